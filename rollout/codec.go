@@ -1,0 +1,160 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// maxDocument bounds the documents of gitrollout's own formats. A state file of
+// an app with 2,000 objects is about 150 kB.
+const maxDocument = 4 << 20
+
+// decodeStrict reads one YAML document of this API version and the given kind.
+// Unknown and duplicate fields are errors that name file and field.
+func decodeStrict(file, kind string, data []byte, into any) error {
+	if len(data) > maxDocument {
+		return &InvalidError{File: file, Msg: fmt.Sprintf("is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)}
+	}
+	raw, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return &InvalidError{File: file, Msg: "is not valid YAML: " + oneLine(err)}
+	}
+	var head struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return &InvalidError{File: file, Msg: "is not a mapping with apiVersion and kind"}
+	}
+	if head.APIVersion != APIVersion {
+		return &InvalidError{File: file, Field: "apiVersion", Msg: fmt.Sprintf("%q is not known", head.APIVersion), Fix: "use " + APIVersion}
+	}
+	if head.Kind != kind {
+		return &InvalidError{File: file, Field: "kind", Msg: fmt.Sprintf("%q is not %s", head.Kind, kind)}
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return decodeError(file, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return &InvalidError{File: file, Msg: "has more than one document"}
+	}
+	return nil
+}
+
+func decodeError(file string, err error) error {
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return &InvalidError{File: file, Field: strings.Trim(field, `"`), Msg: "is not a known field"}
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return &InvalidError{File: file, Field: wrong.Field, Msg: fmt.Sprintf("is a %s where a %s belongs", wrong.Value, wrong.Type)}
+	}
+	return &InvalidError{File: file, Msg: oneLine(err)}
+}
+
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
+}
+
+// encode writes sorted keys, so that equal values are equal bytes.
+func encode(v any) ([]byte, error) {
+	out, err := yaml.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return out, nil
+}
+
+// StatePath returns where an app's state is on the state branch. Apps are
+// spread over 256 folders, because each commit rewrites the folder it touches:
+// with 5,000 files in one folder a commit weighs 210 kB, spread it weighs 6 kB.
+func StatePath(app string) string {
+	sum := sha256.Sum256([]byte(app))
+	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
+}
+
+// ClusterPath is where the state branch says which cluster it is for.
+const ClusterPath = "cluster.yaml"
+
+// Cluster is cluster.yaml on the state branch.
+type Cluster struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`    // ClusterState
+	Cluster    string `json:"cluster"` // the name under .gitrollout/
+	UID        string `json:"uid"`     // of the kube-system namespace: a state is never applied to another cluster
+	Source     Source `json:"source"`
+}
+
+// Source says where the users' branch is.
+type Source struct {
+	Repo   string `json:"repo"` // without credentials
+	Branch string `json:"branch"`
+}
+
+// ParseCluster reads cluster.yaml.
+func ParseCluster(data []byte) (*Cluster, error) {
+	var c Cluster
+	if err := decodeStrict(ClusterPath, "ClusterState", data, &c); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// Encode returns the bytes of cluster.yaml.
+func (c Cluster) Encode() ([]byte, error) {
+	c.APIVersion, c.Kind = APIVersion, "ClusterState"
+	return encode(c)
+}
+
+// ParseState reads a state file strictly and checks what the types cannot.
+func ParseState(file string, data []byte) (*State, error) {
+	var s State
+	if err := decodeStrict(file, "RolloutState", data, &s); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(Phases(), s.Phase) {
+		return nil, Invalidf(file, "phase", "%q is not a phase", s.Phase)
+	}
+	inFlight := s.Phase != Healthy && s.Phase != Degraded && s.Phase != Pending
+	switch {
+	case s.App == "":
+		return nil, Invalidf(file, "app", "is missing")
+	case inFlight && s.Release == nil:
+		return nil, Invalidf(file, "release", "is missing while the phase is %s", s.Phase)
+	case s.Phase == Aborting && (s.Retreat == nil || s.Stable == nil):
+		return nil, Invalidf(file, "retreat", "or stable is missing while the phase is %s", s.Phase)
+	case s.Phase == Degraded && s.Stable == nil:
+		return nil, Invalidf(file, "stable", "is missing while the phase is %s", s.Phase)
+	}
+	for i, p := range s.Progress {
+		if p.Step < 0 || p.Step > p.Of {
+			return nil, Invalidf(file, fmt.Sprintf("progress[%d].step", i), "%d is not within 0..%d", p.Step, p.Of)
+		}
+	}
+	return &s, nil
+}
+
+// Encode returns the bytes of the state file. Equal states are equal bytes:
+// keys are sorted, times are UTC whole seconds.
+func (s State) Encode() ([]byte, error) {
+	s.APIVersion, s.Kind = APIVersion, "RolloutState"
+	return encode(s)
+}
+
+// Equal reports whether two states have the same bytes.
+func (s *State) Equal(o *State) bool {
+	a, errA := s.Encode()
+	b, errB := o.Encode()
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+// Second cuts a time to what the state records: UTC, whole seconds.
+func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -1,0 +1,128 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Object is one Kubernetes object as plain JSON values (map[string]any, []any,
+// string, bool, int64, float64, nil). It is never mutated in place once it is
+// part of a Render: overlays copy what they change.
+type Object map[string]any
+
+// Ref names an object inside one cluster. Namespace is empty for cluster-scoped
+// objects. Its text form is "group/Kind/namespace/name", with "core" for the
+// empty API group and "-" for no namespace: core/Service/shop/checkout. The version is left
+// out because the same object is served under several versions.
+type Ref struct {
+	Group     string
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// Ref returns the identity of the object.
+func (o Object) Ref() Ref {
+	group, _, found := strings.Cut(o.APIVersion(), "/")
+	if !found {
+		group = ""
+	}
+	return Ref{Group: group, Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
+}
+
+// APIVersion returns the group and version, "v1" for the core group.
+func (o Object) APIVersion() string { return o.text("apiVersion") }
+
+// Kind returns the object's kind.
+func (o Object) Kind() string { return o.text("kind") }
+
+// Name returns metadata.name.
+func (o Object) Name() string { return text(o.Map("metadata"), "name") }
+
+// Namespace returns metadata.namespace, "" when there is none.
+func (o Object) Namespace() string { return text(o.Map("metadata"), "namespace") }
+
+// Annotation returns one annotation, "" when it is absent.
+func (o Object) Annotation(key string) string { return text(o.Map("metadata", "annotations"), key) }
+
+// Map returns the map at a path of keys, nil when there is none.
+func (o Object) Map(path ...string) map[string]any {
+	m := map[string]any(o)
+	for _, key := range path {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			return nil
+		}
+		m = next
+	}
+	return m
+}
+
+// Copy returns a deep copy.
+func (o Object) Copy() Object { return deepCopy(map[string]any(o)).(map[string]any) }
+
+func (o Object) text(key string) string { return text(o, key) }
+
+func text(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}
+
+func deepCopy(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = deepCopy(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = deepCopy(e)
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// String returns the text form that the state file's inventory uses.
+func (r Ref) String() string {
+	return strings.Join([]string{orElse(r.Group, "core"), r.Kind, orElse(r.Namespace, "-"), r.Name}, "/")
+}
+
+// MarshalText writes the text form.
+func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the text form.
+func (r *Ref) UnmarshalText(b []byte) error {
+	parts := strings.Split(string(b), "/")
+	if len(parts) != 4 || slices.Contains(parts, "") {
+		return fmt.Errorf("object %q: want group/Kind/namespace/name, with core for no group and - for no namespace", b)
+	}
+	*r = Ref{Group: unless(parts[0], "core"), Kind: parts[1], Namespace: unless(parts[2], "-"), Name: parts[3]}
+	return nil
+}
+
+// Compare orders references by their text form's parts.
+func (r Ref) Compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Group, o.Group), cmp.Compare(r.Kind, o.Kind),
+		cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func unless(s, empty string) string {
+	if s == empty {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,85 @@
+package rollout
+
+import "time"
+
+// Observed is what the cluster shows of one app at one moment.
+type Observed struct {
+	Workloads map[Workload]ObservedWorkload // every Deployment of the app that exists
+}
+
+// ObservedWorkload is one live Deployment.
+type ObservedWorkload struct {
+	Replicas     int        // spec.replicas
+	Hash         Hash       // AnnotationHash on the Deployment, "" if gitrollout never applied it
+	Synced       bool       // the Deployment controller has seen the newest spec (observedGeneration)
+	Complete     bool       // every pod is of the newest template and available, no old pod is left
+	SameTemplate bool       // only for Hash "": applying the rendered template would restart no pod
+	Revisions    []Revision // one for each ReplicaSet, newest first
+}
+
+// Revision is one ReplicaSet of a Deployment.
+type Revision struct {
+	Name       string      // the ReplicaSet's name
+	Hash       Hash        // AnnotationHash, "" if unknown
+	PodHash    string      // the pod-template-hash label's value
+	Current    bool        // it is the one that the Deployment's template matches now
+	Number     int         // deployment.kubernetes.io/revision
+	Desired    int         // spec.replicas
+	Pods       int         // pods that exist and are not terminating
+	ReadySince []time.Time // since when each Ready, not terminating pod is Ready, oldest first
+	Problem    string      // the most telling reason why a pod is not Ready or not created, "" if none
+	Members    []Pod       // pods, terminating ones included, by name
+}
+
+// Pod is one pod, for people to look at.
+type Pod struct {
+	Name        string
+	Ready       bool
+	Terminating bool
+	Restarts    int
+	Status      string // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
+	Created     time.Time
+}
+
+// Ready returns the number of Ready pods.
+func (r Revision) Ready() int { return len(r.ReadySince) }
+
+// Serving returns how many pods have been Ready for at least minReady at now.
+// It is the user's own minReadySeconds that counts: while a release is held,
+// the Deployment's is huge and its availableReplicas mean nothing.
+func (r Revision) Serving(now time.Time, minReady time.Duration) int {
+	n := 0
+	for _, since := range r.ReadySince {
+		if now.Sub(since) >= minReady {
+			n++
+		}
+	}
+	return n
+}
+
+// Find returns the ReplicaSet of a template hash. Two can carry one hash when
+// somebody edited the live template by hand: then the one that matches the
+// Deployment wins, then the one with most pods, then the oldest revision.
+func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
+	var best Revision
+	found := false
+	for _, r := range w.Revisions {
+		if h == "" || r.Hash != h {
+			continue
+		}
+		if !found || better(r, best) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+func better(a, b Revision) bool {
+	if a.Current != b.Current {
+		return a.Current
+	}
+	if a.Pods != b.Pods {
+		return a.Pods > b.Pods
+	}
+	return a.Number < b.Number
+}

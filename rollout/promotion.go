@@ -1,0 +1,102 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Verb is the decision that a promotion file carries.
+type Verb string
+
+// The decisions.
+const (
+	Promote Verb = "promote" // open the gates up to Through
+	Hold    Verb = "hold"    // no advance while this is what the file says
+	Abort   Verb = "abort"   // back to stable; the hash is not tried again
+	Retry   Verb = "retry"   // try a rejected hash again, from the first step
+)
+
+// Verbs lists all decisions.
+func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
+
+// Full is the Through of a promotion that opens all gates and skips the
+// remaining weights.
+const Full = "full"
+
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users'
+// branch. It names the release by its hash, so that a late merge approves
+// nothing that it was not meant for.
+type Promotion struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"` // Promotion
+	Release    Hash   `json:"release"`
+	Through    string `json:"through,omitempty"`  // a step's index or name, or "full"; for promote only; default full
+	Decision   Verb   `json:"decision,omitempty"` // default promote
+	Reason     string `json:"reason,omitempty"`   // for people
+	At         string `json:"at,omitempty"`       // for people, and to make a second retry differ from the first
+
+	Digest string `json:"-"` // of the file's bytes
+	Author string `json:"-"` // of the head commit that the file was read from
+}
+
+// PromotionPath returns where an app's promotion file is.
+func PromotionPath(cluster, app string) string {
+	return ".gitrollout/" + cluster + "/promote/" + app + ".yaml"
+}
+
+// ParsePromotion reads a promotion file strictly: an unknown field, decision or
+// version is an InvalidError that names the file.
+func ParsePromotion(file string, data []byte) (*Promotion, error) {
+	var p Promotion
+	if err := decodeStrict(file, "Promotion", data, &p); err != nil {
+		return nil, err
+	}
+	if p.Release == "" {
+		return nil, &InvalidError{File: file, Field: "release", Msg: "is missing", Fix: "name the release's hash, such as h1-7b4e2a91d0"}
+	}
+	if p.Decision == "" {
+		p.Decision = Promote
+	}
+	if !slices.Contains(Verbs(), p.Decision) {
+		return nil, &InvalidError{File: file, Field: "decision", Msg: fmt.Sprintf("%q is not one of promote, hold, abort, retry", p.Decision)}
+	}
+	if p.Through == "" {
+		p.Through = Full
+	}
+	sum := sha256.Sum256(data)
+	p.Digest = hex.EncodeToString(sum[:5])
+	return &p, nil
+}
+
+// Encode returns the bytes of the file, always the same for the same promotion.
+func (p Promotion) Encode() ([]byte, error) {
+	p.APIVersion, p.Kind = APIVersion, "Promotion"
+	return encode(p)
+}
+
+// Opens reports whether the promotion opens the gate at a step of the release.
+// A Through that names no step of the list opens nothing.
+func (p *Promotion) Opens(release Hash, steps []Step, index int) bool {
+	if p == nil || p.Decision != Promote || p.Release != release {
+		return false
+	}
+	if p.Through == Full {
+		return true
+	}
+	through := slices.IndexFunc(steps, func(s Step) bool { return s.Name != "" && s.Name == p.Through })
+	if n, err := strconv.Atoi(p.Through); through < 0 && err == nil {
+		through = n
+	}
+	return through >= 0 && through < len(steps) && index <= through
+}
+
+// Says reports whether the promotion carries a decision for the release.
+func (p *Promotion) Says(v Verb, release Hash) bool {
+	return p != nil && p.Decision == v && p.Release == release && release != ""
+}
+
+// OpensAll reports whether the promotion skips all the rest of the release.
+func (p *Promotion) OpensAll(release Hash) bool { return p.Says(Promote, release) && p.Through == Full }

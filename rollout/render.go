@@ -1,0 +1,90 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// App is one kustomization for one cluster: the unit of release.
+type App struct {
+	Name      string // unique in the cluster; a DNS label or labels joined by "."
+	Path      string // slash-separated folder of the kustomization, relative to the repository's root
+	Namespace string // for namespaced objects that name none; never empty
+}
+
+// Commit is one commit of the users' branch, as far as releases need it.
+type Commit struct {
+	ID      string    // full hexadecimal id
+	Author  string    // "Ann Lee <ann@example.com>"
+	When    time.Time // author time, UTC, whole seconds
+	Subject string    // first line of the message
+}
+
+// Short returns the first seven digits, as git prints them.
+func (c Commit) Short() string { return ShortID(c.ID) }
+
+// ShortID returns the first seven digits of a commit id.
+func ShortID(id string) string { return id[:min(7, len(id))] }
+
+// Render is one app as of one commit, and it is immutable.
+type Render struct {
+	App       App
+	Commit    Commit
+	Objects   []Object          // without Rollout documents, in the order in which to apply them
+	Specs     []Spec            // one for each staged workload, ordered by workload
+	Templates map[Workload]Hash // the template hash of every Deployment, staged or not
+	Files     []string          // sorted paths of every file that the build read
+	Digest    string            // of Objects and Specs: equal digests have nothing to apply
+	Warnings  []string          // what is accepted but unlikely to be meant, one sentence each
+}
+
+// Spec returns the spec of a staged workload.
+func (r *Render) Spec(w Workload) (Spec, bool) {
+	for _, s := range r.Specs {
+		if s.Workload == w {
+			return s, true
+		}
+	}
+	return Spec{}, false
+}
+
+// Staged returns the template hash of each staged workload.
+func (r *Render) Staged() map[Workload]Hash {
+	staged := make(map[Workload]Hash, len(r.Specs))
+	for _, s := range r.Specs {
+		staged[s.Workload] = r.Templates[s.Workload]
+	}
+	return staged
+}
+
+// Release returns the identity of the release that this render is, "" when
+// nothing of it is staged.
+func (r *Render) Release() Hash { return ReleaseHash(r.Staged()) }
+
+// InvalidError says what in the users' repository is wrong, where, and what to
+// do about it. It holds one app (or, for the configuration, the cluster) as it
+// is, and its text is part of the app's state, so it contains nothing that
+// changes from pass to pass.
+type InvalidError struct {
+	File  string // path in the repository, "" if no single file is to blame
+	Field string // path of the field, such as spec.strategy.canary.steps[1].setWeight, "" if none
+	Msg   string // what is wrong, with the value
+	Fix   string // what to do, "" if the message says it
+}
+
+// Error returns "file: field: message; fix".
+func (e *InvalidError) Error() string {
+	parts := slices.DeleteFunc([]string{e.File, e.Field, e.Msg}, func(s string) bool { return s == "" })
+	text := strings.Join(parts, ": ")
+	if e.Fix != "" {
+		text += "; " + e.Fix
+	}
+	return text
+}
+
+// Invalidf makes an InvalidError without a fix.
+func Invalidf(file, field, format string, args ...any) *InvalidError {
+	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
+}

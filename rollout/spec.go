@@ -1,0 +1,113 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Spec is what one Rollout document asks for one workload, with all defaults
+// filled in. Field names and defaults are those of Argo Rollouts where it has
+// the field; what differs is listed in docs/coming-from-argo-rollouts.md.
+type Spec struct {
+	Workload  Workload   // the Deployment that is moved
+	Canary    *Canary    // exactly one of Canary and BlueGreen is set
+	BlueGreen *BlueGreen //
+
+	Replicas                *int    // nil when something else scales the workload (HPA, KEDA)
+	MaxSurge                Amount  // the user's own; Kubernetes' default 25 %, rounded up
+	MaxUnavailable          Amount  // the user's own; default 25 %, rounded down
+	MinReadySeconds         int     // default 0; a pod serves once it has been Ready this long
+	ProgressDeadlineSeconds int     // default 600; seconds without progress, pauses not counted
+	ProgressDeadlineAbort   bool    // default false: a passed deadline is shown; true: it aborts
+	RollbackWindow          *int    // nil: every verified hash is rolled back to without steps; n: only the n newest; 0: none
+	Paused                  bool    // the document's spec.paused: no advance while true
+	Scaling                 Scaling // how pods make room for the canary
+}
+
+// Scaling says how pods make room for the canary.
+type Scaling string
+
+// The two ways. Surge keeps stable whole and adds canary pods, so that an abort
+// starts no pod. InPlace replaces stable pods within the user's own maxSurge
+// and maxUnavailable and needs no spare capacity.
+const (
+	Surge   Scaling = "surge"
+	InPlace Scaling = "inPlace"
+)
+
+// Canary is a canary strategy. No steps means the user's own rolling update.
+type Canary struct {
+	Steps                      []Step
+	StableService              string // "" or the name of a Service of the app
+	CanaryService              string
+	DynamicStableScale         bool
+	MinPodsPerReplicaSet       int // 0 or 1: no floor
+	AbortScaleDownDelaySeconds int // seconds between routing to stable and removing canary pods, surge only
+	ScaleDownDelaySeconds      int // seconds between promotion and removing stable pods, surge with Services only
+}
+
+// BlueGreen is a blue-green strategy: a whole second set of pods, then one
+// switch of the active Service.
+type BlueGreen struct {
+	ActiveService              string
+	PreviewService             string // "" for none
+	PreviewReplicaCount        *int   // nil: as many as stable
+	AutoPromotionEnabled       bool   // default true; false waits for a promotion
+	AutoPromotionSeconds       int    // default 0: switch as soon as the preview is ready
+	ScaleDownDelaySeconds      int    // default 30
+	AbortScaleDownDelaySeconds int    // default 30; 0 keeps the preview until the next change, as Argo Rollouts does
+}
+
+// Step is one step of a release. Exactly one of the pointers is set.
+type Step struct {
+	Name           string // "" or the user's name for it
+	SetWeight      *int   // percent of the pods (or of the traffic) for the canary, 0..100
+	Pause          *Pause
+	SetCanaryScale *CanaryScale
+}
+
+// Pause waits. A nil Duration waits until somebody promotes.
+type Pause struct {
+	Duration *time.Duration
+}
+
+// CanaryScale fixes the number of canary pods independently of the weight.
+// Exactly one of the fields is set.
+type CanaryScale struct {
+	Replicas           *int
+	Weight             *int
+	MatchTrafficWeight bool
+}
+
+// Amount is a number of pods or a percentage of them, as in a Deployment's
+// maxSurge: 3 or "25%".
+type Amount struct {
+	Value   int
+	Percent bool
+}
+
+// RoundUp resolves the amount against n pods the way Kubernetes resolves
+// maxSurge: 25 % of 10 is 3.
+func (a Amount) RoundUp(n int) int {
+	if !a.Percent {
+		return a.Value
+	}
+	return (n*a.Value + 99) / 100
+}
+
+// RoundDown resolves the amount against n pods the way Kubernetes resolves
+// maxUnavailable: 25 % of 10 is 2.
+func (a Amount) RoundDown(n int) int {
+	if !a.Percent {
+		return a.Value
+	}
+	return n * a.Value / 100
+}
+
+// String returns "3" or "25%".
+func (a Amount) String() string {
+	if a.Percent {
+		return fmt.Sprintf("%d%%", a.Value)
+	}
+	return fmt.Sprintf("%d", a.Value)
+}

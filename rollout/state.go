@@ -1,0 +1,131 @@
+package rollout
+
+import (
+	"time"
+)
+
+// APIVersion is the version of every document that gitrollout reads or writes.
+const APIVersion = "gitrollout.dev/v1alpha1"
+
+// Phase says where an app's release stands.
+type Phase string
+
+// The phases. A release goes Progressing and Paused in turn through its steps,
+// then Promoting, then Healthy; or Aborting, then Healthy (Git was reverted) or
+// Degraded (Git still asks for what was rejected).
+const (
+	Pending     Phase = "Pending"     // nothing is deployed yet
+	Progressing Phase = "Progressing" // pods are moving to what the step asks for
+	Paused      Phase = "Paused"      // a pause step, or somebody's hold
+	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; heals by itself
+	Promoting   Phase = "Promoting"   // all steps are done: the user's own rolling update finishes it
+	Aborting    Phase = "Aborting"    // on the way back to stable
+	Degraded    Phase = "Degraded"    // stable serves, and Git asks for a rejected release
+	Healthy     Phase = "Healthy"     // what Git asks for is what serves
+)
+
+// Phases lists all phases.
+func Phases() []Phase {
+	return []Phase{Pending, Progressing, Paused, Stalled, Promoting, Aborting, Degraded, Healthy}
+}
+
+// State is the record of one app: apps/<group>/<app>.yaml on the state branch.
+// Together with the users' branch it determines what the cluster should hold.
+// It has no field that changes without a transition.
+type State struct {
+	APIVersion string      `json:"apiVersion"` // always APIVersion
+	Kind       string      `json:"kind"`       // always RolloutState
+	App        string      `json:"app"`
+	Path       string      `json:"path"`
+	Phase      Phase       `json:"phase"`
+	Reason     string      `json:"reason,omitempty"` // one sentence: why the phase is what it is
+	Held       *Held       `json:"held,omitempty"`   // what is wrong; the app stays as it is meanwhile
+	Source     string      `json:"source,omitempty"` // commit whose render is in the cluster
+	Stable     *Release    `json:"stable,omitempty"` // the last release that became available
+	Release    *Release    `json:"release,omitempty"`
+	Progress   []Progress  `json:"progress,omitempty"` // one for each staged workload of Release, ordered
+	Retreat    *Retreat    `json:"retreat,omitempty"`  // only while Aborting
+	Rejected   []Rejection `json:"rejected,omitempty"` // newest first, at most MaxHistory
+	Verified   []Hash      `json:"verified,omitempty"` // newest first, at most MaxHistory
+	Inventory  []Ref       `json:"inventory,omitempty"`
+}
+
+// MaxHistory bounds the rejected and verified lists.
+const MaxHistory = 10
+
+// Held says why an app is left as it is.
+type Held struct {
+	Reason  string `json:"reason"`           // CamelCase, for machines: InvalidInput, RolloutRemoved, Adoption …
+	Message string `json:"message"`          // one sentence with file, field, value and the fix
+	Commit  string `json:"commit,omitempty"` // the commit that is not followed
+}
+
+// Release is one version of an app.
+type Release struct {
+	Commit    string            `json:"commit"`
+	Hash      Hash              `json:"hash"`
+	Author    string            `json:"author"`
+	Subject   string            `json:"subject,omitempty"`
+	Since     time.Time         `json:"since"`          // when it started or, as Stable, became stable
+	Fast      bool              `json:"fast,omitempty"` // verified before: no pauses, no weights
+	Templates map[Workload]Hash `json:"templates"`
+}
+
+// Progress is how far one staged workload has come.
+type Progress struct {
+	Workload Workload  `json:"workload"`
+	Step     int       `json:"step"` // index of the step in progress; equal to Of when all are done
+	Of       int       `json:"of"`
+	Name     string    `json:"name"`             // the step in words: setWeight 20, pause 10m0s …
+	Weight   int       `json:"weight"`           // percent asked for at this step
+	Plan     string    `json:"plan"`             // digest of the step list: a changed list is noticed
+	Entered  time.Time `json:"entered"`          // when the step began: the clock of its pause
+	Opened   string    `json:"opened,omitempty"` // who let it pass the last gate
+}
+
+// Retreat says how the way back goes.
+type Retreat struct {
+	Reject bool      `json:"reject,omitempty"` // the release's hash is not to be tried again
+	Routed time.Time `json:"routed"`           // when traffic went back to stable
+	Drain  time.Time `json:"drain"`            // from when canary pods may go
+	To     string    `json:"to"`               // the commit to go back to
+}
+
+// Rejection is a hash that is not tried again until somebody says retry or the
+// content changes.
+type Rejection struct {
+	Hash      Hash      `json:"hash"`
+	Commit    string    `json:"commit"`
+	Reason    string    `json:"reason"`
+	At        time.Time `json:"at"`
+	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: only a different one can retry
+}
+
+// IsRejected returns the rejection of a hash.
+func (s *State) IsRejected(h Hash) (Rejection, bool) {
+	for _, r := range s.Rejected {
+		if r.Hash == h {
+			return r, true
+		}
+	}
+	return Rejection{}, false
+}
+
+// ProgressOf returns how far a workload has come in the release.
+func (s *State) ProgressOf(w Workload) (Progress, bool) {
+	for _, p := range s.Progress {
+		if p.Workload == w {
+			return p, true
+		}
+	}
+	return Progress{}, false
+}
+
+// StableHash returns the hash of the stable template of a workload, "" if it
+// has none.
+func (s *State) StableHash(w Workload) Hash {
+	if s.Stable == nil {
+		return ""
+	}
+	return s.Stable.Templates[w]
+}
