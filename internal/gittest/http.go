@@ -1,0 +1,219 @@
+package gittest
+
+import (
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Server is one running Git server. Its faults may be changed while it runs.
+type Server struct {
+	// URL is the clone URL, without credentials.
+	URL string
+	// CA is the server's certificate in PEM, when it speaks TLS.
+	CA []byte
+	// KnownHosts and KeyFile are the client's side of an SSH server: host keys, and a private key that the
+	// server accepts.
+	KnownHosts, KeyFile string
+
+	stop func()
+
+	mu       sync.Mutex
+	requests []string
+	in, out  int64
+	faults   Faults
+	pushes   int
+}
+
+// Faults is what a server does wrong. The numbers count down with each push (or request) that they spoil.
+type Faults struct {
+	// RejectPushes answers so many pushes with 503 before git sees them.
+	RejectPushes int
+	// DropBefore closes so many connections of a push before git sees the request: nothing happens.
+	DropBefore int
+	// DropAfter closes so many connections of a push after git did its work, before the answer: it happened.
+	DropAfter int
+	// BeforePush runs before each push reaches git, after the client has made up its mind: the place to
+	// move a ref. It gets the number of the push, from 1.
+	BeforePush func(n int)
+	// Delay holds back every request.
+	Delay time.Duration
+	// Status, when not 0, is the answer to every request.
+	Status int
+	// ProtocolV0 hides protocol version 2, as old servers do.
+	ProtocolV0 bool
+}
+
+// HTTPOptions configures Repo.HTTP.
+type HTTPOptions struct {
+	// User and Password ask for basic authentication when one of them is set; Token for a bearer token.
+	User, Password, Token string
+	// TLS serves https with a certificate of its own (Server.CA).
+	TLS bool
+}
+
+// HTTP serves the repository over smart HTTP: git http-backend behind net/http.
+func (r *Repo) HTTP(opts HTTPOptions) *Server {
+	r.t.Helper()
+	s := &Server{}
+	backend := &cgi.Handler{
+		Path: filepath.Join(r.run(r.Bare, "--exec-path"), "git-http-backend"),
+		Root: "/",
+		Dir:  r.Bare,
+		Env: append(Env(), "GIT_PROJECT_ROOT="+filepath.Dir(r.Bare), "GIT_HTTP_EXPORT_ALL=1",
+			"REMOTE_USER=gittest"),
+		Stderr: discard{},
+	}
+	if _, err := exec.LookPath(backend.Path); err != nil {
+		r.t.Fatalf("gittest: git http-backend: %v", err)
+	}
+	srv := httptest.NewUnstartedServer(s.handle(opts, backend))
+	srv.Config.ErrorLog = discardLog()
+	if opts.TLS {
+		srv.StartTLS()
+		s.CA = pemCertificate(srv.Certificate().Raw)
+	} else {
+		srv.Start()
+	}
+	s.URL = srv.URL + "/" + filepath.Base(r.Bare)
+	s.stop = sync.OnceFunc(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	r.t.Cleanup(s.stop)
+	return s
+}
+
+func (s *Server) handle(opts HTTPOptions, git http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		push := req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/git-receive-pack")
+		f, n := s.next(req, push)
+		if f.Delay > 0 {
+			select {
+			case <-time.After(f.Delay):
+			case <-req.Context().Done():
+				return
+			}
+		}
+		switch {
+		case f.Status != 0:
+			http.Error(w, http.StatusText(f.Status), f.Status)
+			return
+		case !allowed(opts, req):
+			w.Header().Set("WWW-Authenticate", `Basic realm="gittest"`)
+			http.Error(w, "credentials please", http.StatusUnauthorized)
+			return
+		}
+		if f.ProtocolV0 {
+			req.Header.Del("Git-Protocol")
+		}
+		if push {
+			switch {
+			case f.RejectPushes > 0:
+				http.Error(w, "try later", http.StatusServiceUnavailable)
+				return
+			case f.DropBefore > 0:
+				panic(http.ErrAbortHandler)
+			}
+			if f.BeforePush != nil {
+				f.BeforePush(n)
+			}
+			if f.DropAfter > 0 {
+				git.ServeHTTP(httptest.NewRecorder(), req)
+				panic(http.ErrAbortHandler)
+			}
+		}
+		git.ServeHTTP(&counter{ResponseWriter: w, s: s}, req)
+	})
+}
+
+func allowed(opts HTTPOptions, req *http.Request) bool {
+	if opts.Token != "" {
+		return req.Header.Get("Authorization") == "Bearer "+opts.Token
+	}
+	if opts.User == "" && opts.Password == "" {
+		return true
+	}
+	user, password, ok := req.BasicAuth()
+	return ok && user == opts.User && password == opts.Password
+}
+
+// next counts a request and returns the faults that it meets.
+func (s *Server) next(req *http.Request, push bool) (Faults, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, req.Method+" "+req.URL.RequestURI())
+	s.in += max(req.ContentLength, 0)
+	f := s.faults
+	if !push {
+		return f, 0
+	}
+	s.pushes++
+	for _, count := range []*int{&s.faults.RejectPushes, &s.faults.DropBefore, &s.faults.DropAfter} {
+		if *count > 0 {
+			*count--
+			break
+		}
+	}
+	return f, s.pushes
+}
+
+// Fault replaces what the server does wrong; the zero value makes it well again.
+func (s *Server) Fault(f Faults) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = f
+}
+
+// Requests is every HTTP request so far, as "METHOD uri".
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.requests...)
+}
+
+// Bytes is how many bytes of HTTP bodies came in and went out so far.
+func (s *Server) Bytes() (in, out int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.in, s.out
+}
+
+// Stop ends the server and its open connections.
+func (s *Server) Stop() { s.stop() }
+
+// counter counts the bytes of answers.
+type counter struct {
+	http.ResponseWriter
+	s *Server
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.s.mu.Lock()
+	c.s.out += int64(n)
+	c.s.mu.Unlock()
+	return n, err
+}
+
+func (c *counter) Flush() {
+	if f, ok := c.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// freePort is a TCP port of 127.0.0.1 that nothing listens on now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,276 @@
+// Package gittest gives tests real Git repositories and real Git servers.
+//
+// A [Repo] is a bare repository in a temporary folder with a worktree beside it, driven by the git
+// command the way a developer drives it. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the
+// test process with git's own server programs, and [Server] can be told to misbehave. Package git is
+// tested against all of them; every other package uses a Repo as its fixture.
+package gittest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+// TB is the part of testing.TB that this package needs, so that the demo and the benchmarks, which are
+// no tests, can use it too.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	TempDir() string
+	Cleanup(func())
+}
+
+// Repo is a bare repository and one worktree cloned from it. Its methods end the test when git fails.
+type Repo struct {
+	t TB
+
+	// Bare is the folder of the bare repository: what servers serve, and a valid local remote.
+	Bare string
+	// Work is the worktree that Write, Commit and their friends use. It is on branch main.
+	Work string
+
+	mu sync.Mutex
+	n  int // commits made so far: each one is a minute later than the last
+}
+
+// New makes an empty repository whose default branch is main.
+func New(t TB) *Repo {
+	t.Helper()
+	dir := t.TempDir()
+	r := &Repo{t: t, Bare: filepath.Join(dir, "repo.git"), Work: filepath.Join(dir, "work")}
+	r.run(dir, "init", "-q", "--bare", "--initial-branch=main", r.Bare)
+	// Without these git http-backend and git daemon serve fetches only.
+	r.InBare("config", "http.receivepack", "true")
+	r.InBare("config", "daemon.receivepack", "true")
+	// A gc in the background would outlive the test and race with the removal of its folder.
+	r.InBare("config", "gc.auto", "0")
+	r.InBare("config", "receive.autogc", "false")
+	r.run(dir, "init", "-q", "--initial-branch=main", r.Work)
+	r.Git("config", "gc.auto", "0")
+	r.Git("remote", "add", "origin", r.Bare)
+	return r
+}
+
+// Write sets files in the worktree, by path; a path that ends in a slash is not allowed.
+func (r *Repo) Write(files map[string]string) *Repo {
+	r.t.Helper()
+	for name, content := range files {
+		file := filepath.Join(r.Work, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			r.t.Fatalf("gittest: write %s: %v", name, err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			r.t.Fatalf("gittest: write %s: %v", name, err)
+		}
+	}
+	return r
+}
+
+// Remove deletes files or folders from the worktree.
+func (r *Repo) Remove(paths ...string) *Repo {
+	r.t.Helper()
+	for _, name := range paths {
+		if err := os.RemoveAll(filepath.Join(r.Work, filepath.FromSlash(name))); err != nil {
+			r.t.Fatalf("gittest: remove %s: %v", name, err)
+		}
+	}
+	return r
+}
+
+// Commit commits everything in the worktree, pushes the current branch and returns the commit's id.
+// An empty commit is allowed.
+func (r *Repo) Commit(message string) string {
+	r.t.Helper()
+	r.Git("add", "--all")
+	r.Git("commit", "-q", "--allow-empty", "-m", message)
+	return r.Push()
+}
+
+// CommitFiles is Write and Commit in one.
+func (r *Repo) CommitFiles(message string, files map[string]string) string {
+	r.t.Helper()
+	return r.Write(files).Commit(message)
+}
+
+// Push pushes the worktree's branch and returns its head.
+func (r *Repo) Push() string {
+	r.t.Helper()
+	r.Git("push", "-q", "origin", "HEAD")
+	return r.Git("rev-parse", "HEAD")
+}
+
+// ForcePush moves the worktree's branch to rev, with its files, and forces the server to follow.
+func (r *Repo) ForcePush(rev string) string {
+	r.t.Helper()
+	r.Git("reset", "-q", "--hard", rev)
+	r.Git("push", "-q", "--force", "origin", "HEAD")
+	return r.Git("rev-parse", "HEAD")
+}
+
+// Pull brings the worktree's branch up to the server's.
+func (r *Repo) Pull() string {
+	r.t.Helper()
+	r.Git("fetch", "-q", "--prune", "origin")
+	r.Git("merge", "-q", "--ff-only", "origin/"+r.Git("branch", "--show-current"))
+	return r.Git("rev-parse", "HEAD")
+}
+
+// Merge merges a branch of the server into the worktree's branch with a merge commit, pushes, and returns
+// the new head: what a person does to promote.
+func (r *Repo) Merge(branch string) string {
+	r.t.Helper()
+	r.Git("fetch", "-q", "--prune", "origin")
+	r.Git("merge", "-q", "--ff-only", "origin/"+r.Git("branch", "--show-current"))
+	r.Git("merge", "-q", "--no-ff", "-m", "Merge "+branch, "origin/"+branch)
+	return r.Push()
+}
+
+// Revert reverts a commit on the worktree's branch, pushes, and returns the new head: what a person does
+// to roll back. A merge commit is reverted against its first parent.
+func (r *Repo) Revert(commit string) string {
+	r.t.Helper()
+	args := []string{"revert", "--no-edit"}
+	if strings.Contains(r.Git("rev-list", "--parents", "-1", commit)[41:], " ") {
+		args = append(args, "-m", "1")
+	}
+	r.Git(append(args, commit)...)
+	return r.Push()
+}
+
+// Head is the commit of main on the server.
+func (r *Repo) Head() string { r.t.Helper(); return r.InBare("rev-parse", "refs/heads/main") }
+
+// Ref is the commit of a branch on the server, or "" when there is no such branch.
+func (r *Repo) Ref(branch string) string { r.t.Helper(); return r.Refs()["refs/heads/"+branch] }
+
+// Refs is every ref of the server, by full name.
+func (r *Repo) Refs() map[string]string {
+	r.t.Helper()
+	refs := map[string]string{}
+	for _, line := range lines(r.InBare("for-each-ref", "--format=%(refname) %(objectname)")) {
+		name, id, _ := strings.Cut(line, " ")
+		refs[name] = id
+	}
+	return refs
+}
+
+// Log is the subjects of a branch on the server, newest first.
+func (r *Repo) Log(ref string) []string {
+	r.t.Helper()
+	return lines(r.InBare("log", "--format=%s", ref))
+}
+
+// Message is the whole message of a commit on the server.
+func (r *Repo) Message(rev string) string {
+	r.t.Helper()
+	return r.InBare("log", "-1", "--format=%B", rev)
+}
+
+// Show is the content of a file at a ref of the server.
+func (r *Repo) Show(ref, path string) string {
+	r.t.Helper()
+	return r.output(r.Bare, "cat-file", "blob", ref+":"+path)
+}
+
+// Files is the sorted paths of all files at a ref of the server.
+func (r *Repo) Files(ref string) []string {
+	r.t.Helper()
+	files := lines(r.InBare("ls-tree", "-r", "--name-only", ref))
+	sort.Strings(files)
+	return files
+}
+
+// Fsck checks the whole server repository and ends the test if git finds anything wrong with it.
+func (r *Repo) Fsck() {
+	r.t.Helper()
+	out := r.InBare("fsck", "--strict", "--no-dangling", "--no-progress")
+	if out != "" {
+		r.t.Fatalf("gittest: git fsck --strict: %s", out)
+	}
+}
+
+// Hook installs a server hook (pre-receive, update, ...) as a shell script; "" removes it.
+func (r *Repo) Hook(name, script string) {
+	r.t.Helper()
+	file := filepath.Join(r.Bare, "hooks", name)
+	if script == "" {
+		_ = os.Remove(file)
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		r.t.Fatalf("gittest: hook %s: %v", name, err)
+	}
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		r.t.Fatalf("gittest: hook %s: %v", name, err)
+	}
+}
+
+// Git runs git in the worktree and returns its trimmed output.
+func (r *Repo) Git(args ...string) string { r.t.Helper(); return r.run(r.Work, args...) }
+
+// InBare runs git in the bare repository, that is on the server, and returns its trimmed output.
+func (r *Repo) InBare(args ...string) string { r.t.Helper(); return r.run(r.Bare, args...) }
+
+func (r *Repo) run(dir string, args ...string) string {
+	r.t.Helper()
+	return strings.TrimSpace(r.output(dir, args...))
+}
+
+func (r *Repo) output(dir string, args ...string) string {
+	r.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(Env(), r.clock(args[0])...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		r.t.Fatalf("gittest: git %s: %v\n%s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+// clock dates commits from 2026-01-01, a minute apart, so that the same calls make the same ids.
+func (r *Repo) clock(command string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch command {
+	case "commit", "merge", "revert", "cherry-pick", "rebase", "am", "commit-tree":
+		r.n++
+	}
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.n) * time.Minute)
+	date := fmt.Sprintf("%d +0000", at.Unix())
+	return []string{"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date}
+}
+
+// Env is a hermetic environment for the git command: no configuration but the repository's own, no
+// prompts, and the fixed identity Dev <dev@example.com>.
+func Env() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=/nonexistent",
+		"LC_ALL=C",
+		"TZ=UTC",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_EDITOR=true",
+		"GIT_AUTHOR_NAME=Dev",
+		"GIT_AUTHOR_EMAIL=dev@example.com",
+		"GIT_COMMITTER_NAME=Dev",
+		"GIT_COMMITTER_EMAIL=dev@example.com",
+	}
+}
+
+func lines(s string) []string {
+	if s = strings.TrimSpace(s); s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
