@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// serviceRange holds the cluster IPs of Services. Nothing routes to them.
+const serviceRange = "10.96.0.0/16"
+
+// listenLoopback takes a free port. The listener is handed to the apiserver as
+// it is, so that the port cannot be lost to another process in between.
+func listenLoopback() (net.Listener, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen on a free loopback port: %w", err)
+	}
+	return listener, nil
+}
+
+// newAPIServer prepares the kube-apiserver; the function returned runs it until
+// its context ends.
+func newAPIServer(ctx context.Context, listener net.Listener, etcdURL string, certs certificates) (func(context.Context) error, error) {
+	server := options.NewServerRunOptions()
+	server.SecureServing.Listener = listener
+	server.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
+
+	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	for _, set := range server.Flags().FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(apiServerFlags(etcdURL, certs)); err != nil {
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	}
+	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("kube-apiserver feature gates: %w", err)
+	}
+	completed, err := server.Complete(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("complete the kube-apiserver options: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return nil, fmt.Errorf("kube-apiserver options: %w", utilerrors.NewAggregate(errs))
+	}
+	return func(ctx context.Context) error { return app.Run(ctx, completed) }, nil
+}
+
+// apiServerFlags are those of an ordinary cluster wherever a test could notice:
+// RBAC decides, and every admission plugin that is on by default is on.
+func apiServerFlags(etcdURL string, certs certificates) []string {
+	return []string{
+		"--etcd-servers=" + etcdURL,
+		"--bind-address=127.0.0.1",
+		// Without these two the apiserver looks for a public interface, and
+		// refuses to publish a loopback address as the kubernetes Service.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--tls-cert-file=" + certs.path(apiServerCert),
+		"--tls-private-key-file=" + certs.path(apiServerKey),
+		"--client-ca-file=" + certs.path(caCert),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + certs.path(serviceAccountKey),
+		"--service-account-signing-key-file=" + certs.path(serviceAccountKey),
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged=true",
+		"--profiling=false",
+		// Watches would otherwise keep a stopping apiserver for a minute.
+		"--shutdown-send-retry-after=true",
+		"--shutdown-delay-duration=0s",
+	}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Names of the files that a state directory keeps in pki/.
+const (
+	caCert            = "ca.crt"
+	caKey             = "ca.key"
+	apiServerCert     = "apiserver.crt"
+	apiServerKey      = "apiserver.key"
+	serviceAccountKey = "service-account.key"
+)
+
+// certificates is the folder that holds the cluster's authority and what it
+// has signed. It outlives a run, so that a cluster which is started again still
+// accepts the kubeconfigs and service account tokens it gave out.
+type certificates struct {
+	dir string
+}
+
+func (c certificates) path(name string) string { return filepath.Join(c.dir, name) }
+
+// ensureCertificates creates what a new cluster needs, and leaves an existing
+// set as it is.
+func ensureCertificates(dir string) (certificates, error) {
+	certs := certificates{dir: dir}
+	if _, err := os.Stat(certs.path(caCert)); err == nil {
+		return certs, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return certs, fmt.Errorf("look for the cluster's certificates: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return certs, fmt.Errorf("create the certificate folder: %w", err)
+	}
+	if err := certs.create(); err != nil {
+		return certs, fmt.Errorf("create the cluster's certificates in %s: %w", dir, err)
+	}
+	return certs, nil
+}
+
+func (c certificates) create() error {
+	authority := &x509.Certificate{
+		Subject:  pkix.Name{CommonName: "localcluster"},
+		IsCA:     true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	authorityPEM, authorityKey, err := sign(authority, nil, nil)
+	if err != nil {
+		return err
+	}
+	serving := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)},
+	}
+	servingPEM, servingKey, err := sign(serving, authority, authorityKey)
+	if err != nil {
+		return err
+	}
+	tokenKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(
+		c.writeKey(caKey, authorityKey),
+		c.writeKey(apiServerKey, servingKey),
+		c.writeKey(serviceAccountKey, tokenKey),
+		os.WriteFile(c.path(apiServerCert), servingPEM, 0o600),
+	); err != nil {
+		return err
+	}
+	// Last, because its presence says that the set is complete.
+	return os.WriteFile(c.path(caCert), authorityPEM, 0o600)
+}
+
+func (c certificates) writeKey(name string, key crypto.Signer) error {
+	encoded, err := encodeKey(key)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.path(name), encoded, 0o600)
+}
+
+// clientIdentity is a key pair that the apiserver takes for a user.
+type clientIdentity struct {
+	authority, certificate, key []byte
+}
+
+// identify signs a new client certificate for the user, a cluster
+// administrator like every part of the control plane here.
+func (c certificates) identify(user string) (clientIdentity, error) {
+	authorityPEM, err := os.ReadFile(c.path(caCert))
+	if err != nil {
+		return clientIdentity{}, fmt.Errorf("read the cluster's authority: %w", err)
+	}
+	authority, authorityKey, err := c.loadAuthority(authorityPEM)
+	if err != nil {
+		return clientIdentity{}, fmt.Errorf("load the cluster's authority from %s: %w", c.dir, err)
+	}
+	certificate, key, err := sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: user, Organization: []string{"system:masters"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority, authorityKey)
+	if err != nil {
+		return clientIdentity{}, fmt.Errorf("sign a client certificate for %s: %w", user, err)
+	}
+	encoded, err := encodeKey(key)
+	if err != nil {
+		return clientIdentity{}, fmt.Errorf("encode the key of %s: %w", user, err)
+	}
+	return clientIdentity{authority: authorityPEM, certificate: certificate, key: encoded}, nil
+}
+
+func (c certificates) loadAuthority(certificate []byte) (*x509.Certificate, crypto.Signer, error) {
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		return nil, nil, fmt.Errorf("%s holds no PEM block", caCert)
+	}
+	authority, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("parse %s: %w", caCert, err)
+	}
+	encoded, err := os.ReadFile(c.path(caKey))
+	if err != nil {
+		return nil, nil, err
+	}
+	if block, _ = pem.Decode(encoded); block == nil {
+		return nil, nil, fmt.Errorf("%s holds no PEM block", caKey)
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("parse %s: %w", caKey, err)
+	}
+	return authority, key, nil
+}
+
+// sign completes the template, has it signed by the authority (by itself when
+// there is none) and returns the certificate as PEM with its new key.
+func sign(template, authority *x509.Certificate, authorityKey crypto.Signer) ([]byte, crypto.Signer, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	if authority == nil {
+		authority, authorityKey = template, key
+	}
+	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, err
+	}
+	template.NotBefore = time.Now().Add(-time.Hour)
+	template.NotAfter = template.NotBefore.AddDate(10, 0, 0)
+	template.BasicConstraintsValid = true
+	template.KeyUsage |= x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), authorityKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, nil
+}
+
+func encodeKey(key crypto.Signer) ([]byte, error) {
+	elliptic, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("key is a %T, not an ECDSA key", key)
+	}
+	der, err := x509.MarshalECPrivateKey(elliptic)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
+)
+
+// stopWithin bounds how long a part may take to stop. The process ends after
+// that, which stops it anyway.
+const stopWithin = 3 * time.Second
+
+// adminUser is the user in the kubeconfig that the cluster hands out.
+const adminUser = "local-admin"
+
+// cluster is a control plane and its nodes inside this process. Parts are
+// started in the order in which they depend on each other, and stopped in the
+// opposite one.
+type cluster struct {
+	dir    stateDir
+	certs  certificates
+	server string // the apiserver's URL
+	etcd   *embed.Etcd
+	parts  []*part
+	failed chan error // the first part that ended by itself
+}
+
+// part is a server or a set of controllers that runs until it is stopped.
+type part struct {
+	name   string
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// startCluster returns when the cluster can be used: nodes are Ready and pods
+// can be created in the default namespace.
+func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, err error) {
+	c := &cluster{dir: dir, failed: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			c.stop()
+		}
+	}()
+	if err := sendLogsTo(dir); err != nil {
+		return nil, err
+	}
+	if c.certs, err = ensureCertificates(dir.file("pki")); err != nil {
+		return nil, err
+	}
+	admin, err := c.certs.identify(adminUser)
+	if err != nil {
+		return nil, err
+	}
+	if c.etcd, err = startEtcd(ctx, dir, o.fsync); err != nil {
+		return nil, err
+	}
+	if err := c.startAPIServer(ctx, admin); err != nil {
+		return nil, err
+	}
+	if err := c.startControllers(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.startNodes(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := c.awaitUsable(ctx, clientConfig(c.server, "localcluster", admin), o.nodes); err != nil {
+		return nil, err
+	}
+	return c, c.publish(admin, o)
+}
+
+func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity) error {
+	listener, err := listenLoopback()
+	if err != nil {
+		return err
+	}
+	c.server = "https://127.0.0.1:" + fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
+	run, err := newAPIServer(ctx, listener, clientURL(c.etcd), c.certs)
+	if err != nil {
+		return err
+	}
+	c.run("kube-apiserver", run)
+	return c.awaitAPI(ctx, clientConfig(c.server, "localcluster", admin))
+}
+
+func (c *cluster) startControllers(ctx context.Context) error {
+	const user = "system:kube-controller-manager"
+	identity, err := c.certs.identify(user)
+	if err != nil {
+		return err
+	}
+	kubeconfig := c.certs.path("controller-manager.kubeconfig")
+	if err := writeKubeconfig(kubeconfig, c.server, user, identity); err != nil {
+		return err
+	}
+	run, err := newControllerManager(ctx, kubeconfig, c.certs)
+	if err != nil {
+		return err
+	}
+	c.run("kube-controller-manager", run)
+	return nil
+}
+
+func (c *cluster) startNodes(ctx context.Context, o settings) error {
+	identity, err := c.certs.identify("localcluster-node-agent")
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(clientConfig(c.server, "localcluster-node-agent", identity))
+	if err != nil {
+		return fmt.Errorf("node agent's client: %w", err)
+	}
+	log, err := c.dir.openLog("node-agent")
+	if err != nil {
+		return err
+	}
+	agent, err := nodeagent.New(client, nodeagent.Options{
+		Nodes: o.nodes, BindPodIPs: o.bindPodIPs, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	ready := make(chan struct{})
+	c.run("node agent", func(ctx context.Context) error { return agent.Run(ctx, func() { close(ready) }) })
+	if err := c.await(ctx, "the node agent", ready); err != nil {
+		return err
+	}
+	return writeFile(c.dir.file("pods-url"), agent.PodsURL()+"\n")
+}
+
+// publish writes the kubeconfig. It comes last: whoever sees the file may use
+// the cluster at once.
+func (c *cluster) publish(admin clientIdentity, o settings) error {
+	paths := []string{c.dir.file("kubeconfig")}
+	if o.kubeconfig != "" {
+		paths = append(paths, o.kubeconfig)
+	}
+	for _, path := range paths {
+		if err := writeKubeconfig(path+".new", c.server, adminUser, admin); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return fmt.Errorf("publish kubeconfig: %w", err)
+		}
+	}
+	return nil
+}
+
+// run starts a part in the background.
+func (c *cluster) run(name string, run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &part{name: name, cancel: cancel, ended: make(chan struct{})}
+	c.parts = append(c.parts, p)
+	go func() {
+		defer close(p.ended)
+		err := run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = errors.New("ended by itself")
+		}
+		select {
+		case c.failed <- fmt.Errorf("%s: %w", name, err):
+		default:
+		}
+	}()
+}
+
+// await waits for a signal of a part that is starting.
+func (c *cluster) await(ctx context.Context, what string, signal <-chan struct{}) error {
+	select {
+	case <-signal:
+		return nil
+	case err := <-c.failed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %s: %w", what, ctx.Err())
+	}
+}
+
+func (c *cluster) stop() {
+	// Nobody may take a kubeconfig for one of a running cluster.
+	os.Remove(c.dir.file("kubeconfig"))
+	os.Remove(c.dir.file("pods-url"))
+	for i := len(c.parts) - 1; i >= 0; i-- {
+		c.parts[i].stop()
+	}
+	if c.etcd != nil {
+		c.etcd.Close()
+	}
+	klog.Flush()
+}
+
+func (p *part) stop() {
+	p.cancel()
+	select {
+	case <-p.ended:
+	case <-time.After(stopWithin):
+	}
+}
+
+// sendLogsTo keeps the terminal for this program's own two lines. The apiserver
+// and the controllers share one logger, hence one file.
+func sendLogsTo(dir stateDir) error {
+	file, err := dir.openLog("kubernetes")
+	if err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	for _, setting := range [][2]string{{"logtostderr", "false"}, {"alsologtostderr", "false"}, {"stderrthreshold", "FATAL"}} {
+		if err := flags.Set(setting[0], setting[1]); err != nil {
+			return fmt.Errorf("set log flag %s: %w", setting[0], err)
+		}
+	}
+	klog.SetOutput(file)
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, file, file))
+	return nil
+}
+
+func writeFile(path, content string) error {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+)
+
+// controllers are the ones that act on workloads, Services, namespaces and
+// access. Left out is what needs a cloud, a disk or a kubelet, above all the
+// node lifecycle: nodes here never fail by themselves.
+var controllers = []string{
+	names.DeploymentController,
+	names.ReplicaSetController,
+	names.StatefulSetController,
+	names.DaemonSetController,
+	names.JobController,
+	names.CronJobController,
+	names.TTLAfterFinishedController,
+	names.EndpointSliceController,
+	names.EndpointsController,
+	names.GarbageCollectorController,
+	names.PodGarbageCollectorController,
+	names.NamespaceController,
+	names.ResourceQuotaController,
+	names.ServiceAccountController,
+	names.ServiceAccountTokenController,
+	names.RootCACertificatePublisherController,
+	names.ClusterRoleAggregationController,
+	names.DisruptionController,
+	names.HorizontalPodAutoscalerController,
+}
+
+// newControllerManager prepares the kube-controller-manager; the function
+// returned runs it until its context ends.
+func newControllerManager(ctx context.Context, kubeconfig string, certs certificates) (func(context.Context) error, error) {
+	manager, err := options.NewKubeControllerManagerOptions()
+	if err != nil {
+		return nil, fmt.Errorf("kube-controller-manager options: %w", err)
+	}
+	known, disabled, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
+	sets := manager.Flags(known, disabled, aliases)
+	manager.ParsedFlags = &sets
+
+	flags := pflag.NewFlagSet("kube-controller-manager", pflag.ContinueOnError)
+	for _, set := range sets.FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(controllerManagerFlags(kubeconfig, certs)); err != nil {
+		return nil, fmt.Errorf("kube-controller-manager flags: %w", err)
+	}
+	if err := manager.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("kube-controller-manager feature gates: %w", err)
+	}
+	config, err := manager.Config(ctx, known, disabled, aliases)
+	if err != nil {
+		return nil, fmt.Errorf("complete the kube-controller-manager options: %w", err)
+	}
+	completed := config.Complete()
+	return func(ctx context.Context) error { return app.Run(ctx, completed) }, nil
+}
+
+func controllerManagerFlags(kubeconfig string, certs certificates) []string {
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--controllers=" + strings.Join(controllers, ","),
+		"--service-account-private-key-file=" + certs.path(serviceAccountKey),
+		"--root-ca-file=" + certs.path(caCert),
+		// The only candidate needs no election, and no one asks for its metrics.
+		"--leader-elect=false",
+		"--secure-port=0",
+		// A test waits for the controllers; the defaults (20 requests a second,
+		// 5 Deployments at a time) are made to spare a shared cluster.
+		"--kube-api-qps=5000",
+		"--kube-api-burst=10000",
+		"--concurrent-deployment-syncs=20",
+		"--concurrent-replicaset-syncs=20",
+		"--concurrent-statefulset-syncs=20",
+		"--concurrent-daemonset-syncs=10",
+		"--concurrent-job-syncs=10",
+		"--concurrent-service-endpoint-syncs=20",
+		"--concurrent-endpoint-syncs=20",
+		"--concurrent-gc-syncs=40",
+		"--concurrent-namespace-syncs=20",
+		"--horizontal-pod-autoscaler-sync-period=2s",
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// startEtcd runs a one-member etcd on a free loopback port and returns it once
+// it takes writes. Data already in the directory is taken up again.
+func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, error) {
+	// Port 0 keeps the choice of the port with the kernel: nothing can take it
+	// between choosing and listening. The addresses that etcd advertises are
+	// then wrong, which matters to cluster peers only, and there are none.
+	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+
+	config := embed.NewConfig()
+	config.Dir = filepath.Join(dir.path, "etcd")
+	config.LogOutputs = []string{dir.log("etcd")}
+	config.LogLevel = "warn"
+	config.UnsafeNoFsync = !fsync
+	config.ListenClientUrls = []url.URL{anyPort}
+	config.AdvertiseClientUrls = []url.URL{anyPort}
+	config.ListenPeerUrls = []url.URL{anyPort}
+	config.AdvertisePeerUrls = []url.URL{anyPort}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.EnableGRPCGateway = false
+	// A lone member elects itself: there is no network to be patient with.
+	config.TickMs, config.ElectionMs = 10, 100
+
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, err)
+	}
+	select {
+	case <-server.Server.ReadyNotify():
+		return server, nil
+	case err := <-server.Err():
+		server.Close()
+		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, err)
+	case <-time.After(30 * time.Second):
+		server.Close()
+		return nil, fmt.Errorf("start etcd in %s: no leader after 30s, see %s", config.Dir, dir.log("etcd"))
+	case <-ctx.Done():
+		server.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// clientURL is where the apiserver reaches etcd.
+func clientURL(server *embed.Etcd) string {
+	return "http://" + server.Clients[0].Addr().String()
+}

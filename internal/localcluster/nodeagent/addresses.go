@@ -1,0 +1,57 @@
+package nodeagent
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Pods take their addresses from 10.244.0.0/16, whose last /24 is for nodes.
+// The addresses are not loopback because EndpointSlices refuse those.
+var (
+	firstPodIP = netip.MustParseAddr("10.244.0.1")
+	lastPodIP  = netip.MustParseAddr("10.244.254.255")
+)
+
+// nodeIP is the address of the n-th node, counted from 0.
+func nodeIP(n int) string { return fmt.Sprintf("10.244.255.%d", n+1) }
+
+// addressPool hands out pod addresses in turn: one that was given back is the
+// last to be used again, so that a stale endpoint does not reach a wrong pod.
+type addressPool struct {
+	last  netip.Addr
+	taken map[netip.Addr]bool
+}
+
+func newAddressPool() *addressPool {
+	return &addressPool{last: lastPodIP, taken: make(map[netip.Addr]bool)}
+}
+
+func (p *addressPool) take() (string, error) {
+	for candidate := p.after(p.last); candidate != p.last; candidate = p.after(candidate) {
+		if !p.taken[candidate] {
+			p.taken[candidate], p.last = true, candidate
+			return candidate.String(), nil
+		}
+	}
+	return "", fmt.Errorf("no free pod address: all %d are taken", len(p.taken))
+}
+
+// keep marks an address that a pod holds from before.
+func (p *addressPool) keep(ip string) {
+	if address, err := netip.ParseAddr(ip); err == nil {
+		p.taken[address] = true
+	}
+}
+
+func (p *addressPool) giveBack(ip string) {
+	if address, err := netip.ParseAddr(ip); err == nil {
+		delete(p.taken, address)
+	}
+}
+
+func (p *addressPool) after(address netip.Addr) netip.Addr {
+	if address == lastPodIP {
+		return firstPodIP
+	}
+	return address.Next()
+}

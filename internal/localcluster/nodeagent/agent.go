@@ -1,0 +1,193 @@
+// Package nodeagent plays the scheduler, the kubelets and the containers of a
+// cluster that has no machines: it registers nodes, binds pods to them, reports
+// the status that package podsim computes, answers HTTP in each pod's name and
+// lets pods stop.
+//
+// It works like a controller: watches feed a queue of pod names, and each pass
+// over a pod makes of what is seen now what should be, so that a pass may be
+// lost, repeated or come late.
+package nodeagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// workers is how many pods are handled at once: enough that one waiting for
+// the apiserver does not hold up the others.
+const workers = 32
+
+// Options say what the agent simulates.
+type Options struct {
+	Nodes      int
+	BindPodIPs bool // listen on the pods' own addresses too
+	Log        *slog.Logger
+}
+
+// Agent is the node agent of all nodes.
+type Agent struct {
+	client  kubernetes.Interface
+	options Options
+	pods    corelisters.PodLister
+	nodes   corelisters.NodeLister
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	lives   *lives
+	server  *server
+	clock   func() time.Time
+}
+
+// New opens the address on which the pods answer; Run does the rest.
+func New(client kubernetes.Interface, options Options) (*Agent, error) {
+	server, err := newServer(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{
+		client:  client,
+		options: options,
+		lives:   newLives(),
+		server:  server,
+		clock:   time.Now,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](5*time.Millisecond, time.Second)),
+	}, nil
+}
+
+// PodsURL is the address at which every pod answers, chosen by path or Host.
+func (a *Agent) PodsURL() string { return a.server.url() }
+
+// Run registers the nodes, tells ready, and serves pods until the context ends.
+func (a *Agent) Run(ctx context.Context, ready func()) error {
+	defer a.server.close()
+	if err := registerNodes(ctx, a.client, a.options.Nodes); err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactory(a.client, 0)
+	a.pods, a.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
+	podInformer, nodeInformer := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
+	if err := errors.Join(a.watchPods(podInformer), a.watchNodes(nodeInformer)); err != nil {
+		return fmt.Errorf("watch pods and nodes: %w", err)
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	if ctx.Err() != nil {
+		return nil
+	}
+	// Before any new pod takes an address, the pods of an earlier run keep theirs.
+	if err := a.resume(); err != nil {
+		return err
+	}
+	go a.server.serve()
+	var pool sync.WaitGroup
+	for range workers {
+		pool.Go(func() {
+			for a.handleNext(ctx) {
+			}
+		})
+	}
+	ready()
+	<-ctx.Done()
+	a.queue.ShutDown()
+	pool.Wait()
+	factory.Shutdown()
+	return nil
+}
+
+func (a *Agent) watchPods(informer cache.SharedIndexInformer) error {
+	enqueue := func(object any) {
+		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
+			a.queue.Add(types.NamespacedName(key.AsNamespacedName()))
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    enqueue,
+		UpdateFunc: func(_, object any) { enqueue(object) },
+		DeleteFunc: enqueue,
+	})
+	return err
+}
+
+// watchNodes gives the pods that found no node another try when one changes.
+func (a *Agent) watchNodes(informer cache.SharedIndexInformer) error {
+	retry := func(any) {
+		pods, err := a.pods.List(labels.Everything())
+		if err != nil {
+			a.options.Log.Error("list pods after a node change", "error", err)
+			return
+		}
+		for _, pod := range pods {
+			if pod.Spec.NodeName == "" {
+				a.queue.Add(keyOf(pod))
+			}
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    retry,
+		UpdateFunc: func(_, node any) { retry(node) },
+	})
+	return err
+}
+
+func (a *Agent) resume() error {
+	pods, err := a.pods.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list the pods of an earlier run: %w", err)
+	}
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" && pod.Status.PodIP != "" {
+			if _, err := a.lives.begin(pod, a.clock()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// handleNext takes one pod off the queue; false when the queue is closed.
+func (a *Agent) handleNext(ctx context.Context) bool {
+	key, closed := a.queue.Get()
+	if closed {
+		return false
+	}
+	defer a.queue.Done(key)
+	again, err := a.handle(ctx, key)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.options.Log.Error("handle pod", "pod", key.String(), "error", err)
+		}
+		a.queue.AddRateLimited(key)
+		return true
+	}
+	a.queue.Forget(key)
+	if again > 0 {
+		a.queue.AddAfter(key, again)
+	}
+	return true
+}
+
+// nodeAddress is what a pod reports as the address of its host.
+func (a *Agent) nodeAddress(name string) string {
+	node, err := a.nodes.Get(name)
+	if err != nil {
+		return ""
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			return address.Address
+		}
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+package nodeagent
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
+)
+
+// app is the program that every simulated pod runs: it says who it is, as well
+// and as fast as its behaviour lets it.
+type app struct {
+	identity  identity
+	behaviour podsim.Behaviour
+	ready     atomic.Bool
+	requests  atomic.Int64
+}
+
+// identity is the answer of a pod.
+type identity struct {
+	Pod       string `json:"pod"`
+	Namespace string `json:"namespace"`
+	Node      string `json:"node"`
+	IP        string `json:"ip"`
+	Image     string `json:"image"`
+	Version   string `json:"version"`
+}
+
+func newApp(pod *corev1.Pod, status corev1.PodStatus, behaviour podsim.Behaviour) *app {
+	return &app{behaviour: behaviour, identity: identity{
+		Pod: pod.Name, Namespace: pod.Namespace, Node: pod.Spec.NodeName, IP: status.PodIP,
+		Image: pod.Spec.Containers[0].Image, Version: behaviour.Version,
+	}}
+}
+
+func (a *app) setReady(status corev1.PodStatus) {
+	a.ready.Store(status.ContainerStatuses[0].Ready)
+}
+
+// ServeHTTP answers any path with the pod's identity, and /readyz with whether
+// it is ready.
+func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/readyz" {
+		if !a.ready.Load() {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+		}
+		return
+	}
+	select {
+	case <-time.After(a.behaviour.Latency):
+	case <-r.Context().Done():
+		return
+	}
+	body, err := json.Marshal(a.identity)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Pod", a.identity.Pod)
+	w.Header().Set("X-Version", a.identity.Version)
+	if a.fails(a.requests.Add(1)) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+	w.Write(append(body, '\n'))
+}
+
+// fails spreads the failing share evenly over the requests, counted from 1: a
+// test that sends a hundred sees the share and not the luck of a draw.
+func (a *app) fails(request int64) bool {
+	rate := a.behaviour.FailRate
+	return int64(float64(request)*rate) > int64(float64(request-1)*rate)
+}

@@ -1,0 +1,70 @@
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// registerNodes makes sure that so many Ready nodes exist. Nodes of an earlier
+// run keep their labels, taints and cordons.
+func registerNodes(ctx context.Context, client kubernetes.Interface, count int) error {
+	for n := range count {
+		node := newNode(n)
+		created, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("register node %s: %w", node.Name, err)
+		}
+		// Admission taints every new node as not ready and leaves it to the node
+		// lifecycle controller, which does not run here, to take that back.
+		created.Spec.Taints = nil
+		if _, err := client.CoreV1().Nodes().Update(ctx, created, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("untaint node %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+func newNode(n int) *corev1.Node {
+	name := fmt.Sprintf("node-%d", n+1)
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("64"),
+		corev1.ResourceMemory:           resource.MustParse("256Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("5000"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			corev1.LabelHostname:         name,
+			corev1.LabelOSStable:         "linux",
+			corev1.LabelArchStable:       "amd64",
+			corev1.LabelTopologyRegion:   "local",
+			corev1.LabelTopologyZone:     fmt.Sprintf("local-%c", 'a'+rune(n%3)),
+			"node.kubernetes.io/purpose": "simulated",
+		}},
+		Status: corev1.NodeStatus{
+			Capacity:    capacity,
+			Allocatable: capacity,
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: nodeIP(n)},
+				{Type: corev1.NodeHostName, Address: name},
+			},
+			Conditions: []corev1.NodeCondition{{
+				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+				Message: "the node agent is ready", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+			}},
+			NodeInfo: corev1.NodeSystemInfo{
+				OperatingSystem: "linux", Architecture: "amd64", OSImage: "simulated",
+				KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "localcluster://1",
+			},
+		},
+	}
+}

@@ -1,0 +1,112 @@
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	v1helper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// wantsNode reports whether the pod waits for this scheduler.
+func wantsNode(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 &&
+		pod.Spec.SchedulerName == corev1.DefaultSchedulerName
+}
+
+// bind gives the pod the node with the fewest pods among those that it fits,
+// or marks it Unschedulable. It returns the pod as bound, or nil.
+func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	nodes, err := a.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	var fitting []string
+	refusals := make(map[string]int)
+	for _, node := range nodes {
+		if reason := refusal(pod, node); reason != "" {
+			refusals[reason]++
+			continue
+		}
+		fitting = append(fitting, node.Name)
+	}
+	if len(fitting) == 0 {
+		return nil, a.markUnschedulable(ctx, pod, explain(len(nodes), refusals))
+	}
+	node := a.lives.reserve(pod, fitting)
+	binding := &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}
+	err = a.client.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil, nil // deleted or bound meanwhile: its own event follows
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bind pod %s/%s to %s: %w", pod.Namespace, pod.Name, node, err)
+	}
+	bound := pod.DeepCopy()
+	bound.Spec.NodeName = node
+	return bound, nil
+}
+
+// refusal says why the pod cannot run on the node, in the scheduler's words;
+// empty if it can. A request is compared with the node alone, not with what
+// other pods leave of it.
+func refusal(pod *corev1.Pod, node *corev1.Node) string {
+	if node.Spec.Unschedulable && !toleratesCordon(pod) {
+		return "node(s) were unschedulable"
+	}
+	if match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !match {
+		return "node(s) didn't match Pod's node affinity/selector"
+	}
+	taint, untolerated := v1helper.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
+		func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }, false)
+	if untolerated {
+		return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
+	}
+	for _, container := range pod.Spec.Containers {
+		for name, request := range container.Resources.Requests {
+			if allocatable := node.Status.Allocatable[name]; request.Cmp(allocatable) > 0 {
+				return "Insufficient " + string(name)
+			}
+		}
+	}
+	return ""
+}
+
+func toleratesCordon(pod *corev1.Pod) bool {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	return v1helper.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &cordon, false)
+}
+
+func explain(nodes int, refusals map[string]int) string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(refusals)) {
+		parts = append(parts, fmt.Sprintf("%d %s", refusals[reason], reason))
+	}
+	return fmt.Sprintf("0/%d nodes are available: %s.", nodes, strings.Join(parts, ", "))
+}
+
+func (a *Agent) markUnschedulable(ctx context.Context, pod *corev1.Pod, message string) error {
+	status := *pod.Status.DeepCopy()
+	condition := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: message, LastTransitionTime: metav1.Now(),
+	}
+	status.Conditions = []corev1.PodCondition{condition}
+	for _, existing := range pod.Status.Conditions {
+		if existing.Type == condition.Type && existing.Status == condition.Status && existing.Message == message {
+			return nil
+		}
+	}
+	return a.writeStatus(ctx, pod, status)
+}

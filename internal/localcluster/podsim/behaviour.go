@@ -1,0 +1,192 @@
+// Package podsim says what a simulated pod does: which behaviour its first
+// container asks for, and which status that gives it at a moment in time.
+//
+// It is pure. The node agent acts on what it returns.
+//
+// A pod without a wish is ready at once and stays so. Wishes are words in the
+// image tag, each after a dash, or environment variables, which win:
+//
+//	shop:v2-slow5s          LOCALCLUSTER_READY_AFTER=5s     ready after 5s (alone: 3s)
+//	shop:v2-neverready      LOCALCLUSTER_READY=never        runs, never becomes ready
+//	shop:v2-unready30s      LOCALCLUSTER_UNREADY_AFTER=30s  ready, then not any more (5s)
+//	shop:v2-crash           LOCALCLUSTER_CRASH_AFTER=0s     crash loop, each run that long (0s)
+//	shop:v2-badimage        LOCALCLUSTER_IMAGE=missing      the image cannot be pulled
+//	shop:v2-fail0.05        LOCALCLUSTER_FAIL_RATE=0.05     that share of requests gets a 500 (1)
+//	shop:v2-latency200ms    LOCALCLUSTER_LATENCY=200ms      every answer takes that long (200ms)
+//	shop:v2-stop2s          LOCALCLUSTER_STOP_AFTER=2s      takes that long to stop (200ms; the word alone: 5s)
+//	job:v1-run1s            LOCALCLUSTER_RUN_FOR=1s         a pod that may finish does so after (200ms; the word alone: 5s)
+//
+// LOCALCLUSTER_CRASH=1 is short for a crash at once. READY=always,
+// IMAGE=present and CRASH=0 take back what the tag asks for. VERSION is the
+// version that the pod reports, otherwise it is the image tag.
+//
+// Dashed parts that are no such word are ordinary (nginx:1.27-alpine). A word
+// or variable with a value that cannot be read leaves the container in
+// CreateContainerConfigError with the reason, as a kubelet does.
+package podsim
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Behaviour is what a pod does from its start to its end.
+type Behaviour struct {
+	Version      string
+	ReadyAfter   time.Duration
+	NeverReady   bool
+	UnreadyAfter time.Duration // 0: stays ready
+	Crashes      bool
+	CrashAfter   time.Duration // length of each run
+	BadImage     bool
+	FailRate     float64 // share of requests, 0 to 1
+	Latency      time.Duration
+	StopAfter    time.Duration
+	RunFor       time.Duration // for pods that may finish
+}
+
+const (
+	defaultStopAfter = 200 * time.Millisecond
+	defaultRunFor    = 200 * time.Millisecond
+)
+
+// A wish is one word of the image tag, the variable that says the same, and how
+// its value changes the behaviour. Alone is the value of a word without one.
+type wish struct {
+	word, variable, alone string
+	grant                 func(b *Behaviour, value string) error
+}
+
+// wishes in the order in which they are granted: CRASH=0 comes after the rest.
+var wishes = []wish{
+	{"slow", "LOCALCLUSTER_READY_AFTER", "3s", duration(func(b *Behaviour) *time.Duration { return &b.ReadyAfter })},
+	{"neverready", "LOCALCLUSTER_READY", "never", choice("never", "always", func(b *Behaviour) *bool { return &b.NeverReady })},
+	{"unready", "LOCALCLUSTER_UNREADY_AFTER", "5s", duration(func(b *Behaviour) *time.Duration { return &b.UnreadyAfter })},
+	{"badimage", "LOCALCLUSTER_IMAGE", "missing", choice("missing", "present", func(b *Behaviour) *bool { return &b.BadImage })},
+	{"fail", "LOCALCLUSTER_FAIL_RATE", "1", failRate},
+	{"latency", "LOCALCLUSTER_LATENCY", "200ms", duration(func(b *Behaviour) *time.Duration { return &b.Latency })},
+	{"stop", "LOCALCLUSTER_STOP_AFTER", "5s", duration(func(b *Behaviour) *time.Duration { return &b.StopAfter })},
+	{"run", "LOCALCLUSTER_RUN_FOR", "5s", duration(func(b *Behaviour) *time.Duration { return &b.RunFor })},
+	{"crash", "LOCALCLUSTER_CRASH_AFTER", "0s", crashAfter},
+	{"", "LOCALCLUSTER_CRASH", "", choice("1", "0", func(b *Behaviour) *bool { return &b.Crashes })},
+}
+
+// Of reads the behaviour that the first container of the pod asks for. On an
+// error the behaviour is what could be read.
+func Of(pod *corev1.Pod) (Behaviour, error) {
+	b := Behaviour{StopAfter: defaultStopAfter, RunFor: defaultRunFor}
+	if len(pod.Spec.Containers) == 0 {
+		return b, nil
+	}
+	container := pod.Spec.Containers[0]
+	environment := make(map[string]string, len(container.Env))
+	for _, variable := range container.Env {
+		environment[variable.Name] = variable.Value
+	}
+	tag := imageTag(container.Image)
+	b.Version = tag
+	if version := environment["VERSION"]; version != "" {
+		b.Version = version
+	}
+	if probe := container.ReadinessProbe; probe != nil {
+		b.ReadyAfter = time.Duration(probe.InitialDelaySeconds) * time.Second
+	}
+	if err := b.grantTag(tag); err != nil {
+		return b, fmt.Errorf("image %s: %w", container.Image, err)
+	}
+	for _, wish := range wishes {
+		value, set := environment[wish.variable]
+		if !set || value == "" {
+			continue
+		}
+		if err := wish.grant(&b, value); err != nil {
+			return b, fmt.Errorf("variable %s=%q: %w", wish.variable, value, err)
+		}
+	}
+	return b, nil
+}
+
+// tagWord splits a dashed part of a tag into a word and its value.
+var tagWord = regexp.MustCompile(`^([a-z]+)([0-9][0-9a-z.]*)?$`)
+
+func (b *Behaviour) grantTag(tag string) error {
+	for _, part := range strings.Split(tag, "-")[1:] {
+		match := tagWord.FindStringSubmatch(part)
+		if match == nil {
+			continue
+		}
+		for _, wish := range wishes {
+			if wish.word != match[1] {
+				continue
+			}
+			value := match[2]
+			if value == "" {
+				value = wish.alone
+			}
+			if err := wish.grant(b, value); err != nil {
+				return fmt.Errorf("tag word %q: %w", part, err)
+			}
+		}
+	}
+	return nil
+}
+
+// imageTag returns the tag of an image reference, "latest" when it names none,
+// and the start of the digest when it is pinned by digest alone.
+func imageTag(image string) string {
+	name, digest, pinned := strings.Cut(image, "@")
+	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
+		return name[colon+1:]
+	}
+	if pinned {
+		_, hash, _ := strings.Cut(digest, ":")
+		return hash[:min(len(hash), 12)]
+	}
+	return "latest"
+}
+
+func duration(field func(*Behaviour) *time.Duration) func(*Behaviour, string) error {
+	return func(b *Behaviour, value string) error {
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			return err
+		}
+		if d < 0 {
+			return fmt.Errorf("duration %s is negative", value)
+		}
+		*field(b) = d
+		return nil
+	}
+}
+
+func choice(yes, no string, field func(*Behaviour) *bool) func(*Behaviour, string) error {
+	return func(b *Behaviour, value string) error {
+		if value != yes && value != no {
+			return fmt.Errorf("want %s or %s", yes, no)
+		}
+		*field(b) = value == yes
+		return nil
+	}
+}
+
+func failRate(b *Behaviour, value string) error {
+	rate, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return err
+	}
+	if rate < 0 || rate > 1 {
+		return fmt.Errorf("share %s is not between 0 and 1", value)
+	}
+	b.FailRate = rate
+	return nil
+}
+
+func crashAfter(b *Behaviour, value string) error {
+	b.Crashes = true
+	return duration(func(b *Behaviour) *time.Duration { return &b.CrashAfter })(b, value)
+}

@@ -1,0 +1,216 @@
+package podsim
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Life is where a pod runs and since when.
+type Life struct {
+	Start    time.Time
+	PodIP    string
+	HostIP   string
+	Stopping bool // its deletion was asked for
+}
+
+// StatusAt returns the status of a bound pod at a moment, starting from the one
+// that it has, and how long that status holds if nothing happens (0: for good).
+func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time.Duration) {
+	behaviour, err := Of(pod)
+	main := container{
+		behaviour: behaviour, configErr: err, restarts: pod.Spec.RestartPolicy,
+		image: pod.Spec.Containers[0].Image, start: life.Start,
+	}.at(now.Sub(life.Start))
+
+	status := *pod.Status.DeepCopy()
+	start := stamp(life.Start)
+	if status.StartTime == nil {
+		status.StartTime = &start
+	}
+	status.ObservedGeneration = pod.Generation
+	status.HostIP, status.HostIPs = life.HostIP, []corev1.HostIP{{IP: life.HostIP}}
+	status.PodIP, status.PodIPs = life.PodIP, []corev1.PodIP{{IP: life.PodIP}}
+	status.InitContainerStatuses = initStatuses(pod, life.Start)
+	status.ContainerStatuses = containerStatuses(pod, main, life)
+	status.Phase = phase(main)
+	setConditions(pod, &status, now)
+	return status, main.next
+}
+
+// EndedAt returns the status of a pod whose stop was asked for and which has
+// now ended. Only pods with finalizers are still seen in that state.
+func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
+	status, _ := StatusAt(pod, life, now)
+	status.Phase = corev1.PodSucceeded
+	exit, reason := int32(0), "Completed"
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		// Work that was cut short is not done.
+		status.Phase, exit, reason = corev1.PodFailed, 143, "Error"
+	}
+	for i := range status.ContainerStatuses {
+		container := &status.ContainerStatuses[i]
+		if container.State.Terminated == nil {
+			container.State = terminated(life.Start, now, exit, reason)
+		}
+		container.Ready, container.Started = false, new(bool)
+	}
+	setConditions(pod, &status, now)
+	return status
+}
+
+// Serves reports whether the pod's main container runs, so that it answers
+// requests; that is so for an unready one too.
+func Serves(status corev1.PodStatus) bool {
+	return len(status.ContainerStatuses) > 0 && status.ContainerStatuses[0].State.Running != nil
+}
+
+// Finished reports whether the pod has ended for good by itself.
+func Finished(status corev1.PodStatus) bool {
+	return status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed
+}
+
+func phase(main moment) corev1.PodPhase {
+	switch {
+	case main.state.Terminated != nil && main.state.Terminated.ExitCode == 0:
+		return corev1.PodSucceeded
+	case main.state.Terminated != nil:
+		return corev1.PodFailed
+	case main.state.Waiting != nil && main.last.Terminated == nil:
+		return corev1.PodPending // it never ran
+	default:
+		return corev1.PodRunning
+	}
+}
+
+func containerStatuses(pod *corev1.Pod, main moment, life Life) []corev1.ContainerStatus {
+	statuses := make([]corev1.ContainerStatus, len(pod.Spec.Containers))
+	for i, spec := range pod.Spec.Containers {
+		m := main
+		if i > 0 {
+			m = sidecar(main, life)
+		}
+		ready, started := m.ready && !life.Stopping, m.state.Running != nil
+		statuses[i] = corev1.ContainerStatus{
+			Name: spec.Name, Image: spec.Image, State: m.state, LastTerminationState: m.last,
+			RestartCount: m.restarts, Ready: ready, Started: &started,
+		}
+		if m.state.Running != nil || m.last.Terminated != nil || m.state.Terminated != nil {
+			statuses[i].ImageID = imageID(spec.Image)
+			statuses[i].ContainerID = containerID(pod, spec.Name, m.restarts)
+		}
+	}
+	return statuses
+}
+
+// sidecar is the state of the containers beside the main one: they run as long
+// as the pod does and have no behaviour of their own.
+func sidecar(main moment, life Life) moment {
+	if main.state.Terminated != nil {
+		ended := main.state.Terminated.FinishedAt.Time
+		return moment{state: terminated(life.Start, ended, 0, "Completed")}
+	}
+	return moment{state: running(life.Start), ready: true}
+}
+
+func initStatuses(pod *corev1.Pod, start time.Time) []corev1.ContainerStatus {
+	var statuses []corev1.ContainerStatus
+	for _, spec := range pod.Spec.InitContainers {
+		keepsRunning := spec.RestartPolicy != nil && *spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		status := corev1.ContainerStatus{
+			Name: spec.Name, Image: spec.Image, ImageID: imageID(spec.Image),
+			ContainerID: containerID(pod, spec.Name, 0), Ready: true, Started: &keepsRunning,
+			State: terminated(start, start, 0, "Completed"),
+		}
+		if keepsRunning {
+			status.State = running(start)
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses
+}
+
+// setConditions derives the conditions from the containers, in the order in
+// which a kubelet writes them.
+func setConditions(pod *corev1.Pod, status *corev1.PodStatus, now time.Time) {
+	var unready []string
+	for _, container := range status.ContainerStatuses {
+		if !container.Ready {
+			unready = append(unready, container.Name)
+		}
+	}
+	reason, message := "", ""
+	switch {
+	case status.Phase == corev1.PodSucceeded:
+		reason = "PodCompleted"
+	case status.Phase == corev1.PodFailed:
+		reason = "PodFailed"
+	case len(unready) > 0:
+		reason, message = "ContainersNotReady", fmt.Sprintf("containers with unready status: [%s]", strings.Join(unready, " "))
+	}
+	set := func(kind corev1.PodConditionType, yes bool, reason, message string) {
+		setCondition(status, corev1.PodCondition{
+			Type: kind, Status: conditionStatus(yes), Reason: reason, Message: message,
+			ObservedGeneration: pod.Generation, LastTransitionTime: stamp(now),
+		})
+	}
+	set(corev1.PodScheduled, true, "", "")
+	set(corev1.PodReadyToStartContainers, !Finished(*status), "", "")
+	set(corev1.PodInitialized, true, "", "")
+	set(corev1.ContainersReady, reason == "", reason, message)
+	if gate := closedGate(pod, status); reason == "" && gate != "" {
+		reason, message = "ReadinessGatesNotReady", fmt.Sprintf("the status of pod readiness gate %q is not \"True\"", gate)
+	}
+	set(corev1.PodReady, reason == "", reason, message)
+}
+
+func closedGate(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodConditionType {
+	for _, gate := range pod.Spec.ReadinessGates {
+		if condition := findCondition(status, gate.ConditionType); condition == nil || condition.Status != corev1.ConditionTrue {
+			return gate.ConditionType
+		}
+	}
+	return ""
+}
+
+// setCondition replaces the condition of that type; the time of the last
+// transition moves only with the status.
+func setCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
+	existing := findCondition(status, condition.Type)
+	if existing == nil {
+		status.Conditions = append(status.Conditions, condition)
+		return
+	}
+	if existing.Status == condition.Status {
+		condition.LastTransitionTime = existing.LastTransitionTime
+	}
+	*existing = condition
+}
+
+func findCondition(status *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == kind {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func conditionStatus(yes bool) corev1.ConditionStatus {
+	if yes {
+		return corev1.ConditionTrue
+	}
+	return corev1.ConditionFalse
+}
+
+func imageID(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	return fmt.Sprintf("%s@sha256:%x", name, sha256.Sum256([]byte(image)))
+}
+
+func containerID(pod *corev1.Pod, name string, restarts int32) string {
+	return fmt.Sprintf("containerd://%x", sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", pod.UID, name, restarts)))
+}

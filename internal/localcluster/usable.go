@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// pollEvery is short because each wait is part of every test's start.
+const pollEvery = 20 * time.Millisecond
+
+// awaitAPI waits until the apiserver says that it is ready, which includes the
+// default roles and namespaces.
+func (c *cluster) awaitAPI(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	return c.poll(ctx, "the apiserver to be ready", func(ctx context.Context) error {
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// awaitUsable waits for what a user relies on first: Ready nodes, and the
+// default service account and cluster CA that every pod refers to. Those two
+// are made by controllers, so the controllers run.
+func (c *cluster) awaitUsable(ctx context.Context, config *rest.Config, nodes int) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	return c.poll(ctx, "the cluster to be usable", func(ctx context.Context) error {
+		if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if _, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		return nodesReady(ctx, client, nodes)
+	})
+}
+
+func nodesReady(ctx context.Context, client kubernetes.Interface, want int) error {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	ready := 0
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	if ready < want {
+		return fmt.Errorf("%d of %d nodes are ready", ready, want)
+	}
+	return nil
+}
+
+// poll repeats the check until it passes, a part of the cluster fails or the
+// context ends.
+func (c *cluster) poll(ctx context.Context, what string, check func(context.Context) error) error {
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case failure := <-c.failed:
+			return failure
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w (last: %w)", what, ctx.Err(), err)
+		case <-time.After(pollEvery):
+		}
+	}
+}
