@@ -77,20 +77,21 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate at a step of the release.
-// A Through that names no step of the list opens nothing.
-func (p *Promotion) Opens(release Hash, steps []Step, index int) bool {
-	if p == nil || p.Decision != Promote || p.Release != release {
+// Opens reports whether the promotion opens the gate at step index of the
+// release, whose steps have the given names ("" for none). A Through that names
+// no step of the list opens nothing.
+func (p *Promotion) Opens(release Hash, names []string, index int) bool {
+	if !p.Says(Promote, release) {
 		return false
 	}
 	if p.Through == Full {
 		return true
 	}
-	through := slices.IndexFunc(steps, func(s Step) bool { return s.Name != "" && s.Name == p.Through })
+	through := slices.Index(names, p.Through)
 	if n, err := strconv.Atoi(p.Through); through < 0 && err == nil {
 		through = n
 	}
-	return through >= 0 && through < len(steps) && index <= through
+	return through >= 0 && through < len(names) && index <= through
 }
 
 // Says reports whether the promotion carries a decision for the release.

@@ -55,7 +55,7 @@ type BlueGreen struct {
 	AutoPromotionEnabled       bool   // default true; false waits for a promotion
 	AutoPromotionSeconds       int    // default 0: switch as soon as the preview is ready
 	ScaleDownDelaySeconds      int    // default 30
-	AbortScaleDownDelaySeconds int    // default 30; 0 keeps the preview until the next change, as Argo Rollouts does
+	AbortScaleDownDelaySeconds int    // default 30; 0 removes the preview at once
 }
 
 // Step is one step of a release. Exactly one of the pointers is set.

@@ -1,0 +1,135 @@
+package strategies
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// canaryStages compiles a canary: one stage for each step, so that a step's
+// index is the stage's. Before the first setWeight the weight is 0, as in Argo
+// Rollouts.
+func canaryStages(spec rollout.Spec) []stage {
+	c := spec.Canary
+	var stages []stage
+	weight := 0
+	var scale *rollout.CanaryScale
+	for _, step := range c.Steps {
+		s := stage{name: step.Name}
+		switch {
+		case step.SetWeight != nil:
+			weight = *step.SetWeight
+			s.text, s.wait = fmt.Sprintf("setWeight %d", weight), waitPods
+		case step.SetCanaryScale != nil:
+			scale = step.SetCanaryScale
+			s.text, s.wait = scaleText(*scale), waitPods
+			if scale.MatchTrafficWeight {
+				scale = nil
+			}
+		case step.Pause != nil && step.Pause.Duration != nil:
+			s.text, s.wait, s.duration = "pause "+step.Pause.Duration.String(), waitTimer, *step.Pause.Duration
+		default:
+			s.text, s.wait = "pause", waitGate
+		}
+		s.weight, s.counts = weight, canaryCounts(spec, weight, scale)
+		stages = append(stages, s)
+	}
+	return append(stages, canaryHandover(spec, weight)...)
+}
+
+// canaryHandover is what follows the steps when stable pods are to stay for a
+// while after the promotion: a full second set, the switch, the delay.
+func canaryHandover(spec rollout.Spec, weight int) []stage {
+	c := spec.Canary
+	if len(c.Steps) == 0 || spec.Scaling != rollout.Surge || c.StableService == "" || c.ScaleDownDelaySeconds == 0 {
+		return nil
+	}
+	return handover(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
+}
+
+func scaleText(s rollout.CanaryScale) string {
+	switch {
+	case s.Replicas != nil:
+		return fmt.Sprintf("setCanaryScale replicas %d", *s.Replicas)
+	case s.Weight != nil:
+		return fmt.Sprintf("setCanaryScale weight %d", *s.Weight)
+	default:
+		return "setCanaryScale matchTrafficWeight"
+	}
+}
+
+func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale) func(n int) counts {
+	floor := spec.Canary.MinPodsPerReplicaSet
+	return func(n int) counts {
+		if spec.Scaling == rollout.InPlace {
+			return atLeast(approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0), floor, n)
+		}
+		canary := ceilShare(n, weight)
+		switch {
+		case scale != nil && scale.Replicas != nil:
+			return counts{canary: min(*scale.Replicas, n), stable: n} // an explicit number is not raised to the floor
+		case scale != nil && scale.Weight != nil:
+			canary = ceilShare(n, *scale.Weight)
+		}
+		return atLeast(counts{canary: canary, stable: n}, floor, n)
+	}
+}
+
+// atLeast raises each version that has pods to the floor, at most to n.
+func atLeast(c counts, floor, n int) counts {
+	floor = min(floor, n)
+	if c.canary > 0 {
+		c.canary = max(c.canary, floor)
+	}
+	if c.stable > 0 {
+		c.stable = max(c.stable, floor)
+	}
+	return c
+}
+
+func ceilShare(n, weight int) int { return (n*weight + 99) / 100 }
+
+// approximate splits n pods so that the canary's share is as near to weight as
+// whole pods allow, with one pod more than n where a surge is allowed. It gives
+// the counts that Argo Rollouts' users know (its
+// CalculateReplicaCountsForBasicCanary): 5 pods at 20 % are 1/4; 3 pods at 10 %
+// with a surge are 1/3, without one 1/2.
+//
+// It departs from Argo Rollouts in one place: without a surge, an exact tie
+// whose upper half is n (2 pods at 75 %, 5 at 90 %) gives no canary there at
+// all; here it gives n-1 canary pods and 1 stable pod.
+func approximate(n, weight int, surge bool) counts {
+	if n == 0 {
+		return counts{}
+	}
+	up, down := ceilShare(n, weight), n*weight/100
+	tie := func(total int) bool { return total*weight%100 == 50 }
+	zeroOK := weight == 100 || weight == 0 || (n == 1 && !surge)
+
+	type option struct{ canary, total int }
+	var options []option
+	if up < n || zeroOK {
+		options = append(options, option{up, n})
+	}
+	if !tie(n) && (down != 0 || zeroOK) {
+		options = append(options, option{down, n})
+	}
+	if surge {
+		options = append(options, option{up, n + 1})
+		if !tie(n+1) && (down != 0 || zeroOK) {
+			options = append(options, option{down, n + 1})
+		}
+	}
+	if len(options) == 0 {
+		return counts{canary: n - 1, stable: 1}
+	}
+	best, bestError := options[0], math.Inf(1)
+	for _, o := range options {
+		if off := math.Abs(float64(o.canary)*100/float64(o.total) - float64(weight)); off < bestError {
+			best, bestError = o, off
+		}
+	}
+	return counts{canary: best.canary, stable: best.total - best.canary}
+}

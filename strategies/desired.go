@@ -1,0 +1,358 @@
+package strategies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// What the hold writes into a Deployment. A pod counts as available only after
+// minReadySeconds, and with this value never does, so the Deployment controller
+// stops at exactly old = N-m and new = s+m for maxSurge s and maxUnavailable m
+// (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The progress
+// deadline must be larger than minReadySeconds; the largest int32 switches it
+// off.
+const (
+	holdMinReadySeconds  = 2147483646
+	holdProgressDeadline = 2147483647
+)
+
+// View is what Desired needs besides the state.
+type View struct {
+	Source   *rollout.Render  // the render at State.Source
+	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
+	Observed rollout.Observed // for the numbers of pods and the ReplicaSets' own hashes
+}
+
+// Desired returns the objects that the cluster should hold: the render with the
+// state laid over it. The input is not changed.
+//
+// At rest and while promoting they are the user's own objects. While a release
+// is between its steps, its Deployments carry the hold and its Services the
+// hash of the version that they are for.
+func Desired(s rollout.State, v View) []rollout.Object {
+	pins := pinsOf(s, v)
+	objects := make([]rollout.Object, 0, len(v.Source.Objects))
+	for _, o := range v.Source.Objects {
+		ref := o.Ref()
+		switch {
+		case ref.Group == "apps" && ref.Kind == "Deployment":
+			o = desiredDeployment(s, v, o)
+		case ref.Group == "" && ref.Kind == "Service":
+			if hash := pins[ref]; hash != "" {
+				o = o.Copy()
+				setMap(o, hash, "spec", "selector", rollout.LabelPodHash)
+			}
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// NeedsStable reports whether Desired would use the render of the stable
+// commit: a workload of the release has no canary pod yet, so its Deployment is
+// still stable's.
+func NeedsStable(s rollout.State, v View) bool {
+	if !held(s) {
+		return false
+	}
+	for _, p := range s.Progress {
+		if spec, ok := v.Source.Spec(p.Workload); ok {
+			if _, ok := holdOf(spec, p, s, v.Observed.Workloads[p.Workload]); !ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// held reports whether the state keeps the release's Deployments in the hold:
+// between its steps, and in a retreat until the canary's pods may go.
+func held(s rollout.State) bool {
+	switch s.Phase {
+	case rollout.Progressing, rollout.Paused, rollout.Stalled:
+		return s.Stable != nil
+	case rollout.Aborting:
+		return s.Source != s.Retreat.To
+	default:
+		return false
+	}
+}
+
+func desiredDeployment(s rollout.State, v View, o rollout.Object) rollout.Object {
+	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	hash := v.Source.Templates[w]
+	p, moving := s.ProgressOf(w)
+	spec, staged := v.Source.Spec(w)
+	if !moving || !staged || !held(s) {
+		return stamp(o, hash, commitOf(s, w, hash), "")
+	}
+	h, ok := holdOf(spec, p, s, v.Observed.Workloads[w])
+	if !ok {
+		if stable, found := deploymentOf(v.Stable, w); found {
+			return stamp(stable, v.Stable.Templates[w], s.Stable.Commit, "")
+		}
+	}
+	status := fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s", min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App)
+	o = stamp(o, hash, s.Release.Commit, status)
+	setMap(o, int64(holdMinReadySeconds), "spec", "minReadySeconds")
+	setMap(o, int64(holdProgressDeadline), "spec", "progressDeadlineSeconds")
+	setMap(o, map[string]any{
+		"type":          "RollingUpdate",
+		"rollingUpdate": map[string]any{"maxSurge": h.surge(), "maxUnavailable": h.unavailable()},
+	}, "spec", "strategy")
+	return o
+}
+
+func deploymentOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
+	if r == nil {
+		return nil, false
+	}
+	for _, o := range r.Objects {
+		if o.Ref() == w.Ref() {
+			return o, true
+		}
+	}
+	return nil, false
+}
+
+// commitOf is the commit that a staged template was released in, "" for what is
+// not staged: naming the newest commit there would write to each Deployment at
+// each push.
+func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
+	switch {
+	case s.Release != nil && s.Release.Templates[w] == hash:
+		return s.Release.Commit
+	case s.StableHash(w) == hash && hash != "" && s.Stable != nil:
+		return s.Stable.Commit
+	default:
+		return ""
+	}
+}
+
+// stamp returns a copy with gitrollout's annotations. They are on the
+// Deployment alone, not on its pods: a new commit restarts nothing.
+func stamp(o rollout.Object, hash rollout.Hash, commit, status string) rollout.Object {
+	o = o.Copy()
+	setMap(o, string(hash), "metadata", "annotations", rollout.AnnotationHash)
+	if commit != "" {
+		setMap(o, commit, "metadata", "annotations", rollout.AnnotationCommit)
+	}
+	if status != "" {
+		setMap(o, status, "metadata", "annotations", rollout.AnnotationStatus)
+	}
+	return o
+}
+
+func setMap(o map[string]any, value any, path ...string) {
+	for _, key := range path[:len(path)-1] {
+		next, ok := o[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			o[key] = next
+		}
+		o = next
+	}
+	o[path[len(path)-1]] = value
+}
+
+// holdFence is maxSurge s and maxUnavailable m, in pods of n.
+type holdFence struct{ s, m, n int }
+
+// surge is s as a percentage that Kubernetes rounds up to s again: 1 of 3 is
+// 33 %. Always a percentage: an integer would keep its size while an autoscaler
+// changes n, and the canary's share with it. Above 100 pods it is off by less
+// than one pod in a hundred.
+func (h holdFence) surge() string {
+	if h.s <= 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("%d%%", max(1, 100*h.s/h.n))
+}
+
+// unavailable is m as a percentage that Kubernetes rounds down to m again: 1 of
+// 3 is 34 %.
+func (h holdFence) unavailable() string { return fmt.Sprintf("%d%%", (100*h.m+h.n-1)/h.n) }
+
+// holdOf returns the fence for the stage that a workload is at. It is false
+// while there is nothing to hold: no canary pod is asked for, or none may start
+// yet because the stable pods are too few.
+func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, live rollout.ObservedWorkload) (holdFence, bool) {
+	n := replicas(spec, live)
+	want := countsAt(planOf(spec), p.Step, n)
+	stable, known := live.Find(s.StableHash(p.Workload))
+	canary, _ := live.Find(s.Release.Templates[p.Workload])
+	if want.canary == 0 || (!known && canary.Pods == 0) {
+		// Until stable's ReplicaSet carries its hash, nothing says how many old
+		// pods there are, nor what to pin Services to.
+		return holdFence{}, false
+	}
+	if spec.Scaling == rollout.Surge {
+		return holdFence{s: want.canary, m: 0, n: n}, true
+	}
+	return walk(spec, want, n, stable, canary)
+}
+
+// countsAt is what a step comes to rest at; after the last one, what the last
+// one did.
+func countsAt(p plan, step, n int) counts {
+	if len(p.stages) == 0 {
+		return counts{}
+	}
+	return p.stages[min(step, len(p.stages)-1)].counts(n)
+}
+
+// walk is the next fence on the way to a resting place of want.canary new and
+// want.stable old pods that never takes ready pods below what the user allows.
+//
+// The Deployment controller removes old pods down to N-m whether the new ones
+// are ready or not, so m may only grow by as many pods as are ready beyond the
+// user's N-maxUnavailable:
+//
+//	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
+//	ready 10        s=3 m=2   8 old, 5 new start
+//	ready  8+5      s=0 m=5   5 old, 5 new: at rest
+//
+// The number of old pods that are gone already is never undone: the controller
+// would not bring them back, and the fence would only flap.
+func walk(spec rollout.Spec, want counts, n int, stable, canary rollout.Revision) (holdFence, bool) {
+	surge, unavailable := spec.MaxSurge.RoundUp(n), spec.MaxUnavailable.RoundDown(n)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1 // as Kubernetes resolves percentages that both come to nothing
+	}
+	restM := n - want.stable
+	restS := want.canary - restM
+	gone := min(max(0, n-stable.Desired), restM)
+	spare := stable.Ready() + canary.Ready() - (n - unavailable)
+	m := min(restM, gone+max(0, spare))
+	s := max(restS, min(want.canary-m, surge))
+	if m <= 0 && s <= 0 {
+		return holdFence{}, false
+	}
+	return holdFence{s: s, m: m, n: n}, true
+}
+
+// pinsOf returns the pod-template-hash that each Service of the staged
+// workloads selects; a Service that is not in it selects all pods, as the user
+// wrote it. The hash is read from the ReplicaSet, so a version without one
+// cannot be pinned yet.
+func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
+	pins := map[rollout.Ref]string{}
+	for _, p := range s.Progress {
+		spec, ok := v.Source.Spec(p.Workload)
+		if !ok || s.Stable == nil || s.Release == nil {
+			continue
+		}
+		live := v.Observed.Workloads[p.Workload]
+		stable, _ := live.Find(s.StableHash(p.Workload))
+		fresh, _ := live.Find(s.Release.Templates[p.Workload])
+		main, side := pinHashes(s, spec, p, live, stable, fresh)
+		mainName, sideName := serviceNames(spec)
+		for name, hash := range map[string]string{mainName: main, sideName: side} {
+			if name != "" && hash != "" {
+				pins[rollout.Ref{Kind: "Service", Namespace: p.Workload.Namespace, Name: name}] = hash
+			}
+		}
+	}
+	return pins
+}
+
+// serviceNames returns the Service that users reach and the one for the new
+// version.
+func serviceNames(spec rollout.Spec) (main, side string) {
+	if spec.BlueGreen != nil {
+		return spec.BlueGreen.ActiveService, spec.BlueGreen.PreviewService
+	}
+	return spec.Canary.StableService, spec.Canary.CanaryService
+}
+
+// pinHashes decides what both Services select.
+//
+//	                 main (stable, active)          side (canary, preview)
+//	between steps    stable while it has pods;      new once it has a ReplicaSet
+//	                 new once switched
+//	Promoting        new if switched, else all      new
+//	Aborting         stable if enough of it serves  stable; a preview stays until the drain
+func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload, stable, fresh rollout.Revision) (main, side string) {
+	switched := hasSwitched(planOf(spec), p.Step)
+	switch {
+	case s.Phase == rollout.Aborting:
+		side = stable.PodHash
+		if held(s) && spec.BlueGreen != nil {
+			side = fresh.PodHash
+		}
+		if stable.Ready() >= max(1, neededStable(spec, p, live)) {
+			main = stable.PodHash
+		}
+	case s.Phase == rollout.Promoting && switched:
+		main, side = fresh.PodHash, fresh.PodHash
+	case s.Phase == rollout.Promoting:
+		side = fresh.PodHash
+	case switched:
+		main, side = fresh.PodHash, fresh.PodHash
+	case countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0:
+		side = fresh.PodHash // in place at 100 %: no old pod is left to pin to
+	default:
+		main, side = stable.PodHash, orElse(fresh.PodHash, stable.PodHash)
+	}
+	return main, side
+}
+
+// neededStable is how many stable pods must be ready before a retreat sends all
+// traffic to them: as many as served it before the retreat.
+func neededStable(spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) int {
+	n := replicas(spec, live)
+	pl := planOf(spec)
+	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) {
+		return n
+	}
+	return min(countsAt(pl, p.Step, n).stable, n)
+}
+
+func hasSwitched(p plan, step int) bool {
+	for i, s := range p.stages {
+		if i <= step && s.switched {
+			return true
+		}
+	}
+	return false
+}
+
+// Inventory returns the references of objects, for the state's inventory: what
+// the state already lists and what is desired now. What is listed but no longer
+// desired is pruned when no release is in flight.
+func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
+	seen := map[rollout.Ref]bool{}
+	for _, r := range s.Inventory {
+		seen[r] = true
+	}
+	for _, o := range desired {
+		seen[o.Ref()] = true
+	}
+	return sortedRefs(seen)
+}
+
+// Prunable returns what the inventory lists and the objects lack. It is empty
+// while a release is in flight: both versions' objects are in use then.
+func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
+	if s.Release != nil || s.Held != nil {
+		return nil
+	}
+	keep := map[rollout.Ref]bool{}
+	for _, o := range desired {
+		keep[o.Ref()] = true
+	}
+	gone := map[rollout.Ref]bool{}
+	for _, r := range s.Inventory {
+		if !keep[r] {
+			gone[r] = true
+		}
+	}
+	return sortedRefs(gone)
+}
+
+func sortedRefs(set map[rollout.Ref]bool) []rollout.Ref {
+	return slices.SortedFunc(maps.Keys(set), rollout.Ref.Compare)
+}

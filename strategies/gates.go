@@ -1,0 +1,208 @@
+package strategies
+
+import (
+	"fmt"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// verdict says whether a step is done and, if not, what it waits for.
+type verdict struct {
+	done   bool
+	by     string    // who opened the gate, "" if nobody had to
+	text   string    // what it waits for
+	paused bool      // it waits for people or the clock, not for pods
+	due    time.Time // when the clock is through, zero if it is not the clock
+}
+
+// gates are asked in this order, the first that is not done decides. Each is a
+// reason not to advance; none of them is asked before a retreat.
+var gates = []func(Input, plan, rollout.Progress) verdict{
+	gateHold,
+	gateSettled,
+	gateStep,
+}
+
+func verdictAt(in Input, p plan, pr rollout.Progress) verdict {
+	v := verdict{done: true}
+	for _, gate := range gates {
+		if v = gate(in, p, pr); !v.done {
+			return v
+		}
+	}
+	return v
+}
+
+// gateHold keeps a release where it is while its document or its promotion file
+// says so.
+func gateHold(in Input, p plan, _ rollout.Progress) verdict {
+	if !userHolds(in, p.spec) {
+		return verdict{done: true}
+	}
+	by := "paused: true in the Rollout document"
+	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
+		by = "decision: hold by " + orElse(in.Promotion.Author, "a promotion file")
+	}
+	return verdict{paused: true, text: "the end of " + by}
+}
+
+func userHolds(in Input, spec rollout.Spec) bool {
+	return spec.Paused || in.Promotion.Says(rollout.Hold, in.State.Release.Hash)
+}
+
+// gateSettled keeps a release where it is until the cluster has accepted what
+// the present step asks for.
+func gateSettled(in Input, p plan, pr rollout.Progress) verdict {
+	if in.Settled {
+		return verdict{done: true}
+	}
+	s, _ := p.at(pr.Step)
+	return verdict{paused: s.wait.pauses(), text: "the cluster to accept the objects of " + pr.Name}
+}
+
+// gateStep asks the step itself.
+func gateStep(in Input, p plan, pr rollout.Progress) verdict {
+	s, ok := p.at(pr.Step)
+	if !ok {
+		return verdict{done: true}
+	}
+	switch s.wait {
+	case waitGate:
+		return gatePromotion(in, p, pr)
+	case waitTimer:
+		if v := gatePromotion(in, p, pr); v.done {
+			return v
+		}
+		return gateTimer(in, pr, s)
+	case waitDelay:
+		return gateTimer(in, pr, s)
+	case waitNothing:
+		return verdict{done: true}
+	case waitPods:
+		return gatePods(in, p, pr, s)
+	default:
+		return verdict{text: fmt.Sprintf("nothing that is known (step %d)", pr.Step)}
+	}
+}
+
+func gatePromotion(in Input, p plan, pr rollout.Progress) verdict {
+	release := in.State.Release
+	if release.Fast {
+		return verdict{done: true}
+	}
+	if in.Promotion.Opens(release.Hash, p.names(), pr.Step) {
+		return verdict{done: true, by: promoter(in)}
+	}
+	return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, pr.Step+1, pr.Of)}
+}
+
+func promoter(in Input) string { return orElse(in.Promotion.Author, "a promotion file") }
+
+// gateTimer waits from the moment that the state records, so that neither a
+// restart nor another machine starts the clock again. A clock that was set back
+// makes the wait longer by as much, never shorter than asked.
+func gateTimer(in Input, pr rollout.Progress, s stage) verdict {
+	due := pr.Entered.Add(s.duration)
+	if !in.Now.Before(due) {
+		return verdict{done: true}
+	}
+	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", s.text, due.Format(time.RFC3339))}
+}
+
+// gatePods waits until the new version's pods have served for the user's
+// minReadySeconds and the old ones are as few as the step asks for.
+func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
+	live, ok := in.Observed.Workloads[pr.Workload]
+	if !ok {
+		return verdict{text: "Deployment " + pr.Workload.String() + " to exist"}
+	}
+	n := replicas(p.spec, live)
+	want := s.counts(n)
+	canary, _ := live.Find(in.State.Release.Templates[pr.Workload])
+	stable, _ := live.Find(in.State.StableHash(pr.Workload))
+	ready := minReady(p.spec)
+	serving := canary.Serving(in.Now, ready)
+	if want.canary == 0 && s.weight > 0 && n == 0 {
+		return verdict{text: "replicas: the workload has none"}
+	}
+	if serving < want.canary {
+		v := verdict{text: fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.canary)}
+		if canary.Problem != "" {
+			v.text += " (" + canary.Problem + ")"
+		}
+		if canary.Ready() > serving {
+			v.due = canary.ReadySince[min(want.canary, canary.Ready())-1].Add(ready)
+		}
+		return v
+	}
+	if p.spec.Scaling == rollout.InPlace && stable.Desired > want.stable {
+		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d have yet to go", stable.Desired-want.stable, stable.Desired)}
+	}
+	if !live.Synced {
+		return verdict{text: "the Deployment controller"}
+	}
+	return verdict{done: true}
+}
+
+// deadline is a workload of the release that makes no progress.
+type deadline struct {
+	spec     rollout.Spec
+	at       time.Time // when it is, or was, too late
+	problem  string
+	progress rollout.Progress
+}
+
+func (d deadline) reason() string {
+	text := fmt.Sprintf("no progress for %ds at %s", d.spec.ProgressDeadlineSeconds, orElse(d.progress.Name, "first deployment"))
+	if d.problem != "" {
+		text += ": " + d.problem
+	}
+	return text
+}
+
+// overdue finds a workload whose pods have made no progress for longer than its
+// deadline. Progress is entering a step and each new pod that becomes ready;
+// pauses do not count. It returns the earliest deadline either way.
+func overdue(in Input) (deadline, bool) {
+	var first deadline
+	for _, spec := range releaseSpecs(in) {
+		live := in.Observed.Workloads[spec.Workload]
+		pr, ok := in.State.ProgressOf(spec.Workload)
+		if !ok && in.State.Stable != nil {
+			continue // its template does not change: there is no progress to make
+		}
+		if !ok {
+			pr = rollout.Progress{Workload: spec.Workload, Entered: in.State.Release.Since}
+		}
+		if s, ok := planOf(spec).at(pr.Step); ok && s.wait != waitPods && in.State.Stable != nil {
+			continue
+		}
+		if in.State.Stable != nil && in.State.Phase == rollout.Promoting && live.Complete {
+			continue
+		}
+		canary, _ := live.Find(in.State.Release.Templates[spec.Workload])
+		since := pr.Entered
+		if n := canary.Ready(); n > 0 && canary.ReadySince[n-1].After(since) {
+			since = canary.ReadySince[n-1]
+		}
+		at := since.Add(time.Duration(spec.ProgressDeadlineSeconds) * time.Second)
+		if first.at.IsZero() || at.Before(first.at) {
+			first = deadline{spec: spec, at: at, problem: canary.Problem, progress: pr}
+		}
+	}
+	return first, !first.at.IsZero() && !in.Now.Before(first.at)
+}
+
+// releaseSpecs are the specs that the release in flight follows: Git's newest,
+// or those of the last commit that could be read.
+func releaseSpecs(in Input) []rollout.Spec {
+	switch {
+	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:
+		return in.Head.Render.Specs
+	case in.Source != nil:
+		return in.Source.Specs
+	default:
+		return nil
+	}
+}

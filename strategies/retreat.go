@@ -1,0 +1,117 @@
+package strategies
+
+import (
+	"fmt"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// cause says why a release goes back, and to which commit.
+type cause struct {
+	reason string
+	to     string
+	reject bool // the hash is not to be tried again: neither reverted nor superseded
+}
+
+// retreat begins the way back to stable. Traffic goes first and at once; the
+// canary's pods may go after the abort delay, which only an abort of a surge
+// release has. The app will then be as of the commit why.to: the revert's own,
+// or the one that stable was released from.
+//
+// A release that was neither reverted nor superseded is rejected: it is not
+// tried again until its content changes or somebody says retry.
+func retreat(in Input, why cause) Decision {
+	s := in.State
+	r := &rollout.Retreat{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
+	if why.reject && s.Phase != rollout.Promoting {
+		r.Drain = r.Routed.Add(abortDelay(in))
+	}
+	if r.Drain.Equal(r.Routed) {
+		s.Source = why.to
+	}
+	if why.reject {
+		rejection := rollout.Rejection{Hash: s.Release.Hash, Commit: s.Release.Commit, Reason: why.reason, At: r.Routed}
+		if in.Promotion != nil {
+			rejection.Promotion = in.Promotion.Digest
+		}
+		s.Rejected = append([]rollout.Rejection{rejection}, s.Rejected...)
+		s.Rejected = s.Rejected[:min(len(s.Rejected), rollout.MaxHistory)]
+	}
+	s.Phase, s.Reason, s.Retreat = rollout.Aborting, why.reason, r
+	return Decision{
+		State: s, Retreat: true, Requeue: laterOnly(r.Drain, in.Now),
+		Subject: fmt.Sprintf("%s back to %s: %s", s.App, s.Stable.Hash, why.reason),
+		Waiting: "all pods to be of the stable version",
+	}
+}
+
+// abortDelay is the longest abortScaleDownDelaySeconds of the release's
+// workloads that keep their stable pods whole. In place, stable needs the room
+// of the canary's pods, so they go at once.
+func abortDelay(in Input) time.Duration {
+	seconds := 0
+	for _, spec := range releaseSpecs(in) {
+		switch {
+		case spec.Scaling == rollout.InPlace:
+			return 0
+		case spec.BlueGreen != nil:
+			seconds = max(seconds, spec.BlueGreen.AbortScaleDownDelaySeconds)
+		default:
+			seconds = max(seconds, spec.Canary.AbortScaleDownDelaySeconds)
+		}
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// decideAborting waits for the retreat to end and then looks at Git afresh.
+func decideAborting(in Input) Decision {
+	if d, ok := finishRetreat(in); ok {
+		return d
+	}
+	s := in.State
+	d := Decision{State: s, Waiting: "all pods to be of the stable version", Requeue: laterOnly(s.Retreat.Drain, in.Now)}
+	if target := in.Head.Render.Release(); target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
+		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
+		// Git came back to stable while the retreat was under way: its
+		// configuration is the one to retreat to.
+		d.State.Source, d.State.Retreat = in.Head.Commit.ID, &rollout.Retreat{
+			Reject: s.Retreat.Reject, Routed: s.Retreat.Routed, Drain: s.Retreat.Drain, To: in.Head.Commit.ID,
+		}
+		d.Subject = fmt.Sprintf("%s back to %s as of %s", s.App, s.Stable.Hash, in.Head.Commit.Short())
+	}
+	return d
+}
+
+// finishRetreat makes the next transition of a retreat, if one is due: the
+// canary's pods may go, or all of them are gone.
+func finishRetreat(in Input) (Decision, bool) {
+	s := in.State
+	if s.Source != s.Retreat.To {
+		if in.Now.Before(s.Retreat.Drain) {
+			return Decision{}, false
+		}
+		s.Source = s.Retreat.To
+		return Decision{State: s, Retreat: true, Subject: s.App + " removes the pods of " + string(s.Release.Hash)}, true
+	}
+	if !in.Settled || in.Source == nil || !complete(in, in.Source) {
+		return Decision{}, false
+	}
+	if in.Head.Render == nil { // Git cannot be read: come to rest at stable
+		s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
+		d := hold(s, "InvalidInput", in.Head.Err.Error(), in.Head.Commit.ID)
+		d.Subject = s.App + " back at " + string(s.Stable.Hash)
+		return d, true
+	}
+	after := in
+	after.State = s
+	after.State.Release, after.State.Progress, after.State.Retreat = nil, nil, nil
+	return decideAtRest(after), true
+}
+
+func laterOnly(t, now time.Time) time.Time {
+	if t.After(now) {
+		return t
+	}
+	return time.Time{}
+}
