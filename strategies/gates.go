@@ -206,3 +206,23 @@ func releaseSpecs(in Input) []rollout.Spec {
 		return nil
 	}
 }
+
+// Gate returns the step whose gate is shut, for the proposal that opens it: the
+// furthest one if several workloads wait. It is false while no workload waits
+// for a promotion.
+func Gate(in Input) (step int, shut bool) {
+	if in.State.Release == nil || in.State.Stable == nil || in.State.Held != nil || in.State.Phase == rollout.Aborting {
+		return 0, false
+	}
+	for _, spec := range releaseSpecs(in) {
+		pr, moving := in.State.ProgressOf(spec.Workload)
+		if !moving {
+			continue
+		}
+		s, ok := planOf(spec).at(pr.Step)
+		if ok && s.wait == waitGate && !gatePromotion(in, planOf(spec), pr).done {
+			step, shut = max(step, pr.Step), true
+		}
+	}
+	return step, shut
+}

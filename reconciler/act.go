@@ -1,0 +1,273 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// step is what one pass does for one app.
+type step struct {
+	app      *app
+	input    strategies.Input
+	decision strategies.Decision
+	changed  bool  // the state is to be recorded
+	recorded bool  // and has been
+	err      error // what went wrong with this app
+}
+
+// decideAll heals and decides each app, several at once. Retreats are applied
+// here, before anything is recorded.
+func (r *Reconciler) decideAll(ctx context.Context, work []*app, now time.Time) []*step {
+	steps := make([]*step, len(work))
+	for i, a := range work {
+		steps[i] = &step{app: a}
+	}
+	forEach(r.Workers, steps, func(s *step) { r.decide(ctx, s, now) })
+	return steps
+}
+
+// decide brings the cluster to what the recorded state asks for, looks at it,
+// and decides. A state whose objects the cluster does not accept does not
+// advance.
+func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
+	a := s.app
+	state := a.state
+	if a.pending != nil {
+		state = *a.pending
+	}
+	settled := true
+	if state.Source != "" {
+		if err := r.applyState(ctx, a, state); err != nil {
+			s.err, settled = err, false
+		}
+	}
+	s.input = strategies.Input{
+		Now: now, App: a.App, Head: r.headOf(a), State: state, Promotion: a.promotion,
+		Observed: r.Observer.Observe(a.Name, workloads(a, state)), Settled: settled,
+	}
+	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
+	if state.Phase == "" || state.Phase == rollout.Pending {
+		adoptable, err := r.adoptable(ctx, s.input)
+		if err != nil {
+			s.err = errors.Join(s.err, err)
+			return
+		}
+		s.input.Adoptable = adoptable
+	}
+	s.decision = strategies.Decide(s.input)
+	next := &s.decision.State
+	if s.decision.Retreat {
+		if err := r.applyState(ctx, a, *next); err != nil {
+			s.err = errors.Join(s.err, err)
+		}
+	} else if settled {
+		r.prune(ctx, s)
+	}
+	if next.Source != "" {
+		if objects, err := r.desired(ctx, a, *next); err == nil {
+			next.Inventory = strategies.Inventory(*next, objects)
+		}
+	}
+	s.changed = !next.Equal(&a.state)
+}
+
+// headOf is the head with what is wrong with the promotion file, if anything.
+func (r *Reconciler) headOf(a *app) strategies.Head {
+	head := a.head
+	if head.Err == nil && a.promotionErr != nil {
+		head.Err = a.promotionErr
+		head.Render = nil
+	}
+	if head.Commit.ID == "" && r.main != nil {
+		head.Commit = r.main.Commit()
+	}
+	return head
+}
+
+// adoptable asks which of the workloads that run already are what Git says.
+func (r *Reconciler) adoptable(ctx context.Context, in strategies.Input) (map[rollout.Workload]bool, error) {
+	same := map[rollout.Workload]bool{}
+	if in.Head.Render == nil {
+		return same, nil
+	}
+	for _, o := range in.Head.Render.Objects {
+		w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+		live, exists := in.Observed.Workloads[w]
+		if o.Ref() != w.Ref() || !exists || live.Hash != "" {
+			continue
+		}
+		is, err := r.Observer.SameTemplate(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("compare Deployment %s with Git: %w", w, err)
+		}
+		same[w] = is
+	}
+	return same, nil
+}
+
+// workloads are all Deployments that the app has in Git or had before.
+func workloads(a *app, s rollout.State) []rollout.Workload {
+	set := map[string]rollout.Workload{}
+	if a.head.Render != nil {
+		for w := range a.head.Render.Templates {
+			set[w.String()] = w
+		}
+	}
+	for _, ref := range s.Inventory {
+		w := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
+		if ref == w.Ref() {
+			set[w.String()] = w
+		}
+	}
+	all := make([]rollout.Workload, 0, len(set))
+	for _, name := range sortedKeys(set) {
+		all = append(all, set[name])
+	}
+	return all
+}
+
+// applyState makes the cluster hold what a state asks for.
+func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State) error {
+	objects, err := r.desired(ctx, a, s)
+	if err != nil {
+		return err
+	}
+	return r.effect("apply "+a.Name, func() error { return r.Applier.Apply(ctx, a.Name, objects) })
+}
+
+// desired computes what a state asks for from the commits that it names and
+// what the cluster shows now.
+func (r *Reconciler) desired(ctx context.Context, a *app, s rollout.State) ([]rollout.Object, error) {
+	source, err := r.renderAt(ctx, a, s.Source)
+	if err != nil {
+		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
+	}
+	view := strategies.View{Source: source, Observed: r.Observer.Observe(a.Name, workloads(a, s))}
+	if strategies.NeedsStable(s, view) {
+		if view.Stable, err = r.renderAt(ctx, a, s.Stable.Commit); err != nil {
+			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)
+		}
+	}
+	return strategies.Desired(s, view), nil
+}
+
+// renderAt returns the app as of a commit. Those that the state names are kept.
+func (r *Reconciler) renderAt(ctx context.Context, a *app, commit string) (*rollout.Render, error) {
+	if commit == "" {
+		return nil, errors.New("no commit is recorded")
+	}
+	if head := a.head.Render; head != nil && head.Commit.ID == commit {
+		return head, nil
+	}
+	if known := a.renders[commit]; known != nil {
+		return known, nil
+	}
+	snapshot, err := r.Repository.Snapshot(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("read it from Git: %w", err)
+	}
+	built, err := r.Renderer.Render(snapshot, a.App, snapshot.Commit())
+	if err != nil {
+		return nil, err
+	}
+	for known := range a.renders {
+		if known != a.state.Source && (a.state.Stable == nil || known != a.state.Stable.Commit) {
+			delete(a.renders, known)
+		}
+	}
+	a.renders[commit] = built
+	return built, nil
+}
+
+// prune removes what the app no longer has, once nothing of it is in use.
+func (r *Reconciler) prune(ctx context.Context, s *step) {
+	next := &s.decision.State
+	if s.decision.Subject != "" || next.Source == "" {
+		return
+	}
+	objects, err := r.desired(ctx, s.app, *next)
+	if err != nil {
+		return // applyState has reported it
+	}
+	candidates := strategies.Prunable(*next, objects)
+	if len(candidates) == 0 {
+		return
+	}
+	var gone []rollout.Ref
+	err = r.effect("prune "+s.app.Name, func() (err error) {
+		gone, err = r.Applier.Prune(ctx, s.app.Name, candidates)
+		return err
+	})
+	if err != nil {
+		s.err = errors.Join(s.err, fmt.Errorf("prune: %w", err))
+	}
+	if len(gone) > 0 {
+		next.Inventory = slices.DeleteFunc(slices.Clone(next.Inventory), func(ref rollout.Ref) bool { return slices.Contains(gone, ref) })
+		s.decision.Subject = fmt.Sprintf("%s pruned %s", s.app.Name, listed(gone))
+	}
+}
+
+func listed(refs []rollout.Ref) string {
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.Kind + "/" + ref.Name
+	}
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+// applyAll applies the recorded states and sets when each app is due again.
+func (r *Reconciler) applyAll(ctx context.Context, steps []*step, now time.Time) {
+	forEach(r.Workers, steps, func(s *step) {
+		a := s.app
+		if s.changed && s.recorded {
+			if err := r.applyState(ctx, a, a.state); err != nil {
+				s.err = errors.Join(s.err, err)
+			}
+			a.dirty = true // the next transition may be due at once
+			r.announce(ctx, s)
+		}
+		a.due = s.decision.Requeue
+		if s.err == nil && (!s.changed || s.recorded) {
+			a.failures = 0
+			return
+		}
+		a.failures++
+		a.due = soonest(a.due, now.Add(backoff(a.failures)))
+	})
+}
+
+// backoff is how long an app that failed waits for its next try: 1 s, 2 s, 4 s
+// … 1 min. A change in Git or in the cluster does not wait for it.
+func backoff(failures int) time.Duration {
+	return min(time.Second<<min(failures-1, 6), time.Minute)
+}
+
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// announce says what happened: one log line for each transition, and a note on
+// each workload.
+func (r *Reconciler) announce(ctx context.Context, s *step) {
+	state := s.app.state
+	r.Log.Info("transition", "app", state.App, "phase", string(state.Phase), "what", s.decision.Subject, "waiting", s.decision.Waiting)
+	warning := s.decision.Retreat || state.Held != nil || state.Phase == rollout.Stalled || state.Phase == rollout.Degraded
+	for _, w := range workloads(s.app, state) {
+		if _, exists := s.input.Observed.Workloads[w]; exists && r.Record != nil {
+			r.Record(ctx, w.Ref(), warning, string(state.Phase), s.decision.Subject)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// ErrConflict is what a Repository's Push returns when a ref was not where the
+// update expected it: nothing was changed, and the decision is to be made again
+// on what is there now.
+var ErrConflict = errors.New("the branch has moved")
+
+// Heads is where the branches that matter are. An absent branch is "".
+type Heads struct {
+	Main      string
+	State     string
+	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
+}
+
+// Snapshot is one commit that can be read without a worktree.
+type Snapshot interface {
+	render.Tree
+	Commit() rollout.Commit
+}
+
+// Update moves one branch in a push.
+type Update struct {
+	Branch  string            // short name
+	Old     string            // where it must be now; "" if it must not exist
+	Parent  string            // commit to build on; "" for a branch without history
+	Edits   map[string][]byte // path to content; nil content deletes
+	Message string
+	When    time.Time
+	Delete  bool // remove the branch instead
+}
+
+// Repository is the Git side. Fetch looks the branches up and brings what is
+// new; an error means that nothing is known to have changed. Push is atomic
+// where the server can; it returns the new commits by branch, or an error that
+// wraps ErrConflict. After any other error the outcome is unknown until the
+// next Fetch, and pushing the same again is harmless, since the same input
+// makes the same commit.
+type Repository interface {
+	Fetch(ctx context.Context) (Heads, error)
+	Snapshot(ctx context.Context, commit string) (Snapshot, error)
+	Push(ctx context.Context, updates []Update) (map[string]string, error)
+}
+
+// Renderer builds one app as of one commit. It returns the same Render, with
+// another Commit, while none of the app's files change.
+type Renderer interface {
+	Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
+}
+
+// Observer shows the cluster from caches that watches keep current.
+// SameTemplate asks the server whether applying a Deployment would change the
+// template of the one that runs.
+type Observer interface {
+	Observe(app string, workloads []rollout.Workload) rollout.Observed
+	SameTemplate(ctx context.Context, deployment rollout.Object) (bool, error)
+}
+
+// Applier writes to the cluster. Apply makes no request for objects that are
+// already as asked for; an error means that the objects before the one it names
+// are applied and the rest are not, and applying again is safe. Prune returns
+// which of the candidates no longer exist.
+type Applier interface {
+	Apply(ctx context.Context, app string, objects []rollout.Object) error
+	Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone []rollout.Ref, err error)
+}
+
+// Recorder leaves a note on an object for kubectl describe. It never fails a
+// pass.
+type Recorder func(ctx context.Context, about rollout.Ref, warning bool, reason, message string)

@@ -1,0 +1,171 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Options says what to reconcile, and with what.
+type Options struct {
+	Cluster string         // the folder under .gitrollout/
+	UID     string         // of the cluster: a state for another one is refused
+	Source  rollout.Source // what cluster.yaml says of the users' branch
+
+	Repository Repository
+	Renderer   Renderer
+	Observer   Observer
+	Applier    Applier
+	Record     Recorder
+	Log        *slog.Logger
+
+	Workers  int                          // apps rendered and applied at once; default 8
+	OnEffect func(name string, done bool) // called round each change of the world; nil for none
+}
+
+// Reconciler holds what one process knows. Its methods are for one goroutine,
+// but for Touch.
+type Reconciler struct {
+	Options
+
+	heads       Heads
+	main        Snapshot
+	state       Snapshot
+	config      *rollout.Config
+	configID    string
+	configErr   error
+	clusterFile bool // cluster.yaml exists
+	stateKnown  bool
+	lastFailure string
+	apps        map[string]*app
+	stats       Stats
+
+	mu      sync.Mutex
+	touched map[string]bool
+	wake    chan struct{}
+}
+
+// Stats counts what passes have done, for metrics and tests.
+type Stats struct {
+	Passes  int
+	Commits int // commits on the state branch
+	Decided int // apps looked at
+	Lost    int // pushes that another writer won
+}
+
+// New returns a reconciler that knows nothing yet.
+func New(o Options) *Reconciler {
+	if o.Workers == 0 {
+		o.Workers = 8
+	}
+	if o.OnEffect == nil {
+		o.OnEffect = func(string, bool) {}
+	}
+	return &Reconciler{Options: o, apps: map[string]*app{}, touched: map[string]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// Stats returns the counters.
+func (r *Reconciler) Stats() Stats { return r.stats }
+
+// maxTries bounds how often one pass decides again after losing the race for
+// the state branch. Each loss means that another writer has made progress.
+const maxTries = 5
+
+// RunOnce is one pass. With fetch it looks at Git first; without, it works on
+// what is already known, as after a change in the cluster. The error joins what
+// went wrong, and each app that is not named in it has been handled.
+func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) error {
+	r.stats.Passes++
+	var errs []error
+	for try := 0; ; try++ {
+		if fetch {
+			if err := r.gather(ctx); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		if r.main == nil || r.config == nil {
+			return errors.Join(errs...)
+		}
+		work := r.due(now)
+		plans := r.decideAll(ctx, work, now)
+		err := r.commit(ctx, plans, now)
+		if errors.Is(err, ErrConflict) && try < maxTries {
+			r.stats.Lost++
+			fetch = true
+			for _, a := range work {
+				a.dirty = true
+			}
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("record in Git: %w", err))
+		}
+		r.applyAll(ctx, plans, now)
+		for _, p := range plans {
+			if p.err != nil {
+				errs = append(errs, fmt.Errorf("app %s: %w", p.app.Name, p.err))
+			}
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// Touch marks an app as changed in the cluster and wakes Run. It may be called
+// from any goroutine.
+func (r *Reconciler) Touch(app string) {
+	r.mu.Lock()
+	r.touched[app] = true
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// due returns the apps that have a reason to be looked at, and forgets it.
+func (r *Reconciler) due(now time.Time) []*app {
+	r.mu.Lock()
+	for name := range r.touched {
+		if a := r.apps[name]; a != nil {
+			a.dirty = true
+		}
+	}
+	clear(r.touched)
+	r.mu.Unlock()
+	var work []*app
+	for _, name := range sortedKeys(r.apps) {
+		a := r.apps[name]
+		if a.broken != nil {
+			continue
+		}
+		if a.dirty || (!a.due.IsZero() && !now.Before(a.due)) {
+			a.dirty, a.due = false, time.Time{}
+			work = append(work, a)
+		}
+	}
+	r.stats.Decided += len(work)
+	return work
+}
+
+// nextDue is when the earliest timer of any app ends, zero if none runs.
+func (r *Reconciler) nextDue() time.Time {
+	var next time.Time
+	for _, a := range r.apps {
+		if !a.due.IsZero() && (next.IsZero() || a.due.Before(next)) {
+			next = a.due
+		}
+	}
+	return next
+}
+
+func (r *Reconciler) effect(name string, do func() error) error {
+	r.OnEffect(name, false)
+	err := do()
+	r.OnEffect(name, true)
+	return err
+}

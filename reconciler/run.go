@@ -1,0 +1,86 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+)
+
+// debounce collects the changes of the cluster that arrive together: a pod that
+// becomes ready changes itself, its ReplicaSet and its Deployment.
+const debounce = 20 * time.Millisecond
+
+// Run makes passes until the context ends: at each interval with a look at Git,
+// and in between whenever the cluster changes or a timer of a release is due.
+// It returns after the pass in progress. A pass that fails is logged, and the
+// next one tries again.
+func (r *Reconciler) Run(ctx context.Context, interval time.Duration) {
+	poll := time.NewTimer(0)
+	defer poll.Stop()
+	for ctx.Err() == nil {
+		fetch := false
+		var timer <-chan time.Time
+		if next := r.nextDue(); !next.IsZero() {
+			timer = time.After(time.Until(next))
+		}
+		if !r.anyDirty() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-poll.C:
+				fetch = true
+			case <-timer:
+			case <-r.wake:
+				sleep(ctx, debounce)
+			}
+		} else {
+			select {
+			case <-poll.C:
+				fetch = true
+			default:
+			}
+		}
+		if err := r.RunOnce(ctx, time.Now(), fetch); err != nil && ctx.Err() == nil {
+			r.logFailure(err)
+		} else if err == nil && fetch {
+			r.lastFailure = ""
+		}
+		if fetch {
+			poll.Reset(r.interval(interval))
+		}
+	}
+}
+
+// interval is the flag's, or what the configuration in Git asks for.
+func (r *Reconciler) interval(flag time.Duration) time.Duration {
+	if flag > 0 {
+		return flag
+	}
+	if r.config != nil {
+		return r.config.Interval
+	}
+	return 30 * time.Second
+}
+
+func (r *Reconciler) anyDirty() bool {
+	for _, a := range r.apps {
+		if a.dirty && a.broken == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// logFailure logs an error once, not at each poll that meets it again.
+func (r *Reconciler) logFailure(err error) {
+	if text := err.Error(); text != r.lastFailure {
+		r.lastFailure = text
+		r.Log.Error("pass failed", "error", err)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
