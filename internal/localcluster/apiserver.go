@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/component-base/compatibility"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
@@ -48,7 +50,41 @@ func newAPIServer(ctx context.Context, listener net.Listener, etcdURL string, ce
 	if errs := completed.Validate(); len(errs) > 0 {
 		return nil, fmt.Errorf("kube-apiserver options: %w", utilerrors.NewAggregate(errs))
 	}
-	return func(ctx context.Context) error { return app.Run(ctx, completed) }, nil
+	return func(ctx context.Context) error { return runAPIServer(ctx, completed) }, nil
+}
+
+// runAPIServer is app.Run, except that the server reports its release. That is
+// a linker flag of official builds, without which clients that compare versions
+// see v0.0.0-master.
+func runAPIServer(ctx context.Context, completed options.CompletedOptions) error {
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	config.Aggregator.GenericConfig.EffectiveVersion = release{config.Aggregator.GenericConfig.EffectiveVersion}
+	config.KubeAPIs.ControlPlane.Generic.EffectiveVersion = release{config.KubeAPIs.ControlPlane.Generic.EffectiveVersion}
+	chain, err := config.Complete()
+	if err != nil {
+		return fmt.Errorf("complete the configuration: %w", err)
+	}
+	server, err := app.CreateServerChain(chain)
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	prepared, err := server.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	return prepared.Run(ctx)
+}
+
+// release is a version that names the release in its git version.
+type release struct{ compatibility.EffectiveVersion }
+
+func (r release) Info() *version.Info {
+	info := *r.EffectiveVersion.Info()
+	info.GitVersion, info.GitCommit = kubernetesVersion, ""
+	return &info
 }
 
 // apiServerFlags are those of an ordinary cluster wherever a test could notice:

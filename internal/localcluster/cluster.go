@@ -19,9 +19,9 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
 )
 
-// stopWithin bounds how long a part may take to stop. The process ends after
-// that, which stops it anyway.
-const stopWithin = 3 * time.Second
+// stopWithin bounds how long a part may take to stop; the end of the process
+// then stops it anyway. The apiserver would give every open watch two seconds.
+const stopWithin = 500 * time.Millisecond
 
 // adminUser is the user in the kubeconfig that the cluster hands out.
 const adminUser = "local-admin"
@@ -222,7 +222,7 @@ func sendLogsTo(dir stateDir) error {
 	}
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
-	for _, setting := range [][2]string{{"logtostderr", "false"}, {"alsologtostderr", "false"}, {"stderrthreshold", "FATAL"}} {
+	for _, setting := range [][2]string{{"logtostderr", "false"}, {"alsologtostderr", "false"}, {"stderrthreshold", "FATAL"}, {"one_output", "true"}} {
 		if err := flags.Set(setting[0], setting[1]); err != nil {
 			return fmt.Errorf("set log flag %s: %w", setting[0], err)
 		}

@@ -21,7 +21,7 @@ func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, erro
 	config := embed.NewConfig()
 	config.Dir = filepath.Join(dir.path, "etcd")
 	config.LogOutputs = []string{dir.log("etcd")}
-	config.LogLevel = "warn"
+	config.LogLevel = "error" // its warnings are one line per slow request
 	config.UnsafeNoFsync = !fsync
 	config.ListenClientUrls = []url.URL{anyPort}
 	config.AdvertiseClientUrls = []url.URL{anyPort}

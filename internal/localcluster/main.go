@@ -80,6 +80,7 @@ func newCommand() *cobra.Command {
   localcluster --dir ~/.cache/demo              # one that is still there tomorrow
   localcluster --kubeconfig /tmp/kc --nodes 10
   localcluster --exit-with-parent               # in a test`,
+		Version:       "with Kubernetes " + kubernetesVersion,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -92,6 +93,8 @@ func newCommand() *cobra.Command {
 	flags.BoolVar(&o.fsync, "fsync", false, "let etcd wait for the disk, so that state survives a crash of the machine")
 	flags.BoolVar(&o.bindPodIPs, "bind-pod-ips", false,
 		"listen on every pod's own address and ports too; needs a network namespace with 'ip route add local 10.244.0.0/16 dev lo'")
+	// Kubernetes' libraries bring a global flag of that name, which is no bool.
+	flags.Bool("version", false, "print the version")
 	flags.BoolVar(&o.exitWithParent, "exit-with-parent", false, "stop when the parent process ends, however it ends")
 	return command
 }

@@ -72,6 +72,6 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // fails spreads the failing share evenly over the requests, counted from 1: a
 // test that sends a hundred sees the share and not the luck of a draw.
 func (a *app) fails(request int64) bool {
-	rate := a.behaviour.FailRate
-	return int64(float64(request)*rate) > int64(float64(request-1)*rate)
+	failedBy := func(n int64) int64 { return int64(float64(n)*a.behaviour.FailRate + 0.5) }
+	return failedBy(request) > failedBy(request-1)
 }

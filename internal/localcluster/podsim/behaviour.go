@@ -88,7 +88,7 @@ func Of(pod *corev1.Pod) (Behaviour, error) {
 	for _, variable := range container.Env {
 		environment[variable.Name] = variable.Value
 	}
-	tag := imageTag(container.Image)
+	_, tag := splitImage(container.Image)
 	b.Version = tag
 	if version := environment["VERSION"]; version != "" {
 		b.Version = version
@@ -136,18 +136,19 @@ func (b *Behaviour) grantTag(tag string) error {
 	return nil
 }
 
-// imageTag returns the tag of an image reference, "latest" when it names none,
-// and the start of the digest when it is pinned by digest alone.
-func imageTag(image string) string {
+// splitImage splits an image reference into its name and its tag. The tag is
+// "latest" when there is none, and the start of the digest when the image is
+// pinned by digest alone.
+func splitImage(image string) (name, tag string) {
 	name, digest, pinned := strings.Cut(image, "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
-		return name[colon+1:]
+		return name[:colon], name[colon+1:]
 	}
 	if pinned {
 		_, hash, _ := strings.Cut(digest, ":")
-		return hash[:min(len(hash), 12)]
+		return name, hash[:min(len(hash), 12)]
 	}
-	return "latest"
+	return name, "latest"
 }
 
 func duration(field func(*Behaviour) *time.Duration) func(*Behaviour, string) error {

@@ -207,7 +207,7 @@ func conditionStatus(yes bool) corev1.ConditionStatus {
 }
 
 func imageID(image string) string {
-	name, _, _ := strings.Cut(image, "@")
+	name, _ := splitImage(image)
 	return fmt.Sprintf("%s@sha256:%x", name, sha256.Sum256([]byte(image)))
 }
 

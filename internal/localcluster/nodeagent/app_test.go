@@ -1,0 +1,51 @@
+package nodeagent
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
+)
+
+func TestAppSaysWhoItIs(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Image: "shop:v2"}}},
+	}
+	app := newApp(pod, corev1.PodStatus{PodIP: "10.244.0.1"}, podsim.Behaviour{Version: "v2"})
+	answer := httptest.NewRecorder()
+	app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/any/path", nil))
+	var got identity
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
+		t.Fatalf("answer %q: %v", answer.Body, err)
+	}
+	want := identity{Pod: "web-0", Namespace: "shop", Node: "node-1", IP: "10.244.0.1", Image: "shop:v2", Version: "v2"}
+	if got != want {
+		t.Errorf("identity:\n got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestAppFailsItsShare(t *testing.T) {
+	for _, test := range []struct {
+		rate float64
+		want int
+	}{{0, 0}, {0.05, 5}, {0.5, 50}, {1, 100}} {
+		app := &app{behaviour: podsim.Behaviour{FailRate: test.rate}}
+		failed := 0
+		for range 100 {
+			answer := httptest.NewRecorder()
+			app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", nil))
+			if answer.Code == http.StatusInternalServerError {
+				failed++
+			}
+		}
+		if failed != test.want {
+			t.Errorf("rate %v: %d of 100 requests failed, want %d", test.rate, failed, test.want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// asProgram makes the test binary behave as the program, which saves linking
+// the program a second time.
+const asProgram = "LOCALCLUSTER_TEST_AS_PROGRAM=1"
+
+func TestMain(m *testing.M) {
+	name, value, _ := strings.Cut(asProgram, "=")
+	if os.Getenv(name) == value {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// localCluster is the program under test, running.
+type localCluster struct {
+	command    *exec.Cmd
+	stderr     *bytes.Buffer
+	ready      string // the line that it printed
+	kubeconfig string
+	podsURL    string
+	client     kubernetes.Interface
+}
+
+// start runs the program until it says that it is ready.
+func start(t *testing.T, env []string, args ...string) *localCluster {
+	t.Helper()
+	local := &localCluster{command: exec.Command(os.Args[0], args...), stderr: new(bytes.Buffer)}
+	local.command.Env = append(append(os.Environ(), asProgram), env...)
+	local.command.Stderr = local.stderr
+	stdout, err := local.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := local.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { local.command.Process.Kill() })
+
+	line := make([]byte, 1024)
+	n, _ := stdout.Read(line)
+	local.ready = strings.TrimSpace(string(line[:n]))
+	if _, err := fmt.Sscanf(local.ready, "ready kubeconfig=%s in", &local.kubeconfig); err != nil {
+		local.command.Wait()
+		t.Fatalf("program printed %q, on stderr %s", local.ready, local.stderr)
+	}
+	url, err := os.ReadFile(filepath.Join(filepath.Dir(local.kubeconfig), "pods-url"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	local.podsURL = strings.TrimSpace(string(url))
+	local.client = clientOf(t, local.kubeconfig)
+	return local
+}
+
+func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1 // or the client, not the cluster, would be measured
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// terminate asks the program to stop and returns its exit code.
+func (l *localCluster) terminate(t *testing.T) int {
+	t.Helper()
+	began := time.Now()
+	if err := l.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.command.Wait(); err != nil {
+		if exit := new(exec.ExitError); !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("stopped in %s", time.Since(began).Round(10*time.Millisecond))
+	return l.command.ProcessState.ExitCode()
+}
+
+func (l *localCluster) residentMemory(t *testing.T) string {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.command.Process.Pid))
+	if err != nil {
+		return "unknown"
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	value, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(value)
+}
+
+// eventually repeats the check until it passes or 30s are over.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still waiting for %s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestResumesFromItsFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	first := start(t, nil, "--dir", dir, "--nodes", "1")
+	createPod(t, first.client, "survivor", "shop:v1")
+	var before string
+	eventually(t, "the pod's address", func() error {
+		pod, err := first.client.CoreV1().Pods("default").Get(t.Context(), "survivor", metav1.GetOptions{})
+		if err == nil && pod.Status.PodIP == "" {
+			err = errors.New("no address yet")
+		}
+		if err == nil {
+			before = pod.Status.PodIP
+		}
+		return err
+	})
+	credentials, err := os.ReadFile(first.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := first.terminate(t); code != 0 {
+		t.Fatalf("exit code %d, want 0", code)
+	}
+
+	second := start(t, nil, "--dir", dir, "--nodes", "1")
+	pod, err := second.client.CoreV1().Pods("default").Get(t.Context(), "survivor", metav1.GetOptions{})
+	if err != nil || pod.Status.PodIP != before {
+		t.Errorf("pod after the restart: address %s, %v; want %s", pod.Status.PodIP, err, before)
+	}
+	eventually(t, "the pod's answer", func() error {
+		answer, err := get(second.podsURL + "/namespaces/default/pods/survivor/")
+		if err == nil && !strings.Contains(answer, `"survivor"`) {
+			err = errors.New(answer)
+		}
+		return err
+	})
+	if _, err := oldCredentials(t, credentials, second).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("credentials of the first run no longer count: %v", err)
+	}
+	refused := exec.Command(os.Args[0], "--dir", dir)
+	refused.Env = append(os.Environ(), asProgram)
+	if output, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(output), "in use") {
+		t.Errorf("second program in the same folder: %v, %s; want it refused", err, output)
+	}
+	if code := second.terminate(t); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// oldCredentials is a client with an earlier run's kubeconfig and today's port.
+func oldCredentials(t *testing.T, kubeconfig []byte, now *localCluster) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current, err := clientcmd.BuildConfigFromFlags("", now.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Host = current.Host
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestEndsWithItsParent(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	parent := exec.Command("sh", "-c", `"$0" --exit-with-parent --dir "$1" & wait`, os.Args[0], dir)
+	parent.Env = append(os.Environ(), asProgram)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the kubeconfig", func() error {
+		_, err := os.Stat(filepath.Join(dir, "kubeconfig"))
+		return err
+	})
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	parent.Wait()
+	// The state folder is free again when the process that held it is gone.
+	eventually(t, "the program to end", func() error {
+		state, err := openStateDir(dir)
+		if err != nil {
+			return err
+		}
+		return state.close()
+	})
+}
