@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
+	kjson "sigs.k8s.io/json" // encoding/json takes Release and RELEASE for release
 	"sigs.k8s.io/yaml"
 )
 
@@ -28,8 +28,14 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 	if err != nil {
 		return &InvalidError{File: file, Msg: "is not valid YAML: " + oneLine(err)}
 	}
-	var head struct{ APIVersion, Kind string }
-	if err := json.Unmarshal(raw, &head); err != nil {
+	if manyDocuments(data) {
+		return &InvalidError{File: file, Msg: "has more than one document", Fix: "keep one"}
+	}
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
 		return &InvalidError{File: file, Msg: "is not a mapping with apiVersion and kind"}
 	}
 	if head.APIVersion != APIVersion {
@@ -38,20 +44,41 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 	if head.Kind != kind {
 		return &InvalidError{File: file, Field: "kind", Msg: fmt.Sprintf("%q is not %s", head.Kind, kind)}
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(raw)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	if err != nil {
 		return decodeError(file, err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return &InvalidError{File: file, Msg: "has more than one document"}
+	if len(strict) > 0 {
+		return decodeError(file, strict[0])
 	}
 	return nil
 }
 
+// manyDocuments reports whether there is content on both sides of a document
+// marker. The YAML parser would read the first document and drop the others.
+func manyDocuments(data []byte) bool {
+	content, split := false, false
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, " \t\r\n")
+		if line == "---" || line == "..." || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t") {
+			line, split = line[3:], split || content
+		}
+		line = strings.TrimLeft(line, " \t")
+		if line == "" || line[0] == '#' || (line[0] == '%' && !content) {
+			continue
+		}
+		if split {
+			return true
+		}
+		content = true
+	}
+	return false
+}
+
 func decodeError(file string, err error) error {
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return &InvalidError{File: file, Field: strings.Trim(field, `"`), Msg: "is not a known field"}
+	var strict kjson.FieldError
+	if errors.As(err, &strict) {
+		return &InvalidError{File: file, Field: strict.FieldPath(), Msg: "is not a known field"}
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,10 +51,15 @@ func PromotionPath(cluster, app string) string {
 // ParsePromotion reads a promotion file strictly: an unknown field, decision or
 // version is an InvalidError that names the file.
 func ParsePromotion(file string, data []byte) (*Promotion, error) {
-	var p Promotion
-	if err := decodeStrict(file, "Promotion", data, &p); err != nil {
+	var wire struct {
+		Promotion
+		Through stepText `json:"through"`
+	}
+	if err := decodeStrict(file, "Promotion", data, &wire); err != nil {
 		return nil, err
 	}
+	p := wire.Promotion
+	p.Through = string(wire.Through)
 	if p.Release == "" {
 		return nil, &InvalidError{File: file, Field: "release", Msg: "is missing", Fix: "name the release's hash, such as h1-7b4e2a91d0"}
 	}
@@ -69,6 +75,18 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	sum := sha256.Sum256(data)
 	p.Digest = hex.EncodeToString(sum[:5])
 	return &p, nil
+}
+
+// stepText takes a step as people write it in YAML: through: 2 is a number.
+type stepText string
+
+// UnmarshalJSON reads a string or a whole number.
+func (s *stepText) UnmarshalJSON(raw []byte) error {
+	if n, err := strconv.Atoi(string(raw)); err == nil {
+		*s = stepText(strconv.Itoa(n))
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(s))
 }
 
 // Encode returns the bytes of the file, always the same for the same promotion.

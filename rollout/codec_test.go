@@ -1,0 +1,288 @@
+package rollout
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	web  = Workload{Namespace: "shop", Name: "web"}
+	api  = Workload{Namespace: "shop", Name: "api"}
+)
+
+// fullState has every field set, so that the golden file shows all of them.
+func fullState() State {
+	return State{
+		App: "shop", Path: "apps/shop/overlays/prod", Phase: Aborting, Reason: "aborted by Ann: errors",
+		Held:   &Held{Reason: "InvalidInput", Message: "apps/shop/kustomization.yaml: is not valid YAML", Commit: "cccccccc"},
+		Source: "bbbbbbbb",
+		Stable: &Release{
+			Commit: "aaaaaaaa", Hash: "h1-1111111111", Author: "Ann <ann@example.com>", Subject: "web 1.0",
+			Since: noon, Templates: map[Workload]Hash{web: "h1-0000000001", api: "h1-0000000002"},
+		},
+		Release: &Release{
+			Commit: "bbbbbbbb", Hash: "h1-2222222222", Author: "Bob <bob@example.com>", Subject: "web: 1.1 # not a comment",
+			Since: noon.Add(time.Hour), Fast: true, Templates: map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"},
+		},
+		Progress: []Progress{{
+			Workload: web, Step: 1, Of: 4, Name: "pause 10m0s", Weight: 20, Plan: "01234567",
+			Entered: noon.Add(time.Hour), Opened: "Ann <ann@example.com>",
+		}},
+		Retreat:   &Retreat{Reject: true, Routed: noon.Add(2 * time.Hour), Drain: noon.Add(3 * time.Hour), To: "aaaaaaaa"},
+		Rejected:  []Rejection{{Hash: "h1-2222222222", Commit: "bbbbbbbb", Reason: "errors", At: noon, Promotion: "89abcdef01"}},
+		Verified:  []Hash{"h1-1111111111", "h1-3333333333"},
+		Inventory: []Ref{{Kind: "Namespace", Name: "shop"}, web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}},
+	}
+}
+
+func TestStateGoldenFile(t *testing.T) {
+	got, err := fullState().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "state.golden.yaml")
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the bytes of a state file are a promise to every older and newer version (-want +got):\n%s", diff)
+	}
+	back, err := ParseState("state.yaml", got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantState := fullState()
+	wantState.APIVersion, wantState.Kind = APIVersion, "RolloutState"
+	if diff := cmp.Diff(wantState, *back); diff != "" {
+		t.Errorf("round trip (-want +got):\n%s", diff)
+	}
+}
+
+func TestStateBytesAreStable(t *testing.T) {
+	first, err := fullState().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		again, err := fullState().Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(again) != string(first) {
+			t.Fatal("the same state has two encodings")
+		}
+	}
+}
+
+func TestStateEqual(t *testing.T) {
+	a, b := fullState(), fullState()
+	if !a.Equal(&b) {
+		t.Error("equal states are not Equal")
+	}
+	b.APIVersion, b.Kind = APIVersion, "RolloutState"
+	if !a.Equal(&b) {
+		t.Error("a state that was read differs from one that was made")
+	}
+	b.Reason = "another"
+	if a.Equal(&b) {
+		t.Error("different states are Equal")
+	}
+}
+
+// edit returns the encoding of a full state with one line replaced.
+func edit(t *testing.T, old, with string) string {
+	t.Helper()
+	data, err := fullState().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), old) {
+		t.Fatalf("the state has no %q", old)
+	}
+	return strings.Replace(string(data), old, with, 1)
+}
+
+func TestParseStateRefuses(t *testing.T) {
+	minimal := func(rest string) string {
+		return "apiVersion: " + APIVersion + "\nkind: RolloutState\n" + rest
+	}
+	cases := map[string]struct {
+		reason string
+		data   string
+		field  string // of the InvalidError
+		text   string // part of the message
+	}{
+		"UnknownField":     {"a newer writer's field must not be dropped silently", edit(t, "source:", "sources:"), "sources", "not a known field"},
+		"NestedUnknown":    {"the path says where", edit(t, "subject: web 1.0", "topic: web 1.0"), "stable.topic", "not a known field"},
+		"WrongCase":        {"field names are case-sensitive, as in Kubernetes", edit(t, "app: shop", "App: shop"), "App", "not a known field"},
+		"Duplicate":        {"two values for one key are ambiguous", edit(t, "app: shop", "app: shop\napp: shop"), "", "already set"},
+		"WrongKind":        {"another document of ours is not a state", edit(t, "kind: RolloutState", "kind: Promotion"), "kind", "not RolloutState"},
+		"WrongVersion":     {"an unknown version may mean something else", edit(t, "v1alpha1", "v9"), "apiVersion", "not known"},
+		"WrongType":        {"numbers are not text", edit(t, "step: 1", "step: one"), "progress.step", "where a int belongs"},
+		"TwoDocuments":     {"the parser would drop the second", edit(t, "verified:", "---\nverified:"), "", "more than one document"},
+		"Empty":            {"an empty file is a broken write", "", "apiVersion", "not known"},
+		"List":             {"a list is not a state", "- a\n", "", "not a mapping"},
+		"NotYAML":          {"garbage", "a: [", "", "not valid YAML"},
+		"NoApp":            {"nothing says whose state it is", minimal("path: x\nphase: Pending\n"), "app", "missing"},
+		"UnknownPhase":     {"phases are a closed set", minimal("app: shop\npath: x\nphase: Resting\n"), "phase", "not a phase"},
+		"NoRelease":        {"a release in flight has a release", minimal("app: shop\npath: x\nphase: Paused\n"), "release", "missing"},
+		"AbortingToWhat":   {"a retreat has an end", edit(t, "retreat:", "retreats:"), "retreats", "not a known field"},
+		"DegradedNoStable": {"degraded means that stable serves", minimal("app: shop\npath: x\nphase: Degraded\n"), "stable", "missing"},
+		"StepBeyondPlan":   {"a step is within the plan", edit(t, "step: 1", "step: 5"), "progress[0].step", "not within"},
+		"NegativeStep":     {"a step is within the plan", edit(t, "step: 1", "step: -1"), "progress[0].step", "not within"},
+		"BadWorkload":      {"references have a form", edit(t, "workload: shop/web", "workload: web"), "", "want namespace/name"},
+		"BadRef":           {"references have a form", edit(t, "- core/Namespace/-/shop", "- Namespace/shop"), "", "want group/Kind/namespace/name"},
+		"TooLarge":         {"a parser must not be a way to fill memory", strings.Repeat("#", maxDocument+1), "", "more than"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseState("state.yaml", []byte(tc.data))
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) {
+				t.Fatalf("%s: got state %v and error %v, want an InvalidError", tc.reason, got, err)
+			}
+			if diff := cmp.Diff(tc.field, invalid.Field); diff != "" {
+				t.Errorf("%s: field (-want +got):\n%s\nin %v", tc.reason, diff, err)
+			}
+			if !strings.Contains(err.Error(), tc.text) || !strings.HasPrefix(err.Error(), "state.yaml: ") {
+				t.Errorf("%s: got %q, want the file and %q", tc.reason, err, tc.text)
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("the message has more than one line: %q", err)
+			}
+		})
+	}
+}
+
+func TestManyDocuments(t *testing.T) {
+	cases := map[string]struct {
+		data string
+		want bool
+	}{
+		"One":            {"a: 1\n", false},
+		"Marked":         {"---\na: 1\n", false},
+		"Directive":      {"%YAML 1.2\n---\na: 1\n", false},
+		"Comments":       {"# licence\n---\n# more\na: 1\n---\n# the end\n", false},
+		"Ended":          {"a: 1\n...\n", false},
+		"Indented":       {"a: |\n  ---\n  text\n", false},
+		"Word":           {"---a: 1\n---b: 1\n", false},
+		"WindowsMarked":  {"---\r\na: 1\r\n", false},
+		"Two":            {"a: 1\n---\nb: 1\n", true},
+		"TwoWindows":     {"a: 1\r\n---\r\nb: 1\r\n", true},
+		"InTheSameLine":  {"a: 1\n--- b\n", true},
+		"FirstOnMarker":  {"--- {a: 1}\n---\nb: 1\n", true},
+		"AfterTheEnd":    {"a: 1\n...\nb: 1\n", true},
+		"NoNewlineAtEnd": {"a: 1\n---\nb: 1", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := manyDocuments([]byte(tc.data)); got != tc.want {
+				t.Errorf("manyDocuments(%q) = %t, want %t", tc.data, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCluster(t *testing.T) {
+	c := Cluster{Cluster: "prod-eu", UID: "1b9d", Source: Source{Repo: "https://git.example.com/shop.git", Branch: "main"}}
+	data, err := c.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `apiVersion: gitrollout.dev/v1alpha1
+cluster: prod-eu
+kind: ClusterState
+source:
+  branch: main
+  repo: https://git.example.com/shop.git
+uid: 1b9d
+`
+	if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Errorf("cluster.yaml (-want +got):\n%s", diff)
+	}
+	back, err := ParseCluster(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.APIVersion, c.Kind = APIVersion, "ClusterState"
+	if diff := cmp.Diff(c, *back); diff != "" {
+		t.Errorf("round trip (-want +got):\n%s", diff)
+	}
+	if _, err := ParseCluster([]byte(strings.Replace(string(data), "uid:", "uuid:", 1))); err == nil {
+		t.Error("an unknown field in cluster.yaml was accepted")
+	}
+}
+
+func TestStatePath(t *testing.T) {
+	cases := map[string]string{
+		"shop":          "apps/8d/shop.yaml",
+		"shop.checkout": "apps/18/shop.checkout.yaml",
+	}
+	for app, want := range cases {
+		if got := StatePath(app); got != want {
+			t.Errorf("StatePath(%q) = %q, want %q: a moved file is a lost state", app, got, want)
+		}
+	}
+}
+
+func TestSecond(t *testing.T) {
+	east := time.FixedZone("east", 3600)
+	got := Second(time.Date(2026, 11, 20, 13, 0, 0, 999_999_999, east))
+	if got != noon {
+		t.Errorf("Second = %v, want %v", got, noon)
+	}
+}
+
+func FuzzParseState(f *testing.F) {
+	full, err := fullState().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(full)
+	f.Add([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: a\npath: b\nphase: Healthy\n"))
+	f.Add([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: a\npath: b\nphase: Paused\nrelease: {templates: {a/b: h}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := ParseState("state.yaml", data)
+		if err != nil {
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) {
+				t.Fatalf("%T is not an InvalidError: %v", err, err)
+			}
+			return
+		}
+		once, err := s.Encode()
+		if err != nil {
+			t.Fatalf("a state that was read cannot be written: %v", err)
+		}
+		back, err := ParseState("state.yaml", once)
+		if err != nil {
+			t.Fatalf("a state that was written cannot be read: %v\n%s", err, once)
+		}
+		twice, err := back.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(once) != string(twice) {
+			t.Fatalf("encoding is not stable:\n%s\n---\n%s", once, twice)
+		}
+		if !s.Equal(back) {
+			t.Fatalf("round trip changed the state:\n%s", once)
+		}
+	})
+}

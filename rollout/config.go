@@ -1,0 +1,195 @@
+package rollout
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch:
+// which apps a cluster has, and where their state is kept.
+type Config struct {
+	File        string        // the path it was read from, for messages
+	Interval    time.Duration // between polls; default 30s, at least 1s
+	StateBranch string        // default gitrollout/state/<cluster>; always below gitrollout/
+	Apps        []AppGlob     // at least one
+}
+
+// AppGlob names the folders of one or more apps.
+type AppGlob struct {
+	Path      string // slash-separated; * ? [] match within one segment, as in path.Match
+	Name      string // "" or, only without wildcards, the app's name
+	Namespace string // for namespaced objects that name none; default "default"
+
+	field string // apps[i], for messages
+	file  string
+}
+
+// The defaults of a configuration.
+const (
+	defaultInterval  = 30 * time.Second
+	minInterval      = time.Second
+	defaultNamespace = "default"
+)
+
+// ConfigPath returns where a cluster's configuration is on the users' branch.
+func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/config.yaml" }
+
+// configFile is the file's form.
+type configFile struct {
+	APIVersion    string        `json:"apiVersion"`
+	Kind          string        `json:"kind"` // Config
+	Interval      string        `json:"interval"`
+	StateBranch   *string       `json:"stateBranch"`
+	Apps          []appGlobFile `json:"apps"`
+	Windows       any           `json:"windows"`
+	Notifications any           `json:"notifications"`
+	Signing       any           `json:"signing"`
+}
+
+type appGlobFile struct {
+	Path      string `json:"path"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// ParseConfig reads a configuration strictly and fills in the defaults. The
+// cluster's name, which the default state branch needs, is that of the file's
+// folder. Errors are InvalidErrors that name file, field and fix.
+func ParseConfig(file string, data []byte) (*Config, error) {
+	var raw configFile
+	if err := decodeStrict(file, "Config", data, &raw); err != nil {
+		return nil, err
+	}
+	for _, reserved := range []struct {
+		field string
+		value any
+	}{{"windows", raw.Windows}, {"notifications", raw.Notifications}, {"signing", raw.Signing}} {
+		if reserved.value != nil {
+			return nil, &InvalidError{File: file, Field: reserved.field, Msg: "is not supported yet", Fix: "leave it out"}
+		}
+	}
+	c := &Config{File: file, StateBranch: "gitrollout/state/" + path.Base(path.Dir(file))}
+	var err error
+	if c.Interval, err = parseInterval(file, raw.Interval); err != nil {
+		return nil, err
+	}
+	if raw.StateBranch != nil {
+		c.StateBranch = *raw.StateBranch
+	}
+	if why := checkBranch(c.StateBranch); why != "" {
+		return nil, &InvalidError{File: file, Field: "stateBranch", Msg: fmt.Sprintf("%q %s", c.StateBranch, why), Fix: "use gitrollout/state/<cluster>"}
+	}
+	if len(raw.Apps) == 0 {
+		return nil, &InvalidError{File: file, Field: "apps", Msg: "is empty", Fix: "name the folders of your kustomizations: - path: apps/*/overlays/prod"}
+	}
+	for i, a := range raw.Apps {
+		glob, err := parseGlob(file, fmt.Sprintf("apps[%d]", i), a)
+		if err != nil {
+			return nil, err
+		}
+		c.Apps = append(c.Apps, *glob)
+	}
+	return c, nil
+}
+
+func parseInterval(file, text string) (time.Duration, error) {
+	if text == "" {
+		return defaultInterval, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is not a duration", text), Fix: "write 30s, 1m or the like"}
+	}
+	if d < minInterval {
+		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is less than %s", text, minInterval), Fix: "a webhook makes a push take effect at once, whatever the interval"}
+	}
+	return d, nil
+}
+
+// badRef are the forms that Git refuses in a branch name (git check-ref-format).
+var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
+
+// checkBranch says what is wrong with a state branch, "" if nothing is. It is
+// below gitrollout/ because that is all that the reconciler may push to.
+func checkBranch(branch string) string {
+	switch {
+	case !strings.HasPrefix(branch, "gitrollout/"):
+		return "is not below gitrollout/, the only branches that gitrollout pushes to"
+	case badRef.MatchString(branch):
+		return "is not a branch name"
+	case strings.HasPrefix(branch, "gitrollout/promote/"), strings.HasPrefix(branch, "gitrollout/revert/"):
+		return "is where proposals are pushed to"
+	default:
+		return ""
+	}
+}
+
+// label is a DNS-1123 label, what Kubernetes wants of namespaces.
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
+	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, field: field, file: file}
+	if g.Namespace == "" {
+		g.Namespace = defaultNamespace
+	}
+	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
+		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	}
+	if g.Path == "" {
+		return invalid("path", "name the folder of a kustomization", "is missing")
+	}
+	if strings.HasPrefix(g.Path, "/") {
+		return invalid("path", "paths are relative to the repository's root", "%q begins with a slash", raw.Path)
+	}
+	for _, segment := range strings.Split(g.Path, "/") {
+		_, err := path.Match(segment, "")
+		switch {
+		case segment == "" || segment == "." || segment == "..":
+			return invalid("path", "name folders from the repository's root", "%q has the segment %q", raw.Path, segment)
+		case strings.Contains(segment, "**"):
+			return invalid("path", "write one * for each level", "%q has **, and a * matches within one folder", raw.Path)
+		case err != nil:
+			return invalid("path", "", "%q is not a pattern: %v", raw.Path, err)
+		}
+	}
+	if !label.MatchString(g.Namespace) {
+		return invalid("namespace", "use lower-case letters, digits and -, at most 63", "%q is not a namespace", g.Namespace)
+	}
+	switch {
+	case g.Name != "" && isGlob(g.Path):
+		return invalid("name", "leave it out: each app is named by what the wildcards match", "%q would be the name of every app that %s matches", g.Name, g.Path)
+	case g.Name != "" && !label.MatchString(g.Name):
+		return invalid("name", "use lower-case letters, digits and -, at most 63", "%q is not a name for an app", g.Name)
+	}
+	return g, nil
+}
+
+func isGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
+
+// App returns the app in a folder that the glob's path matches: named by what
+// the wildcards matched, joined by "-", or else by the last folder. A name that
+// is none is an InvalidError.
+func (g AppGlob) App(dir string) (App, error) {
+	name := g.Name
+	if name == "" {
+		name = path.Base(dir)
+	}
+	if isGlob(g.Path) {
+		var parts []string
+		got := strings.Split(dir, "/")
+		for i, segment := range strings.Split(g.Path, "/") {
+			if isGlob(segment) && i < len(got) {
+				parts = append(parts, got[i])
+			}
+		}
+		name = strings.Join(parts, "-")
+	}
+	if !label.MatchString(name) {
+		return App{}, &InvalidError{File: g.file, Field: g.field + ".path", Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
+			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
+	}
+	return App{Name: name, Path: dir, Namespace: g.Namespace}, nil
+}

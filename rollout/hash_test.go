@@ -1,0 +1,103 @@
+package rollout
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+)
+
+// template is a pod template as a render yields it: no defaults, integers as
+// int64.
+func template(image string) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": "web", "tier": "front"}},
+		"spec": map[string]any{
+			"terminationGracePeriodSeconds": int64(30),
+			"containers": []any{map[string]any{
+				"name": "web", "image": image,
+				"ports": []any{map[string]any{"containerPort": int64(8080)}},
+			}},
+		},
+	}
+}
+
+// These values are in users' state files, promotion files and on their
+// clusters. A change of any of them starts a release everywhere.
+func TestHashTemplateGolden(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		template map[string]any
+		want     Hash
+	}{
+		"Image1":  {"an ordinary template", template("web:1.0"), "h1-0c8fd8d1ba"},
+		"Image2":  {"another image is another version", template("web:1.1"), "h1-bf59ae5b41"},
+		"Empty":   {"nothing", map[string]any{}, "h1-44136fa355"},
+		"Nil":     {"no template", nil, "h1-74234e98af"},
+		"Unicode": {"HTML and non-ASCII are escaped in one way", map[string]any{"a": "<ä&>"}, "h1-070960a32d"},
+		"Numbers": {"integers and floats", map[string]any{"i": int64(1), "f": 1.5, "b": true, "n": nil}, "h1-115f46ca87"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := HashTemplate(tc.template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHashTemplateIgnoresOrder(t *testing.T) {
+	want, err := HashTemplate(template("web:1.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(template("web:1.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		var again map[string]any
+		if err := json.Unmarshal(raw, &again); err != nil {
+			t.Fatal(err)
+		}
+		got, err := HashTemplate(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Fatalf("got %s, want %s: integers that came through JSON are the same template", got, want)
+		}
+	}
+}
+
+func TestHashTemplateRefusesWhatJSONCannotSay(t *testing.T) {
+	if h, err := HashTemplate(map[string]any{"a": math.NaN()}); err == nil {
+		t.Errorf("got %s for a template that is not JSON, want an error", h)
+	}
+}
+
+func TestReleaseHash(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		templates map[Workload]Hash
+		want      Hash
+	}{
+		"None":      {"nothing is staged", nil, ""},
+		"One":       {"one workload: its own hash, as people see it on the Deployment", map[Workload]Hash{web: "h1-0000000001"}, "h1-0000000001"},
+		"Two":       {"several: one hash over all", map[Workload]Hash{web: "h1-0000000001", api: "h1-0000000002"}, "h1-55bcdb7977"},
+		"TwoSwap":   {"which workload has which template matters", map[Workload]Hash{web: "h1-0000000002", api: "h1-0000000001"}, "h1-2bbaf2f866"},
+		"TwoOneNew": {"a change of one is a new release", map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"}, "h1-e87be1c66d"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for range 10 { // maps have no order
+				if got := ReleaseHash(tc.templates); got != tc.want {
+					t.Fatalf("%s: got %q, want %q", tc.reason, got, tc.want)
+				}
+			}
+		})
+	}
+}
