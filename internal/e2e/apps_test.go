@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+)
+
+// shop is an app of one Deployment, one Service and a Rollout document.
+type shop struct {
+	version  string
+	replicas string // a line, "replicas: 5", or "" under an autoscaler
+	strategy string // the document's spec.strategy, indented by two
+	extra    string // lines of the Deployment's spec, indented by two
+	rollout  string // more lines of the Rollout's spec
+}
+
+func (s shop) files() map[string]string {
+	return map[string]string{
+		"kustomization.yaml": "resources:\n- shop.yaml\n- rollout.yaml\n- services.yaml\n",
+		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+spec:
+%s%s  selector:
+    matchLabels: {app: shop}
+  template:
+    metadata:
+      labels: {app: shop}
+    spec:
+      containers:
+      - name: shop
+        image: shop:%s
+        ports: [{containerPort: 8080}]
+`, indent(s.replicas), s.extra, s.version),
+		"rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata:
+  name: shop
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+%s  strategy:
+%s`, s.rollout, s.strategy),
+		"services.yaml": service("shop") + "---\n" + service("shop-preview"),
+	}
+}
+
+func indent(line string) string {
+	if line == "" {
+		return ""
+	}
+	return "  " + line + "\n"
+}
+
+func service(name string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata:
+  name: %s
+spec:
+  selector: {app: shop}
+  ports: [{port: 80, targetPort: 8080}]
+`, name)
+}
+
+// canary is a strategy with the given steps and fields.
+func canary(fields string, steps ...string) string {
+	var b strings.Builder
+	b.WriteString("    canary:\n")
+	for _, line := range strings.Split(fields, "\n") {
+		if line != "" {
+			b.WriteString("      " + line + "\n")
+		}
+	}
+	b.WriteString("      steps:\n")
+	for _, step := range steps {
+		b.WriteString("      - " + step + "\n")
+	}
+	return b.String()
+}
+
+func (s shop) at(version string) shop { s.version = version; return s }

@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"gitrollout.dev/gitrollout/internal/testcluster"
+)
+
+// podWatch records what pods exist after every single event of the namespace,
+// so that a dip between two polls cannot hide.
+type podWatch struct {
+	mu      sync.Mutex
+	live    map[string]*corev1.Pod
+	started map[string][]string // version to names of all pods ever seen
+	samples []sample
+	begin   time.Time
+}
+
+// sample is the number of pods of each version (image tag) after one event.
+type sample struct {
+	at    time.Duration
+	ready map[string]int
+	all   map[string]int // not terminating
+}
+
+func watchPods(t *testing.T, c *testcluster.Cluster, ns string) *podWatch {
+	t.Helper()
+	p := &podWatch{live: map[string]*corev1.Pod{}, started: map[string][]string{}, begin: time.Now()}
+	ctx, cancel := context.WithCancel(context.Background())
+	list := &cache.ListWatch{
+		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+			return c.Kube.CoreV1().Pods(ns).Watch(ctx, o)
+		},
+	}
+	first, err := c.Kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := watchtools.NewRetryWatcher(first.ResourceVersion, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range w.ResultChan() {
+			p.see(event)
+		}
+	}()
+	t.Cleanup(func() { cancel(); w.Stop(); <-done })
+	return p
+}
+
+func (p *podWatch) see(event watch.Event) {
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if event.Type == watch.Deleted {
+		delete(p.live, pod.Name)
+	} else {
+		p.live[pod.Name] = pod
+	}
+	version := versionOf(pod)
+	if !slices.Contains(p.started[version], pod.Name) {
+		p.started[version] = append(p.started[version], pod.Name)
+	}
+	s := sample{at: time.Since(p.begin), ready: map[string]int{}, all: map[string]int{}}
+	for _, pod := range p.live {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		s.all[versionOf(pod)]++
+		if isReady(pod) {
+			s.ready[versionOf(pod)]++
+		}
+	}
+	p.samples = append(p.samples, s)
+}
+
+func versionOf(pod *corev1.Pod) string {
+	_, tag, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
+	return tag
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func total(m map[string]int) int {
+	n := 0
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
+// mark is a point in the record; what is asked for later starts there.
+func (p *podWatch) mark() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.samples)
+}
+
+func (p *podWatch) since(mark int) []sample {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.samples[min(mark, len(p.samples)):])
+}
+
+// count is the number of pods of a version ever started.
+func (p *podWatch) count(version string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.started[version])
+}
+
+// now is how many pods of each version are ready.
+func (p *podWatch) now() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.samples) == 0 {
+		return nil
+	}
+	return maps.Clone(p.samples[len(p.samples)-1].ready)
+}
+
+// lowest is the smallest number of ready pods since a mark.
+func (p *podWatch) lowest(mark int) int {
+	low := -1
+	for _, s := range p.since(mark) {
+		if n := total(s.ready); low < 0 || n < low {
+			low = n
+		}
+	}
+	return low
+}
+
+// awaitReady waits until exactly these pods are ready and no others exist.
+func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
+	t.Helper()
+	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+	deadline := time.Now().Add(patience)
+	for {
+		p.mu.Lock()
+		var last sample
+		if n := len(p.samples); n > 0 {
+			last = p.samples[n-1]
+		}
+		p.mu.Unlock()
+		if maps.Equal(last.ready, want) && maps.Equal(last.all, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: ready pods %v; they are %v of %v", patience, want, last.ready, last.all)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// stays checks that nothing about the pods changes for a while.
+func (p *podWatch) stays(t *testing.T, d time.Duration) {
+	t.Helper()
+	before := p.mark()
+	time.Sleep(d)
+	if after := p.since(before); len(after) > 0 {
+		t.Fatalf("%d pod events while nothing should move; now ready %v of %v", len(after), after[len(after)-1].ready, after[len(after)-1].all)
+	}
+}
+
+func (p *podWatch) history() string {
+	var b strings.Builder
+	last := ""
+	for _, s := range p.since(0) {
+		line := fmt.Sprintf("ready %v of %v", s.ready, s.all)
+		if line != last {
+			fmt.Fprintf(&b, "%8.2fs %s\n", s.at.Seconds(), line)
+		}
+		last = line
+	}
+	return b.String()
+}

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestCanaryCounts releases one version at each size and checks the exact pods
+// of each step, the floor throughout, and that promotion starts no pod twice.
+func TestCanaryCounts(t *testing.T) {
+	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
+	type want struct{ c20, s20, c50, s50 int }
+	for name, tc := range map[string]struct {
+		reason   string
+		n        int
+		fields   string
+		floor    int // ready pods never fewer
+		surge    bool
+		expected want
+	}{
+		"1 in place":       {"one pod with a surge doubles", 1, "maxSurge: 1\nmaxUnavailable: 0", 1, false, want{1, 1, 1, 1}},
+		"3 in place":       {"the default 25 % is one pod of surge and none missing", 3, "", 3, false, want{1, 3, 2, 2}},
+		"5 in place":       {"5 at 20 % and 50 %", 5, "", 4, false, want{1, 4, 3, 3}},
+		"10 in place":      {"three of surge, two missing", 10, "", 8, false, want{2, 8, 5, 5}},
+		"10 without surge": {"one missing at a time", 10, "maxSurge: 0\nmaxUnavailable: 1", 9, false, want{2, 8, 5, 5}},
+		"1 surge":          {"stable stays whole", 1, "scaling: surge", 1, true, want{1, 1, 1, 1}},
+		"3 surge":          {"stable stays whole", 3, "scaling: surge", 3, true, want{1, 3, 2, 3}},
+		"5 surge":          {"stable stays whole", 5, "scaling: surge", 5, true, want{1, 5, 3, 5}},
+		"10 surge":         {"stable stays whole", 10, "scaling: surge", 10, true, want{2, 10, 5, 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, steps...)}
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
+
+			mark := w.pods.mark()
+			commit := w.push("v2", app.at("v2").files())
+			w.awaitStep(1, rollout.Paused)
+			w.pods.awaitReady(t, map[string]int{"v1": tc.expected.s20, "v2": tc.expected.c20})
+			w.pods.stays(t, 300*time.Millisecond)
+			w.promote()
+			w.awaitStep(3, rollout.Paused)
+			w.pods.awaitReady(t, map[string]int{"v1": tc.expected.s50, "v2": tc.expected.c50})
+			if low := w.pods.lowest(mark); low < tc.floor || (tc.surge && low < tc.n) {
+				t.Errorf("%s: ready pods fell to %d between the steps, want at least %d", tc.reason, low, tc.floor)
+			}
+			w.promote()
+			w.awaitHealthy(commit)
+			w.pods.awaitReady(t, map[string]int{"v2": tc.n})
+			if low := w.pods.lowest(mark); low < tc.floor {
+				t.Errorf("%s: ready pods fell to %d, want at least %d", tc.reason, low, tc.floor)
+			}
+			if got := w.pods.count("v2"); got != tc.n {
+				t.Errorf("the release started %d pods of v2, want exactly %d", got, tc.n)
+			}
+			if got := w.pods.count("v1"); got != tc.n {
+				t.Errorf("%d pods of v1 were started in all, want exactly %d", got, tc.n)
+			}
+		})
+	}
+}
+
+// TestRevertInFlight goes back at each size by a revert commit.
+func TestRevertInFlight(t *testing.T) {
+	for name, tc := range map[string]struct {
+		n      int
+		fields string
+		floor  int
+		v1     int // pods of v1 ever started
+	}{
+		"1 surge":     {1, "scaling: surge", 1, 1},
+		"3 surge":     {3, "scaling: surge", 3, 3},
+		"5 surge":     {5, "scaling: surge", 5, 5},
+		"10 surge":    {10, "scaling: surge", 10, 10},
+		"10 in place": {10, "", 8, 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, "setWeight: 50", "pause: {}")}
+			w := newWorld(t, app.files()).start()
+			first := w.awaitHealthy(w.repo.Head())
+			commit := w.push("v2", app.at("v2").files())
+			w.awaitStep(1, rollout.Paused)
+			mark := w.pods.mark()
+			w.repo.Revert(commit)
+			s := w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
+			if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) > 0 {
+				t.Errorf("stable is %s with rejected %v, want %s with none: a revert rejects nothing", s.Stable.Hash, s.Rejected, first.Stable.Hash)
+			}
+			if low := w.pods.lowest(mark); low < tc.floor {
+				t.Errorf("ready pods fell to %d, want at least %d", low, tc.floor)
+			}
+			if got := w.pods.count("v1"); got != tc.v1 {
+				t.Errorf("%d pods of v1 were started in all, want %d: in surge an abort starts none", got, tc.v1)
+			}
+		})
+	}
+}

@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// binary is the program under test, built once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "gitrollout-e2e-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "gitrollout")
+	build := exec.Command("go", "build", "-o", path, "gitrollout.dev/gitrollout/cmd/gitrollout")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build gitrollout: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// world is one test's repository, namespace and reconciler. Its app is named
+// after the namespace, so that tests share a cluster without meeting.
+type world struct {
+	t       *testing.T
+	repo    *gittest.Repo
+	server  *gittest.Server
+	cluster *testcluster.Cluster
+	ns      string
+	app     string
+	pods    *podWatch
+	log     *lockedBuffer
+	process *exec.Cmd
+	exited  chan error
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// newWorld pushes the files of a single app and starts watching its pods. The
+// files' paths are relative to the app's folder, and "NS" in them is replaced
+// by the namespace.
+func newWorld(t *testing.T, files map[string]string) *world {
+	t.Helper()
+	cluster := testcluster.Shared(t)
+	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
+	w.app = w.ns
+	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n", w.app, w.ns)})
+	w.push("first version", files)
+	w.server = w.repo.HTTP(gittest.HTTPOptions{})
+	w.pods = watchPods(t, cluster, w.ns)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("gitrollout's log:\n%s", w.log.String())
+			t.Logf("state branch:\n%s", strings.Join(w.log0(), "\n"))
+			t.Logf("pods over time:\n%s", w.pods.history())
+		}
+	})
+	return w
+}
+
+func (w *world) log0() []string {
+	if w.repo.Ref(w.stateBranch()) == "" {
+		return nil
+	}
+	return w.repo.Log(w.stateBranch())
+}
+
+func (w *world) stateBranch() string { return "gitrollout/state/test" }
+
+// push commits files of the app and pushes them.
+func (w *world) push(message string, files map[string]string) string {
+	w.t.Helper()
+	all := map[string]string{}
+	for name, content := range files {
+		all["apps/"+w.app+"/"+name] = strings.ReplaceAll(content, "NS", w.ns)
+	}
+	return w.repo.CommitFiles(message, all)
+}
+
+// start runs gitrollout until the test ends or stop is called.
+func (w *world) start(flags ...string) *world {
+	w.t.Helper()
+	path, err := binary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	args := append([]string{
+		"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
+	}, flags...)
+	w.process = exec.Command(path, args...)
+	w.process.Env = append(gittest.Env(), "HOME="+w.t.TempDir())
+	w.process.Stdout, w.process.Stderr = w.log, w.log
+	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := w.process.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.exited = make(chan error, 1)
+	go func(p *exec.Cmd, exited chan error) { exited <- p.Wait() }(w.process, w.exited)
+	w.t.Cleanup(w.stop)
+	return w
+}
+
+// stop asks gitrollout to end and waits for it.
+func (w *world) stop() {
+	if w.process == nil {
+		return
+	}
+	_ = w.process.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-w.exited:
+		if err != nil {
+			w.t.Errorf("gitrollout ended with %v", err)
+		}
+	case <-time.After(15 * time.Second):
+		w.t.Error("gitrollout did not end within 15s of SIGTERM")
+		_ = w.process.Process.Kill()
+	}
+	w.process = nil
+}
+
+// cli runs another gitrollout command on the same repository and cluster.
+func (w *world) cli(args ...string) (string, error) {
+	path, err := binary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig)...)
+	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// state reads the app's state from the state branch, as anybody could.
+func (w *world) state() rollout.State {
+	w.t.Helper()
+	if w.repo.Ref(w.stateBranch()) == "" {
+		return rollout.State{}
+	}
+	file := rollout.StatePath(w.app)
+	for _, f := range w.repo.Files(w.stateBranch()) {
+		if f == file {
+			s, err := rollout.ParseState(file, []byte(w.repo.Show(w.stateBranch(), file)+"\n"))
+			if err != nil {
+				w.t.Fatalf("state on the branch: %v", err)
+			}
+			return *s
+		}
+	}
+	return rollout.State{}
+}
+
+const patience = 60 * time.Second
+
+// await waits until the state satisfies a condition.
+func (w *world) await(what string, ok func(rollout.State) bool) rollout.State {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		s := w.state()
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", patience, what, s.Phase, s.Progress, s.Reason, s.Held)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (w *world) awaitHealthy(commit string) rollout.State {
+	w.t.Helper()
+	return w.await("healthy at "+rollout.ShortID(commit), func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Stable != nil && s.Stable.Commit == commit
+	})
+}
+
+// awaitStep waits until the release is at a step in a phase.
+func (w *world) awaitStep(step int, phase rollout.Phase) rollout.State {
+	w.t.Helper()
+	return w.await(fmt.Sprintf("%s at step %d", phase, step), func(s rollout.State) bool {
+		return s.Phase == phase && len(s.Progress) == 1 && s.Progress[0].Step == step
+	})
+}
+
+// promote merges the proposal, the way a person does on a plain Git server.
+func (w *world) promote() {
+	w.t.Helper()
+	branch := "gitrollout/promote/test/" + w.app
+	deadline := time.Now().Add(patience)
+	for w.repo.Ref(branch) == "" {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("no proposal %s within %s", branch, patience)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	w.repo.Merge(branch)
+}
+
+func (w *world) deployment() *appsv1.Deployment {
+	w.t.Helper()
+	d, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+// kubectl runs the real one.
+func (w *world) kubectl(args ...string) string {
+	w.t.Helper()
+	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"), append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
