@@ -1,0 +1,82 @@
+# Run `make` for the list of targets. Nothing here needs the network beyond the
+# Go module proxy, and nothing needs a cluster or kubectl on the machine.
+
+# The versions of what is built or run besides the module's own libraries.
+# Those of libraries are in go.mod and internal/localcluster/go.mod.
+KUBERNETES_VERSION := v1.36.3
+GOLANGCI_VERSION   := v2.15.0
+
+GO       ?= go
+FUZZTIME ?= 30s
+BENCH    ?= .
+CONTEXT  ?=
+
+ROOT := $(CURDIR)
+NEST := internal/localcluster
+# Packages whose tests are pure or talk to servers inside the test process.
+UNIT := ./rollout/... ./strategies/... ./render/... ./git/... ./internal/archtest/... ./internal/gittest/...
+# Packages that are cheap enough under the race detector at every run.
+RACE := ./rollout/... ./strategies/... ./reconciler/...
+
+.DEFAULT_GOAL := help
+.PHONY: help build localcluster kubectl demo test test-unit test-race test-e2e vet fmt-check bench fuzz lint golden clean FORCE
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/gitrollout
+	$(GO) build -o bin/gitrollout ./cmd/gitrollout
+
+# go build finds out by itself whether anything has changed: seconds if not.
+localcluster: ## Build bin/localcluster, a Kubernetes control plane in one program (first time: about 5 minutes)
+	@[ -x bin/localcluster ] || echo "building Kubernetes $(KUBERNETES_VERSION) from source: about 5 minutes the first time, seconds afterwards"
+	cd $(NEST) && $(GO) build -o $(ROOT)/bin/localcluster .
+
+kubectl: ## Build bin/kubectl, of the same version
+	@[ -x bin/kubectl ] || echo "building kubectl $(KUBERNETES_VERSION) from source: about a minute"
+	cd $(NEST) && $(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)' \
+		-o $(ROOT)/bin/kubectl k8s.io/kubernetes/cmd/kubectl
+
+demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
+	@CONTEXT='$(CONTEXT)' examples/demo.sh
+
+test: vet fmt-check build localcluster kubectl ## Run everything that CI runs
+	$(GO) test -p 2 -timeout 30m ./...
+	$(MAKE) --no-print-directory test-race
+	cd $(NEST) && $(GO) test -timeout 20m ./...
+
+test-unit: ## Run the tests that need no cluster (under a minute)
+	$(GO) test $(UNIT)
+
+test-race: ## Run the pure packages and the loop under the race detector
+	$(GO) test -race -timeout 20m $(RACE)
+
+test-e2e: build localcluster kubectl ## Run the tests against a real control plane, and nothing else
+	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
+
+vet:
+	$(GO) vet ./...
+	cd $(NEST) && $(GO) vet ./...
+
+fmt-check:
+	@out="$$(gofmt -l $$(git ls-files '*.go'))"; [ -z "$$out" ] || { echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; }
+
+bench: localcluster ## Run the benchmarks (BENCH=regexp)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m ./...
+
+fuzz: ## Run each fuzz test for FUZZTIME (30s)
+	@for pkg in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+lint: ## Run go vet and golangci-lint (built from the module proxy at the first run)
+	$(GO) vet ./...
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run ./...
+
+golden: ## Write the expected outputs of the tests anew; look at the diff before committing
+	$(GO) test ./rollout/... ./strategies/... ./render/... ./cmd/... -update
+
+clean: ## Remove what was built
+	rm -rf bin
