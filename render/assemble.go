@@ -1,0 +1,122 @@
+package render
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// assembly turns what kustomize built for one app into a Render.
+type assembly struct {
+	fs       *treeFS
+	app      rollout.App
+	file     string // the app's kustomization, for what no other file is to blame
+	warnings []string
+
+	objects     []rollout.Object // what is to be applied
+	documents   []*document      // the Rollout documents that were among them
+	deployments map[rollout.Workload]rollout.Object
+	specs       []rollout.Spec
+	templates   map[rollout.Workload]rollout.Hash
+}
+
+// assemble consumes the objects that kustomize built; it may change them.
+func (a *assembly) assemble(built []rollout.Object) error {
+	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
+	if err := a.unique(built); err != nil {
+		return err
+	}
+	a.deployments = map[rollout.Workload]rollout.Object{}
+	for _, object := range built {
+		if err := a.take(object); err != nil {
+			return err
+		}
+	}
+	for _, d := range a.documents {
+		if err := a.stage(d); err != nil {
+			return err
+		}
+	}
+	a.scale()
+	if err := a.check(); err != nil {
+		return err
+	}
+	slices.SortStableFunc(a.objects, func(x, y rollout.Object) int { return cmp.Compare(rank(x), rank(y)) })
+	return a.hash()
+}
+
+// unique refuses two objects that are one once the default namespace is filled
+// in; kustomize takes them for different ones.
+func (a *assembly) unique(objects []rollout.Object) error {
+	seen := make(map[rollout.Ref]bool, len(objects))
+	for _, object := range objects {
+		ref := object.Ref()
+		if seen[ref] {
+			return &rollout.InvalidError{File: a.file, Msg: ref.String() + " is there twice, with and without its namespace", Fix: "remove one of them"}
+		}
+		seen[ref] = true
+	}
+	return nil
+}
+
+// take puts one object where it belongs: applied, or consumed.
+func (a *assembly) take(object rollout.Object) error {
+	ref := object.Ref()
+	switch {
+	case isRollout(ref):
+		d, err := newDocument(object)
+		if err != nil {
+			return a.blame(err, ref)
+		}
+		a.documents = append(a.documents, d)
+		return nil
+	case ref.Group == ownGroup:
+		return a.blame(&rollout.InvalidError{Field: "kind", Msg: fmt.Sprintf("%s of %s does not belong in a kustomization", ref.Kind, object.APIVersion()),
+			Fix: "keep it under .gitrollout/ and out of resources"}, ref)
+	case ref.Group == "apps" && ref.Kind == "Deployment":
+		a.deployments[rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}] = object
+	}
+	a.objects = append(a.objects, object)
+	return nil
+}
+
+// hash fills in the template hashes.
+func (a *assembly) hash() error {
+	a.templates = make(map[rollout.Workload]rollout.Hash, len(a.deployments))
+	for w, deployment := range a.deployments {
+		h, err := rollout.HashTemplate(deployment.Map("spec", "template"))
+		if err != nil {
+			return err
+		}
+		a.templates[w] = h
+	}
+	return nil
+}
+
+// render returns the result.
+func (a *assembly) render() (*rollout.Render, error) {
+	slices.SortFunc(a.specs, func(x, y rollout.Spec) int { return cmp.Compare(x.Workload.String(), y.Workload.String()) })
+	raw, err := json.Marshal([]any{a.objects, a.specs})
+	if err != nil {
+		return nil, fmt.Errorf("digest of app %s: %w", a.app.Name, err)
+	}
+	sum := sha256.Sum256(raw)
+	return &rollout.Render{
+		App:       a.app,
+		Objects:   a.objects,
+		Specs:     a.specs,
+		Templates: a.templates,
+		Files:     a.fs.files(),
+		Digest:    hex.EncodeToString(sum[:16]),
+		Warnings:  a.warnings,
+	}, nil
+}
+
+func (a *assembly) warn(format string, args ...any) {
+	a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,170 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// schema guards kustomize's OpenAPI schema, which is one variable of the
+// process: a build with an `openapi:` field replaces it, and builds that run at
+// the same time would merge by the wrong schema. Those builds run alone; all
+// others share the built-in schema, which is parsed once. This is package state
+// because what it guards is.
+var schema schemaGuard
+
+type schemaGuard struct {
+	mu     sync.RWMutex
+	parsed bool // the built-in schema is in place
+}
+
+// shared runs f with the built-in schema, along with others.
+func (g *schemaGuard) shared(f func()) {
+	for {
+		g.mu.RLock()
+		if g.parsed {
+			break
+		}
+		g.mu.RUnlock()
+		g.mu.Lock()
+		if !g.parsed {
+			// Parsing writes maps that builds read without a lock.
+			openapi.ResetOpenAPI()
+			openapi.SchemaForResourceType(kyaml.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"})
+			g.parsed = true
+		}
+		g.mu.Unlock()
+	}
+	defer g.mu.RUnlock()
+	f()
+}
+
+// alone runs f with no schema set, and nothing else meanwhile.
+func (g *schemaGuard) alone(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	openapi.ResetOpenAPI()
+	g.parsed = false
+	defer openapi.ResetOpenAPI()
+	f()
+}
+
+// kustomize builds the kustomization in a folder and returns its objects in
+// kustomize's order.
+func kustomize(fs *treeFS, dir string, p plan) ([]rollout.Object, error) {
+	built, err := buildMap(fs, dir, p)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]rollout.Object, 0, built.Size())
+	for _, resource := range built.Resources() {
+		raw, err := resource.MarshalJSON()
+		if err != nil {
+			return nil, reduce(p.file, err)
+		}
+		object, err := decodeObject(raw)
+		if err != nil {
+			return nil, reduce(p.file, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// buildMap runs kustomize.
+func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
+	run := func() {
+		defer func() {
+			if cause := recover(); cause != nil {
+				built, err = nil, fmt.Errorf("kustomize panics: %v", cause)
+			}
+		}()
+		built, err = krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, path.Join(mount, dir))
+	}
+	if p.openAPI {
+		schema.alone(run)
+	} else {
+		schema.shared(run)
+	}
+	switch {
+	case fs.failed != nil:
+		return nil, fs.failed
+	case fs.refused != nil:
+		return nil, fs.refused
+	case err != nil:
+		return nil, reduce(p.file, err)
+	}
+	return built, nil
+}
+
+// decodeObject reads JSON with whole numbers as int64, however large, and only
+// what is no whole number as float64.
+func decodeObject(raw []byte) (rollout.Object, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return nil, fmt.Errorf("decode object: %w", err)
+	}
+	return numbers(object).(map[string]any), nil
+}
+
+func numbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			v[key] = numbers(value)
+		}
+	case []any:
+		for i, value := range v {
+			v[i] = numbers(value)
+		}
+	case json.Number:
+		if whole, err := v.Int64(); err == nil {
+			return whole
+		}
+		float, _ := v.Float64() // JSON's grammar admits nothing that this refuses but overflow
+		return float
+	}
+	return v
+}
+
+// oneLine puts a text on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// reduce makes one line of kustomize's error: the kustomization, and the cause
+// without the chain of attempts that led to it.
+func reduce(file string, err error) error {
+	var invalid *rollout.InvalidError
+	if errors.As(err, &invalid) {
+		return invalid
+	}
+	text := oneLine(err.Error())
+	text = strings.ReplaceAll(text, mount+"/", "")
+	text = strings.ReplaceAll(text, mount, ".")
+	for _, marker := range wrappers {
+		if i := strings.LastIndex(text, marker); i >= 0 && i+len(marker) < len(text) {
+			text = text[i+len(marker):]
+		}
+	}
+	const limit = 400
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + " …"
+	}
+	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text}
+}
+
+// wrappers end the parts of kustomize's errors that say what it was doing, one
+// for each level of bases.
+var wrappers = []string{"accumulating resources: ", "accumulating components: ", "recursed accumulation of path "}

@@ -1,0 +1,101 @@
+package render
+
+import (
+	"path"
+	"strings"
+)
+
+// closure is everything a build asked the tree about: path by path, what was
+// there. It is a tree of its own, so that a look at the id of one folder
+// answers for all that lies below: an app that did not change costs about one
+// look-up for each folder that it reads from.
+type closure struct {
+	root *node
+}
+
+// node is one path. Asked is whether the build asked about the path itself, or
+// it is only on the way to one that was.
+type node struct {
+	asked    bool
+	was      string // mark of what was there
+	isDir    bool   // with children only: a folder was there
+	folder   string // its id
+	children map[string]*node
+}
+
+// newClosure makes a closure of the marks of all paths asked about in
+// a tree.
+func newClosure(marks map[string]string, tree Tree) (*closure, error) {
+	c := &closure{root: &node{}}
+	for p, mark := range marks {
+		n := c.root
+		for _, name := range segments(p) {
+			next := n.children[name]
+			if next == nil {
+				if n.children == nil {
+					n.children = map[string]*node{}
+				}
+				next = &node{}
+				n.children[name] = next
+			}
+			n = next
+		}
+		n.asked, n.was = true, mark
+	}
+	return c, c.root.fill("", tree)
+}
+
+// fill notes the ids of the folders on the way. Below what was no folder there
+// is nothing to note: every path there was looked for in vain.
+func (n *node) fill(p string, tree Tree) error {
+	if len(n.children) == 0 {
+		return nil
+	}
+	entry, found, err := tree.Lookup(p)
+	if err != nil || markOf(entry, found) != markDir {
+		return err
+	}
+	n.isDir, n.folder = true, entry.ID
+	for name, child := range n.children {
+		if err := child.fill(path.Join(p, name), tree); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds reports whether all that the build asked about is the same in a tree.
+func (c *closure) holds(tree Tree) (bool, error) { return c.root.holds(tree, "") }
+
+func (n *node) holds(tree Tree, p string) (bool, error) {
+	entry, found, err := tree.Lookup(p)
+	if err != nil {
+		return false, err
+	}
+	mark := markOf(entry, found)
+	switch {
+	case n.asked && mark != n.was:
+		return false, nil
+	case len(n.children) == 0:
+		return true, nil
+	case (mark == markDir) != n.isDir:
+		return false, nil // a folder came or went, and with it perhaps what was looked for below
+	case !n.isDir || entry.ID == n.folder && entry.ID != "":
+		return true, nil
+	}
+	for name, child := range n.children {
+		same, err := child.holds(tree, path.Join(p, name))
+		if err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// segments splits a path into its names, none for the root.
+func segments(p string) []string {
+	if p == "" {
+		return nil
+	}
+	return strings.Split(p, "/")
+}

@@ -1,0 +1,86 @@
+package render
+
+// What is known of each field of a Rollout document. The names are those of
+// Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go); what it has and
+// this table does not is unknown to both.
+
+const (
+	noRouting  = "leave it out: without it pods are replaced in place, or next to each other with scaling: surge"
+	noAnalysis = "leave it out, and pause where somebody has to look"
+	noMetadata = "leave it out, or put the labels into the pod template"
+)
+
+// commonFields are the fields of spec in both kinds of Rollout.
+var commonFields = map[string]fieldRule{
+	"replicas": {}, "minReadySeconds": {}, "rollbackWindow": {}, "revisionHistoryLimit": {}, "paused": {},
+	"progressDeadlineSeconds": {}, "progressDeadlineAbort": {}, "workloadRef": {}, "strategy": {},
+}
+
+// specFields returns the fields of spec.
+func specFields(argo bool) map[string]fieldRule {
+	rules := make(map[string]fieldRule, len(commonFields)+4)
+	for name, rule := range commonFields {
+		rules[name] = rule
+	}
+	if argo {
+		rules["template"], rules["selector"] = fieldRule{}, fieldRule{}
+	} else {
+		const note = "put it into the Deployment that spec.workloadRef names"
+		rules["template"], rules["selector"] = fieldRule{refused, note}, fieldRule{refused, note}
+	}
+	rules["analysis"] = fieldRule{ignored, "there are no AnalysisRuns whose number could be limited"}
+	rules["restartAt"] = fieldRule{ignored, "to restart pods, change an annotation of the pod template, which is a release"}
+	return rules
+}
+
+var analysisHistoryFields = map[string]fieldRule{"successfulRunHistoryLimit": {}, "unsuccessfulRunHistoryLimit": {}}
+
+var workloadRefFields = map[string]fieldRule{
+	"apiVersion": {}, "kind": {}, "name": {},
+	"scaleDown": {ignored, "the Deployment is not scaled down, it is what is moved in stages"},
+}
+
+var rollbackWindowFields = map[string]fieldRule{"revisions": {}}
+
+var strategyFields = map[string]fieldRule{"canary": {}, "blueGreen": {}}
+
+var canaryFields = map[string]fieldRule{
+	"steps": {}, "stableService": {}, "canaryService": {}, "maxSurge": {}, "maxUnavailable": {}, "dynamicStableScale": {},
+	"minPodsPerReplicaSet": {}, "abortScaleDownDelaySeconds": {}, "scaleDownDelaySeconds": {}, "scaling": {},
+	"trafficRouting":              {notYet, noRouting},
+	"pingPong":                    {notYet, noRouting},
+	"analysis":                    {notYet, noAnalysis},
+	"antiAffinity":                {notYet, "put the affinity into the pod template"},
+	"canaryMetadata":              {notYet, noMetadata},
+	"stableMetadata":              {notYet, noMetadata},
+	"replicaProgressThreshold":    {notYet, "leave it out: a step is done when all of its pods serve"},
+	"scaleDownDelayRevisionLimit": {ignored, "a promotion leaves one old ReplicaSet with pods at most"},
+}
+
+var blueGreenFields = map[string]fieldRule{
+	"activeService": {}, "previewService": {}, "previewReplicaCount": {}, "autoPromotionEnabled": {}, "autoPromotionSeconds": {},
+	"scaleDownDelaySeconds": {}, "abortScaleDownDelaySeconds": {},
+	"prePromotionAnalysis":        {notYet, noAnalysis},
+	"postPromotionAnalysis":       {notYet, noAnalysis},
+	"antiAffinity":                {notYet, "put the affinity into the pod template"},
+	"previewMetadata":             {notYet, noMetadata},
+	"activeMetadata":              {notYet, noMetadata},
+	"maxUnavailable":              {ignored, "it only matters to restarts, and the whole second set of pods is started at once"},
+	"scaleDownDelayRevisionLimit": {ignored, "a promotion leaves one old ReplicaSet with pods at most"},
+}
+
+// stepActions are the actions of a step that are carried out.
+var stepActions = []string{"setWeight", "pause", "setCanaryScale"}
+
+var stepFields = map[string]fieldRule{
+	"name": {}, "setWeight": {}, "pause": {}, "setCanaryScale": {},
+	"analysis":       {notYet, noAnalysis},
+	"experiment":     {notYet, noAnalysis},
+	"setHeaderRoute": {notYet, noRouting},
+	"setMirrorRoute": {notYet, noRouting},
+	"plugin":         {notYet, "leave it out, and pause where something has to be done"},
+}
+
+var pauseFields = map[string]fieldRule{"duration": {}}
+
+var canaryScaleFields = map[string]fieldRule{"replicas": {}, "weight": {}, "matchTrafficWeight": {}}

@@ -1,0 +1,302 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// mount is where kustomize sees the repository's root. It is a folder and not
+// "/" so that a path with too many ".." lands outside of it and is refused,
+// where filepath.Join would stop at "/" and quietly stay inside.
+const mount = "/repository-root"
+
+// The bounds of one build. A build that needs more is refused: the largest
+// bundles of CRDs in use are below 4 MiB.
+const (
+	maxFile  = 16 << 20
+	maxTotal = 64 << 20
+	maxHops  = 40 // symlinks followed for one path, as Linux does
+)
+
+// Marks say what was at a path, in a form that fits the closure: of a folder
+// only that it is one, because what matters of its content has its own mark.
+const (
+	markAbsent = ""
+	markDir    = "dir"
+)
+
+func markOf(e rollout.Entry, found bool) string {
+	switch {
+	case !found:
+		return markAbsent
+	case e.Kind == rollout.Dir:
+		return markDir
+	default:
+		return string(e.Kind) + ":" + e.ID
+	}
+}
+
+// lookup is a remembered answer of the tree.
+type lookup struct {
+	entry rollout.Entry
+	found bool
+}
+
+// treeFS is the file system that kustomize sees: a commit's tree, read only,
+// with symlinks followed as in a worktree as long as they stay inside. It
+// records every look-up. It serves one build, in one goroutine.
+type treeFS struct {
+	tree    Tree
+	asked   map[string]lookup
+	blobs   map[string][]byte // by path, symlinks resolved
+	total   int
+	refused *rollout.InvalidError // the first thing that was refused, whatever kustomize makes of it
+	failed  error                 // the tree could not be read
+}
+
+var _ filesys.FileSystem = (*treeFS)(nil)
+
+func newTreeFS(tree Tree) *treeFS {
+	return &treeFS{tree: tree, asked: map[string]lookup{}, blobs: map[string][]byte{}}
+}
+
+// close returns the closure of everything that was asked so far.
+func (f *treeFS) close() (*closure, error) {
+	marks := make(map[string]string, len(f.asked))
+	for p, l := range f.asked {
+		marks[p] = markOf(l.entry, l.found)
+	}
+	return newClosure(marks, f.tree)
+}
+
+// files returns the sorted paths of all files that were read.
+func (f *treeFS) files() []string {
+	out := make([]string, 0, len(f.blobs))
+	for p := range f.blobs {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
+	if l, ok := f.asked[p]; ok {
+		return l.entry, l.found, nil
+	}
+	if f.failed != nil {
+		return rollout.Entry{}, false, f.failed
+	}
+	entry, found, err := f.tree.Lookup(p)
+	if err != nil {
+		f.failed = err
+		return rollout.Entry{}, false, err
+	}
+	f.asked[p] = lookup{entry, found}
+	return entry, found, nil
+}
+
+// resolve follows symlinks and returns the real path and what is there;
+// fs.ErrNotExist if nothing is, an InvalidError (without a field) if the path
+// leads out of the repository or into a submodule.
+func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
+	entry, found, err := f.lookup(p)
+	if err != nil {
+		return "", entry, err
+	}
+	if found && (entry.Kind == rollout.File || entry.Kind == rollout.Dir) {
+		return p, entry, nil // no folder above can be a symlink, or nothing would be found
+	}
+	return f.walk(p)
+}
+
+func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
+	rest, at, hops := segments(p), "", 0
+	entry := rollout.Entry{Kind: rollout.Dir}
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if at == "" {
+				return "", entry, f.refuse(p, "leads out of the repository through a symlink", "put the files into the repository")
+			}
+			at = parent(at)
+			continue
+		}
+		next := path.Join(at, name)
+		var found bool
+		var err error
+		if entry, found, err = f.lookup(next); err != nil {
+			return "", entry, err
+		}
+		switch {
+		case !found || entry.Kind == rollout.File && len(rest) > 0:
+			return "", entry, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
+		case entry.Kind == rollout.Submodule:
+			return "", entry, f.refuse(next, "is a submodule, and its content is not in this repository", "copy the files into the repository")
+		case entry.Kind == rollout.Symlink:
+			target, err := f.target(next, entry)
+			if err != nil {
+				return "", entry, err
+			}
+			if hops++; hops > maxHops {
+				return "", entry, f.refuse(next, "is a symlink that leads back to itself", "")
+			}
+			rest = append(strings.Split(target, "/"), rest...)
+			entry = rollout.Entry{Kind: rollout.Dir}
+		default:
+			at = next
+		}
+	}
+	entry, found, err := f.lookup(at) // after "..", entry is not what is at the end
+	if err != nil || found {
+		return at, entry, err
+	}
+	return "", entry, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
+}
+
+// target returns what a symlink points to, a relative path.
+func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
+	raw, err := f.tree.ReadBlob(entry.ID)
+	if err != nil {
+		f.failed = fmt.Errorf("read symlink %s: %w", link, err)
+		return "", f.failed
+	}
+	target := string(raw)
+	if path.IsAbs(target) {
+		return "", f.refuse(link, fmt.Sprintf("is a symlink to the absolute path %s", target), "use a relative link inside the repository")
+	}
+	return target, nil
+}
+
+// refuse remembers the first refusal: kustomize tries a path in several ways
+// and would bury the reason.
+func (f *treeFS) refuse(p, msg, fix string) error {
+	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
+	if f.refused == nil {
+		f.refused = err
+	}
+	return err
+}
+
+// read returns the content of the file at a real path.
+func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
+	if content, ok := f.blobs[real]; ok {
+		return content, nil
+	}
+	content, err := f.tree.ReadBlob(entry.ID)
+	if err != nil {
+		f.failed = fmt.Errorf("read %s: %w", real, err)
+		return nil, f.failed
+	}
+	if len(content) > maxFile {
+		return nil, f.refuse(real, fmt.Sprintf("is %d bytes, more than the %d that one file may have", len(content), maxFile), "split it")
+	}
+	if f.total += len(content); f.total > maxTotal {
+		return nil, f.refuse(real, fmt.Sprintf("brings the files of this app to more than %d bytes", maxTotal), "split the app")
+	}
+	f.blobs[real] = content
+	return content, nil
+}
+
+// inside turns kustomize's path into one of the repository.
+func inside(p string) (string, bool) {
+	p = path.Clean(filepath.ToSlash(p))
+	if p == mount {
+		return "", true
+	}
+	return strings.CutPrefix(p, mount+"/")
+}
+
+func parent(p string) string {
+	if i := strings.LastIndexByte(p, '/'); i >= 0 {
+		return p[:i]
+	}
+	return ""
+}
+
+func (f *treeFS) find(p string) (string, rollout.Entry, error) {
+	rel, ok := inside(p)
+	if !ok {
+		return "", rollout.Entry{}, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
+	}
+	return f.resolve(rel)
+}
+
+// IsDir reports whether the path is a folder.
+func (f *treeFS) IsDir(p string) bool {
+	_, entry, err := f.find(p)
+	return err == nil && entry.Kind == rollout.Dir
+}
+
+// Exists reports whether there is a file or a folder at the path.
+func (f *treeFS) Exists(p string) bool {
+	_, _, err := f.find(p)
+	return err == nil
+}
+
+// CleanedAbs resolves symlinks and splits the path into folder and file.
+func (f *treeFS) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
+	real, entry, err := f.find(p)
+	if err != nil {
+		return "", "", err
+	}
+	if entry.Kind == rollout.Dir {
+		return filesys.ConfirmedDir(path.Join(mount, real)), "", nil
+	}
+	return filesys.ConfirmedDir(path.Join(mount, parent(real))), path.Base(real), nil
+}
+
+// ReadFile returns the content of a file.
+func (f *treeFS) ReadFile(p string) ([]byte, error) {
+	real, entry, err := f.find(p)
+	if err != nil {
+		return nil, err
+	}
+	if entry.Kind != rollout.File {
+		return nil, &fs.PathError{Op: "read", Path: p, Err: errors.New("is a directory")}
+	}
+	return f.read(real, entry)
+}
+
+// errReadOnly is what every attempt to write or to list gets. No build does
+// either; should a newer kustomize begin to, the byte-for-byte test shows it.
+var errReadOnly = errors.New("a commit's tree can only be read, file by file")
+
+// Open is not supported: kustomize reads whole files.
+func (f *treeFS) Open(string) (filesys.File, error) { return nil, errReadOnly }
+
+// Create is not supported.
+func (f *treeFS) Create(string) (filesys.File, error) { return nil, errReadOnly }
+
+// Mkdir is not supported.
+func (f *treeFS) Mkdir(string) error { return errReadOnly }
+
+// MkdirAll is not supported.
+func (f *treeFS) MkdirAll(string) error { return errReadOnly }
+
+// RemoveAll is not supported.
+func (f *treeFS) RemoveAll(string) error { return errReadOnly }
+
+// WriteFile is not supported.
+func (f *treeFS) WriteFile(string, []byte) error { return errReadOnly }
+
+// ReadDir is not supported.
+func (f *treeFS) ReadDir(string) ([]string, error) { return nil, errReadOnly }
+
+// Glob is not supported.
+func (f *treeFS) Glob(string) ([]string, error) { return nil, errReadOnly }
+
+// Walk is not supported.
+func (f *treeFS) Walk(string, filepath.WalkFunc) error { return errReadOnly }

@@ -1,0 +1,227 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// plan is what a look at the kustomizations, before kustomize runs, has found.
+type plan struct {
+	file     string // the app's own kustomization file
+	openAPI  bool   // one of them sets kustomize's process-wide schema
+	warnings []string
+}
+
+// maxRoots bounds how many kustomizations one build may enter. Bases are
+// entered again for each reference, so that 30 small files could ask for 2^30.
+const maxRoots = 1000
+
+// inspector walks the kustomizations the way kustomize will, and refuses by
+// name what would leave the repository, start a program, or never end. What is
+// merely wrong is left to kustomize wherever its own message is good enough.
+type inspector struct {
+	fs      *treeFS
+	plan    plan
+	roots   int
+	total   shape
+	checked map[string]shape // files whose YAML is known to be sound
+	stack   []string         // folders of the kustomizations being entered
+}
+
+// inspect looks at the kustomization in a folder and all that it refers to.
+func inspect(fs *treeFS, dir string) (plan, error) {
+	in := &inspector{fs: fs, checked: map[string]shape{}}
+	real, entry, err := fs.resolve(dir)
+	if err != nil || entry.Kind != rollout.Dir {
+		return in.plan, orMissing(err, &rollout.InvalidError{File: dir, Msg: "is not a folder of this commit", Fix: "point the app's path at a kustomization"})
+	}
+	err = in.enter(real, referrer{})
+	return in.plan, err
+}
+
+// orMissing returns an error that already says what is wrong, else the given
+// one.
+func orMissing(err error, missing *rollout.InvalidError) error {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return missing
+}
+
+// referrer is the place that refers to something: a kustomization file, its
+// folder, and a field of it.
+type referrer struct {
+	file  string
+	dir   string
+	field string
+}
+
+func (r referrer) at(format string, args ...any) referrer {
+	r.field = fmt.Sprintf(format, args...)
+	return r
+}
+
+// below returns the place of a field inside of r's.
+func (r referrer) below(field string) referrer {
+	r.field = strings.TrimPrefix(r.field+"."+field, ".")
+	return r
+}
+
+func (r referrer) invalid(fix, format string, args ...any) *rollout.InvalidError {
+	return &rollout.InvalidError{File: r.file, Field: r.field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// enter checks the kustomization in a folder.
+func (in *inspector) enter(dir string, from referrer) error {
+	if in.roots++; in.roots > maxRoots {
+		return from.invalid("enter each base once", "brings the build to more than %d kustomizations", maxRoots)
+	}
+	for _, visited := range in.stack {
+		if visited == dir || dir == "" || strings.HasPrefix(visited, dir+"/") {
+			return from.invalid("a base must not contain what refers to it", "is a cycle: %s", strings.Join(named(append(in.stack, dir)), " -> "))
+		}
+	}
+	in.stack = append(in.stack, dir)
+	defer func() { in.stack = in.stack[:len(in.stack)-1] }()
+
+	file, k, err := in.load(dir, from)
+	if err != nil {
+		return err
+	}
+	if len(in.stack) == 1 {
+		in.plan.file = file
+	}
+	here := referrer{file: file, dir: dir}
+	for _, check := range []func(referrer, *types.Kustomization) error{in.refused, in.resources, in.patches, in.sources, in.plugins} {
+		if err := check(here, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named writes the root folder as ".".
+func named(dirs []string) []string {
+	out := make([]string, len(dirs))
+	for i, d := range dirs {
+		out[i] = path.Clean(d)
+	}
+	return out
+}
+
+// names are the file names that make a folder a kustomization, in kustomize's
+// order (konfig.RecognizedKustomizationFileNames).
+var names = [...]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// load reads the kustomization of a folder. Kustomize looks for all three
+// names, so all three are part of the closure.
+func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
+	var found []string
+	var content []byte
+	for _, name := range names {
+		p := path.Join(dir, name)
+		real, entry, err := in.fs.resolve(p)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Kind != rollout.File {
+			continue
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		if content, err = in.fs.read(real, entry); err != nil {
+			return "", nil, err
+		}
+		found = append(found, p)
+	}
+	switch {
+	case len(found) == 0 && from.file == "":
+		return "", nil, rollout.Invalidf(path.Clean(dir), "", "has no kustomization.yaml")
+	case len(found) == 0:
+		return "", nil, from.invalid("", "names the folder %s, which has no kustomization.yaml", path.Clean(dir))
+	case len(found) > 1:
+		return "", nil, &rollout.InvalidError{File: found[0], Msg: "is not the only kustomization of its folder: so is " + found[1], Fix: "keep one of them"}
+	}
+	if err := in.sound(found[0], "", content); err != nil {
+		return "", nil, err
+	}
+	k := &types.Kustomization{}
+	if err := k.Unmarshal(content); err != nil {
+		return "", nil, invalidKustomization(found[0], err)
+	}
+	return found[0], k, nil
+}
+
+func invalidKustomization(file string, err error) error {
+	text := strings.TrimPrefix(oneLine(err.Error()), "invalid Kustomization: ")
+	if field, ok := strings.CutPrefix(text, "json: unknown field "); ok {
+		return &rollout.InvalidError{File: file, Field: strings.Trim(field, `"`), Msg: "is not a field of a kustomization"}
+	}
+	return &rollout.InvalidError{File: file, Msg: "is not a valid kustomization: " + strings.TrimPrefix(text, "error converting YAML to JSON: ")}
+}
+
+// refused rejects the fields that run a program or fetch a chart.
+func (in *inspector) refused(here referrer, k *types.Kustomization) error {
+	const fix = "render the chart into the repository (helm template), and name the result under resources"
+	switch {
+	case len(k.HelmCharts) > 0:
+		return here.at("helmCharts").invalid(fix, "is refused: kustomize would run the helm program for chart %q", k.HelmCharts[0].Name)
+	case k.HelmGlobals != nil:
+		return here.at("helmGlobals").invalid(fix, "is refused: kustomize would run the helm program")
+	case len(k.HelmChartInflationGenerator) > 0:
+		return here.at("helmChartInflationGenerator").invalid(fix, "is refused: kustomize would run the helm program for chart %q", k.HelmChartInflationGenerator[0].ChartName)
+	}
+	if len(k.OpenAPI) > 0 {
+		in.plan.openAPI = true
+	}
+	return nil
+}
+
+// resources checks everything that may be a file or another kustomization.
+func (in *inspector) resources(here referrer, k *types.Kustomization) error {
+	lists := []struct {
+		field string
+		paths []string
+	}{{"resources", k.Resources}, {"bases", k.Bases}}
+	for _, list := range lists {
+		for i, p := range list.paths {
+			if err := in.resource(here.at("%s[%d]", list.field, i), p); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range k.Components {
+		at := here.at("components[%d]", i)
+		dir, entry, err := in.find(at, p)
+		if err != nil {
+			return err
+		}
+		if entry.Kind != rollout.Dir {
+			return at.invalid("", "names %s, which is a file, not the folder of a component", p)
+		}
+		if err := in.enter(dir, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *inspector) resource(at referrer, p string) error {
+	real, entry, err := in.find(at, p)
+	if err != nil {
+		return err
+	}
+	if entry.Kind == rollout.Dir {
+		return in.enter(real, at)
+	}
+	content, err := in.readBelow(at, p, real, entry)
+	if err != nil {
+		return err
+	}
+	return in.sound(real, "", content)
+}

@@ -1,0 +1,196 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// The bounds of what one build parses. Kustomize expands aliases, compares each
+// object with every other one, and recurses into nested values without bounds
+// of its own: a few hundred bytes can ask for all memory.
+const (
+	maxObjects = 5000      // 5,000 take kustomize about ten seconds
+	maxNodes   = 1_000_000 // YAML values, aliases expanded
+	maxDepth   = 200       // the deepest CRD schemas in use have about 60
+)
+
+// shape is how much there is in a YAML text.
+type shape struct {
+	objects int
+	nodes   int
+}
+
+// sound refuses YAML that kustomize could not print as JSON in bounded time and
+// memory, and adds what is in it to the bounds of the build. Some of it would
+// even end the process: kustomize calls log.Fatal on values that JSON lacks.
+// Field is where in the file the text is, "" for all of it.
+func (in *inspector) sound(file, field string, content []byte) error {
+	key := file + "\x00" + field
+	known, ok := in.checked[key]
+	if !ok {
+		var err error
+		if known, err = measure(file, field, content); err != nil {
+			return err
+		}
+		in.checked[key] = known
+	}
+	in.total.objects += known.objects
+	in.total.nodes += known.nodes
+	switch {
+	case in.total.objects > maxObjects:
+		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d objects", maxObjects), Fix: "split the app"}
+	case in.total.nodes > maxNodes:
+		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d YAML values, aliases expanded", maxNodes), Fix: "split the app"}
+	}
+	return nil
+}
+
+// separator is how kustomize splits a text into documents (kyaml/kio).
+var separator = regexp.MustCompile(`\n---.*\n`)
+
+func splitDocuments(text string) []string {
+	var docs []string
+	at := 0
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	for _, loc := range separator.FindAllStringIndex(text, -1) {
+		docs = append(docs, text[at:loc[0]+1])
+		at = loc[1]
+	}
+	return append(docs, text[at:])
+}
+
+// measure parses a text as kustomize will.
+func measure(file, field string, content []byte) (shape, error) {
+	var total shape
+	line := 0
+	for _, text := range splitDocuments(string(content)) {
+		var doc kyaml.Node
+		err := kyaml.NewDecoder(strings.NewReader(text)).Decode(&doc)
+		switch {
+		case errors.Is(err, io.EOF):
+		case err != nil:
+			return total, rollout.Invalidf(file, field, "is not valid YAML: %s", shiftLine(oneLine(err.Error()), line))
+		default:
+			m := &meter{expanded: map[*kyaml.Node]int{}}
+			nodes, problem := m.count(&doc, 0)
+			if problem != "" {
+				return total, rollout.Invalidf(file, field, "line %d: %s", line+m.line, problem)
+			}
+			total.nodes += nodes
+			total.objects += objects(&doc)
+		}
+		line += strings.Count(text, "\n") + 1
+	}
+	return total, nil
+}
+
+var lineNumber = regexp.MustCompile(`line (\d+)`)
+
+// shiftLine corrects the line in an error about a document further down.
+func shiftLine(text string, by int) string {
+	return lineNumber.ReplaceAllStringFunc(strings.TrimPrefix(text, "yaml: "), func(s string) string {
+		n, err := strconv.Atoi(strings.TrimPrefix(s, "line "))
+		if err != nil {
+			return s
+		}
+		return fmt.Sprintf("line %d", n+by)
+	})
+}
+
+// meter counts the values below a node, aliases expanded. Expanded holds the
+// count of each anchor, -1 while it is being counted.
+type meter struct {
+	expanded map[*kyaml.Node]int
+	line     int // where the problem is
+}
+
+func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
+	m.line = n.Line
+	if depth > maxDepth {
+		return 0, fmt.Sprintf("is nested more than %d deep", maxDepth)
+	}
+	if n.Kind == kyaml.AliasNode {
+		return m.alias(n, depth)
+	}
+	if n.Kind == kyaml.ScalarNode && n.ShortTag() == "!!float" && notFinite(n.Value) {
+		return 0, fmt.Sprintf("%s is a number that JSON, and so Kubernetes, does not have", n.Value)
+	}
+	if n.Anchor != "" {
+		m.expanded[n] = -1
+	}
+	total := 1
+	for i, child := range n.Content {
+		if n.Kind == kyaml.MappingNode && i%2 == 0 {
+			if problem := checkKey(child); problem != "" {
+				m.line = child.Line
+				return 0, problem
+			}
+		}
+		nodes, problem := m.count(child, depth+1)
+		if problem != "" {
+			return 0, problem
+		}
+		if total += nodes; total > maxNodes {
+			m.line = n.Line
+			return 0, fmt.Sprintf("expands to more than %d YAML values", maxNodes)
+		}
+	}
+	if n.Anchor != "" {
+		m.expanded[n] = total
+	}
+	return total, ""
+}
+
+func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
+	nodes, ok := m.expanded[n.Alias]
+	switch {
+	case ok && nodes < 0:
+		return 0, fmt.Sprintf("the anchor %s contains itself", n.Value)
+	case ok:
+		return nodes, ""
+	default:
+		return m.count(n.Alias, depth)
+	}
+}
+
+// checkKey refuses keys that JSON does not have: they are strings there.
+func checkKey(key *kyaml.Node) string {
+	if key.Kind == kyaml.AliasNode {
+		key = key.Alias
+	}
+	switch tag := key.ShortTag(); {
+	case key.Kind != kyaml.ScalarNode:
+		return "a key is not a string"
+	case tag != "!!str" && tag != "!!merge":
+		return fmt.Sprintf("the key %s is not a string: quote it", key.Value)
+	default:
+		return ""
+	}
+}
+
+func notFinite(value string) bool {
+	lower := strings.ToLower(strings.TrimLeft(value, "+-"))
+	return lower == ".inf" || lower == ".nan"
+}
+
+// objects counts the objects that a document holds.
+func objects(doc *kyaml.Node) int {
+	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.MappingNode {
+		return 1
+	}
+	fields := doc.Content[0].Content
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i].Value == "items" && fields[i+1].Kind == kyaml.SequenceNode {
+			return 1 + len(fields[i+1].Content)
+		}
+	}
+	return 1
+}

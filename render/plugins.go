@@ -1,0 +1,210 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// plugins checks generators, transformers and validators. Kustomize's built-in
+// ones are Go code without side effects, but some load files by path, and a
+// path may be a URL; all others start a program, which is refused.
+func (in *inspector) plugins(here referrer, k *types.Kustomization) error {
+	lists := []struct {
+		field   string
+		entries []string
+	}{{"generators", k.Generators}, {"transformers", k.Transformers}, {"validators", k.Validators}}
+	for _, list := range lists {
+		for i, entry := range list.entries {
+			if err := in.plugin(here.at("%s[%d]", list.field, i), entry); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// plugin checks one entry: an inline configuration, a file of them, or a
+// kustomization of them.
+func (in *inspector) plugin(at referrer, entry string) error {
+	if isInline(entry) {
+		return in.configs(at, at.file, at.field, []byte(entry))
+	}
+	real, found, err := in.find(at, entry)
+	if err != nil {
+		return err
+	}
+	if found.Kind == rollout.Dir {
+		return in.pluginDir(at, real)
+	}
+	content, err := in.readBelow(at, entry, real, found)
+	if err != nil {
+		return err
+	}
+	return in.configs(at, real, "", content)
+}
+
+// pluginDir checks a kustomization of plugin configurations. It may only list
+// files: patches and generators could compose a configuration, say one whose
+// path is a URL, that no look at the files would reveal.
+func (in *inspector) pluginDir(at referrer, dir string) error {
+	if in.roots++; in.roots > maxRoots {
+		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
+	}
+	file, k, err := in.load(dir, at)
+	if err != nil {
+		return err
+	}
+	plain := *k
+	plain.TypeMeta, plain.MetaData, plain.Resources = types.TypeMeta{}, nil, nil
+	if plain.CheckEmpty() == nil {
+		return (&rollout.InvalidError{File: file, Msg: "is a kustomization of plugin configurations, and may only have resources",
+			Fix: "write out the configurations"})
+	}
+	for i, p := range k.Resources {
+		here := referrer{file: file, dir: dir}.at("resources[%d]", i)
+		if err := in.plugin(here, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configs checks the plugin configurations in a text. Their own references are
+// relative to the kustomization that lists them.
+func (in *inspector) configs(at referrer, file, field string, content []byte) error {
+	if err := in.sound(file, field, content); err != nil {
+		return err
+	}
+	docs, err := decodeDocuments(content)
+	if err != nil {
+		return rollout.Invalidf(file, field, "is not valid YAML: %s", oneLine(err.Error()))
+	}
+	for _, doc := range docs {
+		var config map[string]any
+		if err := doc.Decode(&config); err != nil {
+			return rollout.Invalidf(file, field, "is not a plugin configuration: %s", oneLine(err.Error()))
+		}
+		if err := in.config(referrer{file: file, dir: at.dir, field: field}, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// functionAnnotations make a resource a KRM function: a container or a program.
+var functionAnnotations = []string{"config.kubernetes.io/function", "config.k8s.io/function"}
+
+func (in *inspector) config(at referrer, config map[string]any) error {
+	if items, ok := config["items"].([]any); ok {
+		for _, item := range items {
+			if inner, ok := item.(map[string]any); ok {
+				if err := in.config(at, inner); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	kind, _ := config["kind"].(string)
+	version, _ := config["apiVersion"].(string)
+	meta, _ := config["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	const fix = "use a built-in transformer (apiVersion: builtin), or commit what the plugin makes"
+	for _, key := range functionAnnotations {
+		if _, ok := annotations[key]; ok {
+			return at.invalid(fix, "%s is a KRM function (%s): rendering runs no programs and no containers", kind, key)
+		}
+	}
+	if version != "builtin" {
+		return at.invalid(fix, "%s %s is not built into kustomize: rendering runs no exec and no Go plugins", version, kind)
+	}
+	if strings.HasPrefix(kind, "HelmChart") {
+		return at.invalid("render the chart into the repository (helm template)", "%s is refused: kustomize would run the helm program", kind)
+	}
+	return in.configPaths(at, config)
+}
+
+// pathKeys are the fields of built-in plugins that name files to load
+// (internal/builtins of kustomize), in lower case: Go's JSON ignores case.
+var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
+
+// configPaths checks the fields of a plugin configuration that name files. They
+// are at the top level, but for those of a ReplacementTransformer.
+func (in *inspector) configPaths(at referrer, config map[string]any) error {
+	for _, key := range sortedKeys(config) {
+		lower := strings.ToLower(key)
+		switch value := config[key].(type) {
+		case string:
+			if err := in.configPath(at.below(key), lower, value); err != nil {
+				return err
+			}
+		case []any:
+			for i, element := range value {
+				var err error
+				switch e := element.(type) {
+				case string:
+					err = in.configPath(at.below(fmt.Sprintf("%s[%d]", key, i)), lower, e)
+				case map[string]any:
+					if lower == "replacements" {
+						err = in.configPaths(at.below(fmt.Sprintf("%s[%d]", key, i)), e)
+					}
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// configPath checks one value of a plugin configuration.
+func (in *inspector) configPath(at referrer, key, value string) error {
+	if !slices.Contains(pathKeys, key) || value == "" {
+		return nil
+	}
+	switch key {
+	case "files":
+		if _, after, ok := strings.Cut(value, "="); ok {
+			value = after
+		}
+		fallthrough
+	case "env", "envs":
+		_, _, err := in.file(at, value)
+		return err
+	case "paths":
+		return in.patchText(at, value)
+	default:
+		return in.yamlFile(at, value)
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// decodeDocuments parses a text of one or more YAML documents.
+func decodeDocuments(content []byte) ([]*kyaml.Node, error) {
+	var docs []*kyaml.Node
+	for _, text := range splitDocuments(string(content)) {
+		doc, err := kyaml.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("parse: %w", err)
+		}
+		if doc.YNode() != nil {
+			docs = append(docs, doc.YNode())
+		}
+	}
+	return docs, nil
+}

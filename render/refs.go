@@ -1,0 +1,210 @@
+package render
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// remotePrefix and remoteQuery are the forms that kustomize takes for a Git
+// repository (its internal/git/repospec.go), and a few more that it does not
+// take yet, so that a newer kustomize opens no door.
+var (
+	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
+	remoteQuery  = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
+)
+
+// isWeb reports whether kustomize would fetch a path over HTTP
+// (internal/loader/fileloader.go, IsRemoteFile).
+func isWeb(p string) bool {
+	u, err := url.Parse(p)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// isInline reports whether an entry that may be a path or YAML is YAML. What
+// looks remote is never taken for YAML: kustomize falls back to taking a text
+// that does not parse for a path, or for a repository to clone.
+func isInline(entry string) bool {
+	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
+}
+
+// find resolves a reference of a kustomization, and refuses one that leaves the
+// repository.
+func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
+	var none rollout.Entry
+	isFile := func() bool { // kustomize, too, tries a resource as a file first
+		_, entry, err := in.fs.resolve(path.Join(at.dir, p))
+		return err == nil && entry.Kind == rollout.File
+	}
+	switch {
+	case p == "":
+		return "", none, at.invalid("", "is empty")
+	case path.IsAbs(p):
+		return "", none, at.invalid("use a path relative to the kustomization", "%s is an absolute path", p)
+	case isWeb(p), (remotePrefix.MatchString(p) || remoteQuery.MatchString(p)) && !isFile():
+		return "", none, at.invalid("vendor it into the repository, and name its path", "%s is remote: only what is in this commit is rendered", oneLine(p))
+	}
+	joined := path.Join(at.dir, p)
+	if joined == ".." || strings.HasPrefix(joined, "../") {
+		return "", none, at.invalid("put the files into the repository", "%s leaves the repository", p)
+	}
+	if joined == "." {
+		joined = ""
+	}
+	real, entry, err := in.fs.resolve(joined)
+	if err == nil {
+		return real, entry, nil
+	}
+	var missing *rollout.InvalidError
+	if refused := in.fs.refused; refused != nil {
+		// What is refused is found by its own path; who refers to it is what
+		// a person looks for.
+		missing = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
+		in.fs.refused = missing
+		return "", none, missing
+	}
+	return "", none, orMissing(err, at.invalid("", "%s does not exist in this commit", p))
+}
+
+// file checks a reference that can only be a file, and returns its content.
+func (in *inspector) file(at referrer, p string) (real string, content []byte, err error) {
+	real, entry, err := in.find(at, p)
+	if err != nil {
+		return "", nil, err
+	}
+	if entry.Kind == rollout.Dir {
+		return "", nil, at.invalid("", "%s is a folder, not a file", p)
+	}
+	content, err = in.readBelow(at, p, real, entry)
+	return real, content, err
+}
+
+// readBelow reads a file if kustomize's own rule allows: files, unlike bases,
+// come from the kustomization's folder or below (LoadRestrictionsRootOnly).
+func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry) ([]byte, error) {
+	if at.dir != "" && !strings.HasPrefix(real, at.dir+"/") {
+		return nil, at.invalid("move the file, or give its folder a kustomization and refer to the folder",
+			"%s is outside of the kustomization's folder, and kustomize reads files only from there", p)
+	}
+	content, err := in.fs.read(real, entry)
+	if refused := in.fs.refused; refused != nil && err != nil {
+		return nil, at.invalid(refused.Fix, "%s %s", refused.File, refused.Msg)
+	}
+	return content, err
+}
+
+// yamlFile checks a reference to a file that kustomize parses.
+func (in *inspector) yamlFile(at referrer, p string) error {
+	real, content, err := in.file(at, p)
+	if err != nil {
+		return err
+	}
+	return in.sound(real, "", content)
+}
+
+// patches checks patch files and inline patches.
+func (in *inspector) patches(here referrer, k *types.Kustomization) error {
+	lists := []struct {
+		field   string
+		patches []types.Patch
+	}{{"patches", k.Patches}, {"patchesJson6902", k.PatchesJson6902}}
+	for _, list := range lists {
+		for i, p := range list.patches {
+			if err := in.patch(here.at("%s[%d]", list.field, i), p); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range k.PatchesStrategicMerge {
+		at := here.at("patchesStrategicMerge[%d]", i)
+		if err := in.patchText(at, string(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patchText checks an entry that is a patch or the path of one.
+func (in *inspector) patchText(at referrer, text string) error {
+	if isInline(text) {
+		return in.sound(at.file, at.field, []byte(text))
+	}
+	return in.yamlFile(at, text)
+}
+
+func (in *inspector) patch(at referrer, p types.Patch) error {
+	if p.Patch != "" {
+		if err := in.sound(at.file, at.field+".patch", []byte(p.Patch)); err != nil {
+			return err
+		}
+	}
+	if p.Path == "" {
+		return nil
+	}
+	return in.yamlFile(at.at("%s.path", at.field), p.Path)
+}
+
+// sources checks all other references to files.
+func (in *inspector) sources(here referrer, k *types.Kustomization) error {
+	parsed := map[string][]string{"crds": k.Crds, "configurations": k.Configurations}
+	for _, field := range []string{"crds", "configurations"} {
+		for i, p := range parsed[field] {
+			if err := in.yamlFile(here.at("%s[%d]", field, i), p); err != nil {
+				return err
+			}
+		}
+	}
+	for i, r := range k.Replacements {
+		if r.Path == "" {
+			continue
+		}
+		if err := in.yamlFile(here.at("replacements[%d].path", i), r.Path); err != nil {
+			return err
+		}
+	}
+	if p, ok := k.OpenAPI["path"]; ok {
+		if err := in.yamlFile(here.at("openapi.path"), p); err != nil {
+			return err
+		}
+	}
+	for i, g := range k.ConfigMapGenerator {
+		if err := in.keyValues(here.at("configMapGenerator[%d]", i), g.KvPairSources); err != nil {
+			return err
+		}
+	}
+	for i, g := range k.SecretGenerator {
+		if err := in.keyValues(here.at("secretGenerator[%d]", i), g.KvPairSources); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyValues checks the files of a ConfigMap or Secret generator. What is in
+// them is data, whatever it looks like.
+func (in *inspector) keyValues(at referrer, kv types.KvPairSources) error {
+	for i, source := range kv.FileSources {
+		p := source
+		if _, after, ok := strings.Cut(source, "="); ok {
+			p = after
+		}
+		if _, _, err := in.file(at.at("%s.files[%d]", at.field, i), p); err != nil {
+			return err
+		}
+	}
+	envs := kv.EnvSources
+	if kv.EnvSource != "" {
+		envs = append([]string{kv.EnvSource}, envs...)
+	}
+	for i, p := range envs {
+		if _, _, err := in.file(at.at("%s.envs[%d]", at.field, i), p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package render
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Tree is one commit's content. Paths are slash-separated and relative; "" is
+// the root, which is always found. An error means that the store could not be
+// read, never that a path is absent.
+type Tree interface {
+	// Lookup returns what is at a path. It does not follow symlinks.
+	Lookup(path string) (entry rollout.Entry, found bool, err error)
+	// ReadDir returns the entries of a folder.
+	ReadDir(path string) ([]rollout.Entry, error)
+	// ReadBlob returns the content of a file, or the target of a symlink.
+	ReadBlob(id string) ([]byte, error)
+}
+
+// kept is how many results are remembered for each app: the head and the stable
+// commit alternate while a release is in flight, and a superseding push and its
+// revert make two more.
+const kept = 4
+
+// Renderer builds apps and remembers what each build depended on. It may be
+// used by several goroutines at once, best for different apps.
+type Renderer struct {
+	builds atomic.Int64
+	mu     sync.Mutex
+	cache  map[rollout.App][]*cached // newest first
+}
+
+// cached is the outcome of one build: a Render or an InvalidError, never a
+// failure to read the tree, which says nothing about the commit.
+type cached struct {
+	closure *closure
+	render  *rollout.Render
+	invalid *rollout.InvalidError
+}
+
+// New returns a Renderer that remembers nothing yet.
+func New() *Renderer { return &Renderer{cache: map[rollout.App][]*cached{}} }
+
+// Builds returns how many kustomize builds have run so far.
+func (r *Renderer) Builds() int { return int(r.builds.Load()) }
+
+// Render builds one app as of a commit. When nothing that one of the app's last
+// builds looked at has changed (files, folders, and paths that were looked for
+// in vain), that build's result is returned with the new commit.
+//
+// An InvalidError says what is wrong in the repository; any other error means
+// that the tree could not be read, and a later try may succeed.
+func (r *Renderer) Render(tree Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	found, err := r.find(tree, app)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		r.builds.Add(1)
+		if found, err = build(tree, app); err != nil {
+			return nil, err
+		}
+		r.keep(app, found)
+	}
+	if found.invalid != nil {
+		return nil, found.invalid
+	}
+	out := *found.render
+	out.Commit = commit
+	return &out, nil
+}
+
+// find returns a remembered result that holds for the tree, nil if none does.
+func (r *Renderer) find(tree Tree, app rollout.App) (*cached, error) {
+	r.mu.Lock()
+	candidates := slices.Clone(r.cache[app])
+	r.mu.Unlock()
+	for _, c := range candidates {
+		same, err := c.closure.holds(tree)
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+func (r *Renderer) keep(app rollout.App, c *cached) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := slices.Insert(slices.Clone(r.cache[app]), 0, c)
+	r.cache[app] = list[:min(kept, len(list))]
+}
+
+// build renders an app without a look at what is remembered.
+func build(tree Tree, app rollout.App) (*cached, error) {
+	fs := newTreeFS(tree)
+	render, err := renderApp(fs, app)
+	if fs.failed != nil {
+		return nil, fs.failed
+	}
+	closed, closeErr := fs.close()
+	if closeErr != nil {
+		return nil, closeErr
+	}
+	if err == nil {
+		return &cached{closure: closed, render: render}, nil
+	}
+	var invalid *rollout.InvalidError
+	if !errors.As(err, &invalid) {
+		return nil, err
+	}
+	return &cached{closure: closed, invalid: invalid}, nil
+}
+
+// renderApp checks what the app's kustomizations refer to, builds them, and
+// takes the Rollout documents out of what was built.
+func renderApp(fs *treeFS, app rollout.App) (*rollout.Render, error) {
+	plan, err := inspect(fs, app.Path)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := kustomize(fs, app.Path, plan)
+	if err != nil {
+		return nil, err
+	}
+	a := &assembly{fs: fs, app: app, file: plan.file, warnings: plan.warnings}
+	if err := a.assemble(objects); err != nil {
+		return nil, err
+	}
+	return a.render()
+}

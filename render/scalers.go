@@ -1,0 +1,94 @@
+package render
+
+import (
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// scaler is an object that sets the number of a workload's pods.
+type scaler struct {
+	ref    rollout.Ref
+	target map[string]any // its spec.scaleTargetRef
+	kind   string
+	group  string
+	name   string
+}
+
+// scalers returns the HPAs and KEDA ScaledObjects of the app.
+func (a *assembly) scalers() []scaler {
+	var out []scaler
+	for _, object := range a.objects {
+		ref := object.Ref()
+		isHPA := ref.Group == "autoscaling" && ref.Kind == "HorizontalPodAutoscaler"
+		isKEDA := ref.Group == "keda.sh" && ref.Kind == "ScaledObject"
+		target := object.Map("spec", "scaleTargetRef")
+		if !isHPA && !isKEDA || target == nil {
+			continue
+		}
+		s := scaler{ref: ref, target: target}
+		s.kind, _ = target["kind"].(string)
+		s.name, _ = target["name"].(string)
+		version, _ := target["apiVersion"].(string)
+		s.group = (rollout.Object{"apiVersion": version}).Ref().Group
+		if isKEDA && s.kind == "" {
+			s.kind, s.group = "Deployment", "apps" // KEDA's default
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// scale points scalers of a Rollout at its Deployment, and takes the number of
+// replicas out of every Deployment that something else scales: applying it
+// would undo the scaling each time.
+func (a *assembly) scale() {
+	for _, s := range a.scalers() {
+		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}
+		switch {
+		case s.kind == "Rollout" && (s.group == argoGroup || s.group == ownGroup):
+			d := a.document(w)
+			if d == nil {
+				a.warn("%s: spec.scaleTargetRef names Rollout/%s, which is not in this app", shortRef(s.ref), w)
+				continue
+			}
+			w = d.workload
+			s.target["apiVersion"], s.target["kind"], s.target["name"] = "apps/v1", "Deployment", w.Name
+		case s.kind != "Deployment":
+			continue
+		}
+		a.omitReplicas(w, s.ref)
+	}
+}
+
+func (a *assembly) document(w rollout.Workload) *document {
+	for _, d := range a.documents {
+		if d.ref.Namespace == w.Namespace && d.ref.Name == w.Name {
+			return d
+		}
+	}
+	return nil
+}
+
+// omitReplicas leaves a Deployment's replicas to what scales it.
+func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
+	deployment, ok := a.deployments[w]
+	if !ok {
+		return
+	}
+	spec := deployment.Map("spec")
+	given := spec["replicas"] != nil
+	for i := range a.specs {
+		if a.specs[i].Workload == w {
+			a.specs[i].Replicas = nil
+		}
+	}
+	for _, d := range a.documents {
+		// A 1 that nobody wrote is no reason for a warning.
+		if d.workload == w && d.inline && d.replicas == nil {
+			given = false
+		}
+	}
+	delete(spec, "replicas")
+	if given {
+		a.warn("Deployment/%s: replicas are ignored, %s scales it; leave them out of the manifest", w, shortRef(by))
+	}
+}

@@ -1,0 +1,116 @@
+package render
+
+import (
+	"slices"
+
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// groupKind is a kind in every one of its versions.
+type groupKind struct{ group, kind string }
+
+// clusterScoped are kinds that have no namespace and that neither kustomize's
+// schema (Kubernetes 1.21 to 1.33, by kind) nor usually a CRD in the same app
+// tells. Everything else unknown is taken for namespaced, as nearly all custom
+// resources are.
+var clusterScoped = map[groupKind]bool{
+	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
+	{"networking.k8s.io", "IPAddress"}:                                   true,
+	{"resource.k8s.io", "DeviceClass"}:                                   true,
+	{"resource.k8s.io", "ResourceSlice"}:                                 true,
+	{"storage.k8s.io", "VolumeAttributesClass"}:                          true,
+	{"certificates.k8s.io", "ClusterTrustBundle"}:                        true,
+	{"admissionregistration.k8s.io", "MutatingAdmissionPolicy"}:          true,
+	{"admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"}:   true,
+	{"admissionregistration.k8s.io", "ValidatingAdmissionPolicy"}:        true,
+	{"admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"}: true,
+	{"storagemigration.k8s.io", "StorageVersionMigration"}:               true,
+	{"gateway.networking.k8s.io", "GatewayClass"}:                        true,
+	{"policy.networking.k8s.io", "AdminNetworkPolicy"}:                   true,
+	{"policy.networking.k8s.io", "BaselineAdminNetworkPolicy"}:           true,
+	{"snapshot.storage.k8s.io", "VolumeSnapshotClass"}:                   true,
+	{"cert-manager.io", "ClusterIssuer"}:                                 true,
+	{"external-secrets.io", "ClusterSecretStore"}:                        true,
+	{"external-secrets.io", "ClusterExternalSecret"}:                     true,
+	{"kyverno.io", "ClusterPolicy"}:                                      true,
+	{"keda.sh", "ClusterTriggerAuthentication"}:                          true,
+	{"karpenter.sh", "NodePool"}:                                         true,
+	{"argoproj.io", "ClusterAnalysisTemplate"}:                           true,
+	{"cilium.io", "CiliumClusterwideNetworkPolicy"}:                      true,
+	{"crd.projectcalico.org", "GlobalNetworkPolicy"}:                     true,
+	{"apiextensions.crossplane.io", "CompositeResourceDefinition"}:       true,
+	{"apiextensions.crossplane.io", "Composition"}:                       true,
+	{"policy.open-cluster-management.io", "ClusterPolicy"}:               true,
+	{"templates.gatekeeper.sh", "ConstraintTemplate"}:                    true,
+	{"internal.apiserver.k8s.io", "StorageVersion"}:                      true,
+	{"flowcontrol.apiserver.k8s.io", "FlowSchema"}:                       true,
+	{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}:       true,
+}
+
+// defaultNamespaces gives namespaced objects without a namespace the app's.
+func defaultNamespaces(objects []rollout.Object, namespace string) {
+	inBuild := map[groupKind]bool{} // by CRDs of this build: whether namespaced
+	for _, object := range objects {
+		if ref := object.Ref(); ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
+			spec := object.Map("spec")
+			group, _ := spec["group"].(string)
+			kind, _ := object.Map("spec", "names")["kind"].(string)
+			inBuild[groupKind{group, kind}] = spec["scope"] != "Cluster"
+		}
+	}
+	for _, object := range objects {
+		if object.Namespace() == "" && isNamespaced(object, inBuild) {
+			object.Map("metadata")["namespace"] = namespace
+		}
+	}
+}
+
+func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
+	ref := object.Ref()
+	gk := groupKind{ref.Group, ref.Kind}
+	if namespaced, ok := inBuild[gk]; ok {
+		return namespaced
+	}
+	if namespaced, known := openapi.IsNamespaceScoped(kyaml.TypeMeta{APIVersion: object.APIVersion(), Kind: ref.Kind}); known {
+		return namespaced
+	}
+	return !clusterScoped[gk]
+}
+
+// applyOrder lists kinds in the order in which they are applied: first what
+// others live in or are defined by, then identities and rights, then what pods
+// mount, then what routes to pods, then pods, then what scales or guards them.
+// Kinds that are not listed are custom resources and come last.
+var applyOrder = []string{
+	"Namespace",
+	"CustomResourceDefinition",
+	"PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass", "IngressClass", "GatewayClass",
+	"ResourceQuota", "LimitRange",
+	"ServiceAccount",
+	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+	"NetworkPolicy",
+	"ConfigMap", "Secret",
+	"PersistentVolume", "PersistentVolumeClaim",
+	"Service", "Endpoints", "EndpointSlice",
+	"Gateway", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ReferenceGrant", "Ingress",
+	"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "Job", "CronJob",
+	"HorizontalPodAutoscaler", "PodDisruptionBudget",
+}
+
+// webhooks come after all else: one that is not served yet refuses what it
+// guards.
+var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
+
+// rank returns where in the order of apply an object is.
+func rank(object rollout.Object) int {
+	if i := slices.Index(applyOrder, object.Kind()); i >= 0 {
+		return i
+	}
+	if slices.Contains(webhooks, object.Kind()) {
+		return len(applyOrder) + 1
+	}
+	return len(applyOrder)
+}
