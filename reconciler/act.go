@@ -62,6 +62,10 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		s.input.Adoptable = adoptable
 	}
 	s.decision = strategies.Decide(s.input)
+	if err := r.check(ctx, s); err != nil {
+		s.err = errors.Join(s.err, err)
+		return
+	}
 	next := &s.decision.State
 	if s.decision.Retreat {
 		if err := r.applyState(ctx, a, *next); err != nil {
@@ -76,6 +80,31 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		}
 	}
 	s.changed = !next.Equal(&a.state)
+}
+
+// check asks the cluster about a commit that the app is about to follow, before
+// anything is recorded or applied. What the server refuses holds the app, like
+// any other bad input. A retreat asks nobody.
+func (r *Reconciler) check(ctx context.Context, s *step) error {
+	next := s.decision.State
+	if s.decision.Retreat || next.Source == s.input.State.Source {
+		return nil
+	}
+	objects, err := r.desired(ctx, s.app, next)
+	if err != nil {
+		return err
+	}
+	err = r.Applier.Check(ctx, s.app.Name, objects)
+	var refused *rollout.InvalidError
+	if errors.As(err, &refused) {
+		s.input.Head.Err = refused
+		s.decision = strategies.Decide(s.input)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ask the cluster about %s: %w", rollout.ShortID(next.Source), err)
+	}
+	return nil
 }
 
 // headOf is the head with what is wrong with the promotion file, if anything.

@@ -64,11 +64,14 @@ type Observer interface {
 	SameTemplate(ctx context.Context, deployment rollout.Object) (bool, error)
 }
 
-// Applier writes to the cluster. Apply makes no request for objects that are
+// Applier writes to the cluster. Check asks the server whether it would accept
+// objects, and changes nothing: an error that wraps a *rollout.InvalidError is
+// its final no, any other error says nothing about the objects. Apply makes no request for objects that are
 // already as asked for; an error means that the objects before the one it names
 // are applied and the rest are not, and applying again is safe. Prune returns
 // which of the candidates no longer exist.
 type Applier interface {
+	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
 	Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone []rollout.Ref, err error)
 }

@@ -72,7 +72,9 @@ func TestBlueGreenAbort(t *testing.T) {
 	third := w.push("v3", app.at("v3").files())
 	w.awaitStep(1, rollout.Paused)
 	w.promote()
-	w.await("switched", func(s rollout.State) bool { return len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "keep") })
+	w.await("switched", func(s rollout.State) bool {
+		return len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "keep")
+	})
 	w.awaitServes("shop", "v3", 4)
 	w.repo.Pull()
 	w.repo.Git("checkout", "-q", third+"~1", "--", "apps")

@@ -1,0 +1,264 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// badInput is one mistake in an app's folder: which files it changes ("" removes
+// one), and what the reason that holds the app must name.
+type badInput struct {
+	files map[string]string
+	want  []string
+}
+
+// one is a mistake in one file.
+func one(file, content string, want ...string) badInput {
+	return badInput{files: map[string]string{file: content}, want: want}
+}
+
+// edited is a mistake in a file that is otherwise as it was.
+func edited(file, old, new string, want ...string) badInput {
+	return badInput{files: map[string]string{file: "EDIT\x00" + old + "\x00" + new}, want: want}
+}
+
+func steps(lines ...string) badInput {
+	return badInput{files: map[string]string{"rollout.yaml": shop{strategy: canary("", lines...)}.files()["rollout.yaml"]}}
+}
+
+func (b badInput) names(want ...string) badInput { b.want = want; return b }
+
+func badInputs() map[string]badInput {
+	base := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	doc := func(strategy string) string { s := base; s.strategy = strategy; return s.files()["rollout.yaml"] }
+	spec := func(lines string) string { s := base; s.rollout = lines; return s.files()["rollout.yaml"] }
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'k'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+	}
+	return map[string]badInput{
+		"broken YAML in the kustomization":      one("kustomization.yaml", "resources: [shop.yaml\n", "kustomization.yaml"),
+		"unknown field in the kustomization":    one("kustomization.yaml", "resources: [shop.yaml]\nresourcez: []\n", "resourcez"),
+		"kustomization of the wrong kind":       one("kustomization.yaml", "apiVersion: v1\nkind: Pod\nresources: [shop.yaml]\n", "kind"),
+		"missing resource":                      one("kustomization.yaml", "resources: [shop.yaml, rollout.yaml, services.yaml, nothere.yaml]\n", "nothere.yaml"),
+		"resource listed twice":                 one("kustomization.yaml", "resources: [shop.yaml, shop.yaml, rollout.yaml, services.yaml]\n", "shop"),
+		"remote base by https":                  one("kustomization.yaml", "resources: [\"https://example.com/base.yaml\"]\n", "https://example.com/base.yaml"),
+		"remote base by git":                    one("kustomization.yaml", "resources: [\"github.com/org/repo//base?ref=v1\"]\n", "github.com/org/repo"),
+		"remote base by ssh":                    one("kustomization.yaml", "resources: [\"git@example.com:org/repo.git//base\"]\n", "git@example.com"),
+		"path out of the repository":            one("kustomization.yaml", "resources: [../../../../etc/passwd]\n", "../../../../etc/passwd"),
+		"absolute path":                         one("kustomization.yaml", "resources: [/etc/passwd]\n", "/etc/passwd"),
+		"base that includes itself":             one("kustomization.yaml", "resources: [../NS, shop.yaml]\n", "NS"),
+		"cycle of two bases":                    {files: map[string]string{"kustomization.yaml": "resources: [sub]\n", "sub/kustomization.yaml": "resources: [..]\n"}, want: []string{"sub"}},
+		"helm charts":                           one("kustomization.yaml", "helmCharts: [{name: x, repo: https://example.com}]\n", "helmCharts"),
+		"exec function":                         {files: map[string]string{"kustomization.yaml": "resources: [shop.yaml]\ntransformers: [fn.yaml]\n", "fn.yaml": "apiVersion: v1\nkind: X\nmetadata:\n  name: x\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: /bin/sh}\n"}, want: []string{"fn.yaml"}},
+		"patch of nothing":                      one("kustomization.yaml", "resources: [shop.yaml, rollout.yaml, services.yaml]\npatches: [{patch: '{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"nobody\"}}'}]\n", "nobody"),
+		"no kustomization any more":             one("kustomization.yaml", "", "no longer lists"),
+		"broken YAML in a resource":             one("shop.yaml", "apiVersion: apps/v1\nkind: [Deployment\n", "shop.yaml"),
+		"tabs in YAML":                          one("shop.yaml", "apiVersion: apps/v1\n\tkind: Deployment\n", "shop.yaml"),
+		"resource without a kind":               one("shop.yaml", "apiVersion: apps/v1\nmetadata: {name: shop}\n", "kind"),
+		"resource without a name":               one("shop.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {}\n", "name"),
+		"binary garbage":                        one("shop.yaml", "\x00\x01\x02\xff\xfe", "shop.yaml"),
+		"empty kustomization":                   one("kustomization.yaml", "{}\n", "kustomization"),
+		"alias bomb":                            one("shop.yaml", bomb+"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bomb}\n", "shop.yaml"),
+		"50 MB manifest":                        one("shop.yaml", "# "+strings.Repeat("x", 50<<20), "shop.yaml"),
+		"deep nesting":                          one("shop.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: deep}\nx: "+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)+"\n", "shop.yaml"),
+		"unknown field in the Rollout":          one("rollout.yaml", spec("  surprise: 1\n"), "surprise"),
+		"unknown field in a step":               steps("setWeigth: 10").names("setWeigth"),
+		"unknown version of the Rollout":        edited("rollout.yaml", "gitrollout.dev/v1alpha1", "gitrollout.dev/v9", "gitrollout.dev/v9"),
+		"weight over 100":                       steps("setWeight: 101").names("setWeight", "101"),
+		"negative weight":                       steps("setWeight: -1").names("setWeight", "-1"),
+		"weight that is a word":                 steps("setWeight: many").names("setWeight"),
+		"two actions in one step":               steps("{setWeight: 10, pause: {}}").names("steps[0]"),
+		"empty step":                            steps("{}").names("steps[0]"),
+		"pause of a negative time":              steps("pause: {duration: -5}").names("duration"),
+		"pause of nonsense":                     steps("pause: {duration: soon}").names("duration", "soon"),
+		"pause in days":                         steps("pause: {duration: 2d}").names("duration", "2d"),
+		"unsupported step: analysis":            steps("analysis: {templates: [{templateName: x}]}").names("analysis", "not supported"),
+		"unsupported step: experiment":          steps("experiment: {templates: []}").names("experiment", "not supported"),
+		"unsupported: trafficRouting":           one("rollout.yaml", doc(canary("trafficRouting: {nginx: {stableIngress: x}}", "setWeight: 10")), "trafficRouting", "not supported"),
+		"setCanaryScale in place":               steps("setCanaryScale: {replicas: 1}").names("setCanaryScale"),
+		"both fences zero":                      one("rollout.yaml", doc(canary("maxSurge: 0\nmaxUnavailable: 0", "setWeight: 10")), "maxUnavailable"),
+		"fence that is a word":                  one("rollout.yaml", doc(canary("maxSurge: lots", "setWeight: 10")), "maxSurge", "lots"),
+		"negative fence":                        one("rollout.yaml", doc(canary("maxSurge: -1", "setWeight: 10")), "maxSurge"),
+		"unknown scaling":                       one("rollout.yaml", doc(canary("scaling: sideways", "setWeight: 10")), "scaling", "sideways"),
+		"canary and blue-green":                 one("rollout.yaml", doc(canary("", "setWeight: 10")+blueGreen), "strategy"),
+		"no strategy":                           one("rollout.yaml", doc("    {}\n"), "strategy"),
+		"blue-green without active Service":     one("rollout.yaml", doc("    blueGreen: {previewService: shop}\n"), "activeService"),
+		"preview is the active Service":         one("rollout.yaml", doc("    blueGreen: {activeService: shop, previewService: shop}\n"), "previewService"),
+		"missing active Service":                one("rollout.yaml", doc("    blueGreen: {activeService: nobody}\n"), "nobody"),
+		"missing canary Service":                one("rollout.yaml", doc(canary("stableService: shop\ncanaryService: nobody", "setWeight: 10")), "nobody"),
+		"stable is the canary Service":          one("rollout.yaml", doc(canary("stableService: shop\ncanaryService: shop", "setWeight: 10")), "canaryService"),
+		"Service that selects nothing":          {files: map[string]string{"rollout.yaml": doc(canary("stableService: shop", "setWeight: 10")), "services.yaml": strings.Replace(service("shop"), "app: shop", "app: other", 1)}, want: []string{"selector"}},
+		"Service with the hash in Git":          {files: map[string]string{"rollout.yaml": doc(canary("stableService: shop", "setWeight: 10")), "services.yaml": strings.Replace(service("shop"), "app: shop", "app: shop, pod-template-hash: abc", 1)}, want: []string{"pod-template-hash"}},
+		"selector that does not match":          edited("shop.yaml", "labels: {app: shop}", "labels: {app: other}", "selector"),
+		"workload that is not there":            edited("rollout.yaml", "name: shop}", "name: nobody}", "nobody"),
+		"workload of another kind":              edited("rollout.yaml", "kind: Deployment, name: shop", "kind: StatefulSet, name: shop", "StatefulSet"),
+		"two rollouts of one workload":          one("rollout.yaml", base.files()["rollout.yaml"]+"---\n"+strings.Replace(base.files()["rollout.yaml"], "name: shop\nspec", "name: again\nspec", 1), "shop"),
+		"Recreate with steps":                   edited("shop.yaml", "  selector:", "  strategy: {type: Recreate}\n  selector:", "Recreate"),
+		"deadline shorter than minReadySeconds": one("rollout.yaml", spec("  progressDeadlineSeconds: 5\n  minReadySeconds: 10\n"), "progressDeadlineSeconds"),
+		"negative rollback window":              one("rollout.yaml", spec("  rollbackWindow: {revisions: -1}\n"), "rollbackWindow"),
+		"negative preview count":                one("rollout.yaml", doc("    blueGreen: {activeService: shop, previewReplicaCount: -1}\n"), "previewReplicaCount"),
+		"negative replicas":                     edited("shop.yaml", "replicas: 2", "replicas: -2", "replicas"),
+		"replicas that are a word":              edited("shop.yaml", "replicas: 2", "replicas: two", "replicas"),
+		"generator of a missing file":           one("kustomization.yaml", "resources: [shop.yaml, rollout.yaml, services.yaml]\nconfigMapGenerator: [{name: c, files: [gone.txt]}]\n", "gone.txt"),
+		"unknown kind for the cluster":          one("services.yaml", service("shop")+"---\n"+service("shop-preview")+"---\napiVersion: example.com/v1\nkind: Nonsense\nmetadata: {name: x}\n", "Nonsense"),
+		"field that the server refuses":         edited("services.yaml", "port: 80,", "port: 800000,", "port"),
+		"label that the server refuses":         edited("shop.yaml", "metadata:\n  name: shop", "metadata:\n  name: shop\n  labels: {a: \"not a label!\"}", "label"),
+		"immutable selector":                    edited("shop.yaml", "app: shop", "app: renamed", "selector"),
+		"promotion file: broken":                one("PROMOTE", "release: [", "promote/NS.yaml"),
+		"promotion file: unknown field":         one("PROMOTE", "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-0\nthrough: full\nwho: me\n", "who"),
+		"promotion file: unknown decision":      one("PROMOTE", "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-0\ndecision: please\n", "decision", "please"),
+		"promotion file: no release":            one("PROMOTE", "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n", "release"),
+		"promotion file: wrong version":         one("PROMOTE", "apiVersion: gitrollout.dev/v7\nkind: Promotion\nrelease: h1-0\n", "gitrollout.dev/v7"),
+	}
+}
+
+// TestBadInput makes each mistake in one app while another app goes on: the bad
+// app is held with a reason that names file and field, none of its pods moves,
+// and the good app gets a new version in the very same commit.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	inputs := badInputs()
+	if len(inputs) < 60 {
+		t.Fatalf("the table has %d rows, want at least 60", len(inputs))
+	}
+	base := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, base.files())
+	other := testcluster.Shared(t).Namespace(t) + "-ok"
+	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", w.ns)})
+	good := func(n int) map[string]string {
+		return map[string]string{
+			"apps/" + other + "/kustomization.yaml": "resources: [c.yaml]\n",
+			"apps/" + other + "/c.yaml":             fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\ndata: {n: \"%d\"}\n", n),
+		}
+	}
+	first := w.repo.CommitFiles("a second app", good(0))
+	w.start()
+	w.awaitHealthy(first)
+	w.pods.awaitReady(t, map[string]int{"v1": 2})
+	n := 0
+	for name, input := range inputs {
+		n++
+		t.Run(name, func(t *testing.T) { w.tryBadInput(t, base, input, good(n), n) })
+	}
+	w.pods.awaitReady(t, map[string]int{"v1": 2})
+	if got := w.pods.count("v1"); got != 2 {
+		t.Errorf("%d pods were started in all, want 2: no mistake may touch a pod", got)
+	}
+}
+
+func (w *world) tryBadInput(t *testing.T, base shop, input badInput, good map[string]string, n int) {
+	mark := w.pods.mark()
+	was := w.state()
+	w.repo.Write(good)
+	bad := map[string]string{}
+	for name, content := range input.files {
+		path := "apps/" + w.app + "/" + name
+		if name == "PROMOTE" {
+			path = rollout.PromotionPath("test", w.app)
+		}
+		if edit, ok := strings.CutPrefix(content, "EDIT\x00"); ok {
+			old, with, _ := strings.Cut(edit, "\x00")
+			content = strings.ReplaceAll(base.files()[name], old, with)
+			if content == base.files()[name] {
+				t.Fatalf("%q is not in %s", old, name)
+			}
+		}
+		if content == "" {
+			w.repo.Remove(path)
+			continue
+		}
+		bad[path] = strings.ReplaceAll(content, "NS", w.ns)
+	}
+	w.repo.Write(bad).Commit("a mistake")
+	held := w.awaitHeld(t)
+	for _, want := range input.want {
+		if want = strings.ReplaceAll(want, "NS", w.ns); !strings.Contains(held, want) {
+			t.Errorf("the reason does not name %q:\n%s", want, held)
+		}
+	}
+	if len(held) > 600 || strings.Contains(held, "\n") || strings.Contains(held, "/tmp/") {
+		t.Errorf("the reason is not one readable line: %d characters\n%.700s", len(held), held)
+	}
+	w.awaitConfigMap(t, "good", "n", fmt.Sprint(n))
+	if moved := w.pods.since(mark); len(moved) > 0 {
+		t.Errorf("%d pod events", len(moved))
+	}
+	w.repo.Git("rm", "-rq", "--ignore-unmatch", "apps/"+w.app, rollout.PromotionPath("test", w.app))
+	w.push("mended", base.files())
+	w.awaitT(t, "no longer held", func(s rollout.State) bool { return s.Held == nil && s.Phase == was.Phase })
+}
+
+func (w *world) awaitHeld(t *testing.T) string {
+	t.Helper()
+	s := w.awaitT(t, "held with a reason", func(s rollout.State) bool { return s.Held != nil })
+	return s.Held.Message
+}
+
+func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) rollout.State {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		s := w.state()
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s; the state is %s, reason %q, held %+v", what, s.Phase, s.Reason, s.Held)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (w *world) awaitConfigMap(t *testing.T, name, key, want string) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		got := w.kubectl("get", "configmap", name, "-o", "jsonpath={.data."+key+"}")
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the other app did not go on: %s is %q, want %q", key, got, want)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// TestRepositoryTroubles takes the repository away, rewrites its branch and
+// breaks the configuration while a release rests at a step.
+func TestRepositoryTroubles(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files()).start()
+	first := w.repo.Head()
+	w.awaitHealthy(first)
+	second := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 2})
+
+	w.server.Fault(gittest.Faults{Status: 503})
+	w.pods.stays(t, time.Second)
+	w.server.Fault(gittest.Faults{})
+
+	config := ".gitrollout/test/config.yaml"
+	good := w.repo.Show("main", config)
+	w.repo.CommitFiles("break the configuration", map[string]string{config: "apps: ["})
+	w.pods.stays(t, time.Second)
+	w.repo.CommitFiles("mend it", map[string]string{config: good + "\n"})
+
+	w.repo.ForcePush(second)
+	w.pods.stays(t, time.Second)
+	w.awaitStep(1, rollout.Paused)
+
+	w.repo.ForcePush(first) // the branch is rewritten to before the release: the same as a revert
+	w.await("healthy at the first version", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.pods.awaitReady(t, map[string]int{"v1": 4})
+}
