@@ -136,6 +136,9 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 // Deployment alone, not on its pods: a new commit restarts nothing.
 func stamp(o rollout.Object, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
+	if o.Map("spec")["paused"] == nil {
+		setMap(o, false, "spec", "paused") // owned, so that kubectl rollout pause is undone
+	}
 	setMap(o, string(hash), "metadata", "annotations", rollout.AnnotationHash)
 	if commit != "" {
 		setMap(o, commit, "metadata", "annotations", rollout.AnnotationCommit)
