@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// exitCode is what the program returns to its caller.
+type exitCode int
+
+// The exit codes. They are part of the interface: newExitCodes documents them.
+const (
+	exitOK      exitCode = 0
+	exitFailed  exitCode = 1
+	exitUsage   exitCode = 2
+	exitGit     exitCode = 3
+	exitCluster exitCode = 4
+	exitConfig  exitCode = 5
+)
+
+// failure is an error that says itself what the exit code is. A failure without
+// a message has been reported already.
+type failure struct {
+	code exitCode
+	err  error
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return ""
+	}
+	return f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+func usagef(format string, args ...any) error {
+	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// silent ends the program with a code after everything has been said.
+func silent(code exitCode) error { return &failure{code: code} }
+
+func isSilent(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.err == nil
+}
+
+// codeOf sorts an error by what the caller can do about it.
+func codeOf(err error) exitCode {
+	var stated *failure
+	var invalid *rollout.InvalidError
+	var refused *cluster.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &stated):
+		return stated.code
+	case errors.Is(err, git.ErrUnreachable), errors.Is(err, git.ErrAuth), errors.Is(err, git.ErrNotFound):
+		return exitGit
+	case errors.As(err, &refused) && (refused.Reason == cluster.Unavailable || refused.Reason == cluster.Forbidden):
+		return exitCluster
+	case errors.As(err, &invalid):
+		return exitConfig
+	default:
+		return exitFailed
+	}
+}
+
+// message is an error as the user reads it: one line for each thing that went
+// wrong, and a hint where the error itself has none.
+func message(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.Is(err, git.ErrAuth):
+		text += "\n            credentials: see gitrollout help environment"
+	case errors.Is(err, git.ErrRejected):
+		text += "\n            a protected branch takes merges only: merge the proposal, or commit the file through a review"
+	}
+	return text
+}
+
+// newExitCodes is a page of help.
+func newExitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `The exit codes of gitrollout:
+
+  0  it worked
+  1  it failed, or diff found differences, or validate found errors
+  2  the command line is wrong
+  3  Git is unreachable, refuses the credentials, or has no such repository,
+     branch or commit
+  4  the cluster is unreachable or forbids what is needed
+  5  the configuration in Git is invalid`,
+	}
+}

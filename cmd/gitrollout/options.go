@@ -1,0 +1,108 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/git"
+)
+
+// sourceOptions say which repository to read, and which cluster's part of it.
+type sourceOptions struct {
+	repo       string
+	branch     string
+	cluster    string
+	sshKey     string
+	knownHosts string
+}
+
+func (o *sourceOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.repo, "repo", os.Getenv("GITROLLOUT_REPO"), "Git repository: a URL or a local path (default: the working copy's origin)")
+	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
+	flags.StringVar(&o.cluster, "cluster", os.Getenv("GITROLLOUT_CLUSTER"), "the cluster's folder under .gitrollout/ (default: the only one)")
+	flags.StringVar(&o.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
+	flags.StringVar(&o.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
+}
+
+// auth collects the credentials. Those in the URL are read by package git. A
+// token is sent as the password, which is what forges expect.
+func (o *sourceOptions) auth() git.Auth {
+	a := git.Auth{
+		Username: os.Getenv("GITROLLOUT_GIT_USERNAME"), Password: os.Getenv("GITROLLOUT_GIT_PASSWORD"),
+		SSHKeyFile: o.sshKey, SSHPassphrase: os.Getenv("GITROLLOUT_SSH_PASSPHRASE"), KnownHosts: o.knownHosts,
+	}
+	if token := os.Getenv("GITROLLOUT_GIT_TOKEN"); token != "" && a.Password == "" {
+		a.Password = token
+		if a.Username == "" {
+			a.Username = "x-access-token"
+		}
+	}
+	return a
+}
+
+// clusterOptions say how to reach the Kubernetes cluster.
+type clusterOptions struct {
+	kubeconfig string
+	context    string
+}
+
+func (o *clusterOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
+	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default: its current one)")
+}
+
+// logOptions say how run and once log.
+type logOptions struct {
+	format string
+	level  string
+}
+
+func (o *logOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.format, "log-format", "text", "text or json")
+	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
+}
+
+// logger writes to the standard error, so that the standard output stays data.
+func (o *logOptions) logger(s streams) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.level)); err != nil {
+		return nil, usagef("--log-level %q is not one of debug, info, warn, error", o.level)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch o.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(s.err, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(s.err, options)), nil
+	default:
+		return nil, usagef("--log-format %q is not one of text, json", o.format)
+	}
+}
+
+// newEnvironment is a page of help.
+func newEnvironment() *cobra.Command {
+	return &cobra.Command{
+		Use:   "environment",
+		Short: "Environment variables and credentials",
+		Long: `Environment variables:
+
+  GITROLLOUT_REPO            default of --repo
+  GITROLLOUT_CLUSTER         default of --cluster
+  GITROLLOUT_GIT_USERNAME    user name for https
+  GITROLLOUT_GIT_PASSWORD    password for https
+  GITROLLOUT_GIT_TOKEN       a forge's token, instead of a password
+  GITROLLOUT_SSH_PASSPHRASE  passphrase of --ssh-key
+  GIT_AUTHOR_NAME            author of what promote, abort, hold and retry push
+  GIT_AUTHOR_EMAIL           (default: user.name and user.email of git)
+  KUBECONFIG                 default of --kubeconfig
+  NO_COLOR                   any value: no colours
+
+Credentials for Git: those in the URL of --repo, or the variables above, or the
+key and the known hosts of ssh. They are never logged or stored.`,
+	}
+}

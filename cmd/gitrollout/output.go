@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// outputOption is the flag -o: "" for people, or one of the allowed formats.
+type outputOption struct {
+	format  string
+	allowed []string
+}
+
+func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
+	o.allowed = allowed
+	cmd.Flags().VarP(o, "output", "o", "output `format`: "+strings.Join(allowed, ", "))
+}
+
+// String, Set and Type are pflag.Value.
+
+// String returns the format.
+func (o *outputOption) String() string { return o.format }
+
+// Set takes one of the allowed formats.
+func (o *outputOption) Set(format string) error {
+	if !slices.Contains(o.allowed, format) {
+		return fmt.Errorf("%q is not one of %s", format, strings.Join(o.allowed, ", "))
+	}
+	o.format = format
+	return nil
+}
+
+// Type names the kind of value.
+func (o *outputOption) Type() string { return "format" }
+
+// write prints a value if the format is one for machines.
+func (o *outputOption) write(s streams, v any) (done bool, err error) {
+	var data []byte
+	switch o.format {
+	case "json":
+		if data, err = json.MarshalIndent(v, "", "  "); err == nil {
+			data = append(data, '\n')
+		}
+	case "yaml":
+		data, err = yaml.Marshal(v)
+	default:
+		return false, nil
+	}
+	if err == nil {
+		_, err = s.out.Write(data)
+	}
+	return true, err
+}

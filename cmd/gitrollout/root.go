@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run carries out one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot(streams{in: stdin, out: stdout, err: stderr})
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !isSilent(err) {
+		_, _ = fmt.Fprintln(stderr, "gitrollout: "+message(err))
+	}
+	return int(codeOf(err))
+}
+
+// newRoot builds the tree of commands.
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gitrollout",
+		Short: "Progressive delivery for Kubernetes, driven by Git alone",
+		Long: `gitrollout releases what a Git repository says to a Kubernetes cluster, step by
+step, and writes each step back to Git.
+
+  push to release, merge to promote, revert to roll back
+
+"gitrollout run" is the reconciler; it runs once for each cluster. All other
+commands only read Git and the cluster, except promote, abort, hold and retry,
+which push one small file to your branch.`,
+		Example: `  gitrollout validate                  # check a working copy, offline
+  gitrollout get shop -w               # watch a release
+  gitrollout promote shop              # let it pass the step it waits at
+  gitrollout abort shop --reason "checkout is slow"`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s: %v; see: %s --help", cmd.CommandPath(), err, cmd.CommandPath())
+	})
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddGroup(
+		&cobra.Group{ID: "look", Title: "Look:"},
+		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
+		&cobra.Group{ID: "serve", Title: "Reconcile:"},
+	)
+	//LOOK
+	//ACT
+	inGroup(root, "serve", newRun(s), newOnce(s))
+	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
+	return root
+}
+
+func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}
+
+// unknownCommand refuses a first word that names no command.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%q is not a command of gitrollout", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usagef("%s (gitrollout --help lists all)", text)
+}
+
+// atMostOne takes one argument or none, and exactlyOne one; name is what the
+// argument is.
+func atMostOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef("%s takes one %s, not %d; see: %s --help", cmd.CommandPath(), name, len(args), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+func exactlyOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%s takes exactly one %s; see: %s --help", cmd.CommandPath(), name, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments, and %q is one; see: %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newRun(s streams) *cobra.Command {
+	var source sourceOptions
+	var target clusterOptions
+	var logs logOptions
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Reconcile a cluster with Git until told to stop",
+		Long: `Reconcile a cluster with Git until told to stop.
+
+It polls the branch, starts releases, moves them on step by step and commits
+what it did to the branch gitrollout/state/<cluster>. It needs push rights to
+gitrollout/** only. Everything it knows is in Git: it can be killed and started
+elsewhere at any time.
+
+SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
+		Example: `  gitrollout run --repo https://git.example.com/shop.git --cluster prod-eu
+  gitrollout run --repo /srv/git/shop.git --cluster kind --interval 2s`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logs.logger(s)
+			if err != nil {
+				return err
+			}
+			if interval < 0 {
+				return usagef("--interval %s is negative; 0 takes the configuration's", interval)
+			}
+			ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer release()
+			context.AfterFunc(ctx, release) // a second signal kills
+			l, err := newLoop(ctx, source, target, log, s)
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			log.Info("reconciling", "cluster", l.source.cluster, "repo", l.remote, "branch", l.source.branch, "api", l.server, "version", versionOf().Version)
+			l.Run(ctx, interval)
+			log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
+			return nil
+		},
+	}
+	source.register(cmd)
+	target.register(cmd)
+	logs.register(cmd)
+	cmd.Flags().DurationVar(&interval, "interval", 0, "time between polls of Git (default: the configuration's)")
+	return cmd
+}
+
+// slowly does something and says on the standard error what it is, if it takes
+// longer than two seconds.
+func slowly(s streams, what string, do func() error) error {
+	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
+	defer timer.Stop()
+	return do()
+}

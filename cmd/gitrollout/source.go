@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// resolve fills in what the flags leave open: the working copy's remote, and
+// the only cluster that the repository knows.
+func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
+	if o.repo == "" {
+		repo, err := workingCopy(ctx)
+		if err != nil {
+			return o, err
+		}
+		o.repo = repo
+	}
+	if o.cluster != "" {
+		return o, nil
+	}
+	repo, err := openRepository(ctx, git.Options{URL: o.repo, Branch: o.branch, Auth: o.auth()})
+	if err != nil {
+		return o, err
+	}
+	var tree render.Tree
+	err = slowly(s, "reading "+repo.mirror().Remote().String(), func() error {
+		heads, err := repo.mirror().Fetch(ctx)
+		if err == nil {
+			tree, err = repo.Snapshot(ctx, heads.Main)
+		}
+		return err
+	})
+	if err != nil {
+		return o, err
+	}
+	o.cluster, err = onlyCluster(tree)
+	return o, err
+}
+
+// onlyCluster is the cluster that is meant when none is named.
+func onlyCluster(tree render.Tree) (string, error) {
+	clusters, err := clustersOf(tree)
+	switch {
+	case err != nil:
+		return "", err
+	case len(clusters) == 0:
+		return "", &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"), Msg: "does not exist on this branch",
+			Fix: "commit a Config for each cluster; see: gitrollout help validate"}
+	case len(clusters) > 1:
+		return "", usagef("which cluster? Name one with --cluster or GITROLLOUT_CLUSTER: %s", strings.Join(clusters, ", "))
+	}
+	return clusters[0], nil
+}
+
+// workingCopy is the repository that the current folder is a working copy of:
+// its origin, or the folder itself if it has none.
+func workingCopy(ctx context.Context) (string, error) {
+	top, err := gitSays(ctx, "rev-parse", "--show-toplevel")
+	if err != nil || top == "" {
+		return "", usagef("which repository? Name one with --repo or GITROLLOUT_REPO, or run this in a working copy of it")
+	}
+	origin, err := gitSays(ctx, "remote", "get-url", "origin")
+	if err != nil || origin == "" {
+		return top, nil
+	}
+	if remote, _, err := git.ParseRemote(origin); err == nil && remote.Local() && !strings.Contains(origin, "://") && !filepath.IsAbs(origin) {
+		return filepath.Join(top, origin), nil
+	}
+	return origin, nil
+}
+
+// gitSays asks the git command, which need not be there, about the current
+// folder and the user's settings.
+func gitSays(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("git %s: %s", strings.Join(args, " "), strings.TrimSpace(string(exit.Stderr)))
+	}
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionInfo is what version prints as JSON.
+type versionInfo struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // built from a working copy with changes
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// versionOf reads what the Go toolchain has stamped into the program.
+func versionOf() versionInfo {
+	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func newVersion(s streams) *cobra.Command {
+	var output outputOption
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  gitrollout version -o json",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			v := versionOf()
+			if done, err := output.write(s, v); done {
+				return err
+			}
+			text := "gitrollout " + v.Version
+			if v.Commit != "" {
+				text += " (" + v.Commit[:min(12, len(v.Commit))] + ")"
+			}
+			_, err := fmt.Fprintf(s.out, "%s %s %s\n", text, v.Go, v.Platform)
+			return err
+		},
+	}
+	output.register(cmd, "json", "yaml")
+	return cmd
+}

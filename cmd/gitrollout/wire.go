@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// loop is a reconciler with everything that it needs, ready for its first pass.
+type loop struct {
+	*reconciler.Reconciler
+	source  sourceOptions
+	remote  string // without credentials
+	server  string // of the Kubernetes API
+	stop    context.CancelFunc
+	client  *cluster.Client
+	created *repository
+}
+
+// close ends the watches and waits for them.
+func (l *loop) close() {
+	l.stop()
+	l.client.Wait()
+}
+
+// newLoop connects Git and the cluster to a reconciler.
+func newLoop(ctx context.Context, source sourceOptions, target clusterOptions, log *slog.Logger, s streams) (*loop, error) {
+	source, err := source.resolve(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := openRepository(ctx, git.Options{
+		URL: source.repo, Branch: source.branch, Cluster: source.cluster, Auth: source.auth(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	config, err := target.config()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{source: source, remote: repo.mirror().Remote().String(), server: config.Host, created: repo}
+	l.client, err = cluster.New(config, cluster.Options{Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) }})
+	if err != nil {
+		return nil, &failure{code: exitCluster, err: err}
+	}
+	var uid string
+	if err := slowly(s, "connecting to the cluster at "+config.Host, func() (err error) {
+		uid, err = l.client.UID(ctx)
+		return err
+	}); err != nil {
+		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
+	}
+	l.Reconciler = reconciler.New(reconciler.Options{
+		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
+		Repository: repo, Renderer: render.New(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Log: log,
+	})
+	// The watches live on while the last pass finishes.
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	starting := context.AfterFunc(ctx, stop)
+	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
+	if !starting() {
+		err = errors.Join(ctx.Err(), err)
+	}
+	if err != nil {
+		l.close()
+		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
+	}
+	return l, nil
+}
+
+// config reads the kubeconfig, or inside a pod its own account.
+func (o clusterOptions) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, &failure{code: exitCluster, err: errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG")}
+	}
+	if err != nil {
+		return nil, &failure{code: exitCluster, err: fmt.Errorf("kubeconfig: %w", err)}
+	}
+	return config, nil
+}
+
+// readConfig reads a cluster's configuration from a commit.
+func readConfig(tree render.Tree, cluster string) (*rollout.Config, error) {
+	file := rollout.ConfigPath(cluster)
+	data, found, err := readFile(tree, file)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, missingConfig(tree, cluster)
+	}
+	return rollout.ParseConfig(file, data)
+}
+
+func missingConfig(tree render.Tree, cluster string) error {
+	err := &rollout.InvalidError{File: rollout.ConfigPath(cluster), Msg: "does not exist", Fix: "commit a Config there"}
+	if clusters, listErr := clustersOf(tree); listErr == nil && len(clusters) > 0 {
+		err.Fix = "name one of these with --cluster: " + strings.Join(clusters, ", ")
+	}
+	return err
+}
+
+// clustersOf lists the folders under .gitrollout/ that hold a configuration.
+func clustersOf(tree render.Tree) ([]string, error) {
+	entries, err := readDir(tree, ".gitrollout")
+	if err != nil {
+		return nil, err
+	}
+	var clusters []string
+	for _, e := range entries {
+		_, found, err := tree.Lookup(rollout.ConfigPath(e.Name))
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", rollout.ConfigPath(e.Name), err)
+		}
+		if found {
+			clusters = append(clusters, e.Name)
+		}
+	}
+	return clusters, nil
+}
+
+// readFile reads a file of a tree; found is false if there is none.
+func readFile(tree render.Tree, path string) (data []byte, found bool, err error) {
+	e, found, err := tree.Lookup(path)
+	if err != nil {
+		return nil, false, fmt.Errorf("look up %s: %w", path, err)
+	}
+	if !found || e.Kind != rollout.File {
+		return nil, false, nil
+	}
+	if data, err = tree.ReadBlob(e.ID); err != nil {
+		return nil, false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data, true, nil
+}
+
+// readDir lists a folder of a tree, which need not exist.
+func readDir(tree render.Tree, path string) ([]rollout.Entry, error) {
+	e, found, err := tree.Lookup(path)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", path, err)
+	}
+	if !found || e.Kind != rollout.Dir {
+		return nil, nil
+	}
+	entries, err := tree.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", path, err)
+	}
+	return entries, nil
+}
