@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Check asks the API server whether Apply would be accepted, by a dry run of
+// each object that Apply would write, and changes nothing. The error is the
+// first object's *Error. Objects whose kind or namespace the set itself brings
+// cannot be asked about before it is there.
+func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
+	var all []*desired
+	for _, o := range objects {
+		d, err := c.prepare(app, o)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	todo, err := c.toApply(ctx, all, &Result{})
+	if err != nil {
+		return err
+	}
+	return c.rehearse(ctx, todo)
+}
+
+// rehearse sends each object as a dry run.
+func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
+	namespaces := map[string]bool{}
+	for _, d := range todo {
+		if d.gvk.Group == "" && d.gvk.Kind == "Namespace" {
+			namespaces[d.ref.Name] = true
+		}
+	}
+	for _, d := range todo {
+		if d.kind == nil || namespaces[d.ref.Namespace] {
+			continue
+		}
+		_, _, err := c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, d.body, patchOptions{manager: c.opts.Manager, force: true, dryRun: true})
+		if err != nil && !strings.Contains(err.Error(), "does not support dry run") {
+			return explain(err, d.ref, "patch")
+		}
+	}
+	return nil
+}

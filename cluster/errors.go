@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Reason says in one word why the API server did not take an object.
+type Reason string
+
+// The reasons.
+const (
+	Forbidden     Reason = "Forbidden"     // the client's user may not do this
+	Quota         Reason = "Quota"         // a ResourceQuota is used up
+	Denied        Reason = "Denied"        // an admission webhook or policy said no
+	Immutable     Reason = "Immutable"     // a field that cannot change on a live object
+	Invalid       Reason = "Invalid"       // the object itself is wrong
+	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
+	NamespaceGone Reason = "NamespaceGone" // its namespace is being deleted
+	Missing       Reason = "Missing"       // its namespace does not exist
+	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded: try again
+	Unexpected    Reason = "Unexpected"    // none of these
+)
+
+// Reasons lists all reasons.
+func Reasons() []Reason {
+	return []Reason{Forbidden, Quota, Denied, Immutable, Invalid, UnknownKind, NamespaceGone, Missing, Unavailable, Unexpected}
+}
+
+// Error says which object the API server did not take, why, and what to do. Its
+// text is one line and the same each time, so that it can be part of a state.
+type Error struct {
+	Ref    rollout.Ref
+	Reason Reason
+	Msg    string // the API server's message on one line
+	Fix    string // what to do, "" if the message says it
+	Err    error  // the library's error
+}
+
+// Error returns "Kind namespace/name: message; fix".
+func (e *Error) Error() string {
+	text := describe(e.Ref) + ": " + e.Msg
+	if e.Fix != "" {
+		text += "; " + e.Fix
+	}
+	return text
+}
+
+// Unwrap returns the library's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Temporary reports whether trying again can succeed without anybody changing
+// anything.
+func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
+
+func describe(ref rollout.Ref) string {
+	if ref.Namespace == "" {
+		return ref.Kind + " " + ref.Name
+	}
+	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+// explain maps an error of the libraries once, at the edge.
+func explain(err error, ref rollout.Ref, verb string) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, errUnknownKind) {
+		return &Error{Ref: ref, Reason: UnknownKind, Err: err,
+			Msg: fmt.Sprintf("kind %s is not known to the cluster", kindAndGroup(ref)), Fix: "install its CRD"}
+	}
+	e := &Error{Ref: ref, Reason: Unexpected, Msg: serverMessage(err), Err: err}
+	e.Reason, e.Fix = reasonOf(err, e.Msg, verb)
+	return e
+}
+
+func kindAndGroup(ref rollout.Ref) string {
+	if ref.Group == "" {
+		return ref.Kind
+	}
+	return ref.Kind + "." + ref.Group
+}
+
+// serverMessage is the message of the API server without the object's name,
+// which it repeats in several ways.
+func serverMessage(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return oneLine(err.Error())
+	}
+	s := status.Status()
+	if s.Reason == metav1.StatusReasonInvalid && s.Details != nil && len(s.Details.Causes) > 0 {
+		causes := make([]string, 0, len(s.Details.Causes))
+		for _, c := range s.Details.Causes {
+			text := c.Message
+			if c.Field != "" && c.Field != "<nil>" {
+				text = c.Field + ": " + text
+			}
+			causes = append(causes, text)
+		}
+		return oneLine(strings.Join(causes, "; "))
+	}
+	return oneLine(s.Message)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// reasonOf sorts errors by their code, and by text only where the API server
+// gives several causes one code: 403 is RBAC, quota, admission or a namespace
+// that goes away; 422 is a bad object or a field that cannot change.
+func reasonOf(err error, msg, verb string) (Reason, string) {
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return NamespaceGone, "wait until the namespace is gone, or stop its deletion"
+	case strings.Contains(msg, "admission webhook") && strings.Contains(msg, "denied the request"),
+		strings.Contains(msg, "ValidatingAdmissionPolicy"), strings.Contains(msg, "violates PodSecurity"):
+		return Denied, ""
+	case apierrors.IsForbidden(err) && strings.Contains(msg, "exceeded quota"):
+		return Quota, "raise the quota or free some of it"
+	case apierrors.IsForbidden(err):
+		return Forbidden, fmt.Sprintf("allow the reconciler's user to %s this kind", verb)
+	case apierrors.IsUnauthorized(err):
+		return Forbidden, "give the reconciler valid credentials"
+	case isImmutable(err, msg):
+		return Immutable, "this field cannot change on a live object: take the change back, use a new name, or delete the object and let it be created anew"
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return Invalid, ""
+	case apierrors.IsNotFound(err):
+		return Missing, ""
+	case transient(err):
+		return Unavailable, ""
+	default:
+		return Unexpected, ""
+	}
+}
+
+// isImmutable knows the API server's phrases: most kinds say "field is
+// immutable", Services "may not change once set", StatefulSets and Pods list
+// what may change, claims and roles have their own.
+func isImmutable(err error, msg string) bool {
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		return false
+	}
+	for _, phrase := range []string{"immutable", "may not change once set", "may not be changed", "updates to statefulset spec", "pod updates may not change", "cannot change roleRef"} {
+		if strings.Contains(msg, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// transient reports errors that pass by themselves. An error without a status
+// came from the network or the client's own deadline.
+func transient(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return code >= 500 || code == 429 || code == 409 || code == 408
+}

@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// EventKind is the kind of a Kubernetes event.
+type EventKind string
+
+// The two kinds that Kubernetes knows.
+const (
+	Normal  EventKind = "Normal"
+	Warning EventKind = "Warning"
+)
+
+// maxNote is the API server's limit for the text of an event, in bytes.
+const maxNote = 1024
+
+// Record writes a Kubernetes event about an object, for kubectl describe and
+// kubectl events. Reason and action are CamelCase words; the message is one
+// sentence. An event that the API server does not take is only counted
+// (Stats.LostEvents): events tell people what happened, nothing depends on them.
+func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	regarding := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
+	if k, ok := c.watchedKind(about); ok {
+		// kubectl describe finds events by the object's uid.
+		if l, ok := k.live.get(k.key(about)); ok {
+			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
+		}
+	}
+	namespace := about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // where Kubernetes keeps events of cluster-scoped objects
+	}
+	_, err := c.kube.EventsV1().Events(namespace).Create(ctx, &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
+		EventTime:           metav1.NewMicroTime(time.Now()),
+		ReportingController: c.opts.Component,
+		ReportingInstance:   c.opts.Instance,
+		Regarding:           regarding,
+		Type:                string(kind),
+		Reason:              reason,
+		Action:              action,
+		Note:                message[:cut(message, maxNote)],
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.counts.lostEvents.Add(1)
+	}
+}
+
+// eventName leaves room for what the API server appends to make it unique.
+func eventName(object string) string { return object[:min(len(object), 200)] + "." }
+
+// cut returns the largest length up to limit that splits no character.
+func cut(s string, limit int) int {
+	if len(s) <= limit {
+		return len(s)
+	}
+	for limit > 0 && s[limit]&0xC0 == 0x80 {
+		limit--
+	}
+	return limit
+}

@@ -1,0 +1,314 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// This file reads metadata.managedFields. One entry's fieldsV1 is a tree: "f:x"
+// is field x, "k:{...}" the list element with those keys, "v:..." the element of
+// a set with that value, "." the map or element itself. An empty node is a leaf
+// of ownership: a scalar, or a list or map that is owned as a whole.
+//
+//	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
+
+// ownedFields returns the fieldsV1 of a manager's applies, nil when it has none.
+func ownedFields(object map[string]any, manager string) map[string]any {
+	for _, e := range managedEntries(object) {
+		if e["manager"] == manager && e["operation"] == "Apply" && (e["subresource"] == nil || e["subresource"] == "") {
+			fields, _ := e["fieldsV1"].(map[string]any)
+			return fields
+		}
+	}
+	return nil
+}
+
+func managedEntries(object map[string]any) []map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	out := make([]map[string]any, 0, len(list))
+	for _, e := range list {
+		if entry, ok := e.(map[string]any); ok {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+// fingerprint digests which fields are owned and what their live values are. It
+// changes when somebody else takes a field or changes its value, and stays when
+// fields change that are not owned.
+func fingerprint(fields map[string]any, live any) string {
+	h := sha256.New()
+	printNode(h, fields, live, true)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
+	if !exists {
+		h.Write([]byte("absent;"))
+		return
+	}
+	if len(fields) == 0 {
+		raw, _ := json.Marshal(value) // of JSON values: cannot fail
+		h.Write(raw)
+		h.Write([]byte{';'})
+		return
+	}
+	h.Write([]byte{'{'})
+	for _, element := range sortedKeys(fields) {
+		h.Write([]byte(element))
+		h.Write([]byte{'='})
+		if element == "." {
+			continue
+		}
+		next, ok := step(value, element, exactly)
+		sub, _ := fields[element].(map[string]any)
+		printNode(h, sub, next, ok)
+	}
+	h.Write([]byte{'}'})
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// precision says how a list element is found by its keys.
+type precision bool
+
+const (
+	exactly   precision = false
+	tolerably precision = true // keys that the element does not name were defaulted, such as a port's protocol
+)
+
+// step follows one path element into a value.
+func step(value any, element string, how precision) (any, bool) {
+	prefix, rest, _ := strings.Cut(element, ":")
+	switch prefix {
+	case "f":
+		m, _ := value.(map[string]any)
+		v, ok := m[rest]
+		return v, ok
+	case "k":
+		var keys map[string]any
+		if json.Unmarshal([]byte(rest), &keys) != nil {
+			return nil, false
+		}
+		list, _ := value.([]any)
+		for _, item := range list {
+			if m, ok := item.(map[string]any); ok && hasKeys(m, keys, how) {
+				return item, true
+			}
+		}
+	case "v":
+		var want any
+		if json.Unmarshal([]byte(rest), &want) != nil {
+			return nil, false
+		}
+		list, _ := value.([]any)
+		for _, item := range list {
+			if sameScalar(item, want) {
+				return item, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func hasKeys(item, keys map[string]any, how precision) bool {
+	found := 0
+	for name, want := range keys {
+		v, ok := item[name]
+		if !ok && how == tolerably {
+			continue
+		}
+		if !ok || !sameScalar(v, want) {
+			return false
+		}
+		found++
+	}
+	return found > 0
+}
+
+// holds reports whether the live object still is what was applied: every field
+// of desired is owned and has its value, and nothing else is owned. It is the
+// proof that a new process needs before it leaves an object alone.
+//
+// Ownership is the stronger half: a field whose value any other manager changed
+// is not ours any more. Values are compared with what the API server's own
+// normalising allows ("1000m" is "1", and it drops false and 0), and inside
+// lists that are owned as a whole it may have added defaults.
+func holds(owned map[string]any, desired, live map[string]any) bool {
+	want := make(map[string]any, len(desired))
+	for name, value := range desired {
+		switch name {
+		case "apiVersion", "kind", "status":
+		case "metadata":
+			metadata := map[string]any{}
+			m, _ := value.(map[string]any)
+			for field, v := range m {
+				if field != "name" && field != "namespace" {
+					metadata[field] = v
+				}
+			}
+			want[name] = metadata
+		default:
+			want[name] = value
+		}
+	}
+	return holdsNode(owned, want, live)
+}
+
+func holdsNode(owned map[string]any, want, live any) bool {
+	if len(owned) == 0 {
+		return equivalent(want, live)
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		m, _ := live.(map[string]any)
+		fields := 0
+		for name, v := range want {
+			if v == nil {
+				continue
+			}
+			sub, ok := child(owned, "f:"+name)
+			if !ok || !holdsNode(sub, v, m[name]) {
+				return false
+			}
+			fields++
+		}
+		return fields == elements(owned)
+	case []any:
+		for _, v := range want {
+			element, sub, ok := elementOf(owned, v)
+			if !ok {
+				return false
+			}
+			item, ok := step(live, element, exactly)
+			if !ok || !holdsNode(sub, v, item) {
+				return false
+			}
+		}
+		return len(want) == elements(owned)
+	default:
+		return false
+	}
+}
+
+func child(fields map[string]any, element string) (map[string]any, bool) {
+	v, ok := fields[element]
+	sub, _ := v.(map[string]any)
+	return sub, ok
+}
+
+func child1(fields map[string]any, element string) map[string]any {
+	sub, _ := child(fields, element)
+	return sub
+}
+
+func elements(fields map[string]any) int {
+	if _, ok := fields["."]; ok {
+		return len(fields) - 1
+	}
+	return len(fields)
+}
+
+// elementOf finds the path element that stands for a desired list item.
+func elementOf(owned map[string]any, item any) (string, map[string]any, bool) {
+	for element := range owned {
+		if _, ok := step([]any{item}, element, tolerably); ok {
+			return element, child1(owned, element), true
+		}
+	}
+	return "", nil, false
+}
+
+// equivalent compares a desired value with the live one of a leaf.
+func equivalent(want, live any) bool {
+	switch want := want.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		m, ok := live.(map[string]any)
+		if !ok {
+			return live == nil && len(want) == 0
+		}
+		for name, v := range want {
+			if !equivalent(v, m[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		list, ok := live.([]any)
+		if !ok || len(list) != len(want) {
+			return live == nil && len(want) == 0
+		}
+		for i := range want {
+			if !equivalent(want[i], list[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		return live == nil && reflect.ValueOf(want).IsZero() || sameScalar(want, live)
+	}
+}
+
+func sameScalar(a, b any) bool {
+	if a == b {
+		return true
+	}
+	x, okX := scalarText(a)
+	y, okY := scalarText(b)
+	if !okX || !okY {
+		return false
+	}
+	return x == y || sameQuantity(x, y) || sameBytes(x, y)
+}
+
+func scalarText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool, int, int32, int64, float64, json.Number:
+		raw, err := json.Marshal(v)
+		return string(raw), err == nil
+	default:
+		return "", false
+	}
+}
+
+// sameQuantity compares amounts of CPU and memory, which the API server writes
+// in their shortest form.
+func sameQuantity(a, b string) bool {
+	if a == "" || b == "" || len(a) > 32 || len(b) > 32 {
+		return false
+	}
+	x, errX := resource.ParseQuantity(a)
+	y, errY := resource.ParseQuantity(b)
+	return errX == nil && errY == nil && x.Cmp(y) == 0
+}
+
+// sameBytes compares base64 that was wrapped over lines with the same in one.
+func sameBytes(a, b string) bool {
+	if !strings.ContainsAny(a+b, "\r\n") {
+		return false
+	}
+	x, errX := base64.StdEncoding.DecodeString(a)
+	y, errY := base64.StdEncoding.DecodeString(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}

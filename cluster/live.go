@@ -1,0 +1,219 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// AnnotationApplied is on every object that Apply wrote: the digest of what it
+// wrote. Only together with the proof that the fields are still ours (see holds)
+// does it say that nothing is to be written.
+const AnnotationApplied = "gitrollout.dev/applied"
+
+// live is what is kept of one applied object, or of one Deployment.
+type live struct {
+	stamp
+	ref          rollout.Ref
+	apiVersion   string
+	app          string // rollout.LabelApp
+	cluster      string // rollout.AnnotationCluster
+	keep         bool   // rollout.AnnotationPrune is "disabled"
+	terminating  bool
+	applied      string // AnnotationApplied
+	print        string // fingerprint of the fields that our manager owns, "" for none
+	ownsReplicas bool   // our manager owns spec.replicas
+	replicas     any    // spec.replicas
+	health       Health
+	pending      string      // the object as JSON, until the first Apply has compared it
+	deployment   *deployment // for Deployments
+}
+
+// readLive makes the record of an object.
+func (c *Client) readLive(k *kind, obj any) (*live, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("watch of %s brought a %T", k.gvk.Kind, obj)
+	}
+	o := rollout.Object(u.Object)
+	ref := o.Ref()
+	l := &live{
+		stamp:       stamp{key: k.key(ref), uid: u.GetUID(), version: u.GetResourceVersion()},
+		ref:         ref,
+		apiVersion:  o.APIVersion(),
+		app:         u.GetLabels()[rollout.LabelApp],
+		cluster:     o.Annotation(rollout.AnnotationCluster),
+		keep:        o.Annotation(rollout.AnnotationPrune) == "disabled",
+		terminating: u.GetDeletionTimestamp() != nil,
+		applied:     o.Annotation(AnnotationApplied),
+		health:      healthOf(ref, u),
+	}
+	owned := ownedFields(u.Object, c.opts.Manager)
+	if owned != nil {
+		l.print = fingerprint(owned, u.Object)
+		_, l.ownsReplicas = child(child1(owned, "f:spec"), "f:replicas")
+	}
+	if spec := o.Map("spec"); spec != nil {
+		l.replicas = spec["replicas"]
+	}
+	if owned != nil && l.applied != "" && !c.remembers(ref) {
+		l.pending = pendingOf(u.Object, owned)
+	}
+	if k.gvk == deploymentKind() {
+		var err error
+		if l.deployment, err = readDeployment(u); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// pendingOf keeps what holds needs: the object without status, and of the
+// managed fields only ours.
+func pendingOf(object, owned map[string]any) string {
+	kept := make(map[string]any, len(object)+1)
+	for name, value := range object {
+		if name != "status" {
+			kept[name] = value
+		}
+	}
+	if m, ok := object["metadata"].(map[string]any); ok {
+		metadata := make(map[string]any, len(m))
+		for name, value := range m {
+			if name != "managedFields" {
+				metadata[name] = value
+			}
+		}
+		kept["metadata"] = metadata
+	}
+	raw, err := json.Marshal(map[string]any{"object": kept, "owned": owned})
+	if err != nil {
+		return "" // then it is applied once more, which is always right
+	}
+	return string(raw)
+}
+
+// provenBy reports whether the live object is what an apply of the desired one
+// would make of it, as far as its own record can tell.
+func (l *live) provenBy(d *desired) bool {
+	if l.applied != d.digest || l.pending == "" {
+		return false
+	}
+	var kept struct{ Object, Owned map[string]any }
+	if err := json.Unmarshal([]byte(l.pending), &kept); err != nil {
+		return false
+	}
+	return holds(kept.Owned, d.object, kept.Object)
+}
+
+// settled is the record without what only the first comparison needs.
+func (l *live) settled() *live {
+	out := *l
+	out.pending = ""
+	return &out
+}
+
+func healthOf(ref rollout.Ref, u *unstructured.Unstructured) Health {
+	h := Health{Ref: ref, Status: Unknown}
+	result, err := status.Compute(u)
+	if err != nil {
+		h.Message = oneLine(err.Error())
+		return h
+	}
+	h.Status, h.Message = HealthStatus(result.Status), oneLine(result.Message)
+	return h
+}
+
+// same reports whether two records differ in nothing that a reader can notice.
+func (l *live) same(o *live) bool {
+	a, b := *l, *o
+	a.version, b.version, a.pending, b.pending = "", "", "", ""
+	a.deployment, b.deployment = nil, nil
+	if a != b {
+		return false
+	}
+	if l.deployment == nil || o.deployment == nil {
+		return l.deployment == o.deployment
+	}
+	return *l.deployment == *o.deployment
+}
+
+// liveChanged tells the app of an object, and the one it belonged to before.
+func (c *Client) liveChanged(was, is *live) {
+	if was != nil && is != nil && was.same(is) {
+		return
+	}
+	told := ""
+	for _, l := range []*live{was, is} {
+		if l == nil {
+			continue
+		}
+		if app := c.appOf(l); app != "" && app != told {
+			told = app
+			c.opts.OnChange(app)
+		}
+	}
+}
+
+// appOf returns the app of an object: its label's, or for a Deployment that is
+// not adopted yet that of whoever observes it.
+func (c *Client) appOf(l *live) string {
+	if l.app != "" || l.deployment == nil {
+		return l.app
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owners[rollout.Workload{Namespace: l.namespace, Name: l.name}]
+}
+
+func (c *Client) replicaSetChanged(was, is *replicaSet) {
+	if was != nil && is != nil && was.same(is) {
+		return
+	}
+	for _, r := range []*replicaSet{was, is} {
+		if r != nil {
+			c.tellOwner(r.owner)
+			return
+		}
+	}
+}
+
+func (c *Client) podChanged(was, is *pod) {
+	if was != nil && is != nil && was.same(is) {
+		return
+	}
+	for _, p := range []*pod{was, is} {
+		if p == nil {
+			continue
+		}
+		if r, ok := c.sets.withUID(p.owner); ok {
+			c.tellOwner(r.owner)
+		}
+		return
+	}
+}
+
+// tellOwner calls OnChange for the app of a Deployment.
+func (c *Client) tellOwner(uid types.UID) {
+	k := c.deployments()
+	if k == nil || uid == "" {
+		return
+	}
+	if l, ok := k.live.withUID(uid); ok {
+		if app := c.appOf(l); app != "" {
+			c.opts.OnChange(app)
+		}
+	}
+}
+
+// deployments is nil until Start has seen all of them.
+func (c *Client) deployments() *kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deploys
+}

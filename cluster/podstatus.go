@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// nodeLost is what the node controller writes on pods of a node that is silent.
+const nodeLost = "NodeLost"
+
+// podStatus is the STATUS column of kubectl get pods: the words that people
+// know (printPod in k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
+func podStatus(p *corev1.Pod) string {
+	status := string(p.Status.Phase)
+	if p.Status.Reason != "" {
+		status = p.Status.Reason
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
+			status = corev1.PodReasonSchedulingGated
+		}
+	}
+	initStatus, initializing := initStatus(p)
+	if initializing {
+		status = initStatus
+	}
+	if !initializing || hasCondition(p, corev1.PodInitialized) {
+		status = containerStatus(p, status)
+	}
+	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	switch {
+	case p.DeletionTimestamp != nil && p.Status.Reason == nodeLost:
+		return "Unknown"
+	case p.DeletionTimestamp != nil && !finished:
+		return "Terminating"
+	default:
+		return status
+	}
+}
+
+// initStatus is the status of the first init container that is not done.
+func initStatus(p *corev1.Pod) (string, bool) {
+	for i, s := range p.Status.InitContainerStatuses {
+		switch {
+		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0,
+			isSidecar(p, s.Name) && s.Started != nil && *s.Started:
+			continue
+		case s.State.Terminated != nil:
+			return "Init:" + ended(s.State.Terminated), true
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "" && s.State.Waiting.Reason != "PodInitializing":
+			return "Init:" + s.State.Waiting.Reason, true
+		default:
+			return fmt.Sprintf("Init:%d/%d", i, len(p.Spec.InitContainers)), true
+		}
+	}
+	return "", false
+}
+
+// isSidecar reports whether an init container keeps running beside the others.
+func isSidecar(p *corev1.Pod, name string) bool {
+	for i := range p.Spec.InitContainers {
+		c := &p.Spec.InitContainers[i]
+		if c.Name == name {
+			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		}
+	}
+	return false
+}
+
+func ended(t *corev1.ContainerStateTerminated) string {
+	switch {
+	case t.Reason != "":
+		return t.Reason
+	case t.Signal != 0:
+		return fmt.Sprintf("Signal:%d", t.Signal)
+	default:
+		return fmt.Sprintf("ExitCode:%d", t.ExitCode)
+	}
+}
+
+// containerStatus is the status of the first container that has something to
+// say, or else what is given.
+func containerStatus(p *corev1.Pod, status string) string {
+	running, failure := false, ""
+	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
+		s := &p.Status.ContainerStatuses[i]
+		switch {
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+			status = s.State.Waiting.Reason
+		case s.State.Terminated != nil:
+			status = ended(s.State.Terminated)
+			if s.State.Terminated.ExitCode != 0 {
+				failure = status
+			}
+		case s.Ready && s.State.Running != nil:
+			running = true
+		}
+	}
+	switch {
+	case status != "Completed":
+		return status
+	case running && hasCondition(p, corev1.PodReady):
+		return "Running"
+	case failure != "":
+		return failure
+	case running:
+		return "NotReady"
+	default:
+		return status
+	}
+}
+
+func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == kind {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

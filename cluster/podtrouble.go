@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// trouble is why a pod is not Ready.
+type trouble struct {
+	rank rank
+	text string
+}
+
+// rank orders troubles by how much they tell. A pod that cannot start for good
+// explains a release that does not advance better than one that is starting.
+type rank int
+
+const (
+	noTrouble rank = iota
+	starting
+	notReady
+	evicted
+	unschedulable
+	crashing
+	wrongConfig
+	wrongImage
+	cannotCreate
+)
+
+func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
+
+// podTrouble says in one line why a pod is not Ready. It holds no number that
+// counts up by itself but restarts, and no age.
+func podTrouble(p *corev1.Pod) trouble {
+	if p.Status.Phase == corev1.PodFailed {
+		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
+	}
+	worst := trouble{}
+	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range statuses {
+			if t := containerTrouble(&statuses[i]); t.worseThan(worst) {
+				worst = t
+			}
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			if t := (trouble{unschedulable, joined(c.Reason, c.Message)}); t.worseThan(worst) {
+				worst = t
+			}
+		}
+	}
+	if worst.rank == noTrouble && p.Status.Phase == corev1.PodRunning {
+		return trouble{notReady, "runs but is not Ready" + gates(p)}
+	}
+	return worst
+}
+
+// gates names readiness gates that are not met: those are met from outside, by
+// a load balancer's controller for instance.
+func gates(p *corev1.Pod) string {
+	for _, gate := range p.Spec.ReadinessGates {
+		met := false
+		for _, c := range p.Status.Conditions {
+			met = met || c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
+		}
+		if !met {
+			return fmt.Sprintf(": readiness gate %s is not met", gate.ConditionType)
+		}
+	}
+	return ""
+}
+
+func containerTrouble(s *corev1.ContainerStatus) trouble {
+	who := "container " + s.Name
+	if w := s.State.Waiting; w != nil {
+		switch w.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
+			return trouble{wrongImage, joined(fmt.Sprintf("%s: %s: image %s", who, w.Reason, s.Image), w.Message)}
+		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}
+		case "CrashLoopBackOff":
+			return trouble{crashing, fmt.Sprintf("%s: CrashLoopBackOff%s", who, lastExit(s))}
+		case "ContainerCreating", "PodInitializing", "":
+			return trouble{starting, fmt.Sprintf("%s: is being created", who)}
+		default:
+			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}
+		}
+	}
+	if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+		return trouble{crashing, fmt.Sprintf("%s: %s", who, exit(t, s.RestartCount))}
+	}
+	if s.State.Running != nil && !s.Ready {
+		if s.RestartCount > 0 {
+			return trouble{crashing, fmt.Sprintf("%s: runs again but is not Ready%s", who, lastExit(s))}
+		}
+		return trouble{notReady, fmt.Sprintf("%s: runs but is not Ready", who)}
+	}
+	return trouble{}
+}
+
+// lastExit tells how the previous run of a container ended.
+func lastExit(s *corev1.ContainerStatus) string {
+	if t := s.LastTerminationState.Terminated; t != nil {
+		return ", " + exit(t, s.RestartCount)
+	}
+	return fmt.Sprintf(", %s", times(s.RestartCount))
+}
+
+func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
+	how := fmt.Sprintf("last exit code %d", t.ExitCode)
+	if t.Reason != "" && t.Reason != "Error" {
+		how += " (" + t.Reason + ")"
+	}
+	if message := lastLine(t.Message); message != "" {
+		how += ": " + message
+	}
+	return times(restarts) + ", " + how
+}
+
+func times(restarts int32) string {
+	if restarts == 1 {
+		return "1 restart"
+	}
+	return fmt.Sprintf("%d restarts", restarts)
+}
+
+// lastLine is the end of a termination message: with terminationMessagePolicy
+// FallbackToLogsOnError it is the container's last words.
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return shortened(oneLine(lines[len(lines)-1]))
+}
+
+func joined(parts ...string) string {
+	kept := parts[:0:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return shortened(oneLine(strings.Join(kept, ": ")))
+}
+
+// maxTrouble keeps a page of scheduler or registry output out of the state file.
+const maxTrouble = 300
+
+func shortened(s string) string {
+	if len(s) <= maxTrouble {
+		return s
+	}
+	return s[:cut(s, maxTrouble)] + "…"
+}
+
+func restarts(p *corev1.Pod) int {
+	n := 0
+	for _, s := range p.Status.ContainerStatuses {
+		n += int(s.RestartCount)
+	}
+	return n
+}

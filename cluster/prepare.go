@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// desired is one object as it is sent.
+type desired struct {
+	ref    rollout.Ref
+	gvk    schema.GroupVersionKind
+	object map[string]any
+	digest string // of everything but AnnotationApplied
+	body   []byte
+	kind   *kind // nil until its CRD, which is in the same set, is there
+}
+
+// prepare adds what marks an object as ours. It goes to the object's own
+// metadata only: in a pod template it would start a release, and in a selector
+// it would be wrong for ever.
+func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
+	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o))}
+	delete(d.object, "status") // the object's controller says what its status is
+
+	metadata := maps.Clone(o.Map("metadata"))
+	for _, field := range []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink"} {
+		delete(metadata, field)
+	}
+	labels := with(o.Map("metadata", "labels"), rollout.LabelApp, app)
+	annotations := with(o.Map("metadata", "annotations"), rollout.AnnotationCluster, c.opts.Cluster)
+	delete(annotations, AnnotationApplied)
+	if d.ref.Name == "" || metadata == nil {
+		return nil, fmt.Errorf("%s without a name cannot be applied", d.ref.Kind)
+	}
+	metadata["labels"], metadata["annotations"] = labels, annotations
+	d.object["metadata"] = metadata
+	if d.ref.Group == "" && d.ref.Kind == "Secret" {
+		encodeStringData(d.object)
+	}
+
+	raw, err := json.Marshal(d.object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", describe(d.ref), err)
+	}
+	sum := sha256.Sum256(raw)
+	d.digest = hex.EncodeToString(sum[:16])
+	annotations[AnnotationApplied] = d.digest
+	if d.body, err = json.Marshal(d.object); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", describe(d.ref), err)
+	}
+	return d, nil
+}
+
+func with(m map[string]any, name, value string) map[string]any {
+	out := make(map[string]any, len(m)+2)
+	maps.Copy(out, m)
+	out[name] = value
+	return out
+}
+
+// encodeStringData writes stringData as data. The API server does the same, but
+// records no owner for what it makes of stringData, so that a key which leaves
+// Git would stay in the Secret.
+func encodeStringData(object map[string]any) {
+	plain, ok := object["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	data, _ := object["data"].(map[string]any)
+	data = maps.Clone(data)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for name, value := range plain {
+		if text, ok := value.(string); ok {
+			data[name] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+	}
+	delete(object, "stringData")
+	object["data"] = data
+}
+
+// omitsReplicas reports whether the object leaves spec.replicas to an autoscaler.
+func (d *desired) omitsReplicas() bool {
+	spec, ok := d.object["spec"].(map[string]any)
+	return ok && spec["replicas"] == nil
+}
+
+func (d *desired) isCRD() bool {
+	return d.gvk.Group == "apiextensions.k8s.io" && d.gvk.Kind == "CustomResourceDefinition"
+}
+
+// defines reports whether the object is the CRD of a kind.
+func (d *desired) defines(gvk schema.GroupVersionKind) bool {
+	if !d.isCRD() {
+		return false
+	}
+	spec, _ := d.object["spec"].(map[string]any)
+	names, _ := spec["names"].(map[string]any)
+	return spec["group"] == gvk.Group && names["kind"] == gvk.Kind
+}

@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Prune deletes objects that an app no longer has, workloads before what they
+// use. It returns which of the candidates are gone, because they were deleted
+// just now or are no longer the app's, and which are kept for now or for good;
+// WhyKept tells the reason. It stops at the first error and may be repeated.
+//
+// Deletion is in the background as with kubectl: the object goes at once, what
+// it owns is collected after it. Candidates that the watches show to be kept
+// cost no request.
+func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone, kept []rollout.Ref, err error) {
+	ordered := slices.SortedStableFunc(slices.Values(candidates), func(a, b rollout.Ref) int {
+		return cmp.Compare(pruneRank(a), pruneRank(b))
+	})
+	for _, ref := range ordered {
+		k, l, err := c.candidate(ctx, app, ref)
+		if err != nil {
+			return gone, kept, explain(err, ref, "list and watch")
+		}
+		switch {
+		case l == nil || l.terminating:
+			gone = append(gone, ref)
+		case c.whyKept(l) != "":
+			kept = append(kept, ref)
+		default:
+			if err := c.delete(ctx, k, l); err != nil {
+				return gone, kept, explain(err, ref, "delete")
+			}
+			gone = append(gone, ref)
+		}
+		if l == nil {
+			c.unlearn(ref)
+		}
+	}
+	return gone, kept, nil
+}
+
+// WhyKept returns why Prune keeps an object of an app, "" if it would not.
+func (c *Client) WhyKept(ctx context.Context, app string, ref rollout.Ref) (string, error) {
+	_, l, err := c.candidate(ctx, app, ref)
+	if err != nil || l == nil {
+		return "", explain(err, ref, "list and watch")
+	}
+	return c.whyKept(l), nil
+}
+
+// candidate returns the live object if it is still the app's, nil otherwise.
+// The watch sees only objects with rollout.LabelApp, so one that somebody took
+// the label from is not the app's any more and stays.
+func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
+	k, err := c.kindOfRef(ctx, ref)
+	if errors.Is(err, errUnknownKind) {
+		return nil, nil, nil // with its CRD all its objects went
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l, ok := k.live.get(k.key(ref))
+	if !ok || l.app != app || l.cluster != c.opts.Cluster {
+		return k, nil, nil
+	}
+	return k, l, nil
+}
+
+// whyKept holds the rules. Deleting a Namespace, a CRD or a claim deletes what
+// people put into it, for good: that is theirs to do.
+func (c *Client) whyKept(l *live) string {
+	switch {
+	case l.keep:
+		return fmt.Sprintf("%s is annotated %s: disabled", describe(l.ref), rollout.AnnotationPrune)
+	case holdsData(l.ref):
+		return fmt.Sprintf("%s is never deleted automatically, because everything in it would be lost; delete it by hand", describe(l.ref))
+	case l.ref.Group == "" && (l.ref.Kind == "ConfigMap" || l.ref.Kind == "Secret"):
+		if user := c.userOf(l.ref); user != "" {
+			return fmt.Sprintf("%s is used by %s", describe(l.ref), user)
+		}
+	}
+	return ""
+}
+
+func holdsData(ref rollout.Ref) bool {
+	switch ref.Group + "/" + ref.Kind {
+	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":
+		return true
+	}
+	return false
+}
+
+// userOf returns what refers to a ConfigMap or Secret: a pod, or a ReplicaSet
+// that has pods or is to have some. Both versions of a release in flight need
+// theirs, and so does a pod that is still stopping.
+func (c *Client) userOf(ref rollout.Ref) string {
+	wanted := configRef{kind: ref.Kind, name: ref.Name}
+	user := ""
+	c.sets.each(func(r *replicaSet) bool {
+		if r.namespace == ref.Namespace && r.inUse() && slices.Contains(r.configs, wanted) {
+			user = "ReplicaSet " + r.namespace + "/" + r.name
+		}
+		return user == ""
+	})
+	if user != "" {
+		return user
+	}
+	c.pods.each(func(p *pod) bool {
+		if p.namespace == ref.Namespace && !p.finished && slices.Contains(p.configs, wanted) {
+			user = "Pod " + p.namespace + "/" + p.name
+		}
+		return user == ""
+	})
+	return user
+}
+
+// delete deletes exactly the object that was looked at: a new one of the same
+// name has another uid.
+func (c *Client) delete(ctx context.Context, k *kind, l *live) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	background := metav1.DeletePropagationBackground
+	err := c.dynamic.Resource(k.resource).Namespace(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &l.uid}, PropagationPolicy: &background,
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	c.unlearn(l.ref)
+	return nil
+}
+
+// unlearn forgets what was applied, so that the object is new if it comes back.
+func (c *Client) unlearn(ref rollout.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, ref)
+}
+
+// pruneRank orders deletions: what sends traffic or pods first, what those read
+// later, what holds everything last.
+func pruneRank(ref rollout.Ref) int {
+	switch ref.Kind {
+	case "HorizontalPodAutoscaler", "ScaledObject", "Ingress", "HTTPRoute":
+		return 0
+	case "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob":
+		return 1
+	case "ConfigMap", "Secret":
+		return 3
+	case "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
+		return 4
+	case "CustomResourceDefinition", "Namespace":
+		return 5
+	default:
+		return 2
+	}
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"net/http"
+	"sync/atomic"
+)
+
+// Stats counts the requests that the client sent to the API server since New.
+type Stats struct {
+	Writes     int // POST, PUT, PATCH and DELETE that change something, events included
+	DryRuns    int // the same verbs with dryRun, which change nothing
+	Reads      int // GET: objects, lists, watches, discovery
+	LostEvents int // events of Record that the API server did not take
+}
+
+// Stats returns the numbers up to now.
+func (c *Client) Stats() Stats {
+	return Stats{
+		Writes:     int(c.counts.writes.Load()),
+		DryRuns:    int(c.counts.dryRuns.Load()),
+		Reads:      int(c.counts.reads.Load()),
+		LostEvents: int(c.counts.lostEvents.Load()),
+	}
+}
+
+type counters struct{ writes, dryRuns, reads, lostEvents atomic.Int64 }
+
+// wrap counts where nothing can slip by: at the transport, so that retries and
+// watches that reconnect count too.
+func (c *counters) wrap(next http.RoundTripper) http.RoundTripper {
+	return countingTransport{counts: c, next: next}
+}
+
+type countingTransport struct {
+	counts *counters
+	next   http.RoundTripper
+}
+
+func (t countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch {
+	case r.Method == http.MethodGet:
+		t.counts.reads.Add(1)
+	case r.URL.Query().Has("dryRun"):
+		t.counts.dryRuns.Add(1)
+	default:
+		t.counts.writes.Add(1)
+	}
+	return t.next.RoundTrip(r)
+}

@@ -1,0 +1,294 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+)
+
+// key names an object among those of its kind.
+type key struct{ namespace, name string }
+
+// stamp is what a table needs to know of each record.
+type stamp struct {
+	key
+	uid     types.UID
+	version string    // resourceVersion
+	owner   types.UID // of the controller, "" for none
+}
+
+func (s *stamp) at() *stamp { return s }
+
+// row is a record of one object: what is kept of it, usually a few hundred
+// bytes of the 5 to 20 kB that it has. Rows are not changed once they are in.
+type row interface {
+	comparable
+	at() *stamp
+}
+
+// table holds the newest known state of every object of one kind. A watch fills
+// it, and so does the answer to each of our own writes: a reader that has just
+// written never sees what was before. It is the store of a client-go Reflector,
+// which lists, watches and recovers.
+type table[R row] struct {
+	read    func(obj any) (R, error)
+	changed func(was, is R) // either may be the zero value
+
+	mu     sync.RWMutex
+	rows   map[key]R
+	byUID  map[types.UID]R
+	owned  map[types.UID]map[key]R
+	synced chan struct{}
+	failed chan error // newest error of the watch, until the table is in sync
+}
+
+func newTable[R row](read func(any) (R, error), changed func(was, is R)) *table[R] {
+	return &table[R]{
+		read: read, changed: changed,
+		rows: map[key]R{}, byUID: map[types.UID]R{}, owned: map[types.UID]map[key]R{},
+		synced: make(chan struct{}), failed: make(chan error, 1),
+	}
+}
+
+func (t *table[R]) get(k key) (R, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	r, ok := t.rows[k]
+	return r, ok
+}
+
+func (t *table[R]) withUID(uid types.UID) (R, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	r, ok := t.byUID[uid]
+	return r, ok
+}
+
+// ownedBy returns the objects that a controller owns, in no order.
+func (t *table[R]) ownedBy(uid types.UID) []R {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := make([]R, 0, len(t.owned[uid]))
+	for _, r := range t.owned[uid] {
+		out = append(out, r)
+	}
+	return out
+}
+
+// each calls f for every row until it returns false.
+func (t *table[R]) each(f func(R) bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, r := range t.rows {
+		if !f(r) {
+			return
+		}
+	}
+}
+
+// put takes a row unless a newer one is there.
+func (t *table[R]) put(r R) {
+	t.mu.Lock()
+	was, exists := t.rows[r.at().key]
+	if exists && newer(was.at().version, r.at().version) {
+		t.mu.Unlock()
+		return
+	}
+	t.set(was, exists, r)
+	t.mu.Unlock()
+	t.changed(was, r)
+}
+
+// drop removes a row unless a newer one is there.
+func (t *table[R]) drop(k key, version string) {
+	t.mu.Lock()
+	was, exists := t.rows[k]
+	if !exists || newer(was.at().version, version) {
+		t.mu.Unlock()
+		return
+	}
+	t.unset(was)
+	t.mu.Unlock()
+	var none R
+	t.changed(was, none)
+}
+
+// swap replaces a row by one of the same version, without telling anybody.
+func (t *table[R]) swap(was, is R) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows[was.at().key] == was {
+		t.set(was, true, is)
+	}
+}
+
+func (t *table[R]) set(was R, exists bool, r R) {
+	if exists {
+		t.unset(was)
+	}
+	s := r.at()
+	t.rows[s.key], t.byUID[s.uid] = r, r
+	if s.owner != "" {
+		if t.owned[s.owner] == nil {
+			t.owned[s.owner] = map[key]R{}
+		}
+		t.owned[s.owner][s.key] = r
+	}
+}
+
+func (t *table[R]) unset(r R) {
+	s := r.at()
+	delete(t.rows, s.key)
+	delete(t.byUID, s.uid)
+	if siblings := t.owned[s.owner]; siblings != nil {
+		delete(siblings, s.key)
+		if len(siblings) == 0 {
+			delete(t.owned, s.owner)
+		}
+	}
+}
+
+// newer reports whether resource version a is newer than b. Kubernetes defines
+// this order for one resource since 1.35; a server whose versions are not
+// numbers gets the order in which events arrive.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// Add, Update, Delete, Replace and Resync are cache.ReflectorStore.
+
+// Add takes an object that came into view.
+func (t *table[R]) Add(obj any) error {
+	r, err := t.read(obj)
+	if err != nil {
+		return err
+	}
+	t.put(r)
+	return nil
+}
+
+// Update takes a newer state of an object.
+func (t *table[R]) Update(obj any) error { return t.Add(obj) }
+
+// Delete takes the last state of an object that is gone or out of view.
+func (t *table[R]) Delete(obj any) error {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	t.drop(key{m.GetNamespace(), m.GetName()}, m.GetResourceVersion())
+	return nil
+}
+
+// Replace takes a whole new list, from the start or after a watch was lost.
+func (t *table[R]) Replace(list []any, version string) error {
+	listed := make(map[key]R, len(list))
+	for _, obj := range list {
+		r, err := t.rowOf(obj)
+		if err != nil {
+			return err
+		}
+		listed[r.at().key] = r
+	}
+	var gone []key
+	t.each(func(r R) bool {
+		if _, ok := listed[r.at().key]; !ok {
+			gone = append(gone, r.at().key)
+		}
+		return true
+	})
+	for _, r := range listed {
+		t.put(r)
+	}
+	for _, k := range gone {
+		t.drop(k, version)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-t.synced:
+	default:
+		close(t.synced)
+	}
+	return nil
+}
+
+// Resync has nothing to do: there is no queue behind the table.
+func (t *table[R]) Resync() error { return nil }
+
+// Transformer makes rows of objects while the reflector still collects its
+// first list, so that 10,000 pods never are in memory whole.
+func (t *table[R]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		r, err := t.read(obj)
+		if err != nil {
+			return nil, err
+		}
+		k := r.at().key
+		return &listedRow[R]{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}, row: r}, nil
+	}
+}
+
+type listedRow[R row] struct {
+	metav1.ObjectMeta
+	row R
+}
+
+func (t *table[R]) rowOf(obj any) (R, error) {
+	if l, ok := obj.(*listedRow[R]); ok {
+		return l.row, nil
+	}
+	return t.read(obj)
+}
+
+// report notes why the watch does not work.
+func (t *table[R]) report(err error) {
+	select {
+	case <-t.failed:
+	default:
+	}
+	select {
+	case t.failed <- err:
+	default:
+	}
+}
+
+// syncWithin bounds the wait for the first list of a kind: 5,000 Deployments
+// take 0.3 seconds.
+const syncWithin = time.Minute
+
+// await returns when the table holds all objects, or with an error that waiting
+// does not heal.
+func (t *table[R]) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, syncWithin)
+	defer cancel()
+	last := errors.New("no answer yet")
+	for {
+		select {
+		case <-t.synced:
+			return nil
+		case err := <-t.failed:
+			if permanent(err) {
+				return err
+			}
+			last = err
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", ctx.Err(), last)
+		}
+	}
+}
+
+// permanent reports errors of a list or watch that only a person can heal.
+func permanent(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}

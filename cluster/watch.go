@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// source lists and watches one kind.
+type source struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// typedSource is what a typed client's resource offers.
+type typedSource[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+func watchTyped[R row, L runtime.Object](c *Client, t *table[R], name string, example runtime.Object, client typedSource[L]) {
+	runWatch(c, c.root, t, name, example, source{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch: client.Watch,
+	})
+}
+
+// runWatch fills a table until ctx ends. The reflector starts over by itself
+// when the connection breaks or its version is too old for the server.
+func runWatch[R row](c *Client, ctx context.Context, t *table[R], name string, example runtime.Object, s source) {
+	note := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			t.report(err)
+		}
+	}
+	lists := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := s.list(ctx, o)
+			note(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := s.watch(ctx, o)
+			note(err)
+			return w, err
+		},
+	}
+	reflector := cache.NewReflectorWithOptions(lists, example, t, cache.ReflectorOptions{
+		Name: name,
+		// A broken connection is common and heals in milliseconds; a server that
+		// is down should not be hammered.
+		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
+	})
+	// The reflector logs what the table reports; this package does not log.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
+		reflector.RunWithContext(ctx)
+	}()
+}
