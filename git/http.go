@@ -1,0 +1,234 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// httpLink speaks smart HTTP. It greets the server once per service and remembers the answer if that is
+// version 2, so that an idle poll is exactly one POST.
+type httpLink struct {
+	remote Remote
+	auth   Auth
+	client *http.Client
+	stats  *counters
+	limit  int64
+
+	mu     sync.Mutex
+	base   map[string]string         // service -> URL after redirects
+	greets map[string]*advertisement // service -> capabilities
+}
+
+func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpLink, error) {
+	if remote.scheme == "http" && auth.http() && !remote.loopback() {
+		return nil, fmt.Errorf("refusing to send credentials over plain http to %s: use https", remote)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if len(auth.CA) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(auth.CA) {
+			return nil, errors.New("the CA bundle holds no PEM certificate")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &httpLink{
+		remote: remote, auth: auth, stats: stats, limit: limit,
+		client: &http.Client{Transport: transport, CheckRedirect: checkRedirect},
+		base:   map[string]string{}, greets: map[string]*advertisement{},
+	}, nil
+}
+
+// checkRedirect follows the greeting to where the repository has moved, as git does, but never from https
+// to http, and never takes a credential to another origin (net/http would, to a subdomain).
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	from := via[len(via)-1].URL
+	switch {
+	case req.Method != http.MethodGet || via[0].Method != http.MethodGet:
+		return http.ErrUseLastResponse
+	case from.Scheme == "https" && req.URL.Scheme != "https":
+		return errors.New("refusing a redirect from https to plain http")
+	case len(via) >= 5:
+		return errors.New("more than 5 redirects")
+	case !sameOrigin(via[0].URL, req.URL):
+		req.Header.Del("Authorization")
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+func (l *httpLink) open(ctx context.Context, service string) (*session, error) {
+	l.mu.Lock()
+	base, greet := l.base[service], l.greets[service]
+	l.mu.Unlock()
+	if greet == nil {
+		var err error
+		if base, greet, err = l.greet(ctx, service); err != nil {
+			return nil, err
+		}
+		// Before version 2 the greeting is the ref look-up, so it must be asked for each time. A push needs
+		// only the capabilities: its compare-and-swap is the server's.
+		if greet.v2 || service == receivePack {
+			known := *greet
+			known.refs = nil
+			l.mu.Lock()
+			l.base[service], l.greets[service] = base, &known
+			l.mu.Unlock()
+		}
+	}
+	return &session{
+		advertisement: greet,
+		exchange: func(ctx context.Context, request []byte) (io.ReadCloser, error) {
+			return l.post(ctx, base, service, request)
+		},
+		close: func() {},
+		stale: func() { l.forget(service) },
+	}, nil
+}
+
+func (l *httpLink) forget(service string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.base, service)
+	delete(l.greets, service)
+}
+
+func (l *httpLink) greet(ctx context.Context, service string) (string, *advertisement, error) {
+	const suffix = "/info/refs"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.remote.String()+suffix+"?service="+service, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	req.Header.Set("Accept", "*/*")
+	body, final, err := l.do(req, "application/x-"+service+"-advertisement")
+	if err != nil {
+		return "", nil, err
+	}
+	defer body.Close()
+	greet, err := readAdvertisement(newPktReader(body))
+	if err != nil {
+		return "", nil, err
+	}
+	if !strings.HasSuffix(final.Path, suffix) {
+		return "", nil, fmt.Errorf("redirected to %s, which is no Git repository", final.Redacted())
+	}
+	final.RawQuery, final.User = "", nil
+	return strings.TrimSuffix(final.String(), suffix), greet, nil
+}
+
+func (l *httpLink) post(ctx context.Context, base, service string, request []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/"+service, bytes.NewReader(request))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-"+service+"-request")
+	req.Header.Set("Accept", "application/x-"+service+"-result")
+	if service == uploadPack {
+		// Reading twice is harmless: lets net/http repeat it when a kept connection turns out to be closed.
+		req.Header["X-Idempotency-Key"] = nil
+	}
+	l.stats.sent.Add(int64(len(request)))
+	body, _, err := l.do(req, "application/x-"+service+"-result")
+	return body, err
+}
+
+// do sends one request and gives the body of a good answer.
+func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *url.URL, error) {
+	req.Header.Set("User-Agent", userAgent)
+	if req.URL.Query().Get("service") == uploadPack || strings.HasSuffix(req.URL.Path, "/"+uploadPack) {
+		req.Header.Set("Git-Protocol", "version=2")
+	}
+	if err := l.authorize(req); err != nil {
+		return nil, nil, err
+	}
+	l.stats.requests.Add(1)
+	res, err := l.client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	body := &countedReader{Reader: res.Body, Closer: drained{res.Body}, total: &l.stats.received, left: l.limit}
+	if res.StatusCode == http.StatusOK && res.Header.Get("Content-Type") == contentType {
+		return body, res.Request.URL, nil
+	}
+	defer body.Close()
+	return nil, nil, l.statusError(res, body)
+}
+
+// drained reads the few bytes after the last packet before it closes: only then is a connection kept.
+type drained struct{ io.ReadCloser }
+
+func (d drained) Close() error {
+	_, _ = io.CopyN(io.Discard, d.ReadCloser, 4<<10)
+	return d.ReadCloser.Close()
+}
+
+func (l *httpLink) authorize(req *http.Request) error {
+	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
+		return nil // redirected elsewhere
+	}
+	user, password := l.auth.Username, l.auth.Password
+	if l.auth.Refresh != nil {
+		var err error
+		if user, password, err = l.auth.Refresh(req.Context()); err != nil {
+			return fmt.Errorf("%w: credentials: %w", ErrAuth, err)
+		}
+	}
+	switch {
+	case l.auth.Token != "" && l.auth.Refresh == nil:
+		req.Header.Set("Authorization", "Bearer "+l.auth.Token)
+	case user != "" || password != "":
+		req.SetBasicAuth(user, password)
+	}
+	return nil
+}
+
+// statusError explains an answer that is not Git's. Its text is quoted only where it is plain text: forges
+// explain themselves there, while a login page would be noise.
+func (l *httpLink) statusError(res *http.Response, body io.Reader) error {
+	text := res.Status
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
+		start, _ := io.ReadAll(io.LimitReader(body, 1<<10))
+		if line := oneLine(l.scrub(string(start))); line != "" {
+			text += ": " + line
+		}
+	}
+	switch code := res.StatusCode; {
+	case code == http.StatusUnauthorized && !l.auth.http():
+		return fmt.Errorf("%w: the server asks for credentials (%s)", ErrAuth, text)
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		return fmt.Errorf("%w: %s", ErrAuth, text)
+	case code == http.StatusNotFound || code == http.StatusGone:
+		return fmt.Errorf("%w: %s", ErrNotFound, text)
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+		return fmt.Errorf("%w: %s", ErrUnreachable, text)
+	case code >= 300 && code < 400:
+		l.forget(uploadPack)
+		l.forget(receivePack)
+		return fmt.Errorf("%w: the repository has moved (%s); it is looked up anew next time", ErrUnreachable, text)
+	case code == http.StatusOK:
+		return fmt.Errorf("%w: no Git server answers there (content type %q)", ErrNotFound, oneLine(res.Header.Get("Content-Type")))
+	}
+	return &serverError{text}
+}
+
+// scrub removes our credentials from a server's text, for servers that echo what they were sent.
+func (l *httpLink) scrub(text string) string {
+	for _, secret := range []string{l.auth.Password, l.auth.Token} {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return text
+}

@@ -1,0 +1,75 @@
+package git
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+const headsPrefix = "refs/heads/"
+
+// branchRef is the full name of a branch, given as "main" or "refs/heads/main".
+func branchRef(branch string) (plumbing.ReferenceName, error) {
+	short := strings.TrimPrefix(branch, headsPrefix)
+	ref := plumbing.ReferenceName(headsPrefix + short)
+	if err := ref.Validate(); err != nil || len(short) > 244 || strings.HasPrefix(short, "refs/") || short == "HEAD" {
+		return "", fmt.Errorf("%q is not a branch name", branch)
+	}
+	return ref, nil
+}
+
+// isProposal tells the short-lived branches, which may be forced and deleted, from all others.
+func isProposal(ref plumbing.ReferenceName) bool {
+	short := strings.TrimPrefix(string(ref), headsPrefix)
+	return strings.HasPrefix(short, "gitrollout/promote/") || strings.HasPrefix(short, "gitrollout/revert/")
+}
+
+// parseID reads a full commit id. Abbreviations are refused: two of them may mean the same commit.
+func parseID(id string) (plumbing.Hash, error) {
+	if len(id) != 40 || !plumbing.IsHash(id) || strings.ToLower(id) != id {
+		return plumbing.ZeroHash, fmt.Errorf("%q is not a commit id of 40 hex digits", id)
+	}
+	return plumbing.NewHash(id), nil
+}
+
+// cleanPath is a path for reading: slashes, no dot segments, "." or "" for the root.
+func cleanPath(name string) (string, error) {
+	if name == "" || name == "." {
+		return "", nil
+	}
+	if !fs.ValidPath(name) {
+		return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	return name, nil
+}
+
+// checkEditPath refuses paths that a checkout would refuse or misread: fsck --strict has the same rules.
+func checkEditPath(name string) error {
+	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("%q is not a path inside the repository", name)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		// HFS+ ignores some code points and NTFS some endings and short names, so these are .git as well.
+		plain := strings.Map(dropIgnorable, strings.ToLower(part))
+		plain = strings.TrimRight(plain, ". ")
+		base, _, _ := strings.Cut(plain, ":")
+		if plain == ".git" || plain == "git~1" || base == ".git" || strings.ContainsRune(part, '\\') {
+			return fmt.Errorf("%q is not a path that Git allows", name)
+		}
+		if plain == ".gitmodules" {
+			return fmt.Errorf("%q may not be written: it changes which other repositories a clone fetches", name)
+		}
+	}
+	return nil
+}
+
+// dropIgnorable removes the code points that HFS+ leaves out of comparisons.
+func dropIgnorable(r rune) rune {
+	switch {
+	case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+		return -1
+	}
+	return r
+}

@@ -1,0 +1,201 @@
+package git
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// A pkt-line is four hex digits of length, counting themselves, and that much payload. The lengths 0 to 2
+// have no payload and separate things. go-git's scanner knows the first of them only.
+type pktKind int
+
+const (
+	pktData pktKind = iota
+	pktFlush
+	pktDelim
+	pktEnd
+)
+
+const maxPkt = 65520
+
+type pktReader struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+func newPktReader(r io.Reader) *pktReader {
+	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
+}
+
+// next reads one line. The slice is valid until the next call. An ERR line is returned as an error.
+func (p *pktReader) next() (pktKind, []byte, error) {
+	head, err := p.r.Peek(4)
+	if err != nil {
+		if len(head) > 0 && errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, nil, err
+	}
+	size, err := strconv.ParseUint(string(head), 16, 17)
+	if err != nil || size == 3 || size > maxPkt {
+		return 0, nil, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(string(head)))
+	}
+	_, _ = p.r.Discard(4)
+	if size < 4 {
+		return pktFlush + pktKind(size), nil, nil
+	}
+	if cap(p.buf) < int(size) {
+		p.buf = make([]byte, maxPkt)
+	}
+	payload := p.buf[:size-4]
+	if _, err := io.ReadFull(p.r, payload); err != nil {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	if text, ok := strings.CutPrefix(string(payload[:min(len(payload), 4)]), "ERR "); ok || text == "ERR" {
+		return 0, nil, &serverError{oneLine(strings.TrimPrefix(string(payload), "ERR "))}
+	}
+	return pktData, payload, nil
+}
+
+// line is next as text without its newline; ok is false at a separator.
+func (p *pktReader) line() (text string, ok bool, err error) {
+	kind, payload, err := p.next()
+	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
+}
+
+// pktWriter builds a request in memory: none of ours but a push is longer than a few hundred bytes.
+type pktWriter struct{ buf []byte }
+
+func (w *pktWriter) linef(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.buf = append(fmt.Appendf(w.buf, "%04x", len(text)+4), text...)
+}
+
+func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
+func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
+
+// capabilities are what a server offers: name to value, "" for a bare name.
+type capabilities map[string]string
+
+func (c capabilities) has(name string) bool { _, ok := c[name]; return ok }
+
+func (c capabilities) add(word string) {
+	name, value, _ := strings.Cut(word, "=")
+	if name == "symref" && strings.HasPrefix(value, "HEAD:") {
+		name, value = "symref-HEAD", strings.TrimPrefix(value, "HEAD:")
+	}
+	c[name] = value
+}
+
+// only is those of the wanted names that the server has.
+func (c capabilities) only(names ...string) []string {
+	var have []string
+	for _, name := range names {
+		if c.has(name) {
+			have = append(have, name)
+		}
+	}
+	return have
+}
+
+// advertisement is how a server greets: in version 2 its capabilities, before that also all of its refs.
+type advertisement struct {
+	v2   bool
+	caps capabilities
+	refs map[string]string // full name to id; nil in version 2
+}
+
+// readAdvertisement reads a greeting up to its flush, with or without smart HTTP's service line before it.
+func readAdvertisement(p *pktReader) (*advertisement, error) {
+	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
+	for first := true; ; {
+		text, ok, err := p.line()
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok && first && a.caps.has("service"):
+			delete(a.caps, "service")
+			continue
+		case !ok:
+			return a, checkObjectFormat(a.caps)
+		case first && strings.HasPrefix(text, "# service="):
+			a.caps["service"] = ""
+			continue
+		case first && text == "version 2":
+			a.v2, a.refs = true, nil
+		case text == "version 1":
+		case a.v2:
+			a.caps.add(text)
+		default:
+			if err := a.addRef(text); err != nil {
+				return nil, err
+			}
+		}
+		first = false
+	}
+}
+
+// addRef reads "<id> <ref>", in the first line followed by NUL and the capabilities.
+func (a *advertisement) addRef(text string) error {
+	text, caps, _ := strings.Cut(text, "\x00")
+	for word := range strings.FieldsSeq(caps) {
+		a.caps.add(word)
+	}
+	id, name, ok := strings.Cut(text, " ")
+	switch {
+	case id == "shallow":
+	case !ok || len(id) != 40 && len(id) != 64:
+		return fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))
+	case name != "capabilities^{}":
+		a.refs[name] = id
+	}
+	return nil
+}
+
+func checkObjectFormat(caps capabilities) error {
+	if format := caps["object-format"]; format != "" && format != "sha1" {
+		return fmt.Errorf("the repository's object format %s is not supported (only sha1)", oneLine(format))
+	}
+	return nil
+}
+
+// bandReader takes the data out of a side-band stream, whose packets begin with the number of their band: 1
+// is data, 2 is remarks for people, 3 is the last words of a dying server. It ends at the flush and, unlike
+// go-git's, stays there: on a connection that is kept the next read would wait for ever.
+type bandReader struct {
+	p       *pktReader
+	remarks io.Writer
+	rest    []byte
+	err     error
+}
+
+func (b *bandReader) Read(out []byte) (int, error) {
+	for len(b.rest) == 0 && b.err == nil {
+		kind, payload, err := b.p.next()
+		switch {
+		case err != nil:
+			b.err = unexpected(err)
+		case kind != pktData:
+			b.err = io.EOF
+		case len(payload) == 0:
+		case payload[0] == 1:
+			b.rest = payload[1:]
+		case payload[0] == 2:
+			_, _ = b.remarks.Write(payload[1:])
+		case payload[0] == 3:
+			b.err = &serverError{oneLine(string(payload[1:]))}
+		default:
+			b.err = fmt.Errorf("the answer is not Git's protocol: side band %d", payload[0])
+		}
+	}
+	if len(b.rest) == 0 {
+		return 0, b.err
+	}
+	n := copy(out, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}

@@ -1,0 +1,314 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Update is one branch to move: to a new commit built from edits, or away.
+type Update struct {
+	// Ref is the branch, "main" or "refs/heads/main".
+	Ref string
+	// Base is the commit that the branch must be at now; "" means that it must not exist.
+	Base string
+	// Parent is the commit to build on; "" starts a history of its own, from no files. It is Base, except
+	// with Force and for a new branch.
+	Parent string
+	// Edits are files to write, by path; nil deletes the file or directory. A file that exists keeps its
+	// executable bit. An empty file is []byte{}. Deletions come first: with "a": nil and "a/b": content the
+	// directory a is replaced.
+	Edits map[string][]byte
+	// Entries are paths to set to what a Snapshot of this repository has elsewhere or at another time:
+	// files with their modes, links, whole directories. The zero Entry deletes. It is how a path is
+	// reverted.
+	Entries map[string]Entry
+	Message string
+	// When is the author's and the committer's time, to the second.
+	When time.Time
+	// Delete removes the branch instead. Only proposals may be removed.
+	Delete bool
+	// Force permits Parent to differ from Base. Only proposals may be forced.
+	Force bool
+}
+
+// Push makes the commits and moves all branches with one push, which is atomic where the server can (git,
+// GitHub, GitLab, Gitea); elsewhere the updates go one by one, in order, up to the first that fails.
+//
+// It returns the new commit of each update: "" for a deletion, and "" for an update that changes nothing (its
+// edits leave the parent's files as they are, or make the very commit that the branch is at), which is left
+// out of the push. If nothing is left, nothing is sent.
+//
+// ErrConflict: a branch was not at its Base; nothing was written. ErrRejected: a hook or a protected branch
+// said no. ErrUnreachable: the outcome is unknown if the connection broke after sending; the next Fetch
+// shows it. A repeated push makes the same commits, and succeeds if they have arrived the first time.
+func (r *Repo) Push(ctx context.Context, updates ...Update) ([]string, error) {
+	ids := make([]string, len(updates))
+	made := newStore()
+	var commands []command
+	for i, u := range updates {
+		c, send, err := r.prepare(ctx, u, made)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range commands {
+			if send && other.ref == c.ref {
+				return nil, fmt.Errorf("branch %s is updated twice in one push", c.ref.Short())
+			}
+		}
+		if !send {
+			continue
+		}
+		commands = append(commands, c)
+		if !c.new.IsZero() {
+			ids[i] = c.new.String()
+		}
+	}
+	if len(commands) == 0 {
+		return ids, nil
+	}
+	err := r.onNetwork(ctx, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// prepare checks an update and makes its objects. send is false when it changes nothing.
+func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, send bool, err error) {
+	if c.ref, err = branchRef(u.Ref); err != nil {
+		return c, false, err
+	}
+	if u.Base != "" {
+		if c.old, err = parseID(u.Base); err != nil {
+			return c, false, err
+		}
+	}
+	switch {
+	case (u.Delete || u.Force) && !isProposal(c.ref):
+		return c, false, fmt.Errorf("branch %s: only gitrollout/promote/ and gitrollout/revert/ may be forced or deleted", u.Ref)
+	case u.Delete:
+		return c, !c.old.IsZero(), nil
+	case u.Base != "" && u.Parent != u.Base && !u.Force:
+		return c, false, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q", u.Ref, u.Parent, u.Base)
+	}
+	b := &builder{from: newStore(), made: newStore()}
+	var parent, tree plumbing.Hash
+	if u.Parent != "" {
+		if parent, err = parseID(u.Parent); err != nil {
+			return c, false, err
+		}
+		if b.from, err = r.ensure(ctx, parent); err != nil {
+			return c, false, err
+		}
+		commit, err := b.from.commit(parent)
+		if err != nil {
+			return c, false, err
+		}
+		tree = commit.TreeHash
+	}
+	after, err := b.root(tree, u)
+	if err != nil {
+		return c, false, fmt.Errorf("branch %s: %w", u.Ref, err)
+	}
+	if !parent.IsZero() && after == tree {
+		return c, false, nil
+	}
+	data, err := encodeCommit(after, parent, r.opts.Identity, u.When, u.Message)
+	if err != nil {
+		return c, false, fmt.Errorf("branch %s: %w", u.Ref, err)
+	}
+	c.new = b.made.add(plumbing.CommitObject, data)
+	if c.new == c.old {
+		return c, false, nil
+	}
+	made.addAll(b.made)
+	return c, true, nil
+}
+
+// root applies an update's edits to the root tree, which unlike the others may be empty.
+func (b *builder) root(tree plumbing.Hash, u Update) (plumbing.Hash, error) {
+	edits, err := plan(u.Edits, u.Entries)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	after, err := b.tree(tree, "", edits)
+	if err == nil && after.IsZero() {
+		after = b.made.add(plumbing.TreeObject, nil)
+	}
+	return after, err
+}
+
+// send pushes and, when that fails, finds out why.
+func (r *Repo) send(ctx context.Context, commands []command, made *store) error {
+	s, err := r.link.open(ctx, receivePack)
+	if err != nil {
+		return err
+	}
+	if len(commands) > 1 && !s.caps.has("atomic") {
+		s.close()
+		for _, c := range commands {
+			if err := r.send(ctx, []command{c}, made); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if moved := s.movedAlready(commands); len(moved) > 0 {
+		s.close()
+		return r.resolve(ctx, commands, made, fmt.Errorf("%w: %s", ErrConflict, strings.Join(moved, ", ")))
+	}
+	r.stats.pushes.Add(1)
+	err = s.upload(ctx, commands, made)
+	s.close()
+	if err != nil {
+		s.stale()
+		return r.resolve(ctx, commands, made, err)
+	}
+	r.arrived(commands, made)
+	return nil
+}
+
+// movedAlready lists the branches that the server's greeting shows elsewhere: no need to send then.
+func (s *session) movedAlready(commands []command) []string {
+	var moved []string
+	for _, c := range commands {
+		if s.refs != nil && plumbing.NewHash(s.refs[string(c.ref)]) != c.old {
+			moved = append(moved, c.ref.Short())
+		}
+	}
+	return moved
+}
+
+// resolve turns a failed push into its meaning by looking at the refs, because the words of servers are
+// few and shared: git says "failed to update ref" for a moved ref, for a lost race for its lock, and for a
+// full disk.
+func (r *Repo) resolve(ctx context.Context, commands []command, made *store, cause error) error {
+	err := classify(cause)
+	var no *refused
+	declined := errors.As(cause, &no)
+	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
+		return err
+	}
+	now, lookErr := r.lookUpRefs(ctx, commands)
+	if lookErr != nil {
+		if declined && !no.moved {
+			return fmt.Errorf("%w: %w", ErrRejected, cause)
+		}
+		if declined {
+			return fmt.Errorf("%w: %w", ErrConflict, cause)
+		}
+		return err
+	}
+	var moved []string
+	arrived := true
+	for _, c := range commands {
+		at := plumbing.NewHash(now[string(c.ref)])
+		arrived = arrived && at == c.new
+		if at != c.old {
+			moved = append(moved, c.ref.Short())
+		}
+	}
+	switch {
+	case arrived:
+		r.arrived(commands, made)
+		return nil
+	case declined && len(moved) == 0 && !no.moved:
+		return fmt.Errorf("%w: %w", ErrRejected, cause)
+	case declined && len(moved) == 0:
+		return fmt.Errorf("%w: %w", ErrConflict, cause)
+	case len(moved) > 0 && !errors.Is(err, ErrConflict):
+		return fmt.Errorf("%w: %s: %w", ErrConflict, strings.Join(moved, ", "), cause)
+	}
+	return err
+}
+
+// lookUpRefs is where the branches of a push are now.
+func (r *Repo) lookUpRefs(ctx context.Context, commands []command) (map[string]string, error) {
+	s, err := r.link.open(ctx, uploadPack)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var names []string
+	for _, c := range commands {
+		names = append(names, string(c.ref))
+	}
+	r.stats.lookups.Add(1)
+	found, err := s.lookUp(ctx, names)
+	return found.ids, err
+}
+
+// arrived takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not
+// call them a change.
+func (r *Repo) arrived(commands []command, made *store) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store.addAll(made)
+	for _, c := range commands {
+		id := ""
+		if !c.new.IsZero() {
+			id = c.new.String()
+			// A commit of ours reaches what its parent reaches and what was made; if not, it is fetched.
+			_ = r.store.verify(c.new)
+		}
+		switch name := c.ref.Short(); {
+		case r.heads.Main == "": // nothing was fetched yet
+		case name == r.branch:
+			r.heads.Main = id
+		case name == r.stateRef:
+			r.heads.State = id
+		case r.opts.Cluster != "" && isProposal(c.ref) && strings.Contains(name, "/"+r.opts.Cluster+"/"):
+			if delete(r.heads.Proposals, name); id != "" {
+				r.heads.Proposals[name] = id
+			}
+		}
+	}
+	r.renew()
+}
+
+// CommitAttempts is how often CommitToBranch tries when others push to the branch as well.
+const CommitAttempts = 5
+
+// CommitToBranch is the loop around Push for one commit on one branch, which others may be writing to:
+// look up, let build decide on what is there now, push, and again on ErrConflict. build gets an empty
+// Snapshot when the branch does not exist. The Update that it returns needs Edits or Entries, Message and
+// When only. The id is "" when build's edits change nothing.
+func (r *Repo) CommitToBranch(ctx context.Context, branch string, build func(*Snapshot) (Update, error)) (string, error) {
+	ref, err := branchRef(branch)
+	if err != nil {
+		return "", err
+	}
+	for attempt := 1; ; attempt++ {
+		var now map[string]string
+		err := r.onNetwork(ctx, "look up "+ref.Short()+" in", func(ctx context.Context) (err error) {
+			now, err = r.lookUpRefs(ctx, []command{{ref: ref}})
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		base, snapshot := now[string(ref)], EmptySnapshot()
+		if base != "" {
+			if snapshot, err = r.Snapshot(ctx, base); err != nil {
+				return "", err
+			}
+		}
+		update, err := build(snapshot)
+		if err != nil {
+			return "", err
+		}
+		update.Ref, update.Base, update.Parent, update.Delete, update.Force = branch, base, base, false, false
+		ids, err := r.Push(ctx, update)
+		if err == nil {
+			return ids[0], nil
+		}
+		if !errors.Is(err, ErrConflict) || attempt == CommitAttempts {
+			return "", err
+		}
+	}
+}

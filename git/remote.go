@@ -1,0 +1,164 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Remote is where a repository is, without credentials: safe to print and to store.
+type Remote struct {
+	scheme string // https, http, ssh, git or file
+	user   string // ssh only
+	host   string // host or host:port, as in a URL
+	path   string
+}
+
+// Auth is how to authenticate. Which fields count depends on the URL; all are optional.
+type Auth struct {
+	// Username and Password are HTTP basic authentication. Forges take a token as the password, with any
+	// user name. Token is sent as a bearer token instead.
+	Username, Password, Token string
+	// Refresh, when set, is asked for user name and password before each HTTP request: for tokens that
+	// expire within the hour and secrets that are rotated in place.
+	Refresh func(context.Context) (username, password string, err error)
+	// CA is PEM certificates that are trusted in addition to the system's.
+	CA []byte
+
+	// SSHKey is a private key (PEM) or SSHKeyFile its file; the SSH agent is asked when both are empty.
+	SSHKey        []byte
+	SSHKeyFile    string
+	SSHPassphrase string
+	// KnownHosts is a known_hosts file; empty means ~/.ssh/known_hosts. A host that is not in it is refused.
+	KnownHosts string
+}
+
+// http tells whether HTTP requests will carry a credential.
+func (a Auth) http() bool {
+	return a.Username != "" || a.Password != "" || a.Token != "" || a.Refresh != nil
+}
+
+var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
+
+// ParseRemote reads https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths.
+// User name and password of an https URL are returned apart and are not part of the Remote.
+func ParseRemote(raw string) (Remote, Auth, error) {
+	switch {
+	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
+		return Remote{}, Auth{}, errors.New("the repository's URL is empty or has control characters")
+	case strings.Contains(raw, "://"):
+		return parseURL(raw)
+	}
+	_, err := os.Stat(raw)
+	if m := scpLike.FindStringSubmatch(raw); m != nil && err != nil && !strings.HasPrefix(raw, "-") {
+		return Remote{scheme: "ssh", user: m[1], host: m[2], path: m[3]}, Auth{}, nil
+	}
+	if strings.Contains(raw, "::") {
+		return Remote{}, Auth{}, fmt.Errorf("%q: remote helpers are not supported", RedactURL(raw))
+	}
+	path, err := filepath.Abs(raw)
+	if err != nil {
+		return Remote{}, Auth{}, fmt.Errorf("repository %q: %w", raw, err)
+	}
+	return Remote{scheme: "file", path: path}, Auth{}, nil
+}
+
+func parseURL(raw string) (Remote, Auth, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		// The error of net/url quotes its input, so only its cause is passed on.
+		var cause *url.Error
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: %s", RedactURL(raw), strings.ReplaceAll(err.Error(), raw, "..."))
+	}
+	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
+	var auth Auth
+	switch r.scheme {
+	case "http", "https":
+		r.path = strings.TrimRight(u.EscapedPath(), "/")
+		if u.RawQuery != "" || u.Fragment != "" {
+			return Remote{}, Auth{}, fmt.Errorf("repository URL %q: a query or fragment has no meaning here", RedactURL(raw))
+		}
+		if u.User != nil {
+			auth.Username = u.User.Username()
+			auth.Password, _ = u.User.Password()
+		}
+	case "ssh", "git+ssh", "ssh+git":
+		r.scheme, r.user = "ssh", u.User.Username()
+	case "git":
+	case "file":
+		r.host = ""
+		r.path = filepath.Clean(u.Path)
+	default:
+		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: scheme %q is not one of https, http, ssh, git, file", RedactURL(raw), u.Scheme)
+	}
+	if r.scheme != "file" && (r.host == "" || strings.HasPrefix(r.host, "-")) {
+		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: no host", RedactURL(raw))
+	}
+	if r.path == "" || r.path == "/" {
+		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: no path", RedactURL(raw))
+	}
+	return r, auth, nil
+}
+
+// String is the URL without credentials.
+func (r Remote) String() string {
+	switch {
+	case r.scheme == "file":
+		return r.path
+	case r.user != "":
+		return r.scheme + "://" + r.user + "@" + r.host + "/" + strings.TrimPrefix(r.path, "/")
+	}
+	return r.scheme + "://" + r.host + "/" + strings.TrimPrefix(r.path, "/")
+}
+
+// Local tells a repository on this machine's disk.
+func (r Remote) Local() bool { return r.scheme == "file" }
+
+// loopback tells a host that plain text does not leave.
+func (r Remote) loopback() bool {
+	host := r.host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// hostPort is the address to dial.
+func (r Remote) hostPort(port string) string {
+	if h, p, err := net.SplitHostPort(r.host); err == nil {
+		return net.JoinHostPort(h, p)
+	}
+	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
+}
+
+var query = regexp.MustCompile(`\?\S*`)
+
+// RedactURL removes what may be a secret from a URL in any state, even one that does not parse: everything
+// between the scheme and the last @ of the authority, and the query.
+func RedactURL(raw string) string {
+	at := strings.Index(raw, "://")
+	if at < 0 {
+		return raw
+	}
+	authority, rest, slash := strings.Cut(raw[at+3:], "/")
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		authority = authority[i+1:]
+	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 && strings.Contains(authority, ":") {
+		// A password with a slash in it, which net/url refuses as a port.
+		return raw[:at+3] + query.ReplaceAllString(rest[i+1:], "")
+	}
+	if slash {
+		rest = "/" + rest
+	}
+	return raw[:at+3] + query.ReplaceAllString(authority+rest, "")
+}

@@ -1,0 +1,188 @@
+package git
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// sshDialer opens a connection for each conversation.
+type sshDialer struct {
+	remote  Remote
+	addr    string
+	known   string // file
+	check   ssh.HostKeyCallback
+	methods func() ([]ssh.AuthMethod, io.Closer, error)
+}
+
+// newSSHDialer reads the key and the known hosts now, so that a missing file is an error of configuration
+// and not of the first poll.
+func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
+	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts}
+	if d.remote.user == "" {
+		d.remote.user = "git"
+	}
+	if d.known == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("ssh: known_hosts: %w", err)
+		}
+		d.known = filepath.Join(home, ".ssh", "known_hosts")
+	}
+	var err error
+	if d.check, err = knownhosts.New(d.known); err != nil {
+		return nil, fmt.Errorf("ssh: the server's host key must be known (write it with ssh-keyscan after checking it): %w", err)
+	}
+	key := auth.SSHKey
+	if len(key) == 0 && auth.SSHKeyFile != "" {
+		if key, err = os.ReadFile(auth.SSHKeyFile); err != nil {
+			return nil, fmt.Errorf("ssh key: %w", err)
+		}
+	}
+	if len(key) == 0 {
+		d.methods = agentMethods
+		return d, nil
+	}
+	signer, err := ssh.ParsePrivateKey(key)
+	var locked *ssh.PassphraseMissingError
+	if errors.As(err, &locked) && auth.SSHPassphrase != "" {
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(auth.SSHPassphrase))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ssh key: %w", err)
+	}
+	d.methods = func() ([]ssh.AuthMethod, io.Closer, error) {
+		return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
+	}
+	return d, nil
+}
+
+// agentMethods asks the agent anew for each connection: it may have been restarted.
+func agentMethods() ([]ssh.AuthMethod, io.Closer, error) {
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		return nil, nil, fmt.Errorf("%w: no ssh key is configured and no ssh agent runs (SSH_AUTH_SOCK)", ErrAuth)
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: ssh agent: %w", ErrAuth, err)
+	}
+	return []ssh.AuthMethod{ssh.PublicKeysCallback(agent.NewClient(conn).Signers)}, conn, nil
+}
+
+func (d *sshDialer) dial(ctx context.Context, service string) (*stream, error) {
+	methods, closer, err := d.methods()
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.addr)
+	if err != nil {
+		return nil, err
+	}
+	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer unwatch()
+	client, err := d.handshake(conn, methods)
+	if err != nil {
+		_ = conn.Close()
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	s, err := d.start(client, service)
+	if err != nil {
+		_ = client.Close()
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	return s, nil
+}
+
+func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod) (*ssh.Client, error) {
+	var keyErr error
+	algorithms := d.hostKeyAlgorithms()
+	if len(algorithms) == 0 {
+		return nil, fmt.Errorf("%w: %s is not in %s", ErrAuth, knownhosts.Normalize(d.addr), d.known)
+	}
+	config := &ssh.ClientConfig{
+		User: d.remote.user, Auth: methods, HostKeyAlgorithms: algorithms, ClientVersion: "SSH-2.0-gitrollout",
+		HostKeyCallback: func(host string, remote net.Addr, key ssh.PublicKey) error {
+			if err := d.check(host, remote, key); err != nil {
+				keyErr = fmt.Errorf("%w: the host key of %s (%s %s) does not match %s", ErrAuth,
+					knownhosts.Normalize(d.addr), key.Type(), ssh.FingerprintSHA256(key), d.known)
+			}
+			return keyErr
+		},
+	}
+	c, channels, requests, err := ssh.NewClientConn(conn, d.addr, config)
+	if keyErr != nil {
+		return nil, keyErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// hostKeyAlgorithms are those of the host's known keys. Without the list a server may show a key of another
+// kind than the known one, which then looks like an attack (go-git issues 411, 619, 1341, 1551).
+func (d *sshDialer) hostKeyAlgorithms() []string {
+	// Asking about a key that cannot be the host's makes the check list those that it wants.
+	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
+	if err != nil {
+		return nil
+	}
+	var want *knownhosts.KeyError
+	if !errors.As(d.check(d.addr, &net.TCPAddr{IP: net.IPv4zero}, nobody), &want) {
+		return nil
+	}
+	var algorithms []string
+	for _, known := range want.Want {
+		if kind := known.Key.Type(); kind == ssh.KeyAlgoRSA {
+			algorithms = append(algorithms, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+		} else {
+			algorithms = append(algorithms, kind)
+		}
+	}
+	return algorithms
+}
+
+// start runs the service in a session of its own.
+func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
+	session, err := client.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	if service == uploadPack {
+		// A server that refuses the variable answers in version 0, which we read as well.
+		_ = session.Setenv("GIT_PROTOCOL", "version=2")
+	}
+	in, err := session.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := session.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stderr := &tail{}
+	session.Stderr = stderr
+	if err := session.Start(service + " '" + strings.ReplaceAll(d.remote.path, "'", `'\''`) + "'"); err != nil {
+		return nil, err
+	}
+	wait := sync.OnceFunc(func() { _ = session.Wait() })
+	return &stream{
+		in: out, out: in,
+		end:    in.Close,
+		close:  func() { _ = client.Close() },
+		stderr: func() string { _ = in.Close(); wait(); return stderr.String() },
+	}, nil
+}

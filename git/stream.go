@@ -1,0 +1,212 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+const userAgent = "gitrollout/1"
+
+// stream is one connection to one service: SSH, git:// or a process on this machine.
+type stream struct {
+	in  io.Reader
+	out io.Writer
+	// end tells the server that nothing more comes; close ends the connection, also in the middle of a read.
+	end   func() error
+	close func()
+	// stderr is what the server complained about beside the protocol, if it has such a channel.
+	stderr func() string
+}
+
+// streamLink is a link that dials for each conversation.
+type streamLink struct {
+	dial  func(ctx context.Context, service string) (*stream, error)
+	stats *counters
+	limit int64
+}
+
+func (l *streamLink) open(ctx context.Context, service string) (*session, error) {
+	l.stats.requests.Add(1)
+	s, err := l.dial(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+	// The reads and writes below know no context: closing the connection is what ends them.
+	unwatch := context.AfterFunc(ctx, s.close)
+	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
+	out := countedWriter{s.out, &l.stats.sent}
+	pkt := newPktReader(in)
+	greet, err := readAdvertisement(pkt)
+	if err != nil {
+		err = s.explain(ctx, err)
+		unwatch()
+		s.close()
+		return nil, err
+	}
+	exchanged := false
+	return &session{
+		advertisement: greet,
+		exchange: func(ctx context.Context, request []byte) (io.ReadCloser, error) {
+			exchanged = true
+			if _, err := out.Write(request); err != nil {
+				return nil, s.explain(ctx, err)
+			}
+			return io.NopCloser(&explained{pkt.r, ctx, s}), nil
+		},
+		close: func() {
+			if !exchanged || greet.v2 {
+				_, _ = io.WriteString(out, "0000")
+			}
+			_ = s.end()
+			unwatch()
+			s.close()
+		},
+		stale: func() {},
+	}, nil
+}
+
+// explain replaces the error of a broken stream by the reason: the context's, or what the server said.
+func (s *stream) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var server *serverError
+	if errors.As(err, &server) {
+		return err
+	}
+	if text := s.stderr(); text != "" {
+		return &serverError{oneLine(text)}
+	}
+	return err
+}
+
+// explained is the server's side of a stream with errors that say why.
+type explained struct {
+	io.Reader
+	ctx context.Context
+	s   *stream
+}
+
+func (e *explained) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = e.s.explain(e.ctx, err)
+	}
+	return n, err
+}
+
+// tail keeps the first kilobyte of a server's stderr.
+type tail struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := 1<<10 - t.buf.Len(); room > 0 {
+		t.buf.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}
+
+// dialGit connects to git://. It has no authentication and no encryption.
+func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
+	return func(ctx context.Context, service string) (*stream, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", remote.hostPort("9418"))
+		if err != nil {
+			return nil, err
+		}
+		var hello pktWriter
+		hello.linef("%s %s\x00host=%s\x00\x00version=2\x00", service, remote.path, remote.host)
+		if _, err := conn.Write(hello.buf); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return &stream{
+			in: conn, out: conn,
+			end:    conn.(*net.TCPConn).CloseWrite,
+			close:  func() { _ = conn.Close() },
+			stderr: func() string { return "" },
+		}, nil
+	}
+}
+
+// dialLocal serves a repository of this machine with git itself. go-git's in-process server would save the
+// process, but it ignores the old value of a ref (so no compare-and-swap), runs no hooks, knows no shallow
+// clients and moves the branch that is checked out in a worktree; git refuses that one (see
+// receive.denyCurrentBranch), which reaches the caller as ErrRejected.
+func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
+	return func(ctx context.Context, service string) (*stream, error) {
+		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("%w: no folder %s", ErrNotFound, remote.path)
+		}
+		path, err := exec.LookPath("git")
+		if err != nil {
+			return nil, fmt.Errorf("a repository on this machine's disk is read with the git command: %w", err)
+		}
+		cmd := exec.Command(path, strings.TrimPrefix(service, "git-"), remote.path)
+		cmd.Env = localEnv(service)
+		cmd.WaitDelay = time.Second
+		stderr := &tail{}
+		cmd.Stderr = stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, fmt.Errorf("git: %w", err)
+		}
+		// Reading what is left before waiting lets git finish: it has nothing to say after its answer.
+		wait := sync.OnceFunc(func() {
+			_ = in.Close()
+			_, _ = io.Copy(io.Discard, out)
+			_ = cmd.Wait()
+		})
+		return &stream{
+			in: out, out: in,
+			end:    func() error { wait(); return nil },
+			close:  func() { _ = cmd.Process.Kill(); go wait() },
+			stderr: func() string { wait(); return stderr.String() },
+		}, nil
+	}
+}
+
+// localEnv is our environment without what binds git to another repository: gitrollout may run in a hook.
+func localEnv(service string) []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		switch name {
+		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
+			"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH", "GIT_PROTOCOL",
+			"GIT_SHALLOW_FILE", "LC_ALL", "LANGUAGE":
+			continue
+		}
+		env = append(env, kv)
+	}
+	env = append(env, "LC_ALL=C")
+	if service == uploadPack {
+		env = append(env, "GIT_PROTOCOL=version=2")
+	}
+	return env
+}

@@ -1,0 +1,274 @@
+package git
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// builder makes the objects of one commit: the blobs, and the trees on their paths. What it makes goes into
+// made, even when the mirror has the same object: the server may have dropped it since, and a push that
+// leaves it out would then be refused.
+type builder struct {
+	from *store
+	made *store
+}
+
+// edit is a node of the tree of edits.
+type edit struct {
+	remove   bool
+	content  []byte // a file's new content, when set
+	set      bool
+	entry    *Entry // an object to put here as it is
+	children map[string]*edit
+}
+
+// plan arranges edits by path. Deletions come first: deleting "a" and writing "a/b" replaces what a was.
+func plan(edits map[string][]byte, entries map[string]Entry) (*edit, error) {
+	root := &edit{}
+	for path, content := range edits {
+		node, err := root.at(path)
+		if err != nil {
+			return nil, err
+		}
+		if content == nil {
+			node.remove = true
+		} else {
+			node.content, node.set = content, true
+		}
+	}
+	for path, entry := range entries {
+		node, err := root.at(path)
+		if err != nil {
+			return nil, err
+		}
+		if node.set || node.remove {
+			return nil, fmt.Errorf("%q is edited twice", path)
+		}
+		if node.entry = &entry; entry.Kind == "" {
+			node.entry, node.remove = nil, true
+		}
+	}
+	return root, root.check("")
+}
+
+func (e *edit) at(path string) (*edit, error) {
+	if err := checkEditPath(path); err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if e.children == nil {
+			e.children = map[string]*edit{}
+		}
+		if e.children[name] == nil {
+			e.children[name] = &edit{}
+		}
+		e = e.children[name]
+	}
+	return e, nil
+}
+
+// check refuses a path that would be a file and a directory at once.
+func (e *edit) check(path string) error {
+	if (e.set || e.entry != nil) && len(e.children) > 0 {
+		return fmt.Errorf("%q would be a file and a directory", path)
+	}
+	for name, child := range e.children {
+		if err := child.check(join(path, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree applies edits to a tree (the zero id is no tree) and returns the new tree, or the zero id when
+// nothing is left in it: Git has no empty directories.
+func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
+	var old []object.TreeEntry
+	if !id.IsZero() {
+		var err error
+		if old, err = b.from.tree(id); err != nil {
+			return plumbing.ZeroHash, err
+		}
+	}
+	entries := make([]object.TreeEntry, 0, len(old)+len(e.children))
+	changed := false
+	seen := 0
+	for _, entry := range old {
+		child := e.children[entry.Name]
+		if child == nil {
+			entries = append(entries, entry)
+			continue
+		}
+		seen++
+		next, keep, err := b.child(entry, join(path, entry.Name), child)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		changed = changed || !keep || next != entry
+		if keep {
+			entries = append(entries, next)
+		}
+	}
+	if seen < len(e.children) {
+		have := map[string]bool{}
+		for _, entry := range old {
+			have[entry.Name] = true
+		}
+		for name, child := range e.children {
+			if have[name] {
+				continue
+			}
+			next, keep, err := b.child(object.TreeEntry{Name: name}, join(path, name), child)
+			if err != nil {
+				return plumbing.ZeroHash, err
+			}
+			if keep {
+				entries, changed = append(entries, next), true
+			}
+		}
+	}
+	switch {
+	case len(entries) == 0:
+		return plumbing.ZeroHash, nil
+	case !changed:
+		return id, nil
+	}
+	return b.made.add(plumbing.TreeObject, encodeTree(entries)), nil
+}
+
+// child is what one name becomes; keep is false when nothing is left of it. A mode of 0 means that the name
+// did not exist.
+func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
+	if e.remove {
+		old = object.TreeEntry{Name: old.Name}
+	}
+	next = old
+	switch {
+	case e.entry != nil:
+		hash, err := parseID(e.entry.ID)
+		if err != nil {
+			return next, false, fmt.Errorf("%s: %w", path, err)
+		}
+		next.Mode, next.Hash = e.entry.mode(), hash
+		return next, true, b.include(old, next)
+	case e.set:
+		if old.Mode == filemode.Dir {
+			return next, false, fmt.Errorf("%s is a directory: delete it to write a file there", path)
+		}
+		if old.Mode != filemode.Executable {
+			next.Mode = filemode.Regular
+		}
+		if next.Hash = plumbing.ComputeHash(plumbing.BlobObject, e.content); next != old {
+			b.made.add(plumbing.BlobObject, append([]byte{}, e.content...))
+		}
+		return next, true, nil
+	case len(e.children) > 0:
+		if old.Mode != filemode.Dir && old.Mode != 0 {
+			if e.onlyRemoves() {
+				return old, true, nil
+			}
+			return next, false, fmt.Errorf("%s is not a directory: delete it to write files below it", path)
+		}
+		next.Mode = filemode.Dir
+		next.Hash, err = b.tree(old.Hash, path, e)
+		return next, !next.Hash.IsZero(), err
+	}
+	return next, old.Mode != 0, nil
+}
+
+// onlyRemoves tells that a node only deletes things, which below a file do not exist anyway.
+func (e *edit) onlyRemoves() bool {
+	if e.set || e.entry != nil {
+		return false
+	}
+	for _, child := range e.children {
+		if !child.onlyRemoves() {
+			return false
+		}
+	}
+	return true
+}
+
+// include puts into the commit's pack what an existing object reaches and the old entry does not have.
+func (b *builder) include(old, next object.TreeEntry) error {
+	if old.Hash == next.Hash || next.Mode == filemode.Submodule || b.made.get(next.Hash) != nil {
+		return nil
+	}
+	if next.Mode != filemode.Dir {
+		blob, err := b.from.typed(plumbing.BlobObject, next.Hash)
+		if err == nil {
+			b.made.put(blob)
+		}
+		return err
+	}
+	entries, err := b.from.tree(next.Hash)
+	if err != nil {
+		return err
+	}
+	b.made.put(b.from.get(next.Hash))
+	var olds []object.TreeEntry
+	if old.Mode == filemode.Dir {
+		if olds, err = b.from.tree(old.Hash); err != nil {
+			return err
+		}
+	}
+	for _, entry := range entries {
+		var was object.TreeEntry
+		if i := sort.Search(len(olds), func(i int) bool { return olds[i].Name >= entry.Name }); i < len(olds) && olds[i].Name == entry.Name {
+			was = olds[i]
+		}
+		if err := b.include(was, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodeTree writes entries in Git's order, in which a directory sorts as if its name ended in a slash.
+func encodeTree(entries []object.TreeEntry) []byte {
+	sort.Sort(object.TreeEntrySorter(entries))
+	var buf bytes.Buffer
+	for _, e := range entries {
+		fmt.Fprintf(&buf, "%o %s\x00", uint32(e.Mode), e.Name)
+		buf.Write(e.Hash[:])
+	}
+	return buf.Bytes()
+}
+
+// Identity is who commits.
+type Identity struct{ Name, Email string }
+
+func (i Identity) check() error {
+	if strings.TrimSpace(i.Name) == "" || strings.TrimSpace(i.Email) == "" || strings.ContainsAny(i.Name+i.Email, "<>\n\x00") {
+		return fmt.Errorf("identity %q <%s>: a name and an e-mail address without angle brackets are needed", i.Name, i.Email)
+	}
+	return nil
+}
+
+// encodeCommit writes a commit object. Author and committer are the same, and the time is whole seconds in
+// UTC: the same inputs are the same bytes, so a push whose answer was lost can be repeated.
+func encodeCommit(tree, parent plumbing.Hash, who Identity, when time.Time, message string) ([]byte, error) {
+	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
+	switch {
+	case message == "" || strings.ContainsRune(message, 0):
+		return nil, errors.New("a commit needs a message without NUL characters")
+	case when.IsZero():
+		return nil, errors.New("a commit needs a time")
+	}
+	var buf bytes.Buffer
+	fmt.Fprintf(&buf, "tree %s\n", tree)
+	if !parent.IsZero() {
+		fmt.Fprintf(&buf, "parent %s\n", parent)
+	}
+	stamp := fmt.Sprintf("%s <%s> %d +0000", strings.TrimSpace(who.Name), strings.TrimSpace(who.Email), when.Unix())
+	fmt.Fprintf(&buf, "author %s\ncommitter %s\n\n%s\n", stamp, stamp, message)
+	return buf.Bytes(), nil
+}
