@@ -90,7 +90,7 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 				built, err = nil, fmt.Errorf("kustomize panics: %v", cause)
 			}
 		}()
-		built, err = krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, path.Join(mount, dir))
+		built, err = krusty.MakeKustomizer(options()).Run(fs, path.Join(mount, dir))
 	}
 	if p.openAPI {
 		schema.alone(run)
@@ -106,6 +106,15 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 		return nil, reduce(p.file, err)
 	}
 	return built, nil
+}
+
+// options are those of the kustomize command: no plugins, no helm, files from
+// below the kustomization only, and its legacy order unless sortOptions differ
+// (the library's own default, none, is a different one).
+func options() *krusty.Options {
+	o := krusty.MakeDefaultOptions()
+	o.Reorder = krusty.ReorderOptionUnspecified
+	return o
 }
 
 // decodeObject reads JSON with whole numbers as int64, however large, and only

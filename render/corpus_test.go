@@ -1,0 +1,145 @@
+package render
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// buildYAML is a build as the kustomize command prints it: before Rollout
+// documents are consumed and namespaces filled in.
+func buildYAML(tree Tree, dir string) ([]byte, []rollout.Object, error) {
+	fs := newTreeFS(tree)
+	p, err := inspect(fs, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	built, err := buildMap(fs, dir, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := kustomize(newTreeFS(tree), dir, p)
+	return text, objects, err
+}
+
+// onDisk is the kustomize library over a checkout, with the options of its command and
+// a fresh schema, as in a process of its own.
+func onDisk(dir string) (out []byte, err error) {
+	schema.alone(func() {
+		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)
+		if err = runErr; err == nil {
+			out, err = built.AsYaml()
+		}
+	})
+	return out, err
+}
+
+// TestSameBytesAsKustomize builds every kustomization of the corpus and of the
+// examples from a tree and from a checkout, and compares the bytes.
+func TestSameBytesAsKustomize(t *testing.T) {
+	features, err := filepath.Glob("testdata/corpus/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	features = append(features, "testdata/getting-started", "../examples")
+	builds := 0
+	for _, feature := range features {
+		files := readFiles(t, feature)
+		tree := newTree(files)
+		checkout := t.TempDir()
+		writeFiles(t, checkout, files)
+		for _, dir := range kustomizations(files) {
+			t.Run(filepath.Base(feature)+"/"+dir, func(t *testing.T) { compare(t, tree, checkout, dir) })
+			builds++
+		}
+	}
+	if builds < 45 {
+		t.Errorf("%d builds compared, want at least 45: the corpus has shrunk", builds)
+	}
+}
+
+// kustomizations lists the folders that can be built by themselves.
+func kustomizations(files map[string]string) []string {
+	var dirs []string
+	for name, content := range files {
+		if slices.Contains(names[:], path.Base(name)) && !strings.Contains(content, "kind: Component") {
+			dirs = append(dirs, path.Dir(name))
+		}
+	}
+	if _, ok := files["linkedapp"]; ok {
+		dirs = append(dirs, "linkedapp")
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+func compare(t *testing.T, tree Tree, checkout, dir string) {
+	if dir == "." {
+		dir = ""
+	}
+	want, wantErr := onDisk(filepath.Join(checkout, dir))
+	got, objects, err := buildYAML(tree, dir)
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("error %v, kustomize on disk: %v", err, wantErr)
+	}
+	if err != nil {
+		t.Logf("both refuse: %v", err)
+		return
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("bytes (-kustomize +ours):\n%s", diff)
+	}
+	// The objects are those bytes' values, numbers included.
+	var fromText []rollout.Object
+	for _, doc := range strings.Split("\n"+string(want), "\n---\n") {
+		raw, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := decodeObject(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromText = append(fromText, object)
+	}
+	if diff := cmp.Diff(fromText, objects); diff != "" {
+		t.Errorf("objects (-printed +ours):\n%s", diff)
+	}
+}
+
+// TestSchemaDoesNotLeak builds with a schema of its own before and after builds
+// without: the plain one must come out the same.
+func TestSchemaDoesNotLeak(t *testing.T) {
+	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
+	before, _, err := buildYAML(tree, "plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := buildYAML(tree, "app"); err != nil {
+		t.Fatal(err)
+	}
+	after, _, err := buildYAML(tree, "plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(before), string(after)); diff != "" {
+		t.Errorf("a schema has leaked:\n%s", diff)
+	}
+	if version := openapi.GetSchemaVersion(); strings.Contains(version, "custom") {
+		t.Errorf("schema in place: %s", version)
+	}
+}
