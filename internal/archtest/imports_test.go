@@ -1,0 +1,125 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rule is what a package may import besides the standard library.
+type rule struct {
+	own    []string // packages of this module
+	others []string // prefixes of other modules' packages
+	pure   bool     // no context, clock, logger, file, process, network or randomness
+}
+
+// kubernetes are the libraries of a Kubernetes client.
+var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
+
+// table says who may import whom. Arrows go towards rollout only; git, render
+// and cluster never import each other, and each keeps one big library to itself.
+// Everything is wired in cmd/gitrollout.
+var table = map[string]rule{
+	"rollout":    {others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
+	"strategies": {own: []string{"rollout"}, pure: true},
+	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
+	"render":     {own: []string{"rollout"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
+	"cluster": {own: []string{"rollout"}, others: append([]string{
+		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
+	}, kubernetes...)},
+	"reconciler": {own: []string{"render", "rollout", "strategies"}},
+	"cmd/gitrollout": {
+		own: []string{"cluster", "git", "reconciler", "render", "rollout", "strategies"},
+		others: append([]string{
+			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
+		}, kubernetes...),
+	},
+	"internal/archtest":    {},
+	"internal/e2e":         {},
+	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},
+	"internal/testcluster": {others: kubernetes},
+}
+
+// nested is a module of its own, whose libraries are none of the product's.
+const nested = "internal/localcluster"
+
+// impure are standard packages that a pure package has no use for.
+var impure = []string{
+	"context", "crypto/rand", "io/fs", "io/ioutil", "log", "log/slog", "math/rand", "math/rand/v2",
+	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
+}
+
+// testLibraries replace what the testing package and go-cmp do.
+var testLibraries = []string{
+	"github.com/stretchr/testify", "github.com/onsi/gomega", "github.com/onsi/ginkgo", "go.uber.org/mock", "github.com/golang/mock",
+}
+
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, p := range s.imports() {
+			if hasPrefix(p, testLibraries) {
+				t.Errorf("%s imports %s: tests use the testing package and go-cmp", s.path, p)
+			}
+		}
+		dir := s.dir()
+		if dir == nested || strings.HasPrefix(dir, nested+"/") {
+			checkNested(t, s)
+			continue
+		}
+		seen[dir] = true
+		r, ok := table[dir]
+		if !ok {
+			t.Errorf("%s: package %s has no row in the table of imports", s.path, dir)
+			continue
+		}
+		if !s.isTest() {
+			checkImports(t, s, r)
+		}
+	}
+	for dir := range table {
+		if !seen[dir] {
+			t.Errorf("the table of imports has a row for %s, which has no Go files", dir)
+		}
+	}
+}
+
+func checkImports(t *testing.T, s source, r rule) {
+	t.Helper()
+	for _, p := range s.imports() {
+		own, isOwn := strings.CutPrefix(p, module+"/")
+		switch {
+		case isOwn && slices.Contains(r.own, own):
+		case isOwn:
+			t.Errorf("%s imports %s, which is not among what %s may import: %v", s.path, own, s.dir(), r.own)
+		case isStandard(p) && r.pure && slices.Contains(impure, p):
+			t.Errorf("%s imports %s: package %s is pure", s.path, p, s.dir())
+		case isStandard(p) || hasPrefix(p, r.others):
+		default:
+			t.Errorf("%s imports %s, which is not among what %s may import: %v", s.path, p, s.dir(), r.others)
+		}
+	}
+}
+
+// checkNested keeps the nested module by itself: it builds without the product.
+func checkNested(t *testing.T, s source) {
+	t.Helper()
+	for _, p := range s.imports() {
+		if own, isOwn := strings.CutPrefix(p, module+"/"); isOwn && own != nested && !strings.HasPrefix(own, nested+"/") {
+			t.Errorf("%s imports %s: the local cluster is not part of the product and does not use it", s.path, own)
+		}
+	}
+}
+
+// isStandard reports whether a path is one of the standard library's: their
+// first element has no dot.
+func isStandard(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return !strings.Contains(first, ".")
+}
+
+func hasPrefix(p string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return p == strings.TrimSuffix(prefix, "/") || strings.HasPrefix(p, strings.TrimSuffix(prefix, "/")+"/")
+	})
+}
