@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -107,10 +108,10 @@ func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
 // cluster too. It is given the object after an apply, and for an object that
 // nobody else touched it sends nothing.
 //
-//   - kubectl apply says in an annotation what it applied. What of that is not
-//     in Git is removed, as the next kubectl apply would have done; a field
-//     that it owns only because the API server had defaulted it stays. The
-//     annotation goes.
+//   - kubectl apply says what it applied: in an annotation, or by owning exactly
+//     that if it applied on the server's side. What of it is not in Git is
+//     removed, as the next kubectl apply would have done; a field that it owns
+//     only because the API server had defaulted it stays. The annotation goes.
 //   - Of kubectl create, edit, patch, set or rollout and of Helm nobody knows
 //     which fields were meant. What is not in Git stays, owned by nobody:
 //     removing a "kubectl rollout restart" would restart every pod.
@@ -167,15 +168,13 @@ func ownershipChange(object map[string]any, manager string, omitsReplicas bool) 
 	var entries []any
 	removed := false
 	for _, e := range managedEntries(object) {
+		what := leftBy(e)
 		switch {
 		case e["manager"] == manager && e["operation"] == "Apply" && len(stale) > 0:
-			own := map[string]any{}
-			for name, value := range e {
-				own[name] = value
-			}
+			own := maps.Clone(e)
 			own["fieldsV1"] = union(ours, stale)
 			entries = append(entries, own)
-		case isLegacy(e) && (e["manager"] == clientSideApply || overlap(ours, child1(e, "fieldsV1"))):
+		case what == byApply, what == byHand && overlap(ours, child1(e, "fieldsV1")):
 			removed = true
 		default:
 			entries = append(entries, e)
@@ -195,30 +194,57 @@ func ownershipChange(object map[string]any, manager string, omitsReplicas bool) 
 	return patch, len(stale) > 0
 }
 
-// staleFields returns the fields that a kubectl apply set, still owns, and that
-// we do not name.
+// staleFields returns the fields that a kubectl apply meant to set, that it
+// still owns, and that we do not name.
 func staleFields(object map[string]any, manager string) map[string]any {
-	text := rollout.Object(object).Annotation(lastAppliedAnnotation)
-	var applied map[string]any
-	if text == "" || json.Unmarshal([]byte(text), &applied) != nil {
-		return nil
-	}
+	ours := ownedFields(object, manager)
+	var meant map[string]any
 	for _, e := range managedEntries(object) {
-		if isLegacy(e) && e["manager"] == clientSideApply && e["apiVersion"] == object["apiVersion"] {
-			return minus(within(child1(e, "fieldsV1"), applied), ownedFields(object, manager))
+		if leftBy(e) != byApply || e["apiVersion"] != object["apiVersion"] {
+			continue // of another version: its paths may mean other fields
 		}
+		fields := child1(e, "fieldsV1")
+		if e["operation"] == "Update" {
+			fields = within(fields, lastApplied(object))
+		}
+		meant = union(meant, fields)
 	}
-	return nil
+	return minus(meant, ours)
 }
 
-// isLegacy reports whether an entry was left by a tool that people use by hand
-// before they put an object into Git. Controllers and autoscalers are others,
-// and so is everything that writes subresources.
-func isLegacy(entry map[string]any) bool {
+func lastApplied(object map[string]any) map[string]any {
+	var applied map[string]any
+	if json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &applied) != nil {
+		return nil
+	}
+	return applied
+}
+
+// maker says what a manager's entry in the managed fields is worth.
+type maker int
+
+const (
+	byOthers maker = iota // controllers, autoscalers, other GitOps tools: left alone
+	byApply               // tells which fields were meant
+	byHand                // does not
+)
+
+// leftBy recognises the tools that people use by hand before they put an
+// object into Git. What writes subresources is a controller or an autoscaler.
+func leftBy(entry map[string]any) maker {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)
-	return entry["operation"] == "Update" && sub == "" &&
-		(name == "kubectl" || strings.HasPrefix(name, "kubectl-") || name == "helm" || name == "before-first-apply")
+	byKubectl := name == "kubectl" || name == "helm"
+	switch {
+	case sub != "":
+		return byOthers
+	case entry["operation"] == "Apply" && byKubectl, name == clientSideApply:
+		return byApply
+	case entry["operation"] == "Update" && (byKubectl || strings.HasPrefix(name, "kubectl-") || name == "before-first-apply"):
+		return byHand
+	default:
+		return byOthers
+	}
 }
 
 // within returns the part of a field tree that exists in a value, nil if none.

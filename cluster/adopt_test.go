@@ -1,0 +1,238 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// withReplicas is the app before an autoscaler takes over.
+var withReplicas = strings.Replace(withoutReplicas, "spec:\n", "spec:\n  replicas: 4\n", 1)
+
+func TestReplicasAreHandedOver(t *testing.T) {
+	w := newWorld(t)
+	w.apply("shop", withReplicas)
+	w.complete("shop", "shop")
+	w.wantWrites(2, "giving up replicas", func() { w.apply("shop", withoutReplicas) })
+	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
+		t.Fatalf("replicas became %d when Git stopped naming them", got)
+	}
+	w.wantWrites(0, "the next apply", func() { w.apply("shop", withoutReplicas) })
+	w.scale("shop", 3)
+	w.until("the scaling being seen", func() (bool, string) { return w.observe("shop", "shop").Replicas == 3, "" })
+	w.wantWrites(0, "an apply after scaling", func() { w.apply("shop", withoutReplicas) })
+	w.apply("shop", withReplicas)
+	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
+		t.Errorf("replicas are %d though Git names 4 again", got)
+	}
+	w.apply("shop", withoutReplicas)
+	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
+		t.Errorf("replicas became %d the second time", got)
+	}
+}
+
+func TestReplicasAreHandedOverAfterARace(t *testing.T) {
+	w := newWorld(t)
+	w.apply("shop", withReplicas)
+	// The autoscaler is faster than our watch: no matter which of the two the
+	// client has seen, its number stays.
+	w.scale("shop", 7)
+	w.apply("shop", withoutReplicas)
+	if got := *w.deployment("shop").Spec.Replicas; got != 7 {
+		t.Errorf("replicas are %d, want the autoscaler's 7", got)
+	}
+}
+
+func (w *world) scale(name string, replicas int32) {
+	w.t.Helper()
+	_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).UpdateScale(context.Background(), name, &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.ns}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas},
+	}, metav1.UpdateOptions{FieldManager: "kube-controller-manager"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// kubectl runs the real one, because what it leaves in managed fields is what
+// adoption is about.
+func (w *world) kubectl(stdin string, args ...string) {
+	w.t.Helper()
+	binary, err := filepath.Abs("../bin/kubectl")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	command := exec.Command(binary, append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
+	command.Stdin = strings.NewReader(strings.ReplaceAll(stdin, "NS", w.ns))
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Run(); err != nil {
+		w.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out.String())
+	}
+}
+
+// adopted is what Git holds of the Deployment that people made by hand.
+const adopted = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: NS, labels: {team: a, tier: web}}
+spec:
+  replicas: 2
+  minReadySeconds: 1
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - {name: shop, image: "shop:v1", ports: [{containerPort: 8080}], env: [{name: A, value: a}, {name: B, value: b}]}
+      - {name: log, image: "log:v1"}
+`
+
+func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
+	makers := map[string]func(*world){
+		"kubectl apply":               func(w *world) { w.kubectl(adopted, "apply", "-f", "-") },
+		"kubectl apply --server-side": func(w *world) { w.kubectl(adopted, "apply", "--server-side", "-f", "-") },
+		"kubectl create":              func(w *world) { w.kubectl(adopted, "create", "-f", "-") },
+		"kubectl create, then apply": func(w *world) {
+			w.kubectl(adopted, "create", "-f", "-")
+			w.kubectl(adopted, "apply", "-f", "-")
+		},
+		"helm": func(w *world) { w.kubectl(adopted, "create", "--field-manager=helm", "-f", "-") },
+	}
+	for name, create := range makers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			create(w)
+			w.kubectl("", "rollout", "restart", "deployment/shop")
+			w.kubectl("", "rollout", "status", "deployment/shop", "--timeout=60s")
+			before := w.complete("shop", "shop")
+			if before.Hash != "" {
+				t.Errorf("hash %q on a Deployment that was never applied", before.Hash)
+			}
+			w.wantSame(adopted, true)
+			w.apply("shop", adopted)
+			w.wantWrites(0, "the apply after the adoption", func() { w.apply("shop", adopted) })
+			after := w.complete("shop", "shop")
+			if a, b := before.Revisions[0], after.Revisions[0]; len(after.Revisions) != len(before.Revisions) || a.Name != b.Name || a.Members[0].Name != b.Members[0].Name {
+				t.Errorf("adoption restarted pods: %+v, then %+v", before.Revisions, after.Revisions)
+			}
+			w.restart()
+			w.wantWrites(0, "a new process after the adoption", func() { w.apply("shop", adopted) })
+
+			// What leaves Git now leaves the cluster, down to a container.
+			smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "", "  minReadySeconds: 1\n", "").Replace(adopted)
+			w.wantSame(smaller, false)
+			w.apply("shop", smaller)
+			d := w.deployment("shop")
+			containers := d.Spec.Template.Spec.Containers
+			if d.Labels["tier"] != "" || len(containers) != 1 || len(containers[0].Env) != 1 || d.Spec.MinReadySeconds != 0 {
+				t.Errorf("still there: labels %v, minReadySeconds %d, containers %+v", d.Labels, d.Spec.MinReadySeconds, containers)
+			}
+		})
+	}
+}
+
+func (w *world) wantSame(manifest string, want bool) {
+	w.t.Helper()
+	got, err := w.SameTemplate(context.Background(), w.objects(manifest)[0])
+	if err != nil || got != want {
+		w.t.Errorf("SameTemplate = %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
+	w := newWorld(t)
+	extra := strings.NewReplacer("tier: web}", "tier: web, old: x}", "{name: B, value: b}", "{name: B, value: b}, {name: C, value: c}").Replace(adopted)
+	w.kubectl(extra, "apply", "-f", "-")
+	w.complete("shop", "shop")
+	w.wantSame(extra, true)
+	w.wantSame(adopted, false)
+	w.apply("shop", adopted)
+	d := w.deployment("shop")
+	if d.Labels["old"] != "" || len(d.Spec.Template.Spec.Containers[0].Env) != 2 {
+		t.Errorf("still there: labels %v, env %v", d.Labels, d.Spec.Template.Spec.Containers[0].Env)
+	}
+	if _, ok := d.Annotations["kubectl.kubernetes.io/last-applied-configuration"]; ok {
+		t.Error("kubectl's annotation is still there")
+	}
+}
+
+func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
+	w := newWorld(t)
+	w.kubectl(withReplicas, "apply", "-f", "-")
+	w.apply("shop", withoutReplicas)
+	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
+		t.Errorf("replicas became %d", got)
+	}
+}
+
+// held lays the fields of a hold over a manifest, as strategies does.
+func held(manifest string) string {
+	return strings.Replace(manifest, "spec:\n", "spec:\n  minReadySeconds: 2147483646\n  progressDeadlineSeconds: 2147483647\n"+
+		"  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 20%, maxUnavailable: 0}}\n", 1)
+}
+
+func TestStrategyFieldsGoBackToTheirDefaults(t *testing.T) {
+	makers := map[string]func(*world){
+		"own":            func(w *world) { w.apply("shop", withReplicas) },
+		"kubectl apply":  func(w *world) { w.kubectl(withReplicas, "apply", "-f", "-") },
+		"kubectl create": func(w *world) { w.kubectl(withReplicas, "create", "-f", "-") },
+	}
+	for name, create := range makers {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			create(w)
+			before := w.deployment("shop").Spec
+			w.apply("shop", withReplicas)
+			w.apply("shop", held(withReplicas))
+			during := w.deployment("shop").Spec
+			if during.MinReadySeconds != 2147483646 || *during.ProgressDeadlineSeconds != 2147483647 || during.Strategy.RollingUpdate.MaxSurge.String() != "20%" {
+				t.Errorf("held: %+v", during)
+			}
+			w.apply("shop", withReplicas)
+			if after := w.deployment("shop").Spec; !equality.Semantic.DeepEqual(before, after) {
+				t.Errorf("before the hold %+v, after it %+v", before, after)
+			}
+		})
+	}
+}
+
+func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
+	w := newWorld(t)
+	const plain = `
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: NS}
+spec: {selector: {app: shop}, ports: [{port: 80}]}
+`
+	w.kubectl(plain, "apply", "-f", "-")
+	pinned := strings.Replace(plain, "{app: shop}", "{app: shop, "+rollout.LabelPodHash+": abc}", 1)
+	for range 2 {
+		w.apply("shop", pinned)
+		if got := w.selector("shop"); len(got) != 2 || got[rollout.LabelPodHash] != "abc" {
+			t.Fatalf("pinned selector is %v", got)
+		}
+		w.apply("shop", plain)
+		if got := w.selector("shop"); len(got) != 1 {
+			t.Fatalf("selector is %v after the pin is gone", got)
+		}
+	}
+}
+
+func (w *world) selector(service string) map[string]string {
+	w.t.Helper()
+	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), service, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s.Spec.Selector
+}
