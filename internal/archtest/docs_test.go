@@ -1,0 +1,221 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pages returns the repository's Markdown files, relative to its root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && rel != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(rel, ".md") {
+			all = append(all, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("list pages: %v", err)
+	}
+	return all
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+
+func TestLinks(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := path.Join(path.Dir(page), m[1])
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, target)
+			}
+		}
+	}
+}
+
+var requirement = regexp.MustCompile(`(?m)^(?:require)?\s+([a-z0-9.-]+\.[a-z]+/\S+|[a-z0-9.-]+\.[a-z]+) v\S+( // indirect)?$`)
+
+func TestDependencies(t *testing.T) {
+	documented := read(t, "docs/dependencies.md")
+	direct := 0
+	for _, m := range requirement.FindAllStringSubmatch(read(t, "go.mod"), -1) {
+		module, indirect := m[1], m[2] != ""
+		if strings.HasPrefix(module, "k8s.io/kubernetes") || strings.HasPrefix(module, "go.etcd.io/") {
+			t.Errorf("go.mod requires %s: that is for the local cluster's own module", module)
+		}
+		if indirect {
+			continue
+		}
+		direct++
+		if !strings.Contains(documented, "| `"+module+"` |") {
+			t.Errorf("docs/dependencies.md has no row for %s", module)
+		}
+	}
+	if direct < 5 {
+		t.Errorf("found %d direct dependencies in go.mod: is it read right?", direct)
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(documented, -1) {
+		if !regexp.MustCompile(`(?m)^(require)?\s+` + regexp.QuoteMeta(m[1]) + ` v\S+( // indirect)?$`).MatchString(read(t, "go.mod")) {
+			t.Errorf("docs/dependencies.md has a row for %s, which go.mod does not require", m[1])
+		}
+	}
+}
+
+// fieldPages are the pages that must name a field of render/fields.go,
+// depending on what gitrollout does with it.
+var fieldPages = map[string][]string{
+	"read":    {"docs/writing-a-rollout.md", "docs/blue-green.md", "docs/coming-from-argo-rollouts.md"},
+	"notYet":  {"docs/coming-from-argo-rollouts.md"},
+	"ignored": {"docs/coming-from-argo-rollouts.md"},
+}
+
+func TestFieldsAreDocumented(t *testing.T) {
+	i := slices.IndexFunc(sources(t), func(s source) bool { return s.path == "render/fields.go" })
+	if i < 0 {
+		t.Fatal("render/fields.go is gone: where are the fields of a Rollout?")
+	}
+	fields := fieldsOf(sources(t)[i].file)
+	if len(fields) < 40 {
+		t.Fatalf("found %d fields in render/fields.go: are they read right?", len(fields))
+	}
+	for name, support := range fields {
+		pages := fieldPages[support]
+		if pages == nil {
+			continue
+		}
+		if !slices.ContainsFunc(pages, func(page string) bool {
+			return regexp.MustCompile("[`.{]" + name + "[`:.]").MatchString(read(t, page))
+		}) {
+			t.Errorf("%v name no field %s, which is %s in render/fields.go", pages, name, support)
+		}
+	}
+}
+
+// fieldsOf reads the keys of maps whose values are rules, each with the first
+// word of its rule: "read" for {}.
+func fieldsOf(file *ast.File) map[string]string {
+	fields := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		pair, ok := n.(*ast.KeyValueExpr)
+		if !ok {
+			return true
+		}
+		key, isText := pair.Key.(*ast.BasicLit)
+		value, isRule := pair.Value.(*ast.CompositeLit)
+		if !isText || !isRule || key.Kind != token.STRING {
+			return true
+		}
+		name, _ := strconv.Unquote(key.Value)
+		support := "read"
+		if len(value.Elts) > 0 {
+			if word, ok := value.Elts[0].(*ast.Ident); ok {
+				support = word.Name
+			}
+		}
+		if fields[name] == "" || support == "read" {
+			fields[name] = support
+		}
+		return true
+	})
+	for _, structure := range []string{"apiVersion", "kind", "name"} {
+		delete(fields, structure)
+	}
+	return fields
+}
+
+var commandLine = regexp.MustCompile(`(?m)(?:^\s*\$ |^    |\x60)gitrollout ([^\n\x60]*)`)
+
+// TestCommandsExist looks up each gitrollout command line of the pages in the
+// program's source: the command by its Use, the flags by their registration.
+func TestCommandsExist(t *testing.T) {
+	commands, flags := commandsAndFlags(t)
+	if len(commands) < 5 {
+		t.Fatalf("found the commands %v in cmd/gitrollout: are they read right?", commands)
+	}
+	seen := 0
+	for _, page := range pages(t) {
+		for _, m := range commandLine.FindAllStringSubmatch(read(t, page), -1) {
+			seen++
+			line, _, _ := strings.Cut(m[1], "#")
+			words := strings.Fields(line)
+			if len(words) == 0 {
+				continue
+			}
+			if !strings.HasPrefix(words[0], "-") && !slices.Contains(commands, words[0]) {
+				t.Errorf("%s: gitrollout %s: there is no command %s", page, m[1], words[0])
+			}
+			for _, word := range words[1:] {
+				name, isFlag := strings.CutPrefix(word, "--")
+				name, _, _ = strings.Cut(name, "=")
+				if isFlag && !slices.Contains(flags, name) {
+					t.Errorf("%s: gitrollout %s: there is no flag --%s", page, m[1], name)
+				}
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("found %d command lines in the pages: are they read right?", seen)
+	}
+}
+
+func commandsAndFlags(t *testing.T) (commands, flags []string) {
+	t.Helper()
+	commands, flags = []string{"help", "completion"}, []string{"help", "version"}
+	for _, s := range sources(t) {
+		if s.dir() != "cmd/gitrollout" || s.isTest() {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Use" {
+					if use := literal(n.Value); use != "" {
+						commands = append(commands, strings.Fields(use)[0])
+					}
+				}
+			case *ast.CallExpr:
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) > 1 && regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)?Var(P|PF)?$`).MatchString(sel.Sel.Name) {
+					flags = append(flags, literal(n.Args[1]))
+				}
+			}
+			return true
+		})
+	}
+	return commands, flags
+}
+
+// literal returns the value of an expression that is a string, or begins with
+// one: "promote" + more.
+func literal(e ast.Expr) string {
+	if sum, ok := e.(*ast.BinaryExpr); ok {
+		return literal(sum.X)
+	}
+	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+		text, _ := strconv.Unquote(lit.Value)
+		return text
+	}
+	return ""
+}
