@@ -86,6 +86,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 				time.Sleep(time.Second)
 				w.awaitStep(1, rollout.Paused)
 				w.awaitSettled(8, 2)
+				w.isHealed()
 				// The user allows 25 % of 8 to be missing; one more where a pod was deleted by hand.
 				if low := w.pods.lowest(mark); low < 6-1 {
 					t.Errorf("ready pods fell to %d, want at least 5", low)
@@ -95,6 +96,25 @@ func TestHandsOnTheCluster(t *testing.T) {
 				w.pods.awaitReady(t, map[string]int{"v2": 8})
 			})
 		}
+	}
+}
+
+// isHealed checks that the Deployment is again what the release asks for.
+func (w *world) isHealed() {
+	w.t.Helper()
+	d := w.deployment()
+	s := w.state()
+	switch {
+	case d.Spec.Paused:
+		w.t.Error("the Deployment is still paused")
+	case d.Spec.Template.Spec.Containers[0].Image != "shop:v2":
+		w.t.Errorf("the image is still %s", d.Spec.Template.Spec.Containers[0].Image)
+	case d.Spec.MinReadySeconds != 2147483646:
+		w.t.Errorf("minReadySeconds is %d: the hold is gone", d.Spec.MinReadySeconds)
+	case d.Spec.Strategy.RollingUpdate.MaxSurge.StrVal == "":
+		w.t.Errorf("maxSurge is %v, no percentage", d.Spec.Strategy.RollingUpdate.MaxSurge)
+	case d.Annotations[rollout.AnnotationHash] != string(s.Release.Hash) || d.Annotations[rollout.AnnotationCommit] != s.Release.Commit:
+		w.t.Errorf("annotations do not name the release: %v", d.Annotations)
 	}
 }
 

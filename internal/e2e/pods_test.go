@@ -145,10 +145,10 @@ func (p *podWatch) now() map[string]int {
 	return maps.Clone(p.samples[len(p.samples)-1].ready)
 }
 
-// lowest is the smallest number of ready pods since a mark.
+// lowest is the smallest number of ready pods at a mark and since.
 func (p *podWatch) lowest(mark int) int {
 	low := -1
-	for _, s := range p.since(mark) {
+	for _, s := range p.since(max(0, mark-1)) {
 		if n := total(s.ready); low < 0 || n < low {
 			low = n
 		}
@@ -178,13 +178,17 @@ func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	}
 }
 
-// stays checks that nothing about the pods changes for a while.
+// stays checks that the numbers of pods do not change for a while. The end of a
+// pod that was already terminating is no change.
 func (p *podWatch) stays(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := p.mark()
+	was := p.since(before - 1)[0]
 	time.Sleep(d)
-	if after := p.since(before); len(after) > 0 {
-		t.Fatalf("%d pod events while nothing should move; now ready %v of %v", len(after), after[len(after)-1].ready, after[len(after)-1].all)
+	for _, s := range p.since(before) {
+		if !maps.Equal(s.all, was.all) || !maps.Equal(s.ready, was.ready) {
+			t.Fatalf("pods went from ready %v of %v to ready %v of %v while nothing should move", was.ready, was.all, s.ready, s.all)
+		}
 	}
 }
 

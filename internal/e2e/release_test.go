@@ -28,8 +28,8 @@ func TestCanaryCounts(t *testing.T) {
 		"10 without surge": {"one missing at a time", 10, "maxSurge: 0\nmaxUnavailable: 1", 9, false, want{2, 8, 5, 5}},
 		"1 surge":          {"stable stays whole", 1, "scaling: surge", 1, true, want{1, 1, 1, 1}},
 		"3 surge":          {"stable stays whole", 3, "scaling: surge", 3, true, want{1, 3, 2, 3}},
-		"5 surge":          {"stable stays whole", 5, "scaling: surge", 5, true, want{1, 5, 3, 5}},
-		"10 surge":         {"stable stays whole", 10, "scaling: surge", 10, true, want{2, 10, 5, 10}},
+		"5 surge":          {"stable stays whole until the promotion", 5, "scaling: surge", 4, true, want{1, 5, 3, 5}},
+		"10 surge":         {"stable stays whole until the promotion", 10, "scaling: surge", 8, true, want{2, 10, 5, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,8 +54,13 @@ type world struct {
 	app     string
 	pods    *podWatch
 	log     *lockedBuffer
+	flags   []string
+	home    string
+
+	mu      sync.Mutex // guards the process, which a test may kill and start again
 	process *exec.Cmd
 	exited  chan error
+	stopped bool
 }
 
 type lockedBuffer struct {
@@ -120,31 +125,58 @@ func (w *world) push(message string, files map[string]string) string {
 // start runs gitrollout until the test ends or stop is called.
 func (w *world) start(flags ...string) *world {
 	w.t.Helper()
-	path, err := binary()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	args := append([]string{
+	w.flags = append([]string{
 		"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
 	}, flags...)
-	w.process = exec.Command(path, args...)
-	w.process.Env = append(gittest.Env(), "HOME="+w.t.TempDir())
-	w.process.Stdout, w.process.Stderr = w.log, w.log
-	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := w.process.Start(); err != nil {
+	w.home = w.t.TempDir()
+	if err := w.spawn(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.exited = make(chan error, 1)
-	go func(p *exec.Cmd, exited chan error) { exited <- p.Wait() }(w.process, w.exited)
 	w.t.Cleanup(w.stop)
 	return w
 }
 
+func (w *world) spawn() error {
+	path, err := binary()
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return nil
+	}
+	w.process = exec.Command(path, w.flags...)
+	w.process.Env = append(gittest.Env(), "HOME="+w.home)
+	w.process.Stdout, w.process.Stderr = w.log, w.log
+	if err := w.process.Start(); err != nil {
+		return err
+	}
+	w.exited = make(chan error, 1)
+	go func(p *exec.Cmd, exited chan error) { exited <- p.Wait() }(w.process, w.exited)
+	return nil
+}
+
+// restartAfterKill ends gitrollout as a power cut does, and starts it again.
+func (w *world) restartAfterKill() {
+	w.mu.Lock()
+	_ = w.process.Process.Kill()
+	<-w.exited
+	w.mu.Unlock()
+	fmt.Fprintln(w.log, "--- killed, started again ---")
+	if err := w.spawn(); err != nil {
+		w.t.Error(err)
+	}
+}
+
 // stop asks gitrollout to end and waits for it.
 func (w *world) stop() {
-	if w.process == nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped || w.process == nil {
 		return
 	}
+	w.stopped = true
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
@@ -155,7 +187,6 @@ func (w *world) stop() {
 		w.t.Error("gitrollout did not end within 15s of SIGTERM")
 		_ = w.process.Process.Kill()
 	}
-	w.process = nil
 }
 
 // cli runs another gitrollout command on the same repository and cluster.

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// gate stands between gitrollout and both the API server and the Git server. It
+// numbers the effects, which are the requests that change anything, and kills
+// gitrollout at the one it is told to.
+type gate struct {
+	mu    sync.Mutex
+	n     int
+	names []string
+	at    int  // the effect to kill at; 0 for none
+	after bool // once the server has done it, instead of before it sees it
+	kill  func()
+
+	kube, git *httptest.Server
+}
+
+func newGate(t *testing.T, w *world) *gate {
+	t.Helper()
+	g := &gate{}
+	transport, err := rest.TransportFor(w.cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.kube = httptest.NewServer(g.handler(t, w.cluster.Config.Host, transport, changesCluster))
+	g.git = httptest.NewServer(g.handler(t, w.server.URL, http.DefaultTransport, changesGit))
+	t.Cleanup(g.kube.Close)
+	t.Cleanup(g.git.Close)
+	return g
+}
+
+func changesCluster(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead &&
+		r.URL.Query().Get("dryRun") == "" && !strings.HasSuffix(r.URL.Path, "/events")
+}
+
+func changesGit(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack")
+}
+
+func (g *gate) handler(t *testing.T, target string, transport http.RoundTripper, changes func(*http.Request) bool) http.Handler {
+	t.Helper()
+	to, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !changes(r) {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		g.mu.Lock()
+		g.n++
+		g.names = append(g.names, r.Method+" "+r.URL.Path)
+		hit, after := g.n == g.at, g.after
+		g.mu.Unlock()
+		if hit && !after {
+			g.kill()
+			panic(http.ErrAbortHandler)
+		}
+		if hit {
+			recorder := httptest.NewRecorder() // the server does it, the answer never arrives
+			proxy.ServeHTTP(recorder, r)
+			g.kill()
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// kubeconfig writes a kubeconfig that leads through the gate.
+func (g *gate) kubeconfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	content := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: gate, cluster: {server: %q}}]
+users: [{name: nobody, user: {}}]
+contexts: [{name: gate, context: {cluster: gate, user: nobody}}]
+current-context: gate
+`, g.kube.URL)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (g *gate) effects() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.names)
+}
+
+// outcome is what must not depend on where gitrollout was killed.
+type outcome struct {
+	phase   rollout.Phase
+	stable  rollout.Hash
+	started map[string]int
+	log     []string
+}
+
+// life is one whole story: first deployment, a release promoted through its
+// gate, one reverted in flight, and one switched blue-green style if the
+// strategy says so. It returns what came of it and the effects that it took.
+func life(t *testing.T, app shop, at int, after bool) (outcome, []string) {
+	t.Helper()
+	w := newWorld(t, app.files())
+	g := newGate(t, w)
+	g.at, g.after = at, after
+	kubeconfig := g.kubeconfig(t)
+	remote, err := url.Parse(w.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.kill = w.restartAfterKill
+	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfig)
+	w.awaitHealthy(w.repo.Head())
+	second := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(second)
+	third := w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	w.repo.Revert(third)
+	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.pods.awaitReady(t, map[string]int{"v2": 2})
+	s := w.state()
+	o := outcome{phase: s.Phase, stable: s.Stable.Hash, started: map[string]int{}}
+	for _, v := range []string{"v1", "v2", "v3"} {
+		o.started[v] = w.pods.count(v)
+	}
+	for _, line := range w.log0() {
+		o.log = append(o.log, strings.ReplaceAll(line, w.app, "APP"))
+	}
+	w.repo.Fsck()
+	return o, g.effects()
+}
+
+// TestKilledAtEveryEffect kills gitrollout with SIGKILL at each effect of a
+// whole story, once before the server sees the request and once after it has
+// answered, and starts it again: the same state, the same commits, no pod more.
+func TestKilledAtEveryEffect(t *testing.T) {
+	t.Parallel()
+	for name, app := range map[string]shop{
+		"canary":    {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview", "setWeight: 50", "pause: {}")},
+		"blueGreen": {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, effects := life(t, app, 0, false)
+			t.Logf("undisturbed: %d effects, %d commits:\n%s\n%s", len(effects), len(want.log), strings.Join(effects, "\n"), strings.Join(want.log, "\n"))
+			if len(effects) < 10 {
+				t.Fatalf("only %d effects were seen: the gate does not see what gitrollout does", len(effects))
+			}
+			for n := 1; n <= len(effects); n++ {
+				for _, after := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%d after=%t", n, after), func(t *testing.T) {
+						t.Parallel()
+						got, _ := life(t, app, n, after)
+						if got.phase != want.phase || got.stable != want.stable {
+							t.Errorf("ended %s at %s, want %s at %s", got.phase, got.stable, want.phase, want.stable)
+						}
+						if fmt.Sprint(got.started) != fmt.Sprint(want.started) {
+							t.Errorf("started pods %v, want %v", got.started, want.started)
+						}
+						if !slices.Equal(got.log, want.log) {
+							t.Errorf("commits differ:\n%s\nwant\n%s", strings.Join(got.log, "\n"), strings.Join(want.log, "\n"))
+						}
+					})
+				}
+			}
+		})
+	}
+}
