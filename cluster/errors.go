@@ -134,7 +134,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Forbidden, "give the reconciler valid credentials"
 	case isImmutable(err, msg):
 		return Immutable, "this field cannot change on a live object: take the change back, use a new name, or delete the object and let it be created anew"
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), isMistyped(msg):
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""
@@ -144,6 +144,10 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Unexpected, ""
 	}
 }
+
+// isMistyped reports a field that the kind's schema does not have, or has with
+// another type. Server-side apply answers those with code 500.
+func isMistyped(msg string) bool { return strings.Contains(msg, "failed to create typed patch object") }
 
 // isImmutable knows the API server's phrases: most kinds say "field is
 // immutable", Services "may not change once set", StatefulSets and Pods list
