@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -71,11 +70,11 @@ func kustomize(fs *treeFS, dir string, p plan) ([]rollout.Object, error) {
 	for _, resource := range built.Resources() {
 		raw, err := resource.MarshalJSON()
 		if err != nil {
-			return nil, reduce(p.file, err)
+			return nil, reduce(fs, p.file, err)
 		}
 		object, err := decodeObject(raw)
 		if err != nil {
-			return nil, reduce(p.file, err)
+			return nil, reduce(fs, p.file, err)
 		}
 		objects = append(objects, object)
 	}
@@ -103,7 +102,7 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	case fs.refused != nil:
 		return nil, fs.refused
 	case err != nil:
-		return nil, reduce(p.file, err)
+		return nil, reduce(fs, p.file, err)
 	}
 	return built, nil
 }
@@ -151,29 +150,3 @@ func numbers(v any) any {
 
 // oneLine puts a text on one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// reduce makes one line of kustomize's error: the kustomization, and the cause
-// without the chain of attempts that led to it.
-func reduce(file string, err error) error {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
-		return invalid
-	}
-	text := oneLine(err.Error())
-	text = strings.ReplaceAll(text, mount+"/", "")
-	text = strings.ReplaceAll(text, mount, ".")
-	for _, marker := range wrappers {
-		if i := strings.LastIndex(text, marker); i >= 0 && i+len(marker) < len(text) {
-			text = text[i+len(marker):]
-		}
-	}
-	const limit = 400
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "") + " …"
-	}
-	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text}
-}
-
-// wrappers end the parts of kustomize's errors that say what it was doing, one
-// for each level of bases.
-var wrappers = []string{"accumulating resources: ", "accumulating components: ", "recursed accumulation of path "}

@@ -31,6 +31,7 @@ type inspector struct {
 	plan    plan
 	roots   int
 	total   shape
+	work    int
 	checked map[string]shape // files whose YAML is known to be sound
 	stack   []string         // folders of the kustomizations being entered
 }
@@ -98,11 +99,16 @@ func (in *inspector) enter(dir string, from referrer) error {
 	if len(in.stack) == 1 {
 		in.plan.file = file
 	}
+	before := in.total.objects
 	here := referrer{file: file, dir: dir}
 	for _, check := range []func(referrer, *types.Kustomization) error{in.refused, in.resources, in.patches, in.sources, in.plugins} {
 		if err := check(here, k); err != nil {
 			return err
 		}
+	}
+	passed := in.total.objects - before
+	if in.work += passed * passed; in.work > maxWork {
+		return rollout.Invalidf(file, "", "brings the build to more work than is bearable: %d objects go through %d kustomizations; split the app", passed, in.roots)
 	}
 	return nil
 }

@@ -17,9 +17,10 @@ import (
 // object with every other one, and recurses into nested values without bounds
 // of its own: a few hundred bytes can ask for all memory.
 const (
-	maxObjects = 5000      // 5,000 take kustomize about ten seconds
-	maxNodes   = 1_000_000 // YAML values, aliases expanded
-	maxDepth   = 200       // the deepest CRD schemas in use have about 60
+	maxObjects = 2000       // 2,000 take kustomize about eight seconds, 4,000 fifty
+	maxWork    = 12_000_000 // objects squared, summed over the kustomizations that pass them on
+	maxNodes   = 1_000_000  // YAML values, aliases expanded
+	maxDepth   = 200        // the deepest CRD schemas in use have about 60
 )
 
 // shape is how much there is in a YAML text.
@@ -96,6 +97,9 @@ var lineNumber = regexp.MustCompile(`line (\d+)`)
 
 // shiftLine corrects the line in an error about a document further down.
 func shiftLine(text string, by int) string {
+	if !lineNumber.MatchString(text) { // the parser leaves out line 1
+		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
+	}
 	return lineNumber.ReplaceAllStringFunc(strings.TrimPrefix(text, "yaml: "), func(s string) string {
 		n, err := strconv.Atoi(strings.TrimPrefix(s, "line "))
 		if err != nil {
@@ -126,14 +130,14 @@ func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
 	if n.Anchor != "" {
 		m.expanded[n] = -1
 	}
-	total := 1
-	for i, child := range n.Content {
-		if n.Kind == kyaml.MappingNode && i%2 == 0 {
-			if problem := checkKey(child); problem != "" {
-				m.line = child.Line
-				return 0, problem
-			}
+	if n.Kind == kyaml.MappingNode {
+		if line, problem := checkKeys(n); problem != "" {
+			m.line = line
+			return 0, problem
 		}
+	}
+	total := 1
+	for _, child := range n.Content {
 		nodes, problem := m.count(child, depth+1)
 		if problem != "" {
 			return 0, problem
@@ -161,19 +165,29 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 	}
 }
 
-// checkKey refuses keys that JSON does not have: they are strings there.
-func checkKey(key *kyaml.Node) string {
-	if key.Kind == kyaml.AliasNode {
-		key = key.Alias
+// checkKeys refuses keys that JSON does not have, where they are strings, and
+// keys that are there twice, which kustomize finds too late to name the file.
+func checkKeys(mapping *kyaml.Node) (line int, problem string) {
+	seen := make(map[string]bool, len(mapping.Content)/2)
+	for i := 0; i < len(mapping.Content); i += 2 {
+		key := mapping.Content[i]
+		line = key.Line
+		if key.Kind == kyaml.AliasNode {
+			key = key.Alias
+		}
+		switch tag := key.ShortTag(); {
+		case key.Kind != kyaml.ScalarNode:
+			return line, "a key is not a string"
+		case tag == "!!merge":
+			continue
+		case tag != "!!str":
+			return line, fmt.Sprintf("the key %s is not a string: quote it", key.Value)
+		case seen[key.Value]:
+			return line, fmt.Sprintf("the key %s is there twice", key.Value)
+		}
+		seen[key.Value] = true
 	}
-	switch tag := key.ShortTag(); {
-	case key.Kind != kyaml.ScalarNode:
-		return "a key is not a string"
-	case tag != "!!str" && tag != "!!merge":
-		return fmt.Sprintf("the key %s is not a string: quote it", key.Value)
-	default:
-		return ""
-	}
+	return 0, ""
 }
 
 func notFinite(value string) bool {

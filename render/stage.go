@@ -34,26 +34,31 @@ func (a *assembly) stage(d *document) error {
 		return a.blame(&rollout.InvalidError{Field: "spec.workloadRef.name", Msg: fmt.Sprintf("Deployment/%s is not in this app (%s)", d.workload, shortRef(d.ref)),
 			Fix: "add it to the kustomization"}, d.ref)
 	}
-	from := d.ref
-	if !d.inline {
-		from = d.workload.Ref()
+	if err := a.mergeInto(deployment, d); err != nil {
+		return err
 	}
-	r := &reader{ref: shortRef(from)}
-	d.merge(value{r: r, raw: deployment.Map("spec"), path: "spec"})
-	if r.err != nil {
-		if from != d.ref && documentFields[r.err.Field] {
-			from = d.ref
-		}
-		return a.blame(r.err, from)
-	}
-	a.warnings = append(a.warnings, r.warnings...)
 	d.spec.Workload = d.workload
 	a.specs = append(a.specs, d.spec)
 	return nil
 }
 
-// documentFields are the fields that merge blames the Rollout document for.
-var documentFields = map[string]bool{"spec.strategy.canary": true, "spec.progressDeadlineSeconds": true}
+// mergeInto merges a document into its Deployment, and blames whichever of the
+// two says what is wrong.
+func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
+	from := d.ref
+	if !d.inline {
+		from = d.workload.Ref()
+	}
+	own, other := &reader{ref: shortRef(d.ref)}, &reader{ref: shortRef(from)}
+	d.merge(value{r: other, raw: deployment.Map("spec"), path: "spec"}, own)
+	if other.err != nil {
+		return a.blame(other.err, from)
+	}
+	if own.err != nil {
+		return a.blame(own.err, d.ref)
+	}
+	return nil
+}
 
 // deployment makes the Deployment of a document that has the template.
 func (d *document) deployment() rollout.Object {
@@ -75,8 +80,9 @@ func (d *document) deployment() rollout.Object {
 }
 
 // merge writes what the document says into the Deployment's spec, and reads
-// from there what the document leaves out.
-func (d *document) merge(spec value) {
+// from there what the document leaves out. Own takes errors about the document,
+// spec those about the Deployment.
+func (d *document) merge(spec value, own *reader) {
 	into, ok := spec.raw.(map[string]any)
 	if !ok || len(into) == 0 {
 		spec.fail("", "is missing")
@@ -90,9 +96,13 @@ func (d *document) merge(spec value) {
 	d.spec.ProgressDeadlineSeconds = mergeCount(d.progressDeadlineSeconds, spec.field("progressDeadlineSeconds"), into, defaultProgressDeadline)
 	mergeCount(d.revisionHistoryLimit, spec.field("revisionHistoryLimit"), into, 0)
 	if d.spec.ProgressDeadlineSeconds <= d.spec.MinReadySeconds {
-		spec.field("progressDeadlineSeconds").fail("", "%d is not more than minReadySeconds %d, so no release could keep it", d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
+		blamed := spec.field("progressDeadlineSeconds")
+		if d.progressDeadlineSeconds != nil || d.minReadySeconds != nil {
+			blamed.r = own
+		}
+		blamed.fail("", "%d is not more than minReadySeconds %d, so no release could keep it", d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
-	d.mergeStrategy(spec.field("strategy"), into)
+	d.mergeStrategy(spec.field("strategy"), into, own)
 }
 
 // mergeReplicas returns how many pods there should be, nil if the manifests do
@@ -122,7 +132,7 @@ func mergeCount(over *int, field value, into map[string]any, absent int) int {
 }
 
 // mergeStrategy fills in maxSurge and maxUnavailable.
-func (d *document) mergeStrategy(strategy value, into map[string]any) {
+func (d *document) mergeStrategy(strategy value, into map[string]any, own *reader) {
 	if strategy.field("type").text() == "Recreate" {
 		d.recreate(strategy)
 		return
@@ -141,7 +151,10 @@ func (d *document) mergeStrategy(strategy value, into map[string]any) {
 	}
 	d.spec.MaxSurge, d.spec.MaxUnavailable = pick(d.maxSurge, rolling.field("maxSurge")), pick(d.maxUnavailable, rolling.field("maxUnavailable"))
 	if d.spec.MaxSurge.Value == 0 && d.spec.MaxUnavailable.Value == 0 {
-		strategy.r.fail("spec.strategy.canary", "let one of them be more", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
+		if d.maxSurge != nil || d.maxUnavailable != nil {
+			strategy = value{r: own, path: "spec.strategy.canary"}
+		}
+		strategy.fail("let one of them be more", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
 	}
 	if d.maxSurge == nil && d.maxUnavailable == nil {
 		return

@@ -1,0 +1,102 @@
+package render
+
+import (
+	"errors"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var update = flag.Bool("update", false, "write the messages that the rejected inputs get")
+
+const wantPrefix = "want: "
+
+// TestInvalid renders each rejected input of testdata/invalid and compares the
+// message, which is what a user reads: one line with file, field, value, fix.
+//
+// An archive is a repository whose root is the app. A file "-> target" is a
+// symlink, "(submodule)" a submodule. Archives below rollout/ get the files of
+// rollout/base.txtar but for those that they replace.
+func TestInvalid(t *testing.T) {
+	files, err := filepath.Glob("testdata/invalid/*/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := parseArchive(t, "testdata/invalid/rollout/base.txtar")
+	cases := 0
+	for _, file := range files {
+		if filepath.Base(file) == "base.txtar" {
+			continue
+		}
+		cases++
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/invalid/"), ".txtar"), func(t *testing.T) {
+			archive := parseArchive(t, file)
+			repo := map[string]string{}
+			if strings.Contains(file, "/rollout/") {
+				maps.Copy(repo, archiveFiles(base))
+			}
+			maps.Copy(repo, archiveFiles(archive))
+			checkInvalid(t, file, archive, repo)
+		})
+	}
+	if cases < 90 {
+		t.Errorf("%d rejected inputs, want at least 90: some have gone", cases)
+	}
+}
+
+func checkInvalid(t *testing.T, file string, archive *txtar.Archive, repo map[string]string) {
+	t.Helper()
+	begin := time.Now()
+	_, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+	var invalid *rollout.InvalidError
+	if !errors.As(err, &invalid) {
+		t.Fatalf("error %v, want an InvalidError", err)
+	}
+	got := invalid.Error()
+	if strings.Contains(got, "\n") || strings.Contains(got, mount) || strings.Contains(got, os.TempDir()) {
+		t.Errorf("message has more than one line or a path of this machine: %q", got)
+	}
+	reason, want, _ := strings.Cut(string(archive.Comment), wantPrefix)
+	if *update {
+		archive.Comment = []byte(strings.TrimSpace(reason) + "\n" + wantPrefix + got + "\n")
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if strings.TrimSpace(want) != got {
+		t.Errorf("message\n got: %s\nwant: %s", got, strings.TrimSpace(want))
+	}
+}
+
+func parseArchive(t *testing.T, file string) *txtar.Archive {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+func archiveFiles(a *txtar.Archive) map[string]string {
+	files := map[string]string{}
+	for _, f := range a.Files {
+		content := string(f.Data)
+		if strings.HasPrefix(content, linkTo) || strings.HasPrefix(content, submodule) {
+			content = strings.TrimSpace(content)
+		}
+		files[f.Name] = content
+	}
+	return files
+}

@@ -1,0 +1,84 @@
+package render
+
+import (
+	"errors"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// maxMessage bounds what is left of kustomize's errors, which quote whole
+// objects.
+const maxMessage = 400
+
+// The parts of kustomize's errors that say how it came to the cause: one for
+// each level of bases, and for each path that it tried as a file and then as a
+// folder. Tables of regular expressions, because kustomize's errors have no
+// types at this depth (api/internal/target/kusttarget.go).
+var (
+	root     = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|recursed merging from path) '([^']*)': `)
+	asFolder = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': `)
+	asFile   = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
+	noise    = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
+	oneFile  = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
+	object   = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
+	address  = regexp.MustCompile(`0x[0-9a-f]{6,}`)
+	badKey   = regexp.MustCompile(`^.*"kind":"([^"]*)".*json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
+)
+
+// reduce makes one line of kustomize's error: the file, and the cause without
+// the chain of attempts that led to it. It holds nothing of this machine or
+// this run, because it becomes part of the state.
+func reduce(fs *treeFS, file string, err error) error {
+	var invalid *rollout.InvalidError
+	if errors.As(err, &invalid) {
+		return invalid
+	}
+	text := oneLine(unquote(err.Error()))
+	text = strings.ReplaceAll(text, mount+"/", "")
+	text = strings.ReplaceAll(text, mount, ".")
+	if roots := root.FindAllStringSubmatch(text, -1); len(roots) > 0 {
+		file = fs.kustomizationIn(roots[len(roots)-1][1], file)
+	}
+	text = root.ReplaceAllString(text, "")
+	text = asFolder.ReplaceAllString(text, "")
+	text = asFile.ReplaceAllString(text, "$1")
+	text = noise.ReplaceAllString(text, "")
+	text = oneFile.ReplaceAllString(text, "$1: ")
+	text = object.ReplaceAllString(text, "in object $1 $2")
+	text = badKey.ReplaceAllString(text, "a key in a $1 is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
+	text = address.ReplaceAllString(text, "…")
+	if text = oneLine(text); len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
+	}
+	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text}
+}
+
+// unquote opens the errors of components, one quoted inside the other.
+func unquote(text string) string {
+	for range maxRoots {
+		before, quoted, found := strings.Cut(text, `accumulateDirectory: "`)
+		if !found {
+			break
+		}
+		inner, err := strconv.Unquote(`"` + quoted)
+		if err != nil {
+			break
+		}
+		text = before + inner
+	}
+	return text
+}
+
+// kustomizationIn returns the kustomization file of a folder, if it was read.
+func (f *treeFS) kustomizationIn(dir, otherwise string) string {
+	for _, name := range names {
+		if p := path.Join(dir, name); f.blobs[p] != nil {
+			return p
+		}
+	}
+	return otherwise
+}
