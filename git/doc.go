@@ -18,6 +18,7 @@
 //	link.go http.go stream.go ssh.go   connections: smart HTTP, and SSH, git://, local paths
 //	pktline.go upload.go receive.go    the protocol: look up refs, fetch a pack, push a pack
 //	store.go snapshot.go diff.go       objects in memory, and commits as file trees
+//	repo.go fetch.go mirror.go         the mirror: what it knows, brings in and forgets
 //	tree.go push.go                    edits to trees, and updates of refs
-//	repo.go errors.go
+//	names.go errors.go                 what is a branch or a path; what went wrong
 package git

@@ -92,6 +92,12 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
+// saysRace tells the reasons that are true although the ref, looked at afterwards, is where it was: another
+// push held its lock. A refused non-fast-forward is no race: it is what a protected branch says to a force.
+func saysRace(reason string) bool {
+	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
+}
+
 func isConsequence(reason string) bool {
 	return containsAny(strings.ToLower(reason), consequenceTexts...)
 }

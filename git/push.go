@@ -217,7 +217,7 @@ func (r *Repo) resolve(ctx context.Context, commands []command, made *store, cau
 	case arrived:
 		r.arrived(commands, made)
 		return nil
-	case declined && len(moved) == 0 && !no.moved:
+	case declined && len(moved) == 0 && !no.race:
 		return fmt.Errorf("%w: %w", ErrRejected, cause)
 	case declined && len(moved) == 0:
 		return fmt.Errorf("%w: %w", ErrConflict, cause)

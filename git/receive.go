@@ -24,6 +24,7 @@ type refused struct {
 	reasons []string // one for each ref that failed, root causes only
 	remarks string   // what hooks printed
 	moved   bool     // a reason says that a ref was not where we said
+	race    bool     // the same, and it may be back there by now
 }
 
 func (e *refused) Error() string {
@@ -113,17 +114,20 @@ func (s *session) report(body io.Reader, commands []command) error {
 	}
 	var consequences []string
 	for _, c := range commands {
-		switch reason := status[c.ref]; {
-		case reason == "ok":
-		case isConsequence(reason):
-			consequences = append(consequences, fmt.Sprintf("%s: %s", c.ref.Short(), oneLine(reason)))
-			outcome.moved = outcome.moved || saysMoved(reason)
-		default:
-			if reason == "" {
-				reason = "no report"
-			}
-			outcome.reasons = append(outcome.reasons, fmt.Sprintf("%s: %s", c.ref.Short(), oneLine(reason)))
-			outcome.moved = outcome.moved || saysMoved(reason)
+		reason := status[c.ref]
+		if reason == "ok" {
+			continue
+		}
+		if reason == "" {
+			reason = "no report"
+		}
+		outcome.moved = outcome.moved || saysMoved(reason)
+		outcome.race = outcome.race || saysRace(reason)
+		text := fmt.Sprintf("%s: %s", c.ref.Short(), oneLine(reason))
+		if isConsequence(reason) {
+			consequences = append(consequences, text)
+		} else {
+			outcome.reasons = append(outcome.reasons, text)
 		}
 	}
 	if len(outcome.reasons) == 0 {

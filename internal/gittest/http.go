@@ -65,7 +65,7 @@ func (r *Repo) HTTP(opts HTTPOptions) *Server {
 	backend := &cgi.Handler{
 		Path: filepath.Join(r.run(r.Bare, "--exec-path"), "git-http-backend"),
 		Root: "/",
-		Dir:  r.Bare,
+		Dir:  filepath.Dir(r.Bare),
 		Env: append(Env(), "GIT_PROJECT_ROOT="+filepath.Dir(r.Bare), "GIT_HTTP_EXPORT_ALL=1",
 			"REMOTE_USER=gittest"),
 		Stderr: discard{},

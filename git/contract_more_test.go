@@ -1,0 +1,311 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/git"
+)
+
+func proposal(app, base, parent string) git.Update {
+	return git.Update{
+		Ref: "gitrollout/promote/prod/" + app, Base: base, Parent: parent, Force: base != "",
+		Edits:   map[string][]byte{".gitrollout/prod/promote/" + app + ".yaml": []byte("through: full\n")},
+		Message: "promote " + app, When: when,
+	}
+}
+
+func atomicPush(w *world) {
+	r := w.open()
+	heads := w.fetch(r)
+	ids := w.push(r, stateUpdate("", "x", "1"), proposal("shop", "", heads.Main), proposal("cart", "", heads.Main))
+	heads = w.fetch(r)
+	want := map[string]string{"gitrollout/promote/prod/shop": ids[1], "gitrollout/promote/prod/cart": ids[2]}
+	if diff := cmp.Diff(want, heads.Proposals); diff != "" || heads.State != ids[0] || heads.Changed {
+		w.Errorf("heads %+v (-want +got):\n%s", heads, diff)
+	}
+	pushes := r.Stats().Pushes
+	if pushes != 1 {
+		w.Errorf("%d pushes for one Push", pushes)
+	}
+	// One stale update spoils all of them, and nothing moves.
+	w.server.InBare("update-ref", "-d", "refs/heads/gitrollout/promote/prod/cart")
+	refs := w.server.Refs()
+	_, err := r.Push(w.Context(), stateUpdate(ids[0], "x", "2"), git.Update{Ref: "gitrollout/promote/prod/shop", Base: ids[1], Delete: true},
+		proposal("cart", ids[2], w.server.CommitFiles("next", map[string]string{"n": "1"})))
+	if !errors.Is(err, git.ErrConflict) {
+		w.Errorf("Push with a stale update: %v, want ErrConflict", err)
+	}
+	refs["refs/heads/main"] = w.server.Head()
+	if diff := cmp.Diff(refs, w.server.Refs()); diff != "" {
+		w.Errorf("refs moved (-before +after):\n%s", diff)
+	}
+}
+
+func proposals(w *world) {
+	r := w.open()
+	heads := w.fetch(r)
+	first := w.push(r, proposal("shop", "", heads.Main))[0]
+	main := w.server.CommitFiles("next", map[string]string{"n": "1"})
+	second := w.push(r, proposal("shop", first, main))[0]
+	if got := w.server.InBare("rev-parse", "gitrollout/promote/prod/shop~1"); got != main {
+		w.Errorf("the renewed proposal stands on %s, want %s", got, main)
+	}
+	other := w.open()
+	heads = w.fetch(other)
+	s := w.snapshot(other, heads.Proposals["gitrollout/promote/prod/shop"])
+	if got, err := s.ReadFile(".gitrollout/prod/promote/shop.yaml"); string(got) != "through: full\n" {
+		w.Errorf("the proposal's file = %q, %v", got, err)
+	}
+	remove := git.Update{Ref: "gitrollout/promote/prod/shop", Base: first, Delete: true}
+	if _, err := r.Push(w.Context(), remove); !errors.Is(err, git.ErrConflict) {
+		w.Errorf("removing a proposal that has moved: %v, want ErrConflict", err)
+	}
+	remove.Base = second
+	w.push(r, remove)
+	if heads := w.fetch(r); len(heads.Proposals) != 0 {
+		w.Errorf("proposals left: %v", heads.Proposals)
+	}
+	w.push(r, remove) // a repeated removal is harmless
+
+	// A revert proposal: one directory as it was.
+	was := w.snapshot(r, w.server.Head())
+	dir, _, err := was.Lookup("apps")
+	if err != nil {
+		w.Fatal(err)
+	}
+	main = w.server.CommitFiles("bad", map[string]string{"apps/shop/app.yaml": "v2\n", "apps/shop/new": "x", "other": "stays"})
+	w.push(r, git.Update{Ref: "gitrollout/revert/prod/shop", Parent: main, Message: "revert", When: when,
+		Entries: map[string]git.Entry{"apps": dir}})
+	if got := w.server.Git("diff", "--stat", fetched(w, "gitrollout/revert/prod/shop"), w.server.Git("rev-parse", "HEAD~1"), "--", "apps"); got != "" {
+		w.Errorf("apps differ after the revert: %s", got)
+	}
+	w.server.Merge("gitrollout/revert/prod/shop")
+	if got := w.server.Show("main", "apps/shop/app.yaml") + w.server.Show("main", "other"); got != "v1\nstays" {
+		w.Errorf("after the merge: %q", got)
+	}
+	for _, u := range []git.Update{
+		{Ref: stateBranch, Base: main, Delete: true},
+		{Ref: "main", Base: main, Parent: "", Force: true, Message: "m", When: when},
+		{Ref: "main", Base: main, Parent: "", Message: "m", When: when},
+		{Ref: "bad name", Message: "m", When: when},
+	} {
+		if _, err := r.Push(w.Context(), u); err == nil {
+			w.Errorf("Push(%+v) was allowed", u)
+		}
+	}
+}
+
+func deterministic(w *world) {
+	a, b := w.open(), w.open()
+	heads := w.fetch(a)
+	updates := []git.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
+	first := w.push(a, updates...)
+	// The same push by someone who does not know that it has arrived: success, and the same commits.
+	w.fetch(b)
+	if again := w.push(b, updates...); !cmp.Equal(first, again) {
+		w.Errorf("made %v, then %v", first, again)
+	}
+	if heads := w.fetch(b); heads.State != first[0] {
+		w.Errorf("heads %+v", heads)
+	}
+	if got := w.server.Message(first[0]); got != "prod: x/y" {
+		w.Errorf("message %q", got)
+	}
+	if got := w.server.InBare("log", "-1", "--format=%an <%ae> %at %cn <%ce> %ct %ai", first[0]); got !=
+		"gitrollout <gitrollout@noreply.invalid> 1795176000 gitrollout <gitrollout@noreply.invalid> 1795176000 2026-11-20 12:00:00 +0000" {
+		w.Errorf("stamps %q", got)
+	}
+}
+
+func forcePushed(w *world) {
+	first := w.server.Head()
+	second := w.server.CommitFiles("second", map[string]string{"apps/shop/app.yaml": "v2\n"})
+	r := w.open()
+	w.fetch(r)
+	held := w.snapshot(r, second)
+	w.server.ForcePush(first)
+	w.server.CommitFiles("other", map[string]string{"apps/shop/app.yaml": "v3\n"})
+	w.server.InBare("reflog", "expire", "--expire=now", "--all")
+	w.server.InBare("gc", "-q", "--prune=now")
+	heads := w.fetch(r)
+	if heads.Main != w.server.Head() || !heads.Changed {
+		w.Errorf("heads %+v", heads)
+	}
+	sameAsGit(w, r, heads.Main)
+	if got, err := held.ReadFile("apps/shop/app.yaml"); string(got) != "v2\n" {
+		w.Errorf("a snapshot from before: %q, %v", got, err)
+	}
+	other := w.open()
+	w.fetch(other)
+	for range 2 {
+		_, err := other.Snapshot(w.Context(), second)
+		if !errors.Is(err, git.ErrNotFound) || !errors.Is(err, fs.ErrNotExist) {
+			w.Errorf("a lost commit: %v, want ErrNotFound", err)
+		}
+	}
+	before := other.Stats().Requests
+	_, _ = other.Snapshot(w.Context(), second)
+	if other.Stats().Requests != before {
+		w.Error("a lost commit is asked for again and again")
+	}
+}
+
+func fetchByID(w *world) {
+	first := w.server.Head()
+	for i := range 5 {
+		w.server.CommitFiles(fmt.Sprint("c", i), map[string]string{"apps/shop/app.yaml": fmt.Sprint(i)})
+	}
+	r := w.open()
+	w.fetch(r)
+	sameAsGit(w, r, first)
+	sameAsGit(w, r, w.server.InBare("rev-parse", "main~2"))
+	before := r.Stats()
+	w.snapshot(r, first)
+	if r.Stats() != before {
+		w.Error("a commit that is here was fetched again")
+	}
+	// Without a Fetch before, as after a restart.
+	sameAsGit(w, w.open(), w.server.InBare("rev-parse", "main~3"))
+	for _, id := range []string{"", "main", first[:12], strings.ToUpper(first), first + "0"} {
+		if _, err := r.Snapshot(w.Context(), id); err == nil {
+			w.Errorf("Snapshot(%q) was allowed", id)
+		}
+	}
+}
+
+func missing(w *world) {
+	w.opts.Branch = "production"
+	r := w.open()
+	_, err := r.Fetch(w.Context())
+	if !errors.Is(err, git.ErrNotFound) || !strings.Contains(err.Error(), `"production"`) || !strings.Contains(err.Error(), r.Remote().String()) {
+		w.Errorf("missing branch: %v", err)
+	}
+	w.server.InBare("update-ref", "refs/heads/production", "refs/heads/main")
+	w.fetch(r)
+	w.push(r, stateUpdate("", "x", "1"))
+	w.server.InBare("update-ref", "-d", "refs/heads/"+stateBranch)
+	if heads := w.fetch(r); heads.State != "" || !heads.Changed {
+		w.Errorf("after the state branch was deleted: %+v", heads)
+	}
+	w.opts.Branch = ""
+	opts := w.opts
+	byDefault, err := git.Open(w.Context(), opts)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if heads := w.fetch(byDefault); heads.Main != w.server.Head() || byDefault.Branch() != "main" {
+		w.Errorf("default branch: %+v on %q", heads, byDefault.Branch())
+	}
+	for _, ref := range []string{"main", "production"} {
+		w.server.InBare("update-ref", "-d", "refs/heads/"+ref)
+	}
+	empty, err := git.Open(w.Context(), opts)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := empty.Fetch(w.Context()); !errors.Is(err, git.ErrNotFound) || !strings.Contains(err.Error(), "empty") {
+		w.Errorf("empty repository: %v", err)
+	}
+	// An empty repository can be written to.
+	w.push(empty, git.Update{Ref: "main", Edits: map[string][]byte{"f": []byte("x")}, Message: "begin", When: when})
+	w.server.Fsck()
+	if err := os.Rename(w.server.Bare, w.server.Bare+".away"); err != nil {
+		w.Fatal(err)
+	}
+	defer os.Rename(w.server.Bare+".away", w.server.Bare)
+	if _, err := r.Fetch(w.Context()); !errors.Is(err, git.ErrNotFound) {
+		w.Errorf("vanished repository: %v, want ErrNotFound", err)
+	}
+}
+
+func hookRefusal(w *world) {
+	r := w.open()
+	w.fetch(r)
+	refs := w.server.Refs()
+	w.server.Hook("pre-receive", "echo 'only on weekdays, please'; exit 1")
+	_, err := r.Push(w.Context(), stateUpdate("", "x", "1"))
+	if !errors.Is(err, git.ErrRejected) || errors.Is(err, git.ErrConflict) || !strings.Contains(err.Error(), "only on weekdays") {
+		w.Errorf("pre-receive hook: %v, want ErrRejected with its message", err)
+	}
+	w.server.Hook("pre-receive", "")
+	w.server.Hook("update", `case "$1" in */promote/*) echo "no proposals"; exit 1;; esac`)
+	_, err = r.Push(w.Context(), stateUpdate("", "x", "1"), proposal("shop", "", w.server.Head()))
+	if !errors.Is(err, git.ErrRejected) || !strings.Contains(err.Error(), "gitrollout/promote/prod/shop") {
+		w.Errorf("update hook: %v, want ErrRejected", err)
+	}
+	if diff := cmp.Diff(refs, w.server.Refs()); diff != "" {
+		w.Errorf("a refused push moved refs (-before +after):\n%s", diff)
+	}
+	w.server.InBare("config", "receive.denyNonFastForwards", "true")
+	w.server.InBare("config", "receive.denyDeletes", "true")
+	w.server.Hook("update", "")
+	id := w.push(r, proposal("shop", "", w.server.Head()))[0]
+	for name, u := range map[string]git.Update{
+		"delete": {Ref: "gitrollout/promote/prod/shop", Base: id, Delete: true},
+		"force":  proposal("shop", id, w.server.CommitFiles("n", map[string]string{"n": "1"})),
+	} {
+		if _, err := r.Push(w.Context(), u); !errors.Is(err, git.ErrRejected) {
+			w.Errorf("%s of a protected branch: %v, want ErrRejected", name, err)
+		}
+	}
+}
+
+func commitToBranch(w *world) {
+	r := w.open()
+	calls := 0
+	build := func(s *git.Snapshot) (git.Update, error) {
+		if calls++; calls <= 2 { // somebody else is faster, twice
+			w.server.CommitFiles("theirs", map[string]string{"count": fmt.Sprint(calls)})
+		}
+		old, err := s.ReadFile("count")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return git.Update{}, err
+		}
+		return git.Update{Edits: map[string][]byte{"mine": append(old, '!')}, Message: "mine", When: when}, nil
+	}
+	id, err := r.CommitToBranch(w.Context(), "main", build)
+	if err != nil || id != w.server.Head() || calls != 3 {
+		w.Fatalf("CommitToBranch = %s, %v after %d calls; head is %s", id, err, calls, w.server.Head())
+	}
+	if got := w.server.Show("main", "mine"); got != "2!" {
+		w.Errorf("mine = %q: it was not decided on the newest commit", got)
+	}
+	if id, err := r.CommitToBranch(w.Context(), "main", build); id != "" || err != nil {
+		w.Errorf("without a change: %q, %v", id, err)
+	}
+	id, err = r.CommitToBranch(w.Context(), "brand/new", func(s *git.Snapshot) (git.Update, error) {
+		if entries, err := s.ReadDir(""); len(entries) != 0 || err != nil || s.Commit().ID != "" {
+			w.Errorf("a branch that does not exist has %v, %v", entries, err)
+		}
+		return git.Update{Edits: map[string][]byte{"f": {}}, Message: "m", When: when}, nil
+	})
+	if err != nil || w.server.Ref("brand/new") != id {
+		w.Errorf("a new branch: %s, %v", id, err)
+	}
+	calls = 0
+	_, err = r.CommitToBranch(w.Context(), "main", func(*git.Snapshot) (git.Update, error) {
+		calls++
+		w.server.Pull()
+		w.server.CommitFiles("always faster", map[string]string{"n": fmt.Sprint(calls)})
+		return git.Update{Edits: map[string][]byte{"mine": []byte(fmt.Sprint(calls))}, Message: "m", When: when}, nil
+	})
+	if !errors.Is(err, git.ErrConflict) || calls != git.CommitAttempts {
+		w.Errorf("always losing: %v after %d attempts", err, calls)
+	}
+}
+
+func TestCancelledContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := git.Open(ctx, git.Options{URL: "."}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Open: %v", err)
+	}
+}

@@ -1,0 +1,444 @@
+package git_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// transports are all ways to a repository. Every case of the contract runs over each.
+var transports = map[string]func(*gittest.Repo) git.Options{
+	"http": func(r *gittest.Repo) git.Options { return git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL} },
+	"http-v0": func(r *gittest.Repo) git.Options {
+		s := r.HTTP(gittest.HTTPOptions{})
+		s.Fault(gittest.Faults{ProtocolV0: true})
+		return git.Options{URL: s.URL}
+	},
+	"https": func(r *gittest.Repo) git.Options {
+		s := r.HTTP(gittest.HTTPOptions{TLS: true, User: "bot", Password: "s3cret"})
+		return git.Options{URL: s.URL, Auth: git.Auth{Username: "bot", Password: "s3cret", CA: s.CA}}
+	},
+	"ssh":    func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{})) },
+	"ssh-v0": func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{NoProtocolV2: true})) },
+	"git":    func(r *gittest.Repo) git.Options { return git.Options{URL: r.Daemon().URL} },
+	"path":   func(r *gittest.Repo) git.Options { return git.Options{URL: r.Bare} },
+	"file":   func(r *gittest.Repo) git.Options { return git.Options{URL: "file://" + r.Bare} },
+}
+
+func sshOptions(s *gittest.Server) git.Options {
+	return git.Options{URL: s.URL, Auth: git.Auth{SSHKeyFile: s.KeyFile, KnownHosts: s.KnownHosts}}
+}
+
+// world is one repository with one way to it.
+type world struct {
+	*testing.T
+	server *gittest.Repo
+	opts   git.Options
+}
+
+func (w *world) open() *git.Repo {
+	w.Helper()
+	opts := w.opts
+	if opts.Branch == "" {
+		opts.Branch = "main"
+	}
+	if opts.Cluster == "" {
+		opts.Cluster = "prod"
+	}
+	opts.Timeout = 30 * time.Second
+	r, err := git.Open(w.Context(), opts)
+	if err != nil {
+		w.Fatalf("Open: %v", err)
+	}
+	return r
+}
+
+func (w *world) fetch(r *git.Repo) git.Heads {
+	w.Helper()
+	heads, err := r.Fetch(w.Context())
+	if err != nil {
+		w.Fatalf("Fetch: %v", err)
+	}
+	return heads
+}
+
+func (w *world) push(r *git.Repo, updates ...git.Update) []string {
+	w.Helper()
+	ids, err := r.Push(w.Context(), updates...)
+	if err != nil {
+		w.Fatalf("Push: %v", err)
+	}
+	return ids
+}
+
+func (w *world) snapshot(r *git.Repo, id string) *git.Snapshot {
+	w.Helper()
+	s, err := r.Snapshot(w.Context(), id)
+	if err != nil {
+		w.Fatalf("Snapshot(%s): %v", id, err)
+	}
+	return s
+}
+
+const stateBranch = "gitrollout/state/prod"
+
+func stateUpdate(base, path, content string) git.Update {
+	return git.Update{
+		Ref: stateBranch, Base: base, Parent: base, Edits: map[string][]byte{path: []byte(content)},
+		Message: "prod: " + path, When: when,
+	}
+}
+
+func TestContract(t *testing.T) {
+	cases := map[string]func(*world){
+		"an unchanged poll is one look-up":           idlePoll,
+		"a fetch brings only what is new":            fetchNew,
+		"a snapshot is what git shows":               snapshotIsGit,
+		"the state branch is an orphan":              orphanState,
+		"a stale writer changes nothing":             staleWriter,
+		"racing writers all land":                    racingWriters,
+		"several branches move at once or not":       atomicPush,
+		"proposals are made, forced and removed":     proposals,
+		"the same inputs make the same commit":       deterministic,
+		"main may be force-pushed":                   forcePushed,
+		"an old commit is fetched by its id":         fetchByID,
+		"what is missing is named":                   missing,
+		"a hook's refusal is passed on":              hookRefusal,
+		"CommitToBranch decides again on a conflict": commitToBranch,
+	}
+	for transport, options := range transports {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			for name, run := range cases {
+				t.Run(name, func(t *testing.T) {
+					server := gittest.New(t)
+					server.CommitFiles("first", map[string]string{"README": "hello\n", "apps/shop/app.yaml": "v1\n"})
+					run(&world{T: t, server: server, opts: options(server)})
+					if !t.Failed() {
+						server.Fsck()
+					}
+				})
+			}
+		})
+	}
+}
+
+func idlePoll(w *world) {
+	for i := range 50 {
+		w.server.InBare("update-ref", fmt.Sprintf("refs/heads/other/%d", i), "refs/heads/main")
+	}
+	r := w.open()
+	first := w.fetch(r)
+	if !first.Changed || first.Main != w.server.Head() || first.State != "" {
+		w.Fatalf("first Fetch = %+v", first)
+	}
+	before := r.Stats()
+	second := w.fetch(r)
+	after := r.Stats()
+	if first.Changed = false; !cmp.Equal(first, second) {
+		w.Errorf("second Fetch differs: %s", cmp.Diff(first, second))
+	}
+	if n := after.Requests - before.Requests; n != 1 {
+		w.Errorf("an idle poll made %d requests, want 1", n)
+	}
+	if after.Fetches != before.Fetches || after.Objects != before.Objects {
+		w.Errorf("an idle poll transferred objects: %+v -> %+v", before, after)
+	}
+	if n := after.Received - before.Received; n > 400 && !strings.Contains(w.Name(), "-v0") {
+		w.Errorf("an idle poll received %d bytes", n)
+	}
+}
+
+func fetchNew(w *world) {
+	random := rand.NewChaCha8([32]byte{1})
+	files := map[string]string{}
+	for i := range 200 {
+		content := make([]byte, 2000) // does not compress
+		_, _ = random.Read(content)
+		files[fmt.Sprintf("apps/%d/%d/blob", i/20, i)] = string(content)
+	}
+	w.server.CommitFiles("many", files)
+	w.server.Git("branch", "old-topic")
+	for i := range 4 { // history that must not come along
+		w.server.CommitFiles("busy", map[string]string{"apps/0/0/blob": files["apps/0/1/blob"] + fmt.Sprint(i)})
+	}
+	before := w.server.CommitFiles("before", map[string]string{"apps/0/0/blob": files["apps/0/2/blob"]})
+	w.server.CommitFiles("bad", map[string]string{"apps/0/0/blob": "short"})
+
+	r := w.open()
+	heads := w.fetch(r)
+	received := func(what string, limit int64, change func()) {
+		w.Helper()
+		change()
+		start := r.Stats().Received
+		heads = w.fetch(r)
+		if n := r.Stats().Received - start; n > limit {
+			w.Errorf("%s: %d bytes, want at most %d", what, n, limit)
+		}
+		sameAsGit(w, r, heads.Main)
+	}
+	received("a commit", 2000, func() { w.server.CommitFiles("one line", map[string]string{"apps/3/61/blob2": "small"}) })
+	// The reverted content is older than our clone, so it has to come, but nothing else.
+	received("a revert beyond the clone", 4500, func() { w.server.Revert("HEAD~1") })
+	received("a merge of a branch older than the clone", 2500, func() {
+		w.server.Git("checkout", "-q", "old-topic")
+		w.server.CommitFiles("topic", map[string]string{"apps/topic": "x"})
+		w.server.Git("checkout", "-q", "main")
+		w.server.Merge("old-topic")
+	})
+	if got := w.snapshot(r, before); got.Commit().Subject != "before" {
+		w.Errorf("subject = %q", got.Commit().Subject)
+	}
+}
+
+// sameAsGit compares everything that a snapshot shows with git ls-tree and git cat-file.
+func sameAsGit(w *world, r *git.Repo, commit string) {
+	w.Helper()
+	s := w.snapshot(r, commit)
+	want := map[string]string{}
+	for _, line := range strings.Split(strings.Trim(w.server.InBare("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit), "\x00"), "\x00") {
+		meta, path, _ := strings.Cut(line, "\t")
+		want[path] = strings.Join(strings.Fields(meta), " ")
+	}
+	got := map[string]string{}
+	var walk func(dir string)
+	walk = func(dir string) {
+		entries, err := s.ReadDir(dir)
+		if err != nil {
+			w.Fatalf("ReadDir(%q): %v", dir, err)
+		}
+		if !sort.SliceIsSorted(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name }) {
+			w.Errorf("ReadDir(%q) is not sorted", dir)
+		}
+		for _, e := range entries {
+			path := strings.TrimPrefix(dir+"/"+e.Name, "/")
+			found, ok, err := s.Lookup(path)
+			if err != nil || !ok || found != e {
+				w.Errorf("Lookup(%q) = %+v, %v, %v; ReadDir says %+v", path, found, ok, err, e)
+			}
+			got[path] = describe(e)
+			if e.Kind == git.KindDir {
+				walk(path)
+			}
+		}
+	}
+	walk("")
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("snapshot of %s (-git +snapshot):\n%s", commit, diff)
+	}
+}
+
+// describe prints an entry as git ls-tree -l does.
+func describe(e git.Entry) string {
+	switch e.Kind {
+	case git.KindDir:
+		return "040000 tree " + e.ID + " -"
+	case git.KindSubmodule:
+		return "160000 commit " + e.ID + " -"
+	case git.KindSymlink:
+		return fmt.Sprintf("120000 blob %s %d", e.ID, e.Size)
+	}
+	if e.Executable {
+		return fmt.Sprintf("100755 blob %s %d", e.ID, e.Size)
+	}
+	return fmt.Sprintf("100644 blob %s %d", e.ID, e.Size)
+}
+
+func snapshotIsGit(w *world) {
+	w.server.Write(map[string]string{
+		"empty": "", "a": "file", "a.b": "sorts before a/", "d/x": "1", "d.x": "2", "d-x/y": "3", "d0/y": "4",
+		"deep/er/and/deeper/file": "x", "späße/日本.yaml": "unicode", "with space": "s", "run.sh": "#!/bin/sh\n",
+		"binary": "\x00\xff\x00",
+	})
+	if err := os.Chmod(w.server.Work+"/run.sh", 0o755); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.Symlink("deep/er", w.server.Work+"/link"); err != nil {
+		w.Fatal(err)
+	}
+	w.server.Git("update-index", "--add", "--cacheinfo", "160000,"+w.server.Head()+",sub/module")
+	w.server.Git("add", "--all")
+	w.server.Git("update-index", "--add", "--cacheinfo", "160000,"+w.server.Head()+",sub/module")
+	w.server.Git("commit", "-q", "-m", "Subject line\n\nBody.\n\nTrailer: yes")
+	commit := w.server.Push()
+
+	r := w.open()
+	s := w.snapshot(r, w.fetch(r).Main)
+	sameAsGit(w, r, commit)
+	info := s.Commit()
+	want := git.CommitInfo{
+		ID: commit, AuthorName: "Dev", AuthorEmail: "dev@example.com", AuthorTime: info.AuthorTime,
+		CommitTime: info.CommitTime, Subject: "Subject line", Message: "Subject line\n\nBody.\n\nTrailer: yes\n",
+		Parents: []string{w.server.InBare("rev-parse", "main~1")},
+	}
+	if diff := cmp.Diff(want, info); diff != "" {
+		w.Errorf("commit (-want +got):\n%s", diff)
+	}
+	if got := fmt.Sprint(info.AuthorTime.Unix()); got != w.server.InBare("log", "-1", "--format=%at", commit) {
+		w.Errorf("author time %s", got)
+	}
+	for path, content := range map[string]string{"binary": "\x00\xff\x00", "empty": "", "link": "deep/er", "späße/日本.yaml": "unicode"} {
+		got, err := s.ReadFile(path)
+		if err != nil || string(got) != content {
+			w.Errorf("ReadFile(%q) = %q, %v", path, got, err)
+		}
+	}
+	for _, path := range []string{"nope", "a/b", "deep/nope/file", "link/and"} {
+		if _, err := s.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
+			w.Errorf("ReadFile(%q): %v, want fs.ErrNotExist", path, err)
+		}
+		if _, ok, err := s.Lookup(path); ok || err != nil {
+			w.Errorf("Lookup(%q) = %v, %v", path, ok, err)
+		}
+	}
+	for _, path := range []string{"../x", "/abs", "a/../b", "deep//er"} {
+		if _, _, err := s.Lookup(path); !errors.Is(err, fs.ErrInvalid) {
+			w.Errorf("Lookup(%q): %v, want fs.ErrInvalid", path, err)
+		}
+	}
+	for _, path := range []string{"deep", "sub/module"} {
+		if _, err := s.ReadFile(path); err == nil || errors.Is(err, fs.ErrNotExist) {
+			w.Errorf("ReadFile(%q): %v", path, err)
+		}
+	}
+	concurrently(8, func(int) { sameAsGit(w, r, commit) })
+}
+
+func orphanState(w *world) {
+	r := w.open()
+	w.fetch(r)
+	first := w.push(r, stateUpdate("", "apps/shop/a.yaml", "phase: Healthy\n"))[0]
+	second := w.push(r, stateUpdate(first, "apps/shop/b.yaml", "phase: Paused\n"))[0]
+	before := r.Stats()
+	heads := w.fetch(r)
+	if heads.State != second || heads.Changed {
+		w.Errorf("after our own push: %+v", heads)
+	}
+	if after := r.Stats(); after.Fetches != before.Fetches {
+		w.Error("our own commit was fetched back")
+	}
+	if got := w.server.Git("rev-list", "--max-parents=0", "--count", fetched(w, stateBranch)); got != "1" {
+		w.Errorf("%s roots", got)
+	}
+	if diff := cmp.Diff([]string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch)); diff != "" {
+		w.Errorf("files (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch)); diff != "" {
+		w.Errorf("log (-want +got):\n%s", diff)
+	}
+	// The same content again is no commit, and no request.
+	before = r.Stats()
+	if ids := w.push(r, stateUpdate(second, "apps/shop/b.yaml", "phase: Paused\n")); ids[0] != "" {
+		w.Errorf("an update without a change made %v", ids)
+	}
+	if r.Stats() != before {
+		w.Errorf("an update without a change talked to the server")
+	}
+	// Another process goes on from there.
+	other := w.open()
+	if heads := w.fetch(other); heads.State != second {
+		w.Fatalf("another mirror: %+v", heads)
+	}
+	third := w.push(other, git.Update{Ref: stateBranch, Base: second, Parent: second, Message: "clear", When: when,
+		Edits: map[string][]byte{"apps": nil, "cluster.yaml": {}}})[0]
+	if heads := w.fetch(r); heads.State != third || !heads.Changed {
+		w.Errorf("the other's push: %+v", heads)
+	}
+	if diff := cmp.Diff([]string{"cluster.yaml"}, w.server.Files(stateBranch)); diff != "" {
+		w.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// fetched makes a branch of the server known to the worktree, as plain git clone would.
+func fetched(w *world, branch string) string {
+	w.Helper()
+	w.server.Git("fetch", "-q", "origin", branch)
+	return "FETCH_HEAD"
+}
+
+func staleWriter(w *world) {
+	a, b := w.open(), w.open()
+	w.fetch(a)
+	w.fetch(b)
+	first := w.push(a, stateUpdate("", "x", "a"))[0]
+	refs := w.server.Refs()
+	for name, update := range map[string]git.Update{
+		"create what exists": stateUpdate("", "x", "b"),
+		"build on a stale commit": {Ref: "main", Base: w.server.Head(), Parent: w.server.Head(), Message: "m", When: when,
+			Edits: map[string][]byte{"x": []byte("b")}},
+	} {
+		if update.Ref == "main" {
+			w.server.CommitFiles("moved", map[string]string{"y": "1"})
+			refs = w.server.Refs()
+		}
+		if _, err := b.Push(w.Context(), update); !errors.Is(err, git.ErrConflict) {
+			w.Errorf("%s: %v, want ErrConflict", name, err)
+		}
+		if diff := cmp.Diff(refs, w.server.Refs()); diff != "" {
+			w.Errorf("%s moved refs (-before +after):\n%s", name, diff)
+		}
+	}
+	// The loser fetches, sees the winner's commit, and goes on.
+	if heads := w.fetch(b); heads.State != first {
+		w.Errorf("heads %+v", heads)
+	}
+	w.push(b, stateUpdate(first, "x", "b"))
+}
+
+func racingWriters(w *world) {
+	writers, commits := 8, 10
+	if !strings.Contains(w.Name(), "/http/") {
+		writers, commits = 3, 3 // the server's work is the same; one thorough race is enough
+	}
+	errs := make([]error, writers)
+	concurrently(writers, func(n int) {
+		r := w.open()
+		for i := range commits {
+			for attempt := 0; ; attempt++ {
+				heads, err := r.Fetch(w.Context())
+				if err == nil {
+					_, err = r.Push(w.Context(), stateUpdate(heads.State, fmt.Sprintf("%d/%d", n, i), "x"))
+				}
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, git.ErrConflict) || attempt > 1000 {
+					errs[n] = err
+					return
+				}
+				time.Sleep(rand.N(50 * time.Millisecond))
+			}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		w.Fatal(err)
+	}
+	if got := len(w.server.Log(stateBranch)); got != writers*commits {
+		w.Errorf("%d commits landed, want %d", got, writers*commits)
+	}
+	if got := len(w.server.Files(stateBranch)); got != writers*commits {
+		w.Errorf("%d files landed, want %d", got, writers*commits)
+	}
+}
+
+func concurrently(n int, do func(int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
