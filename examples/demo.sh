@@ -89,10 +89,10 @@ tag() {
 	say "(in $file: newTag: $2)"
 }
 
-# image checks that all pods behind a Service's namespace run one tag.
+# image NAMESPACE TAG checks that all pods that are there to stay run one tag.
 image() {
 	local tags
-	tags=$(kubectl -n "$1" get pods --field-selector=status.phase=Running -o 'jsonpath={range .items[?(!@.metadata.deletionTimestamp)]}{.spec.containers[0].image}{"\n"}{end}' | sort -u)
+	tags=$(kubectl -n "$1" get pods -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{(index .spec.containers 0).image}}{{"\n"}}{{end}}{{end}}' | sort -u)
 	[ "$tags" = "argoproj/rollouts-demo:$2" ] || fail "the pods of $1 run $(echo $tags), and should all run tag $2"
 }
 
@@ -181,7 +181,7 @@ run gitrollout get shop
 chapter "   Promote: merge the branch that gitrollout has prepared"
 run git fetch -q
 run git show --stat --format="'%an: %B'" origin/gitrollout/promote/demo/shop
-run git merge -q --ff origin/gitrollout/promote/demo/shop '&&' git push -q
+run git merge -q --no-ff --no-edit origin/gitrollout/promote/demo/shop '&&' git push -q
 await shop Healthy 90
 image example-canary yellow
 run gitrollout get shop
@@ -204,7 +204,7 @@ await checkout Paused 60
 run gitrollout get checkout
 run kubectl -n example-blue-green get service checkout checkout-preview -o wide
 say "Merge the promotion, and the Service selects green:"
-run git fetch -q '&&' git merge -q --ff origin/gitrollout/promote/demo/checkout '&&' git push -q
+run git fetch -q '&&' git merge -q --no-ff --no-edit origin/gitrollout/promote/demo/checkout '&&' git push -q
 await checkout Healthy 90
 image example-blue-green green
 run gitrollout get checkout
