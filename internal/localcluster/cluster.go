@@ -36,6 +36,8 @@ type cluster struct {
 	etcd   *embed.Etcd
 	parts  []*part
 	failed chan error // the first part that ended by itself
+
+	published []string // files that tell others how to reach the cluster
 }
 
 // part is a server or a set of controllers that runs until it is stopped.
@@ -128,7 +130,8 @@ func (c *cluster) startNodes(ctx context.Context, o settings) error {
 		return err
 	}
 	agent, err := nodeagent.New(client, nodeagent.Options{
-		Nodes: o.nodes, BindPodIPs: o.bindPodIPs, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Nodes: o.nodes, KubeletVersion: kubernetesVersion, BindPodIPs: o.bindPodIPs,
+		Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
 		return err
@@ -138,7 +141,12 @@ func (c *cluster) startNodes(ctx context.Context, o settings) error {
 	if err := c.await(ctx, "the node agent", ready); err != nil {
 		return err
 	}
-	return writeFile(c.dir.file("pods-url"), agent.PodsURL()+"\n")
+	path := c.dir.file("pods-url")
+	if err := os.WriteFile(path, []byte(agent.PodsURL()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("publish the pods' address: %w", err)
+	}
+	c.published = append(c.published, path)
+	return nil
 }
 
 // publish writes the kubeconfig. It comes last: whoever sees the file may use
@@ -155,6 +163,7 @@ func (c *cluster) publish(admin clientIdentity, o settings) error {
 		if err := os.Rename(path+".new", path); err != nil {
 			return fmt.Errorf("publish kubeconfig: %w", err)
 		}
+		c.published = append(c.published, path)
 	}
 	return nil
 }
@@ -193,9 +202,9 @@ func (c *cluster) await(ctx context.Context, what string, signal <-chan struct{}
 }
 
 func (c *cluster) stop() {
-	// Nobody may take a kubeconfig for one of a running cluster.
-	os.Remove(c.dir.file("kubeconfig"))
-	os.Remove(c.dir.file("pods-url"))
+	for _, path := range c.published {
+		os.Remove(path)
+	}
 	for i := len(c.parts) - 1; i >= 0; i-- {
 		c.parts[i].stop()
 	}
@@ -213,7 +222,7 @@ func (p *part) stop() {
 	}
 }
 
-// sendLogsTo keeps the terminal for this program's own two lines. The apiserver
+// sendLogsTo keeps the terminal for this program's own words. The apiserver
 // and the controllers share one logger, hence one file.
 func sendLogsTo(dir stateDir) error {
 	file, err := dir.openLog("kubernetes")
@@ -229,12 +238,5 @@ func sendLogsTo(dir stateDir) error {
 	}
 	klog.SetOutput(file)
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, file, file))
-	return nil
-}
-
-func writeFile(path, content string) error {
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 )
@@ -40,7 +41,7 @@ func TestCluster(t *testing.T) {
 	t.Run("serves a Deployment", func(t *testing.T) { testDeployment(t, local) })
 	t.Run("crash loop", func(t *testing.T) { testCrashLoop(t, local.client) })
 	t.Run("never ready", func(t *testing.T) { testNeverReady(t, local.client) })
-	t.Run("unschedulable until uncordoned", func(t *testing.T) { testCordon(t, local.client) })
+	t.Run("unschedulable until a node fits", func(t *testing.T) { testUnschedulable(t, local.client) })
 	t.Run("pod is ready soon", func(t *testing.T) { measureReadiness(t, local.client) })
 
 	if code := local.terminate(t); code != 0 {
@@ -164,11 +165,14 @@ func testNeverReady(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-func testCordon(t *testing.T, client kubernetes.Interface) {
-	cordon(t, client, true)
-	createPod(t, client, "homeless", "shop:v1")
+func testUnschedulable(t *testing.T, client kubernetes.Interface) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "picky"}, Spec: podSpec("shop:v1")}
+	pod.Spec.NodeSelector = map[string]string{"disk": "fast"}
+	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	scheduled := func(want corev1.ConditionStatus) error {
-		pod, err := client.CoreV1().Pods("default").Get(t.Context(), "homeless", metav1.GetOptions{})
+		pod, err := client.CoreV1().Pods("default").Get(t.Context(), "picky", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -180,31 +184,22 @@ func testCordon(t *testing.T, client kubernetes.Interface) {
 		return fmt.Errorf("conditions %v", pod.Status.Conditions)
 	}
 	eventually(t, "PodScheduled=False", func() error { return scheduled(corev1.ConditionFalse) })
-	cordon(t, client, false)
-	eventually(t, "PodScheduled=True", func() error { return scheduled(corev1.ConditionTrue) })
-}
-
-func cordon(t *testing.T, client kubernetes.Interface, unschedulable bool) {
-	t.Helper()
-	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
+	label := []byte(`{"metadata":{"labels":{"disk":"fast"}}}`)
+	if _, err := client.CoreV1().Nodes().Patch(t.Context(), "node-2", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, node := range nodes.Items {
-		node.Spec.Unschedulable = unschedulable
-		if _, err := client.CoreV1().Nodes().Update(t.Context(), &node, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	eventually(t, "PodScheduled=True", func() error { return scheduled(corev1.ConditionTrue) })
 }
 
 // measureReadiness reports how long a pod takes from its creation to Ready.
 func measureReadiness(t *testing.T, client kubernetes.Interface) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	var total time.Duration
 	const pods = 10
 	for n := range pods {
 		name := fmt.Sprintf("quick-%d", n)
-		watch, err := client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		watch, err := client.CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,6 +212,9 @@ func measureReadiness(t *testing.T, client kubernetes.Interface) {
 		}
 		watch.Stop()
 		total += time.Since(began)
+	}
+	if ctx.Err() != nil {
+		t.Fatal("pods did not become ready in 30s")
 	}
 	t.Logf("from create to Ready: %s on average of %d", (total / pods).Round(100*time.Microsecond), pods)
 }

@@ -43,6 +43,7 @@ type localCluster struct {
 // start runs the program until it says that it is ready.
 func start(t *testing.T, env []string, args ...string) *localCluster {
 	t.Helper()
+	args = append(args, "--exit-with-parent") // a test that is killed leaves nothing behind
 	local := &localCluster{command: exec.Command(os.Args[0], args...), stderr: new(bytes.Buffer)}
 	local.command.Env = append(append(os.Environ(), asProgram), env...)
 	local.command.Stderr = local.stderr

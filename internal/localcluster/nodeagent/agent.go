@@ -32,9 +32,10 @@ const workers = 32
 
 // Options say what the agent simulates.
 type Options struct {
-	Nodes      int
-	BindPodIPs bool // listen on the pods' own addresses too
-	Log        *slog.Logger
+	Nodes          int
+	KubeletVersion string
+	BindPodIPs     bool // listen on the pods' own addresses too
+	Log            *slog.Logger
 }
 
 // Agent is the node agent of all nodes.
@@ -72,7 +73,7 @@ func (a *Agent) PodsURL() string { return a.server.url() }
 // Run registers the nodes, tells ready, and serves pods until the context ends.
 func (a *Agent) Run(ctx context.Context, ready func()) error {
 	defer a.server.close()
-	if err := registerNodes(ctx, a.client, a.options.Nodes); err != nil {
+	if err := registerNodes(ctx, a.client, a.options); err != nil {
 		return err
 	}
 	factory := informers.NewSharedInformerFactory(a.client, 0)

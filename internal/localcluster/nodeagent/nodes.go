@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// registerNodes makes sure that so many Ready nodes exist. Nodes of an earlier
+// registerNodes makes sure that the Ready nodes asked for exist. Nodes of an earlier
 // run keep their labels, taints and cordons.
-func registerNodes(ctx context.Context, client kubernetes.Interface, count int) error {
-	for n := range count {
-		node := newNode(n)
+func registerNodes(ctx context.Context, client kubernetes.Interface, options Options) error {
+	for n := range options.Nodes {
+		node := newNode(n, options.KubeletVersion)
 		created, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			continue
@@ -33,7 +33,7 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, count int) 
 	return nil
 }
 
-func newNode(n int) *corev1.Node {
+func newNode(n int, kubeletVersion string) *corev1.Node {
 	name := fmt.Sprintf("node-%d", n+1)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("64"),
@@ -63,7 +63,7 @@ func newNode(n int) *corev1.Node {
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
 				OperatingSystem: "linux", Architecture: "amd64", OSImage: "simulated",
-				KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "localcluster://1",
+				KubeletVersion: kubeletVersion, ContainerRuntimeVersion: "localcluster://1",
 			},
 		},
 	}

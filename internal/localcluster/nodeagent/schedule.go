@@ -14,6 +14,8 @@ import (
 	v1helper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
 // wantsNode reports whether the pod waits for this scheduler.
@@ -98,15 +100,9 @@ func explain(nodes int, refusals map[string]int) string {
 
 func (a *Agent) markUnschedulable(ctx context.Context, pod *corev1.Pod, message string) error {
 	status := *pod.Status.DeepCopy()
-	condition := corev1.PodCondition{
+	podsim.SetCondition(&status, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, Message: message, LastTransitionTime: metav1.Now(),
-	}
-	status.Conditions = []corev1.PodCondition{condition}
-	for _, existing := range pod.Status.Conditions {
-		if existing.Type == condition.Type && existing.Status == condition.Status && existing.Message == message {
-			return nil
-		}
-	}
+	})
 	return a.writeStatus(ctx, pod, status)
 }

@@ -51,7 +51,7 @@ func TestRefusal(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			pod, node := &corev1.Pod{}, newNode(0)
+			pod, node := &corev1.Pod{}, newNode(0, "v1.36.3")
 			if test.pod != nil {
 				test.pod(&pod.Spec)
 			}

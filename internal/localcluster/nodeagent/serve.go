@@ -1,6 +1,7 @@
 package nodeagent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,9 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
+
+// drainWithin bounds how long a request may outlast its pod.
+const drainWithin = time.Second
 
 // server answers HTTP for all pods: on one loopback address for everybody, and
 // if it may, on each pod's own address.
@@ -187,8 +191,16 @@ func (p *podServer) listen(pod *corev1.Pod, log *slog.Logger) error {
 	return nil
 }
 
+// close takes no more connections at once, and lets requests that are being
+// answered come to an end as a program does that stops in good order.
 func (p *podServer) close() {
 	for _, server := range p.listeners {
-		server.Close()
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+			defer cancel()
+			if server.Shutdown(ctx) != nil {
+				server.Close()
+			}
+		}()
 	}
 }

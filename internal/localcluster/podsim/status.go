@@ -152,7 +152,7 @@ func setConditions(pod *corev1.Pod, status *corev1.PodStatus, now time.Time) {
 		reason, message = "ContainersNotReady", fmt.Sprintf("containers with unready status: [%s]", strings.Join(unready, " "))
 	}
 	set := func(kind corev1.PodConditionType, yes bool, reason, message string) {
-		setCondition(status, corev1.PodCondition{
+		SetCondition(status, corev1.PodCondition{
 			Type: kind, Status: conditionStatus(yes), Reason: reason, Message: message,
 			ObservedGeneration: pod.Generation, LastTransitionTime: stamp(now),
 		})
@@ -176,9 +176,9 @@ func closedGate(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodConditionTy
 	return ""
 }
 
-// setCondition replaces the condition of that type; the time of the last
+// SetCondition replaces the condition of that type; the time of the last
 // transition moves only with the status.
-func setCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
+func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	existing := findCondition(status, condition.Type)
 	if existing == nil {
 		status.Conditions = append(status.Conditions, condition)
