@@ -58,7 +58,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 }
 
 // eventName leaves room for what the API server appends to make it unique.
-func eventName(object string) string { return object[:min(len(object), 200)] + "." }
+func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
 // cut returns the largest length up to limit that splits no character.
 func cut(s string, limit int) int {

@@ -28,6 +28,9 @@ type desired struct {
 // it would be wrong for ever.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o))}
+	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
+		return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no apiVersion, no kind or no name"}
+	}
 	delete(d.object, "status") // the object's controller says what its status is
 
 	metadata := maps.Clone(o.Map("metadata"))
@@ -37,9 +40,6 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	labels := with(o.Map("metadata", "labels"), rollout.LabelApp, app)
 	annotations := with(o.Map("metadata", "annotations"), rollout.AnnotationCluster, c.opts.Cluster)
 	delete(annotations, AnnotationApplied)
-	if d.ref.Name == "" || metadata == nil {
-		return nil, fmt.Errorf("%s without a name cannot be applied", d.ref.Kind)
-	}
 	metadata["labels"], metadata["annotations"] = labels, annotations
 	d.object["metadata"] = metadata
 	if d.ref.Group == "" && d.ref.Kind == "Secret" {

@@ -1,0 +1,175 @@
+package cluster_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// release is the app at a version, stamped as strategies stamps it.
+func release(image string, replicas int, hash rollout.Hash) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: NS, annotations: {%s: %s}}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {terminationGracePeriodSeconds: 1, containers: [{name: shop, image: "%s"}]}
+`, rollout.AnnotationHash, hash, replicas, image)
+}
+
+func TestObserveThroughARollingUpdate(t *testing.T) {
+	w := newWorld(t)
+	w.apply("shop", release("shop:v1", 4, "h1-one"))
+	if seen := w.observe("shop", "shop"); seen.Synced && len(seen.Revisions) == 0 {
+		t.Errorf("right after the apply: %+v", seen)
+	}
+	one := w.complete("shop", "shop")
+	if len(one.Revisions) != 1 || one.Hash != "h1-one" || one.Replicas != 4 {
+		t.Fatalf("observed %+v", one)
+	}
+	first := one.Revisions[0]
+	if first.Hash != "h1-one" || !first.Current || first.Number != 1 || first.Pods != 4 || first.Ready() != 4 || first.PodHash == "" || !strings.HasSuffix(first.Name, first.PodHash) || first.Problem != "" {
+		t.Errorf("revision %+v", first)
+	}
+	for i, m := range first.Members {
+		if !m.Ready || m.Status != "Running" || m.Created.IsZero() || i > 0 && m.Name <= first.Members[i-1].Name {
+			t.Errorf("member %+v", m)
+		}
+	}
+
+	changes := w.changes.of("shop")
+	w.apply("shop", release("shop:v2", 4, "h1-two"))
+	for {
+		seen := w.observe("shop", "shop")
+		if seen.Hash != "h1-two" {
+			t.Fatalf("an observation after the apply shows %+v", seen)
+		}
+		if r, ok := seen.Find("h1-one"); ok && r.Current {
+			t.Fatalf("the old revision is current: %+v", seen)
+		}
+		if seen.Complete {
+			if r, ok := seen.Find("h1-two"); !ok || r.Ready() != 4 || !r.Current || len(seen.Revisions) != 2 || seen.Revisions[0].Name != r.Name {
+				t.Errorf("complete: %+v", seen)
+			}
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if w.changes.of("shop") < changes+4 {
+		t.Errorf("OnChange was called %d times during a rollout", w.changes.of("shop")-changes)
+	}
+
+	// Back to v1: the controller takes the old ReplicaSet and gives it a new number.
+	w.apply("shop", release("shop:v1", 4, "h1-one"))
+	back := w.complete("shop", "shop")
+	if r := back.Revisions[0]; r.Name != first.Name || r.Number != 3 || !r.Current || r.Hash != "h1-one" {
+		t.Errorf("after the way back: %+v", back)
+	}
+}
+
+func TestObserveUnderTheHold(t *testing.T) {
+	w := newWorld(t)
+	w.apply("shop", release("shop:v1", 10, "h1-one"))
+	w.complete("shop", "shop")
+	w.apply("shop", held(release("shop:v2", 10, "h1-two")))
+	var seen rollout.ObservedWorkload
+	w.until("10 old and 2 new pods", func() (bool, string) {
+		seen = w.observe("shop", "shop")
+		one, _ := seen.Find("h1-one")
+		two, ok := seen.Find("h1-two")
+		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current, fmt.Sprintf("%+v", seen)
+	})
+	for range 20 { // it rests there
+		seen = w.observe("shop", "shop")
+		one, _ := seen.Find("h1-one")
+		two, _ := seen.Find("h1-two")
+		if one.Pods != 10 || two.Pods != 2 || one.Desired != 10 || two.Desired != 2 || seen.Complete {
+			t.Fatalf("held: %+v", seen)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	w.apply("shop", release("shop:v2", 10, "h1-two"))
+	done := w.complete("shop", "shop")
+	two, _ := done.Find("h1-two")
+	if two.Ready() != 10 {
+		t.Errorf("promoted: %+v", done)
+	}
+	// The pods of the step are among those that were promoted.
+	before, _ := seen.Find("h1-two")
+	for _, m := range before.Members {
+		if !strings.Contains(fmt.Sprint(two.Members), m.Name) {
+			t.Errorf("pod %s of the step was replaced", m.Name)
+		}
+	}
+}
+
+func TestProblemsArePlain(t *testing.T) {
+	cases := map[string]struct {
+		image  string
+		says   []string
+		status string
+	}{
+		"crash loop":  {"shop:v2-crash", []string{"container shop: ", "restart", "last exit code 1"}, ""},
+		"image":       {"shop:v2-badimage", []string{"container shop: ", "ImagePull", "shop:v2-badimage"}, "ImagePull"},
+		"never ready": {"shop:v2-neverready", []string{"container shop: runs but is not Ready"}, "Running"},
+		"config":      {"shop:v2-slow5x", []string{"CreateContainerConfigError"}, "CreateContainerConfigError"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.apply("shop", release("shop:v1", 2, "h1-one"))
+			w.complete("shop", "shop")
+			w.apply("shop", release(c.image, 2, "h1-two"))
+			w.until("the problem", func() (bool, string) {
+				r, _ := w.observe("shop", "shop").Find("h1-two")
+				for _, part := range c.says {
+					if !strings.Contains(r.Problem, part) {
+						return false, fmt.Sprintf("%q in %+v", r.Problem, r)
+					}
+				}
+				return strings.Contains(r.Members[0].Status, c.status) && !strings.Contains(r.Problem, "\n"), fmt.Sprintf("%+v", r)
+			})
+			if r, _ := w.observe("shop", "shop").Find("h1-one"); r.Problem != "" {
+				t.Errorf("the old revision has a problem: %q", r.Problem)
+			}
+		})
+	}
+	t.Run("quota", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.quota("pods")
+		w.apply("shop", release("shop:v1", 2, "h1-one"))
+		w.until("the problem", func() (bool, string) {
+			r, _ := w.observe("shop", "shop").Find("h1-one")
+			return strings.HasPrefix(r.Problem, "pods cannot be created: ") && strings.Contains(r.Problem, "exceeded quota"), fmt.Sprintf("%+v", r)
+		})
+	})
+	t.Run("unschedulable", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.apply("shop", strings.Replace(release("shop:v1", 1, "h1-one"), "spec: {termination", "spec: {nodeSelector: {no: where}, termination", 1))
+		w.until("the problem", func() (bool, string) {
+			r, _ := w.observe("shop", "shop").Find("h1-one")
+			return strings.Contains(r.Problem, "Unschedulable"), fmt.Sprintf("%+v", r)
+		})
+	})
+}
+
+func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
+	w := newWorld(t)
+	w.apply("shop", release("shop:v1", 1, "h1-one"))
+	w.apply("twin", strings.Replace(release("shop:v1", 2, "h1-one"), "{name: shop, namespace", "{name: twin, namespace", 1))
+	twin := w.complete("twin", "twin")
+	seen := w.complete("shop", "shop")
+	if len(seen.Revisions) != 1 || seen.Revisions[0].Pods != 1 || len(twin.Revisions) != 1 || twin.Revisions[0].Pods != 2 {
+		t.Errorf("two Deployments with one selector: %+v and %+v", seen, twin)
+	}
+}

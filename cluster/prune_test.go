@@ -1,0 +1,150 @@
+package cluster_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// prune prunes and demands what is gone; the rest must be kept for a reason.
+func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
+	w.t.Helper()
+	gone, kept, err := w.Prune(context.Background(), "shop", candidates)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	slices.SortFunc(gone, rollout.Ref.Compare)
+	slices.SortFunc(wantGone, rollout.Ref.Compare)
+	if !slices.Equal(gone, wantGone) {
+		w.t.Errorf("gone are %v, want %v (kept %v)", gone, wantGone, kept)
+	}
+	if len(gone)+len(kept) != len(candidates) {
+		w.t.Errorf("of %d candidates %d are gone and %d kept", len(candidates), len(gone), len(kept))
+	}
+	for _, ref := range kept {
+		if why, err := w.WhyKept(context.Background(), "shop", ref); why == "" || err != nil {
+			w.t.Errorf("%v is kept and nobody knows why (%v)", ref, err)
+		}
+	}
+}
+
+func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	core := w.cluster.Kube.CoreV1()
+	w.apply("shop", `
+apiVersion: v1
+kind: Service
+metadata: {name: plain, namespace: NS}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kept, namespace: NS, annotations: {gitrollout.dev/prune: disabled}}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: released, namespace: NS}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: moved, namespace: NS}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: NS}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
+	if _, err := core.Services(w.ns).Patch(ctx, "released", types.MergePatchType, []byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.apply("other", "apiVersion: v1\nkind: Service\nmetadata: {name: moved, namespace: NS}\nspec: {ports: [{port: 80}]}")
+	service := func(name string) rollout.Ref { return w.ref("", "Service", name) }
+	all := []rollout.Ref{
+		service("plain"), service("kept"), service("released"), service("moved"), service("never-was"),
+		w.ref("", "PersistentVolumeClaim", "data"), {Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"),
+	}
+	w.until("the lost label being seen", func() (bool, string) {
+		h, err := w.Health(ctx, "shop", []rollout.Ref{service("released")})
+		return err == nil && h[0].Status == "NotFound", ""
+	})
+	// The namespace was not applied by the app, so it is none of its business.
+	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"))
+	for name, want := range map[string]bool{"plain": false, "kept": true, "released": true, "moved": true} {
+		if _, err := core.Services(w.ns).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) == want {
+			t.Errorf("service %s: %v, want it to exist: %v", name, err, want)
+		}
+	}
+	before := w.Stats()
+	w.until("the deletion being seen", func() (bool, string) {
+		h, err := w.Health(ctx, "shop", []rollout.Ref{service("plain")})
+		return err == nil && h[0].Status == "NotFound", ""
+	})
+	w.prune(all[:6], service("plain"), service("released"), service("moved"), service("never-was"))
+	if after := w.Stats(); after.Writes != before.Writes || after.Reads != before.Reads {
+		t.Errorf("pruning what is gone or kept took requests: %+v, then %+v", before, after)
+	}
+}
+
+func TestPruneKeepsConfigurationOfLivePods(t *testing.T) {
+	w := newWorld(t)
+	version := func(v string) string {
+		return strings.ReplaceAll(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config-@, namespace: NS}
+data: {version: @}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key-@, namespace: NS}
+stringData: {version: @}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: NS}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers: [{name: shop, image: "shop:@", envFrom: [{configMapRef: {name: config-@}}]}]
+      volumes: [{name: key, projected: {sources: [{secret: {name: key-@}}]}}]`, "@", v)
+	}
+	config, key := w.ref("", "ConfigMap", "config-v1"), w.ref("", "Secret", "key-v1")
+	w.apply("shop", version("v1"))
+	w.complete("shop", "shop")
+	// v2 never gets ready, so v1 stays and needs what it reads.
+	w.apply("shop", strings.Replace(version("v2"), "shop:v2", "shop:v2-neverready", 1))
+	w.until("both versions", func() (bool, string) { return len(w.observe("shop", "shop").Revisions) == 2, "" })
+	w.prune([]rollout.Ref{config, key})
+	w.apply("shop", version("v2"))
+	w.until("v1 being gone", func() (bool, string) {
+		gone, kept, err := w.Prune(context.Background(), "shop", []rollout.Ref{config, key})
+		return len(gone) == 2 && err == nil, w.why(kept)
+	})
+	_, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(context.Background(), "config-v1", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("config-v1 is still there (%v)", err)
+	}
+	w.complete("shop", "shop")
+}
+
+func (w *world) why(kept []rollout.Ref) string {
+	var reasons []string
+	for _, ref := range kept {
+		why, _ := w.WhyKept(context.Background(), "shop", ref)
+		reasons = append(reasons, why)
+	}
+	return strings.Join(reasons, "; ")
+}
