@@ -70,7 +70,7 @@ func kustomize(fs *treeFS, dir string, p plan) ([]rollout.Object, error) {
 	for _, resource := range built.Resources() {
 		raw, err := resource.MarshalJSON()
 		if err != nil {
-			return nil, reduce(fs, p.file, err)
+			return nil, reduce(fs, p.file, fmt.Errorf("%s/%s: %w", resource.GetKind(), resource.GetName(), err))
 		}
 		object, err := decodeObject(raw)
 		if err != nil {

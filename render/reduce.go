@@ -26,7 +26,7 @@ var (
 	oneFile  = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
 	object   = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
 	address  = regexp.MustCompile(`0x[0-9a-f]{6,}`)
-	badKey   = regexp.MustCompile(`^.*"kind":"([^"]*)".*json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
+	badKey   = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
 )
 
 // reduce makes one line of kustomize's error: the file, and the cause without
@@ -49,7 +49,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	text = noise.ReplaceAllString(text, "")
 	text = oneFile.ReplaceAllString(text, "$1: ")
 	text = object.ReplaceAllString(text, "in object $1 $2")
-	text = badKey.ReplaceAllString(text, "a key in a $1 is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
+	text = badKey.ReplaceAllString(text, "$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
 	text = address.ReplaceAllString(text, "…")
 	if text = oneLine(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"

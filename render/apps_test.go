@@ -1,0 +1,62 @@
+package render
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func TestFindApps(t *testing.T) {
+	tree := newTree(map[string]string{
+		"apps/shop/overlays/prod/kustomization.yaml":    "x",
+		"apps/shop/overlays/staging/kustomization.yaml": "x",
+		"apps/mail/overlays/prod/kustomization.yml":     "x",
+		"apps/none/overlays/prod/deployment.yaml":       "x",
+		"apps/README.md": "x",
+		"apps/linked":    linkTo + "shop",
+		"apps/Upper/overlays/prod/kustomization.yaml": "x",
+		"infra/ingress/Kustomization":                 "x",
+		"infra/folder/kustomization.yaml/x":           "x",
+		"teams/a/shop/kustomization.yaml":             "x",
+		"teams/b/shop/kustomization.yaml":             "x",
+	})
+	app := func(name, path, namespace string) rollout.App {
+		return rollout.App{Name: name, Path: path, Namespace: namespace}
+	}
+	tests := map[string]struct {
+		reason string
+		apps   string
+		want   []rollout.App
+		err    string
+	}{
+		"wildcard":    {"named by what it matched; a folder without a kustomization is none", "[{path: \"apps/[a-z]*/overlays/prod\", namespace: x}]", []rollout.App{app("mail", "apps/mail/overlays/prod", "x"), app("shop", "apps/shop/overlays/prod", "x")}, ""},
+		"two":         {"joined by -", "[{path: teams/*/shop/}, {path: apps/s*/overlays/*}]", []rollout.App{app("a", "teams/a/shop", "default"), app("b", "teams/b/shop", "default"), app("shop-prod", "apps/shop/overlays/prod", "default"), app("shop-staging", "apps/shop/overlays/staging", "default")}, ""},
+		"no wildcard": {"the last folder, or the name", "[{path: infra/ingress, namespace: edge}, {path: teams/a/shop, name: a-shop}]", []rollout.App{app("a-shop", "teams/a/shop", "default"), app("ingress", "infra/ingress", "edge")}, ""},
+		"nothing":     {"a folder may come later", "[{path: gone/*}, {path: infra/folder}, {path: apps/README.md}]", []rollout.App{}, ""},
+		"twice":       {"the first entry wins", "[{path: infra/ingress, namespace: edge}, {path: infra/*}]", []rollout.App{app("ingress", "infra/ingress", "edge")}, ""},
+		"same name":   {"", "[{path: teams/a/shop}, {path: teams/b/shop}]", nil, "c.yaml: apps[1].path: teams/a/shop and teams/b/shop are both the app shop; give one of them a name of its own"},
+		"not a name":  {"", "[{path: apps/*/overlays/prod}]", nil, `c.yaml: apps[0].path: apps/Upper/overlays/prod would be the app "Upper", which is not a name; rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := rollout.ParseConfig("c.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nstateBranch: gitrollout/state/x\napps: "+tt.apps+"\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := FindApps(tree, cfg)
+			var invalid *rollout.InvalidError
+			if tt.err != "" {
+				if !errors.As(err, &invalid) || invalid.Error() != tt.err {
+					t.Errorf("error\n got: %v\nwant: %s", err, tt.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+				t.Errorf("%s: error %v, apps (-want +got):\n%s", tt.reason, err, diff)
+			}
+		})
+	}
+}

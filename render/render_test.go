@@ -1,0 +1,242 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// manyApps is a repository of n apps; the even ones share a base.
+func manyApps(n int) (map[string]string, []rollout.App) {
+	files := map[string]string{
+		"base/kustomization.yaml": "resources: [cm.yaml]\n",
+		"base/cm.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n",
+		"README.md":               "read by no build",
+	}
+	var apps []rollout.App
+	for i := range n {
+		dir := fmt.Sprintf("apps/a%02d/prod", i)
+		resources := "[cm.yaml]"
+		if i%2 == 0 {
+			resources = "[cm.yaml, ../../../base]"
+		}
+		files[dir+"/kustomization.yaml"] = "resources: " + resources + "\n"
+		files[dir+"/cm.yaml"] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {i: %q}\n", fmt.Sprint(i))
+		apps = append(apps, rollout.App{Name: fmt.Sprintf("a%02d", i), Path: dir, Namespace: "shop"})
+	}
+	return files, apps
+}
+
+// TestBuildsOnlyWhatChanged counts the builds that a change costs.
+func TestBuildsOnlyWhatChanged(t *testing.T) {
+	const n = 20
+	files, apps := manyApps(n)
+	tests := map[string]struct {
+		reason string
+		change map[string]string // path -> content, "" removes
+		want   []string          // the apps that are built
+	}{
+		"nothing":           {"the same tree again", nil, nil},
+		"a file of one":     {"P3", map[string]string{"apps/a03/prod/cm.yaml": files["apps/a04/prod/cm.yaml"]}, []string{"a03"}},
+		"unread":            {"no build has read it", map[string]string{"README.md": "new", "apps/a05/prod/notes.txt": "x"}, nil},
+		"shared base":       {"exactly its users", map[string]string{"base/cm.yaml": files["base/cm.yaml"] + "# new\n"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
+		"appears":           {"a second kustomization was looked for in vain", map[string]string{"apps/a07/prod/kustomization.yml": "resources: []\n"}, []string{"a07"}},
+		"folder for a file": {"it was looked for as a file", map[string]string{"apps/a01/prod/Kustomization/x": "y"}, []string{"a01"}},
+		"gone":              {"", map[string]string{"apps/a09/prod/cm.yaml": ""}, []string{"a09"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := New()
+			first := newTree(files)
+			for _, app := range apps {
+				if _, err := r.Render(first, app, rollout.Commit{ID: "1"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r.Builds() != n {
+				t.Fatalf("%d builds at first, want %d", r.Builds(), n)
+			}
+			changed := files
+			for file, content := range tt.change {
+				changed = with(changed, file, content)
+			}
+			second := newTree(changed)
+			var built []string
+			for _, app := range apps {
+				before := r.Builds()
+				_, _ = r.Render(second, app, rollout.Commit{ID: "2"})
+				if r.Builds() != before {
+					built = append(built, app.Name)
+				}
+			}
+			if diff := cmp.Diff(tt.want, built); diff != "" {
+				t.Errorf("%s: builds (-want +got):\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
+func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
+	files, apps := manyApps(3)
+	tree := newTree(files)
+	r := New()
+	first, err := r.Render(tree, apps[0], rollout.Commit{ID: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree.lookups = 0
+	again, err := r.Render(tree, apps[0], rollout.Commit{ID: "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree.lookups != 1 {
+		t.Errorf("%d look-ups for an unchanged repository, want 1", tree.lookups)
+	}
+	if again.Commit.ID != "2" || first.Commit.ID != "1" {
+		t.Errorf("commits are %s and %s, want 1 and 2", first.Commit.ID, again.Commit.ID)
+	}
+	again.Commit = first.Commit
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("results differ:\n%s", diff)
+	}
+	// Another app has changed: the root, apps/, base/, and apps/a00 answer.
+	other := newTree(with(files, "apps/a01/prod/cm.yaml", files["apps/a02/prod/cm.yaml"]))
+	other.lookups = 0
+	if _, err := r.Render(other, apps[0], rollout.Commit{}); err != nil || other.lookups > 4 || r.Builds() != 1 {
+		t.Errorf("%d look-ups, %d builds, error %v; want at most 4, and 1", other.lookups, r.Builds(), err)
+	}
+}
+
+func TestHeadAndStableAreBothKept(t *testing.T) {
+	files, apps := manyApps(1)
+	stable, head := newTree(files), newTree(with(files, "base/cm.yaml", files["base/cm.yaml"]+"data: {a: b}\n"))
+	r := New()
+	for range 5 {
+		for _, tree := range []*memTree{stable, head} {
+			if _, err := r.Render(tree, apps[0], rollout.Commit{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if r.Builds() != 2 {
+		t.Errorf("%d builds of two commits in turn, want 2", r.Builds())
+	}
+}
+
+func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
+	files, apps := manyApps(1)
+	r := New()
+	broken := newTree(with(files, "base/cm.yaml", "a: b: c\n"))
+	for range 2 {
+		var invalid *rollout.InvalidError
+		if _, err := r.Render(broken, apps[0], rollout.Commit{}); !errors.As(err, &invalid) {
+			t.Fatalf("error %v, want an InvalidError", err)
+		}
+	}
+	if r.Builds() != 1 {
+		t.Errorf("%d builds of a broken commit, want 1", r.Builds())
+	}
+	unreadable := newTree(files)
+	unreadable.fail = errors.New("the store is gone")
+	var invalid *rollout.InvalidError
+	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); !errors.Is(err, unreadable.fail) || errors.As(err, &invalid) {
+		t.Errorf("error %v, want that of the store", err)
+	}
+	unreadable.fail = nil
+	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); err != nil {
+		t.Errorf("after the store is back: %v", err)
+	}
+}
+
+func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
+	files := readFiles(t, "testdata/corpus/symlinks")
+	r, app := New(), rollout.App{Name: "a", Path: "app", Namespace: "x"}
+	builds := func(files map[string]string) int {
+		before := r.Builds()
+		if _, err := r.Render(newTree(files), app, rollout.Commit{}); err != nil {
+			t.Fatal(err)
+		}
+		return r.Builds() - before
+	}
+	for _, step := range []struct {
+		name  string
+		files map[string]string
+		want  int
+	}{
+		{"first", files, 1},
+		{"same", files, 0},
+		{"target's content", with(files, "real-base/cm.yaml", files["real-base/cm.yaml"]+"#\n"), 1},
+		{"another target", with(files, "app/linked.yaml", linkTo+"deep/x/../../real.yaml"), 1},
+		{"link becomes file", with(files, "app/linked.yaml", files["app/real.yaml"]), 1},
+		{"unrelated", with(files, "other", "x"), 0},
+	} {
+		if got := builds(step.files); got != step.want {
+			t.Errorf("%s: %d builds, want %d", step.name, got, step.want)
+		}
+	}
+}
+
+// TestConcurrentBuilds is for -race: builds with and without a schema of their
+// own at once, each with its own result.
+func TestConcurrentBuilds(t *testing.T) {
+	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
+	r := New()
+	want := map[string]string{}
+	for _, dir := range []string{"app", "plain"} {
+		got, err := New().Render(newTree(readFiles(t, "testdata/corpus/openapi")), rollout.App{Name: dir, Path: dir, Namespace: "x"}, rollout.Commit{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[dir] = got.Digest
+	}
+	fresh := func() Tree { return &memTree{entries: tree.entries, folders: tree.folders, blobs: tree.blobs} }
+	var wg sync.WaitGroup
+	for i := range 24 {
+		wg.Go(func() {
+			dir := []string{"plain", "plain", "app"}[i%3]
+			got, err := r.Render(fresh(), rollout.App{Name: fmt.Sprint(i), Path: dir, Namespace: "x"}, rollout.Commit{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got.Digest != want[dir] {
+				t.Errorf("%s: another result than alone", dir)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestBounds(t *testing.T) {
+	five := map[string]string{"kustomization.yaml": "configMapGenerator: [{name: x, files: [a, b, c, d, e]}]\n"}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		five[name] = strings.Repeat("x", maxFile)
+	}
+	var many strings.Builder
+	for i := range maxObjects + 1 {
+		fmt.Fprintf(&many, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n---\n", i)
+	}
+	tests := map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"one file":     {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [a.bin]}]\n", "a.bin": strings.Repeat("x", maxFile+1)}, "more than the 16777216 that one file may have"},
+		"all files":    {five, "more than 67108864 bytes"},
+		"many objects": {map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": many.String()}, "more than 2000 objects"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := New().Render(newTree(tt.files), rollout.App{Name: "a", Namespace: "x"}, rollout.Commit{})
+			var invalid *rollout.InvalidError
+			if !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, tt.want) {
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}

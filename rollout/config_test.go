@@ -1,0 +1,117 @@
+package rollout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
+
+func TestParseConfig(t *testing.T) {
+	file := ConfigPath("prod-eu")
+	tests := map[string]struct {
+		text string
+		want Config
+	}{
+		"defaults": {
+			"apps: [{path: apps/*/overlays/prod}]\n",
+			Config{Interval: 30 * time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
+		},
+		"all set": {
+			"interval: 1m30s\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge}\n- {path: \"a/[b-d]?\"}\n",
+			Config{Interval: 90 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
+				{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge"}, {Path: "a/[b-d]?", Namespace: "default"}}},
+		},
+		"at the limit": {
+			"interval: 1s\napps: [{path: a}]\n",
+			Config{Interval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseConfig(file, []byte(configHead+tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.want.File = file
+			if diff := cmp.Diff(&tt.want, got, cmpopts.IgnoreUnexported(AppGlob{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestParseConfigRefuses pins each message: it is what holds a cluster, and all
+// that its author gets to read.
+func TestParseConfigRefuses(t *testing.T) {
+	apps := "apps: [{path: a}]\n"
+	tests := map[string]struct{ text, want string }{
+		"not YAML":           {"apps: [\n", "f/c/config.yaml: is not valid YAML: yaml: line 3: did not find expected node content"},
+		"unknown field":      {apps + "intervall: 3s\n", "f/c/config.yaml: intervall: is not a known field"},
+		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "f/c/config.yaml: apps[0].nampespace: is not a known field"},
+		"duplicate":          {apps + apps, `f/c/config.yaml: is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
+		"wrong type":         {"apps: {path: a}\n", "f/c/config.yaml: apps: is a object where a []rollout.appGlobFile belongs"},
+		"no apps":            {"", "f/c/config.yaml: apps: is empty; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
+		"interval unit":      {apps + "interval: 30\n", "f/c/config.yaml: interval: is a number where a string belongs"},
+		"interval text":      {apps + "interval: soon\n", `f/c/config.yaml: interval: "soon" is not a duration; write 30s, 1m or the like`},
+		"interval short":     {apps + "interval: 999ms\n", `f/c/config.yaml: interval: "999ms" is less than 1s; a webhook makes a push take effect at once, whatever the interval`},
+		"interval negative":  {apps + "interval: -1m\n", `f/c/config.yaml: interval: "-1m" is less than 1s; a webhook makes a push take effect at once, whatever the interval`},
+		"branch main":        {apps + "stateBranch: main\n", `f/c/config.yaml: stateBranch: "main" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
+		"branch empty":       {apps + "stateBranch: \"\"\n", `f/c/config.yaml: stateBranch: "" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
+		"branch escapes":     {apps + "stateBranch: gitrollout/../main\n", `f/c/config.yaml: stateBranch: "gitrollout/../main" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch space":       {apps + "stateBranch: gitrollout/a b\n", `f/c/config.yaml: stateBranch: "gitrollout/a b" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch slash":       {apps + "stateBranch: gitrollout/\n", `f/c/config.yaml: stateBranch: "gitrollout/" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch proposals":   {apps + "stateBranch: gitrollout/promote/x\n", `f/c/config.yaml: stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
+		"windows":            {apps + "windows: []\n", "f/c/config.yaml: windows: is not supported yet; leave it out"},
+		"notifications":      {apps + "notifications: {slack: x}\n", "f/c/config.yaml: notifications: is not supported yet; leave it out"},
+		"signing":            {apps + "signing: {key: x}\n", "f/c/config.yaml: signing: is not supported yet; leave it out"},
+		"no path":            {"apps: [{name: x}]\n", "f/c/config.yaml: apps[0].path: is missing; name the folder of a kustomization"},
+		"absolute path":      {"apps: [{path: /apps}]\n", `f/c/config.yaml: apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
+		"path up":            {"apps: [{path: a}, {path: a/../b}]\n", `f/c/config.yaml: apps[1].path: "a/../b" has the segment ".."; name folders from the repository's root`},
+		"path dot":           {"apps: [{path: ./a}]\n", `f/c/config.yaml: apps[0].path: "./a" has the segment "."; name folders from the repository's root`},
+		"path empty segment": {"apps: [{path: a//b}]\n", `f/c/config.yaml: apps[0].path: "a//b" has the segment ""; name folders from the repository's root`},
+		"path double star":   {"apps: [{path: a/**/b}]\n", `f/c/config.yaml: apps[0].path: "a/**/b" has **, and a * matches within one folder; write one * for each level`},
+		"path pattern":       {"apps: [{path: \"a/[b\"}]\n", `f/c/config.yaml: apps[0].path: "a/[b" is not a pattern: syntax error in pattern`},
+		"namespace":          {"apps: [{path: a, namespace: Shop}]\n", `f/c/config.yaml: apps[0].namespace: "Shop" is not a namespace; use lower-case letters, digits and -, at most 63`},
+		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `f/c/config.yaml: apps[0].name: "x" would be the name of every app that a/* matches; leave it out: each app is named by what the wildcards match`},
+		"name":               {"apps: [{path: a, name: -x}]\n", `f/c/config.yaml: apps[0].name: "-x" is not a name for an app; use lower-case letters, digits and -, at most 63`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+tt.text))
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) || invalid.Error() != tt.want {
+				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAppNames(t *testing.T) {
+	tests := map[string]struct {
+		glob AppGlob
+		dir  string
+		want string // "" for an error
+	}{
+		"one wildcard":  {AppGlob{Path: "apps/*/overlays/prod"}, "apps/shop/overlays/prod", "shop"},
+		"two wildcards": {AppGlob{Path: "teams/*/*/prod"}, "teams/a/shop/prod", "a-shop"},
+		"part":          {AppGlob{Path: "apps/web-*"}, "apps/web-shop", "web-shop"},
+		"last folder":   {AppGlob{Path: "infra/ingress"}, "infra/ingress", "ingress"},
+		"name":          {AppGlob{Path: "infra/ingress", Name: "edge"}, "infra/ingress", "edge"},
+		"underscore":    {AppGlob{Path: "apps/*"}, "apps/my_app", ""},
+		"too long":      {AppGlob{Path: "apps/*"}, "apps/" + strings.Repeat("a", 64), ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := tt.glob.App(tt.dir)
+			if got.Name != tt.want || (err != nil) != (tt.want == "") {
+				t.Errorf("name %q, error %v; want %q", got.Name, err, tt.want)
+			}
+		})
+	}
+}
