@@ -178,7 +178,8 @@ func entry(e git.Entry) rollout.Entry {
 // finished even when the program is told to stop.
 type applier struct{ client *cluster.Client }
 
-// Check is reconciler.Applier's.
+// Check is reconciler.Applier's. What the API server will not accept however
+// often it is asked is wrong input.
 func (a applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	err := a.client.Check(ctx, app, objects)
 	var refused *cluster.Error
@@ -194,29 +195,6 @@ func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object
 	defer cancel()
 	_, err := a.client.Apply(ctx, app, objects)
 	return err
-}
-
-// Check is reconciler.Applier's. What only the API server can judge, and nobody
-// but the author of the commit can change, is wrong input.
-func (a applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
-	checker, ok := any(a.client).(interface {
-		Check(ctx context.Context, app string, objects []rollout.Object) error
-	})
-	if !ok {
-		return nil
-	}
-	err := checker.Check(ctx, app, objects)
-	var invalid *rollout.InvalidError
-	var refused *cluster.Error
-	if errors.As(err, &invalid) || !errors.As(err, &refused) {
-		return err
-	}
-	switch refused.Reason {
-	case cluster.Invalid, cluster.Immutable, cluster.Denied:
-		return &rollout.InvalidError{Msg: fmt.Sprintf("the cluster refuses %s", refused.Error())}
-	default:
-		return err
-	}
 }
 
 // record leaves the loop's notes as Kubernetes events.

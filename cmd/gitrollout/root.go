@@ -60,7 +60,7 @@ which push one small file to your branch.`,
 		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
 		&cobra.Group{ID: "serve", Title: "Reconcile:"},
 	)
-	//LOOK
+	inGroup(root, "look", newGet(s), newList(s))
 	//ACT
 	inGroup(root, "serve", newRun(s), newOnce(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func newList(s streams) *cobra.Command {
+	c := &lookCommand{streams: s, draw: func(l listing, _ bool, k look) string { return drawList(l, k) }}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List all apps, one line each",
+		Long: `List all apps of a cluster: phase, strategy, step, weight, ready pods, the stable
+and the new release, who released it, and what it waits for.
+
+On a terminal the lines are cut at its width; -o wide or a pipe shows all.`,
+		Example: `  gitrollout list
+  gitrollout list -o json | jq -r '.apps[] | select(.phase != "Healthy") | .app'`,
+		Args: noArguments,
+		RunE: c.run,
+	}
+	c.register(cmd)
+	return cmd
+}
+
+// drawList draws one line for each app, in aligned columns.
+func drawList(l listing, k look) string {
+	if k.wide {
+		k.width = 0
+	}
+	rows := [][]span{{
+		{"NAME", dim}, {"PHASE", dim}, {"STRATEGY", dim}, {"STEP", dim}, {"WEIGHT", dim}, {"READY", dim},
+		{"STABLE", dim}, {"RELEASE", dim}, {"AUTHOR", dim}, {"WAITING", dim},
+	}}
+	for _, a := range l.Apps {
+		rows = append(rows, listRow(a, l.Note != ""))
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], width(cell.text))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var spans []span
+		for i, cell := range row {
+			spans = append(spans, span{pad(cell.text, widths[i]) + "  ", cell.color})
+		}
+		b.WriteString(k.line(spans...))
+	}
+	if l.Note != "" {
+		b.WriteString("\n" + k.field("Note", clean(l.Note), dim, yellow))
+	}
+	return b.String()
+}
+
+func listRow(a appStatus, blind bool) []span {
+	_, color := mark(a)
+	phase := string(a.Phase)
+	if a.Held != nil {
+		phase += ",held"
+	}
+	strategy, step, weight, ready := summary(a)
+	if blind {
+		ready = "-"
+	}
+	return []span{
+		{a.App, bold}, {phase, color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
+		{releaseText(a.Stable), plain}, {releaseText(a.Release), plain}, {authorOf(a), plain}, {waitingText(a), dim},
+	}
+}
+
+// summary adds an app's workloads up. Step and weight are those of the one that
+// is the least far.
+func summary(a appStatus) (strategy, step, weight, ready string) {
+	strategy, step, weight = "-", "-", "-"
+	have, want := 0, 0
+	var least *workloadStatus
+	for i, w := range a.Workloads {
+		have, want = have+w.Ready, want+w.Replicas
+		switch {
+		case w.Strategy == "plain" && strategy != "-":
+		case strategy == "-" || strategy == "plain" || strategy == w.Strategy:
+			strategy = w.Strategy
+		default:
+			strategy = "mixed"
+		}
+		if w.Moving && (least == nil || w.Weight < least.Weight) {
+			least = &a.Workloads[i]
+		}
+	}
+	if least != nil {
+		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
+		weight = fmt.Sprintf("%d%%", least.Weight)
+	}
+	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)
+}
+
+func releaseText(r *releaseStatus) string {
+	if r == nil {
+		return "-"
+	}
+	return string(r.Hash)
+}
+
+func authorOf(a appStatus) string {
+	switch {
+	case a.Release != nil:
+		return person(a.Release.Author)
+	case a.Stable != nil:
+		return person(a.Stable.Author)
+	case a.Source != nil && a.Source.Author != "":
+		return person(a.Source.Author)
+	}
+	return "-"
+}
+
+func waitingText(a appStatus) string {
+	switch {
+	case a.Held != nil:
+		return clean(a.Held.Message)
+	case a.Waiting != "":
+		return clean(a.Waiting)
+	case a.Phase == rollout.Healthy:
+		return ""
+	}
+	return clean(a.Reason)
+}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// listing is what list, and get without a name, print as JSON or YAML.
+type listing struct {
+	Cluster string      `json:"cluster"`
+	Note    string      `json:"note,omitempty"` // why the cluster is not shown
+	Apps    []appStatus `json:"apps"`
+}
+
+// appStatus is everything that get shows of one app, and what it prints as JSON
+// or YAML. Fields are only ever added. Nothing in it changes while nothing
+// happens: ages and countdowns are for the view to compute.
+type appStatus struct {
+	App       string           `json:"app"`
+	Cluster   string           `json:"cluster"`
+	Path      string           `json:"path"`
+	Phase     rollout.Phase    `json:"phase"`
+	Reason    string           `json:"reason,omitempty"`
+	Held      *heldStatus      `json:"held,omitempty"`
+	Release   *releaseStatus   `json:"release,omitempty"`
+	Stable    *releaseStatus   `json:"stable,omitempty"`
+	Rejected  *rejectedStatus  `json:"rejected,omitempty"` // the release that Git asks for and that was rejected
+	Source    *commitStatus    `json:"source,omitempty"`   // the commit whose objects are in the cluster
+	Workloads []workloadStatus `json:"workloads,omitempty"`
+	Waiting   string           `json:"waiting,omitempty"` // what it waits for
+	Due       *time.Time       `json:"due,omitempty"`     // when a timed wait ends
+	Next      []nextStep       `json:"next,omitempty"`    // what can be done about it
+	Warnings  []string         `json:"warnings,omitempty"`
+	Note      string           `json:"note,omitempty"` // why the cluster is not shown
+}
+
+type heldStatus struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+type commitStatus struct {
+	Commit  string    `json:"commit"`
+	Author  string    `json:"author,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+	When    time.Time `json:"when,omitzero"`
+}
+
+type releaseStatus struct {
+	Hash    rollout.Hash `json:"hash"`
+	Commit  string       `json:"commit"`
+	Author  string       `json:"author"`
+	Subject string       `json:"subject,omitempty"`
+	Since   time.Time    `json:"since"`
+	Fast    bool         `json:"fast,omitempty"`
+}
+
+type rejectedStatus struct {
+	Hash   rollout.Hash `json:"hash"`
+	Commit string       `json:"commit"`
+	Reason string       `json:"reason"`
+	At     time.Time    `json:"at"`
+}
+
+// workloadStatus is one Deployment. Strategy is canary, blueGreen,
+// rollingUpdate (a release without steps) or plain (no Rollout document).
+type workloadStatus struct {
+	Workload   string           `json:"workload"`
+	Strategy   string           `json:"strategy"`
+	Replicas   int              `json:"replicas"`
+	Ready      int              `json:"ready"`
+	Step       int              `json:"step"` // index of the step in progress
+	Moving     bool             `json:"moving"`
+	Entered    *time.Time       `json:"entered,omitempty"` // when that step began
+	Opened     string           `json:"opened,omitempty"`  // who let it pass the last gate
+	Weight     int              `json:"weight"`            // percent asked for the new version
+	RealWeight int              `json:"realWeight"`        // percent of the ready pods that are of it
+	Steps      []stepStatus     `json:"steps,omitempty"`
+	Waiting    string           `json:"waiting,omitempty"`
+	Due        *time.Time       `json:"due,omitempty"`
+	Revisions  []revisionStatus `json:"revisions,omitempty"`
+}
+
+type stepStatus struct {
+	Name   string `json:"name,omitempty"`
+	Text   string `json:"text"`
+	Weight int    `json:"weight"`
+	Status string `json:"status"` // done, current or toCome
+}
+
+// revisionStatus is one ReplicaSet. Role is stable, canary, active, preview or
+// "" for another one that still has pods.
+type revisionStatus struct {
+	Name    string       `json:"name"`
+	Role    string       `json:"role,omitempty"`
+	Hash    rollout.Hash `json:"hash,omitempty"`
+	PodHash string       `json:"podHash"`
+	Desired int          `json:"desired"`
+	Ready   int          `json:"ready"`
+	Problem string       `json:"problem,omitempty"`
+	Pods    []podStatus  `json:"pods,omitempty"`
+}
+
+type podStatus struct {
+	Name     string    `json:"name"`
+	Status   string    `json:"status"`
+	Ready    bool      `json:"ready"`
+	Restarts int       `json:"restarts"`
+	Created  time.Time `json:"created"`
+}
+
+// nextStep is a way on: a command, and what it is for.
+type nextStep struct {
+	To      string `json:"to"`
+	Command string `json:"command"`
+}
+
+// statusOf says where an app stands. Proposals are the branches that exist.
+func statusOf(in strategies.Input, cluster string, proposals map[string]string) appStatus {
+	s := in.State
+	a := appStatus{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Phase: s.Phase, Reason: s.Reason}
+	if a.Phase == "" {
+		a.Phase, a.Reason = rollout.Pending, "gitrollout has not seen this app yet; is gitrollout run at work?"
+	}
+	a.Held = heldOf(in)
+	a.Release, a.Stable = releaseOf(s.Release), releaseOf(s.Stable)
+	if in.Head.Render != nil {
+		if r, ok := s.IsRejected(in.Head.Render.Release()); ok {
+			a.Rejected = &rejectedStatus{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+		}
+		a.Warnings = in.Head.Render.Warnings
+	}
+	if s.Source != "" {
+		a.Source = &commitStatus{Commit: s.Source}
+		if in.Source != nil {
+			c := in.Source.Commit
+			*a.Source = commitStatus{Commit: c.ID, Author: c.Author, Subject: c.Subject, When: c.When}
+		}
+	}
+	for _, e := range strategies.Explain(in) {
+		a.Workloads = append(a.Workloads, workloadOf(in, e))
+	}
+	a.Workloads = append(a.Workloads, plainWorkloads(in)...)
+	a.Waiting, a.Due = waitingOf(in, a)
+	a.Next = nextSteps(in, cluster, proposals)
+	return a
+}
+
+func heldOf(in strategies.Input) *heldStatus {
+	if h := in.State.Held; h != nil {
+		return &heldStatus{Reason: h.Reason, Message: h.Message, Commit: h.Commit}
+	}
+	if in.Head.Err != nil { // not recorded yet
+		return &heldStatus{Reason: "InvalidInput", Message: in.Head.Err.Error(), Commit: in.Head.Commit.ID}
+	}
+	return nil
+}
+
+func releaseOf(r *rollout.Release) *releaseStatus {
+	if r == nil {
+		return nil
+	}
+	return &releaseStatus{Hash: r.Hash, Commit: r.Commit, Author: r.Author, Subject: r.Subject, Since: r.Since, Fast: r.Fast}
+}
+
+func workloadOf(in strategies.Input, e strategies.Explanation) workloadStatus {
+	w := workloadStatus{
+		Workload: e.Workload.String(), Strategy: e.Strategy, Replicas: e.Replicas, Ready: e.Ready,
+		Step: e.Step, Weight: e.Weight, RealWeight: e.Real, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+	}
+	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
+		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
+	}
+	for i, s := range e.Steps {
+		step := stepStatus{Name: s.Name, Text: s.Text, Weight: s.Weight, Status: "toCome"}
+		switch {
+		case w.Moving && i < e.Step:
+			step.Status = "done"
+		case w.Moving && i == e.Step && in.State.Phase != rollout.Aborting:
+			step.Status = "current"
+		}
+		w.Steps = append(w.Steps, step)
+	}
+	for _, r := range e.Revisions {
+		w.Revisions = append(w.Revisions, revisionOf(r.Revision, r.Role))
+	}
+	return w
+}
+
+func revisionOf(r rollout.Revision, role string) revisionStatus {
+	out := revisionStatus{
+		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.PodHash, Desired: r.Desired, Ready: r.Ready(), Problem: r.Problem,
+	}
+	for _, p := range r.Members {
+		out.Pods = append(out.Pods, podStatus{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts, Created: p.Created})
+	}
+	return out
+}
+
+// plainWorkloads are the live Deployments of the app without a Rollout document.
+func plainWorkloads(in strategies.Input) []workloadStatus {
+	source := in.Source
+	if source == nil {
+		source = in.Head.Render
+	}
+	var out []workloadStatus
+	for _, w := range deploymentsOf(in) {
+		live, exists := in.Observed.Workloads[w]
+		if source != nil {
+			if _, staged := source.Spec(w); staged {
+				continue
+			}
+		}
+		if !exists {
+			continue
+		}
+		p := workloadStatus{Workload: w.String(), Strategy: "plain", Replicas: live.Replicas}
+		for _, r := range live.Revisions {
+			if r.Pods > 0 || r.Desired > 0 || r.Current {
+				p.Ready += r.Ready()
+				p.Revisions = append(p.Revisions, revisionOf(r, ""))
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// waitingOf says what the app waits for. What is due already waits for nothing
+// but the reconciler's next pass.
+func waitingOf(in strategies.Input, a appStatus) (string, *time.Time) {
+	var texts []string
+	var due *time.Time
+	for _, w := range a.Workloads {
+		if w.Waiting != "" {
+			texts = append(texts, w.Waiting)
+		}
+		if w.Due != nil && (due == nil || w.Due.Before(*due)) {
+			due = w.Due
+		}
+	}
+	switch {
+	case a.Held != nil && a.Release == nil:
+		return "", nil // the held message says it
+	case len(texts) > 0:
+		return strings.Join(texts, "; "), due
+	case in.State.Phase == "" || in.State.Phase == rollout.Pending || in.Observed.Workloads == nil:
+		return "", nil
+	}
+	if d := strategies.Decide(in); d.Subject == "" {
+		return d.Waiting, nil
+	}
+	return "", nil
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// nextSteps are the commands that move the app from where it is.
+func nextSteps(in strategies.Input, cluster string, proposals map[string]string) []nextStep {
+	app, s := in.App.Name, in.State
+	merge := func(kind string) string {
+		branch := fmt.Sprintf("gitrollout/%s/%s/%s", kind, cluster, app)
+		if _, exists := proposals[branch]; !exists {
+			return ""
+		}
+		return "git fetch && git merge origin/" + branch + " && git push"
+	}
+	var out []nextStep
+	add := func(to string, commands ...string) {
+		for _, c := range commands {
+			if c != "" {
+				out = append(out, nextStep{To: to, Command: c})
+			}
+		}
+	}
+	_, shut := strategies.Gate(in)
+	switch {
+	case s.Held != nil && s.Held.Reason == "Adoption":
+		add("replace what runs", "gitrollout promote "+app+" --full")
+	case s.Phase == rollout.Degraded:
+		add("go back in Git too", merge("revert"))
+		add("try it again", "gitrollout retry "+app)
+	case s.Phase == rollout.Aborting:
+		add("go back in Git too", merge("revert"))
+	case s.Release == nil || s.Stable == nil:
+	default:
+		switch {
+		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
+			add("end the hold", "gitrollout hold "+app+" --off")
+		case shut:
+			add("go on", merge("promote"), "gitrollout promote "+app)
+		}
+		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled {
+			add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push", "gitrollout abort "+app)
+		}
+	}
+	return out
+}

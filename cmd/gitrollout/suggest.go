@@ -1,0 +1,52 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// closest returns the names that somebody who typed name may have meant, at
+// most three.
+func closest(name string, names []string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var near []candidate
+	far := max(1, len(name)/3)
+	if len(name) > 3 {
+		far = max(2, far) // two letters that changed places are two edits
+	}
+	for _, other := range names {
+		d := editDistance(strings.ToLower(name), strings.ToLower(other))
+		if d <= far || (len(name) > 1 && strings.HasPrefix(other, name)) {
+			near = append(near, candidate{other, d})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
+	var out []string
+	for _, c := range near[:min(3, len(near))] {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// editDistance counts the letters to insert, remove or replace (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

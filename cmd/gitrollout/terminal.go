@@ -1,0 +1,41 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// colorOption is the flag --no-color.
+type colorOption struct{ never bool }
+
+func (o *colorOption) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
+}
+
+// lookOf finds out how to draw on an output. Without a terminal nothing is cut
+// off, so that grep finds everything.
+func (o *colorOption) lookOf(out io.Writer) look {
+	k := look{now: time.Now()}
+	columns, terminal := terminalSize(out)
+	if terminal {
+		k.width = columns
+		k.color = !o.never && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
+	return k
+}
+
+func terminalSize(out io.Writer) (columns int, terminal bool) {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns <= 0 {
+		return 80, true
+	}
+	return columns, true
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// look says how to draw: how wide, with colour or not, and at what time.
+type look struct {
+	width int // columns; 0 for as many as it takes
+	color bool
+	now   time.Time
+	wide  bool // show everything
+}
+
+// paint is one of the few colours, as an SGR code.
+type paint string
+
+const (
+	plain  paint = ""
+	bold   paint = "1"
+	dim    paint = "2"
+	red    paint = "31"
+	green  paint = "32"
+	yellow paint = "33"
+	cyan   paint = "36"
+)
+
+func (l look) paint(p paint, text string) string {
+	if !l.color || p == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
+}
+
+// span is a stretch of text in one colour.
+type span struct {
+	text  string
+	color paint
+}
+
+// line paints spans, cut off at the right edge.
+func (l look) line(spans ...span) string {
+	var b strings.Builder
+	left := l.width
+	for _, s := range spans {
+		text := s.text
+		if l.width > 0 {
+			text = truncate(text, left)
+			left -= width(text)
+		}
+		b.WriteString(l.paint(s.color, text))
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
+}
+
+// apart puts the last span at the right edge, or after two spaces if there is
+// no edge or no room.
+func (l look) apart(right span, spans ...span) string {
+	used := width(right.text)
+	for _, s := range spans {
+		used += width(s.text)
+	}
+	gap := max(2, l.columns()-used)
+	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
+}
+
+// columns is how wide aligned things are drawn.
+func (l look) columns() int {
+	switch {
+	case l.width <= 0:
+		return 80
+	default:
+		return min(l.width, 100)
+	}
+}
+
+// field is a label and a text that goes on below itself where it is too long.
+func (l look) field(label, text string, labelColor, color paint) string {
+	const indent = 13
+	var b strings.Builder
+	for i, part := range wrap(text, l.columns()-indent) {
+		head := strings.Repeat(" ", indent)
+		if i == 0 {
+			head = pad("  "+label, indent)
+		}
+		b.WriteString(l.line(span{head, labelColor}, span{part, color}))
+	}
+	return b.String()
+}
+
+// width is how many columns a text takes on a terminal: East Asian wide
+// characters and emoji take two, combining marks none.
+func width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+func runeWidth(r rune) int {
+	switch {
+	case r == 0x200d, unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r), unicode.Is(unicode.Cf, r):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, // Hangul Jamo
+		r >= 0x2e80 && r <= 0xa4cf && r != 0x303f,              // CJK, kana, Yi
+		r >= 0xac00 && r <= 0xd7a3,                             // Hangul
+		r >= 0xf900 && r <= 0xfaff,                             // CJK compatibility
+		r >= 0xfe30 && r <= 0xfe6f,                             // CJK forms
+		r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, // full width
+		r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f680 && r <= 0x1f6ff, r >= 0x1f900 && r <= 0x1f9ff, // emoji
+		r >= 0x20000 && r <= 0x3fffd: // CJK extensions
+		return 2
+	}
+	return 1
+}
+
+// clean makes text of others fit for a terminal: one line, no control
+// characters, so that a commit's subject cannot move the cursor.
+func clean(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// pad fills a text with spaces on the right; padLeft on the left.
+func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
+
+func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
+
+// truncate cuts a text to n columns; the last one says that there was more.
+func truncate(s string, n int) string {
+	if width(s) <= n {
+		return s
+	}
+	used := 0
+	for i, r := range s {
+		if used += runeWidth(r); used > n-1 {
+			if n < 1 {
+				return ""
+			}
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// wrap breaks a text into lines of at most n columns, between words where it
+// can.
+func wrap(s string, n int) []string {
+	n = max(n, 20)
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		for width(word) > n {
+			room := n - width(line) - 1
+			if line == "" {
+				room = n
+			} else if room < n/2 {
+				lines, line = append(lines, line), ""
+				continue
+			}
+			head := cut(word, room)
+			lines, line = append(lines, strings.TrimSpace(line+" "+head)), ""
+			word = word[len(head):]
+		}
+		switch {
+		case line == "":
+			line = word
+		case width(line)+1+width(word) <= n:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
+// cut is the longest start of a text that takes at most n columns.
+func cut(s string, n int) string {
+	used := 0
+	for i, r := range s {
+		if used += runeWidth(r); used > n {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// age is a duration as kubectl prints it: 45s, 12m, 3h, 5d.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours())/24)
+	}
+}
+
+// countdown is a duration to the second: 6m12s.
+func countdown(d time.Duration) string {
+	if d <= 0 {
+		return "0s"
+	}
+	return (d + time.Second - 1).Truncate(time.Second).String()
+}
+
+// person is the name of "Ann Lee <ann@example.com>", or the address if there is
+// no name.
+func person(author string) string {
+	name, address, _ := strings.Cut(author, "<")
+	if name = strings.TrimSpace(name); name != "" {
+		return clean(name)
+	}
+	return clean(strings.TrimSuffix(address, ">"))
+}

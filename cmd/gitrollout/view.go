@@ -1,0 +1,368 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// mark is the sign and the colour of a phase. All signs take one column.
+func mark(a appStatus) (string, paint) {
+	if a.Held != nil {
+		return "■", yellow
+	}
+	switch a.Phase {
+	case rollout.Healthy:
+		return "✔", green
+	case rollout.Progressing:
+		return "◐", cyan
+	case rollout.Promoting:
+		return "▲", cyan
+	case rollout.Paused:
+		return "‖", yellow
+	case rollout.Stalled:
+		return "!", red
+	case rollout.Aborting:
+		return "▼", red
+	case rollout.Degraded:
+		return "✖", red
+	case rollout.Pending:
+		return "○", dim
+	}
+	return "?", plain
+}
+
+// drawApps draws several apps: those that something is to be known about as a
+// tree, the others in one line each.
+func drawApps(l listing, k look) string {
+	var b strings.Builder
+	if l.Note != "" {
+		b.WriteString(k.field("Note", clean(l.Note), dim, yellow) + "\n")
+	}
+	var calm []appStatus
+	drawn := 0
+	for _, a := range l.Apps {
+		if len(l.Apps) > 1 && a.Phase == rollout.Healthy && a.Held == nil && !k.wide {
+			calm = append(calm, a)
+			continue
+		}
+		if drawn++; drawn > 1 {
+			b.WriteString("\n")
+		}
+		b.WriteString(drawApp(a, k))
+	}
+	if len(calm) > 0 && drawn > 0 {
+		b.WriteString("\n")
+	}
+	names := 0
+	for _, a := range calm {
+		names = max(names, width(a.App))
+	}
+	for _, a := range calm {
+		b.WriteString(drawCalm(a, names, k))
+	}
+	if len(l.Apps) == 0 {
+		b.WriteString("cluster " + l.Cluster + " has no apps\n")
+	}
+	return b.String()
+}
+
+// drawCalm is an app that is as it should be.
+func drawCalm(a appStatus, names int, k look) string {
+	sign, color := mark(a)
+	spans := []span{{sign + " ", color}, {pad(a.App, names), bold}, {"  " + string(a.Phase), color}}
+	if a.Stable != nil {
+		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author), age(k.now.Sub(a.Stable.Since))), dim})
+	} else if a.Source != nil {
+		spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.Commit), dim})
+	}
+	return k.line(spans...)
+}
+
+// drawApp draws one app: where it stands, what moves, how far it is, what runs,
+// and what to do next.
+func drawApp(a appStatus, k look) string {
+	var b strings.Builder
+	b.WriteString(drawHead(a, k))
+	if a.Note != "" {
+		b.WriteString(k.field("Note", clean(a.Note), dim, yellow))
+	}
+	for _, w := range a.Workloads {
+		b.WriteString("\n" + drawWorkload(a, w, k))
+	}
+	if len(a.Next) > 0 {
+		b.WriteString("\n")
+	}
+	last := ""
+	for _, n := range a.Next {
+		if n.To != last {
+			b.WriteString(k.line(span{"  To " + n.To, bold}))
+			last = n.To
+		}
+		b.WriteString("    " + k.paint(cyan, n.Command) + "\n") // never cut: it is to be copied
+	}
+	return b.String()
+}
+
+func drawHead(a appStatus, k look) string {
+	var b strings.Builder
+	sign, color := mark(a)
+	phase := string(a.Phase)
+	if a.Held != nil {
+		phase += ", held"
+	}
+	b.WriteString(k.apart(span{a.Cluster, dim}, span{sign + " ", color}, span{a.App, bold}, span{"  " + phase, color}))
+	b.WriteString("\n")
+	b.WriteString(drawRelease("Release", a.Release, k))
+	b.WriteString(drawRelease("Stable", a.Stable, k))
+	if a.Stable == nil && a.Release == nil && a.Source != nil {
+		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.Commit), person(a.Source.Author))
+		b.WriteString(k.field("Applied", strings.TrimSpace(text), dim, plain))
+		if a.Source.Subject != "" {
+			b.WriteString(k.field("", clean(a.Source.Subject), dim, dim))
+		}
+	}
+	if r := a.Rejected; r != nil {
+		b.WriteString(k.field("Rejected", fmt.Sprintf("%s  %s  %s ago", r.Hash, rollout.ShortID(r.Commit), age(k.now.Sub(r.At))), dim, red))
+		b.WriteString(k.field("", clean(r.Reason), dim, red))
+	}
+	if a.Reason != "" && (a.Rejected == nil || a.Phase != rollout.Degraded) {
+		reasonColor := plain
+		if a.Phase == rollout.Stalled || a.Phase == rollout.Aborting {
+			reasonColor = red
+		}
+		b.WriteString(k.field("Reason", clean(a.Reason), dim, reasonColor))
+	}
+	if a.Held != nil {
+		text := clean(a.Held.Message)
+		if a.Held.Commit != "" {
+			text += " (commit " + rollout.ShortID(a.Held.Commit) + ")"
+		}
+		b.WriteString(k.field("Held", text, dim, yellow))
+	}
+	if a.Waiting != "" {
+		b.WriteString(k.field("Waits for", clean(a.Waiting), dim, plain))
+	}
+	if a.Due != nil {
+		b.WriteString(k.field("", countdown(a.Due.Sub(k.now))+" left", dim, cyan))
+	}
+	for _, w := range a.Warnings {
+		b.WriteString(k.field("Warning", clean(w), dim, yellow))
+	}
+	return b.String()
+}
+
+func drawRelease(label string, r *releaseStatus, k look) string {
+	if r == nil {
+		return ""
+	}
+	text := fmt.Sprintf("  %s  %s, %s ago", rollout.ShortID(r.Commit), person(r.Author), age(k.now.Sub(r.Since)))
+	if r.Fast {
+		text += ", verified before"
+	}
+	out := k.line(span{pad("  "+label, 13), dim}, span{string(r.Hash), bold}, span{text, plain})
+	if r.Subject != "" {
+		out += k.line(span{strings.Repeat(" ", 13) + clean(r.Subject), dim})
+	}
+	return out
+}
+
+func drawWorkload(a appStatus, w workloadStatus, k look) string {
+	var b strings.Builder
+	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update", "plain": "no stages"}[w.Strategy]
+	if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
+		kind += fmt.Sprintf(", step %d/%d", w.Step+1, len(w.Steps))
+	}
+	ready := span{}
+	if a.Note == "" {
+		ready = span{fmt.Sprintf("%d/%d ready", w.Ready, w.Replicas), readyColor(w.Ready, w.Replicas)}
+	}
+	b.WriteString(k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim}))
+	if w.Strategy == "canary" && w.Moving {
+		b.WriteString(drawWeight(w, k))
+	}
+	b.WriteString(drawSteps(w, k))
+	if w.Moving && len(w.Revisions) > 0 {
+		b.WriteString("\n")
+	}
+	for _, r := range w.Revisions {
+		b.WriteString(drawRevision(r, k))
+	}
+	return b.String()
+}
+
+func readyColor(ready, desired int) paint {
+	if ready < desired {
+		return yellow
+	}
+	return green
+}
+
+// drawWeight is a bar of 30: what is real, what is asked for beyond it, and the
+// rest.
+func drawWeight(w workloadStatus, k look) string {
+	const cells = 30
+	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
+	done, asked := filled(w.RealWeight), filled(w.Weight)
+	asked = max(asked, done)
+	return k.line(
+		span{"  " + strings.Repeat("█", done), cyan}, span{strings.Repeat("▒", asked-done), cyan}, span{strings.Repeat("░", cells-asked), dim},
+		span{fmt.Sprintf("  %d%% asked, %d%% of the ready pods", w.Weight, w.RealWeight), plain},
+	)
+}
+
+// drawSteps is the list of steps while a release moves, one line otherwise.
+func drawSteps(w workloadStatus, k look) string {
+	if len(w.Steps) == 0 {
+		return ""
+	}
+	if !w.Moving {
+		var texts []string
+		for _, s := range w.Steps {
+			texts = append(texts, stepTitle(s))
+		}
+		return k.field("Steps", strings.Join(texts, " → "), dim, dim)
+	}
+	titles := 0
+	for _, s := range w.Steps {
+		titles = max(titles, width(stepTitle(s)))
+	}
+	titles = min(titles, 40)
+	var b strings.Builder
+	for i, s := range w.Steps {
+		sign, color := "○", dim
+		switch s.Status {
+		case "done":
+			sign, color = "✔", green
+		case "current":
+			sign, color = "●", yellow
+		}
+		title := span{pad(truncate(stepTitle(s), titles), titles), dim}
+		if s.Status == "current" {
+			title.color = bold
+		} else if s.Status == "done" {
+			title.color = plain
+		}
+		note := ""
+		if s.Status == "current" && w.Entered != nil {
+			note = "  for " + age(k.now.Sub(*w.Entered))
+			if w.Due != nil {
+				note += ", " + countdown(w.Due.Sub(k.now)) + " left"
+			}
+		}
+		b.WriteString(k.line(span{"    " + sign + " ", color}, span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim},
+			title, span{padLeft(fmt.Sprintf("%d%%", s.Weight), 6), dim}, span{note, plain}))
+	}
+	return b.String()
+}
+
+func stepTitle(s stepStatus) string {
+	if s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
+		return clean(s.Text)
+	}
+	return clean(s.Name + ": " + s.Text)
+}
+
+// maxPods is how many pods of a revision are drawn one by one. Those with
+// trouble come first, so none of them hides behind "and 40 more".
+const maxPods = 6
+
+func drawRevision(r revisionStatus, k look) string {
+	var b strings.Builder
+	role, color := r.Role, plain
+	switch role {
+	case "canary", "preview":
+		color = cyan
+	case "stable", "active":
+		color = green
+	default:
+		role, color = "old", dim
+		if r.Desired > 0 || r.Hash == "" {
+			role = "pods"
+		}
+	}
+	b.WriteString(k.line(span{"    " + pad(role, 8), color}, span{shortPodHash(r.PodHash), bold},
+		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
+	if r.Problem != "" {
+		for _, part := range wrap(clean(r.Problem), k.columns()-6) {
+			b.WriteString(k.line(span{"      " + part, red}))
+		}
+	}
+	pods := slices.Clone(r.Pods)
+	slices.SortStableFunc(pods, func(a, b podStatus) int {
+		return cmp.Compare(trouble(b), trouble(a))
+	})
+	shown := pods
+	if len(pods) > maxPods && !k.wide {
+		shown = pods[:maxPods-1]
+	}
+	names := 0
+	for _, p := range shown {
+		names = max(names, width(p.Name))
+	}
+	names = min(names, max(24, k.columns()-40))
+	for i, p := range shown {
+		branch := "├ "
+		if i == len(pods)-1 {
+			branch = "└ "
+		}
+		b.WriteString(drawPod(p, branch, names, k))
+	}
+	if more := len(pods) - len(shown); more > 0 {
+		b.WriteString(k.line(span{fmt.Sprintf("      └ and %d more", more), dim}))
+	}
+	return b.String()
+}
+
+// trouble orders pods: 2 for one that is not as it should be, 1 for one that
+// was not, 0 for the rest.
+func trouble(p podStatus) int {
+	switch {
+	case !p.Ready && p.Status != "Terminating":
+		return 2
+	case p.Restarts > 0:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func drawPod(p podStatus, branch string, names int, k look) string {
+	color := plain
+	switch {
+	case p.Ready:
+		color = green
+	case p.Status == "Terminating" || p.Status == "Completed":
+		color = dim
+	case p.Status != "Running" && p.Status != "Pending" && p.Status != "ContainerCreating":
+		color = red
+	default:
+		color = yellow
+	}
+	status := p.Status
+	if !p.Ready && status == "Running" {
+		status = "not ready"
+	}
+	restarts := ""
+	if p.Restarts == 1 {
+		restarts = "  1 restart"
+	} else if p.Restarts > 1 {
+		restarts = fmt.Sprintf("  %d restarts", p.Restarts)
+	}
+	return k.line(span{"      " + branch, dim}, span{pad(truncateMiddle(p.Name, names), names) + "  ", plain},
+		span{pad(status, 8), color}, span{padLeft(age(k.now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
+}
+
+// truncateMiddle keeps the end of a pod's name, which is what tells it apart.
+func truncateMiddle(s string, n int) string {
+	if width(s) <= n || n < 8 {
+		return truncate(s, n)
+	}
+	tail := s[max(0, len(s)-16):]
+	return cut(s, n-1-width(tail)) + "…" + tail
+}
+
+func shortPodHash(h string) string { return cut(h, 10) }
