@@ -41,6 +41,7 @@ demo: build localcluster kubectl ## See it work: a release, a promotion, a rollb
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
 test: vet fmt-check build localcluster kubectl ## Run everything that CI runs
+	examples/demo.sh --fast
 	$(GO) test -p 2 -timeout 30m ./...
 	$(MAKE) --no-print-directory test-race
 	cd $(NEST) && $(GO) test -timeout 20m ./...

@@ -180,7 +180,8 @@ run gitrollout get shop
 
 chapter "   Promote: merge the branch that gitrollout has prepared"
 run git fetch -q
-run git show --stat --format="'%an: %B'" origin/gitrollout/promote/demo/shop
+run git log -1 --format=%B origin/gitrollout/promote/demo/shop
+run git show origin/gitrollout/promote/demo/shop:.gitrollout/demo/promote/shop.yaml
 run git merge -q --no-ff --no-edit origin/gitrollout/promote/demo/shop '&&' git push -q
 await shop Healthy 90
 image example-canary yellow
