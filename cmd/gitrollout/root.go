@@ -60,8 +60,8 @@ which push one small file to your branch.`,
 		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
 		&cobra.Group{ID: "serve", Title: "Reconcile:"},
 	)
-	inGroup(root, "look", newGet(s), newList(s))
-	//ACT
+	inGroup(root, "look", newGet(s), newList(s), newRender(s), newDiff(s), newValidate(s))
+	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s))
 	inGroup(root, "serve", newRun(s), newOnce(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
 	return root

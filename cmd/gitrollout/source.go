@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"gitrollout.dev/gitrollout/git"
@@ -89,4 +90,19 @@ func gitSays(ctx context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// fullCommit makes a full commit id of what people write: HEAD~3, a tag, the
+// start of an id. The current folder's Git is asked for that.
+func fullCommit(ctx context.Context, commit string) (string, error) {
+	if commitID.MatchString(commit) {
+		return commit, nil
+	}
+	id, err := gitSays(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{commit}")
+	if err != nil || !commitID.MatchString(id) {
+		return "", usagef("--commit %q is not a full commit id, and the Git of this folder does not know it", commit)
+	}
+	return id, nil
 }

@@ -200,6 +200,9 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 		if err != nil && in.Head.Err == nil {
 			in.Head.Err, in.Head.Render = err, nil
 		}
+		if in.Promotion != nil {
+			in.Promotion.Author = w.main.Commit().Author // as the reconciler reads it
+		}
 	}
 	if w.client != nil {
 		in.Observed = w.client.Observe(app.Name, deploymentsOf(in))

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+type diffCommand struct {
+	streams
+	source sourceOptions
+	target clusterOptions
+	color  colorOption
+}
+
+func newDiff(s streams) *cobra.Command {
+	c := &diffCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "diff [APP]",
+		Short: "Compare the cluster with what Git says it should hold",
+		Long: `Compare the cluster with what it should hold by Git: the commit that an app is
+at, with the release's progress laid over it.
+
+For each object it asks the API server what applying it would change (a dry
+run), so defaults and other controllers' fields are no differences. The values
+of Secrets are never shown.
+
+The exit code is 1 if there are differences, 0 if there are none.`,
+		Example: `  gitrollout diff
+  gitrollout diff shop --context prod-eu`,
+		Args:              atMostOne("app"),
+		ValidArgsFunction: completeApps(s),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
+	}
+	c.source.register(cmd)
+	c.target.register(cmd)
+	c.color.register(cmd)
+	return cmd
+}
+
+func (c *diffCommand) run(ctx context.Context, args []string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	if err != nil {
+		return err
+	}
+	apps, err := w.selected(args)
+	if err != nil {
+		return err
+	}
+	if err := w.connect(ctx, c.target, nil, c.streams); err != nil {
+		return err
+	}
+	server, err := newDryRunner(c.target)
+	if err != nil {
+		return err
+	}
+	differences := 0
+	for _, app := range apps {
+		n, err := c.app(ctx, w, server, app)
+		if err != nil {
+			return fmt.Errorf("app %s: %w", app.Name, err)
+		}
+		differences += n
+	}
+	if differences > 0 {
+		return silent(exitFailed)
+	}
+	return nil
+}
+
+// app prints the differences of one app and returns how many there are.
+func (c *diffCommand) app(ctx context.Context, w *world, server *dryRunner, app rollout.App) (int, error) {
+	in, err := w.input(ctx, app, time.Now())
+	if err != nil {
+		return 0, err
+	}
+	objects, err := c.desired(ctx, w, app, in)
+	if err != nil {
+		return 0, err
+	}
+	differences := 0
+	for _, o := range objects {
+		live, after, err := server.compare(ctx, o)
+		if err != nil {
+			return differences, fmt.Errorf("%s: %w", o.Ref(), err)
+		}
+		n, err := c.print(o.Ref(), live, after)
+		if err != nil {
+			return differences, err
+		}
+		differences += n
+	}
+	for _, ref := range strategies.Prunable(in.State, objects) {
+		live, err := server.get(ctx, ref, app.Name)
+		if err != nil {
+			return differences, fmt.Errorf("%s: %w", ref, err)
+		}
+		n, err := c.print(ref, live, nil)
+		if err != nil {
+			return differences, err
+		}
+		differences += n
+	}
+	return differences, nil
+}
+
+// desired is what the state asks for, or without one what the newest commit
+// says.
+func (c *diffCommand) desired(ctx context.Context, w *world, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
+	switch {
+	case in.State.Source != "":
+		return w.desired(ctx, app, in)
+	case in.Head.Err != nil:
+		return nil, in.Head.Err
+	}
+	marked := make([]rollout.Object, len(in.Head.Render.Objects))
+	for i, o := range in.Head.Render.Objects {
+		marked[i] = withMarks(o, app.Name, w.source.cluster)
+	}
+	return marked, nil
+}
+
+// print shows the difference of one object and returns 1 if there is one.
+func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
+	if ref.Group == "" && ref.Kind == "Secret" {
+		live, after = mask(live, after)
+	}
+	before, err := document(live)
+	if err != nil {
+		return 0, err
+	}
+	now, err := document(after)
+	if err != nil {
+		return 0, err
+	}
+	text := diff.Diff("cluster/"+ref.String(), before, "git/"+ref.String(), now)
+	if text == nil {
+		return 0, nil
+	}
+	_, err = fmt.Fprint(c.out, paintDiff(string(text), c.color.lookOf(c.out)))
+	return 1, err
+}
+
+// document is an object as people compare it: without what the API server
+// writes into it.
+func document(o rollout.Object) ([]byte, error) {
+	if o == nil {
+		return nil, nil
+	}
+	o = o.Copy()
+	delete(o, "status")
+	metadata := o.Map("metadata")
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		delete(metadata, field)
+	}
+	annotations := o.Map("metadata", "annotations")
+	for key := range annotations {
+		if key == "gitrollout.dev/applied" || key == "deployment.kubernetes.io/revision" || key == "kubectl.kubernetes.io/last-applied-configuration" {
+			delete(annotations, key)
+		}
+	}
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	data, err := yaml.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("print %s: %w", o.Ref(), err)
+	}
+	return data, nil
+}
+
+// mask replaces the values of a Secret by stars that tell only whether they
+// differ.
+func mask(live, after rollout.Object) (maskedLive, maskedAfter rollout.Object) {
+	values := func(o rollout.Object) map[string]any { return o.Map("data") }
+	hide := func(o, other rollout.Object, changed string) rollout.Object {
+		if o == nil {
+			return nil
+		}
+		o = o.Copy()
+		delete(o, "stringData")
+		for key, value := range values(o) {
+			values(o)[key] = "***"
+			if was, both := values(other)[key]; both && was != value {
+				values(o)[key] = "*** (" + changed + ")"
+			}
+		}
+		return o
+	}
+	return hide(live, after, "before"), hide(after, live, "after")
+}
+
+func paintDiff(text string, k look) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		color := plain
+		switch {
+		case strings.HasPrefix(line, "diff "):
+			continue // the two names follow
+		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+			color = bold
+		case strings.HasPrefix(line, "@@"):
+			color = cyan
+		case strings.HasPrefix(line, "-"):
+			color = red
+		case strings.HasPrefix(line, "+"):
+			color = green
+		}
+		b.WriteString(k.paint(color, line) + "\n")
+	}
+	return b.String()
+}
+
+var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")

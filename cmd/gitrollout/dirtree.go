@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// dirTree is a folder as a render.Tree: what a commit of it would hold. It must
+// not change meanwhile; ids are paths. The .git folder is left out, as in a
+// commit. It reads nothing outside the folder.
+type dirTree struct{ root *os.Root }
+
+var _ render.Tree = dirTree{}
+
+func openDir(dir string) (dirTree, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return dirTree{}, usagef("%v", err)
+	}
+	return dirTree{root}, nil
+}
+
+// Lookup is render.Tree's.
+func (t dirTree) Lookup(name string) (rollout.Entry, bool, error) {
+	if name == "" || name == "." {
+		return rollout.Entry{ID: ".", Kind: rollout.Dir}, true, nil
+	}
+	if name == ".git" || strings.HasPrefix(name, ".git/") || !fs.ValidPath(name) {
+		return rollout.Entry{}, false, nil
+	}
+	if viaLink, err := t.belowLink(path.Dir(name)); err != nil || viaLink {
+		return rollout.Entry{}, false, err
+	}
+	info, err := t.root.Lstat(name)
+	if err != nil {
+		// A path below a file does not exist either.
+		if errors.Is(err, fs.ErrNotExist) || t.belowFile(name) {
+			return rollout.Entry{}, false, nil
+		}
+		return rollout.Entry{}, false, fmt.Errorf("look up %s: %w", name, err)
+	}
+	e, ok := dirEntry(path.Base(name), name, info.Mode())
+	return e, ok, nil
+}
+
+// belowLink reports whether a folder's path leads over a symbolic link, which
+// a tree does not follow.
+func (t dirTree) belowLink(dir string) (bool, error) {
+	for ; dir != "."; dir = path.Dir(dir) {
+		info, err := t.root.Lstat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return false, nil
+		case err == nil && info.Mode().Type() == fs.ModeSymlink:
+			return true, nil
+		case err != nil && !t.belowFile(dir):
+			return false, fmt.Errorf("look up %s: %w", dir, err)
+		}
+	}
+	return false, nil
+}
+
+func (t dirTree) belowFile(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if info, err := t.root.Lstat(dir); err == nil {
+			return !info.IsDir()
+		}
+	}
+	return false
+}
+
+// ReadDir is render.Tree's.
+func (t dirTree) ReadDir(name string) ([]rollout.Entry, error) {
+	if name == "" {
+		name = "."
+	}
+	listed, err := fs.ReadDir(t.root.FS(), name)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", name, err)
+	}
+	var entries []rollout.Entry
+	for _, l := range listed {
+		if name == "." && l.Name() == ".git" {
+			continue
+		}
+		if e, ok := dirEntry(l.Name(), path.Join(name, l.Name()), l.Type()); ok {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
+// ReadBlob is render.Tree's.
+func (t dirTree) ReadBlob(id string) ([]byte, error) {
+	info, err := t.root.Lstat(id)
+	if err == nil && info.Mode().Type() == fs.ModeSymlink {
+		target, err := t.root.Readlink(id)
+		return []byte(target), err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", id, err)
+	}
+	return t.root.ReadFile(id)
+}
+
+func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
+	e := rollout.Entry{Name: name, ID: id}
+	switch mode.Type() {
+	case fs.ModeDir:
+		e.Kind = rollout.Dir
+	case fs.ModeSymlink:
+		e.Kind = rollout.Symlink
+	case 0:
+		e.Kind = rollout.File
+	default:
+		return e, false // sockets, devices: not in a commit
+	}
+	return e, true
+}

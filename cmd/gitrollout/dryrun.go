@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// dryRunner asks the API server what an apply would make of an object.
+type dryRunner struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+}
+
+func newDryRunner(target clusterOptions) (*dryRunner, error) {
+	config, err := target.config()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.UserAgent, config.WarningHandler = -1, "gitrollout", rest.NoWarnings{}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, &failure{code: exitCluster, err: err}
+	}
+	finder, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, &failure{code: exitCluster, err: err}
+	}
+	return &dryRunner{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))}, nil
+}
+
+// compare returns the object as it is, nil if it does not exist, and as it
+// would be after an apply.
+func (d *dryRunner) compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
+	gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
+	objects, err := d.resource(gvk.GroupKind(), o.Namespace(), gvk.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := objects.Get(ctx, o.Name(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, o, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
+		metav1.ApplyOptions{FieldManager: "gitrollout", Force: true, DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("what applying it would change: %w", err)
+	}
+	return found.Object, made.Object, nil
+}
+
+// get returns an object if it exists and is the app's, nil otherwise.
+func (d *dryRunner) get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
+	objects, err := d.resource(schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	found, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil || found.GetLabels()[rollout.LabelApp] != app {
+		return nil, err
+	}
+	return found.Object, nil
+}
+
+func (d *dryRunner) resource(kind schema.GroupKind, namespace string, versions ...string) (dynamic.ResourceInterface, error) {
+	mapping, err := d.mapper.RESTMapping(kind, versions...)
+	if meta.IsNoMatchError(err) {
+		return nil, errUnknownKind
+	}
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return d.client.Resource(mapping.Resource).Namespace(namespace), nil
+	}
+	return d.client.Resource(mapping.Resource), nil
+}
