@@ -13,13 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// This file reads metadata.managedFields. One entry's fieldsV1 is a tree: "f:x"
-// is field x, "k:{...}" the list element with those keys, "v:..." the element of
-// a set with that value, "." the map or element itself. An empty node is a leaf
-// of ownership: a scalar, or a list or map that is owned as a whole.
-//
-//	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
-
 // ownedFields returns the fieldsV1 of a manager's applies, nil when it has none.
 func ownedFields(object map[string]any, manager string) map[string]any {
 	for _, e := range managedEntries(object) {
@@ -86,63 +79,6 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// precision says how a list element is found by its keys.
-type precision bool
-
-const (
-	exactly   precision = false
-	tolerably precision = true // keys that the element does not name were defaulted, such as a port's protocol
-)
-
-// step follows one path element into a value.
-func step(value any, element string, how precision) (any, bool) {
-	prefix, rest, _ := strings.Cut(element, ":")
-	switch prefix {
-	case "f":
-		m, _ := value.(map[string]any)
-		v, ok := m[rest]
-		return v, ok
-	case "k":
-		var keys map[string]any
-		if json.Unmarshal([]byte(rest), &keys) != nil {
-			return nil, false
-		}
-		list, _ := value.([]any)
-		for _, item := range list {
-			if m, ok := item.(map[string]any); ok && hasKeys(m, keys, how) {
-				return item, true
-			}
-		}
-	case "v":
-		var want any
-		if json.Unmarshal([]byte(rest), &want) != nil {
-			return nil, false
-		}
-		list, _ := value.([]any)
-		for _, item := range list {
-			if sameScalar(item, want) {
-				return item, true
-			}
-		}
-	}
-	return nil, false
-}
-
-func hasKeys(item, keys map[string]any, how precision) bool {
-	found := 0
-	for name, want := range keys {
-		v, ok := item[name]
-		if !ok && how == tolerably {
-			continue
-		}
-		if !ok || !sameScalar(v, want) {
-			return false
-		}
-		found++
-	}
-	return found > 0
-}
-
 // holds reports whether the live object still is what was applied: every field
 // of desired is owned and has its value, and nothing else is owned. It is the
 // proof that a new process needs before it leaves an object alone.
@@ -206,24 +142,6 @@ func holdsNode(owned map[string]any, want, live any) bool {
 	default:
 		return false
 	}
-}
-
-func child(fields map[string]any, element string) (map[string]any, bool) {
-	v, ok := fields[element]
-	sub, _ := v.(map[string]any)
-	return sub, ok
-}
-
-func child1(fields map[string]any, element string) map[string]any {
-	sub, _ := child(fields, element)
-	return sub
-}
-
-func elements(fields map[string]any) int {
-	if _, ok := fields["."]; ok {
-		return len(fields) - 1
-	}
-	return len(fields)
 }
 
 // elementOf finds the path element that stands for a desired list item.
