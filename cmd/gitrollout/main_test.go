@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"gitrollout": main})
+}
+
+// TestScripts runs the sessions in testdata/scripts: the program as people call
+// it, against real bare repositories, without a cluster.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/scripts",
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			env.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(env.WorkDir, ".gitconfig"))
+			env.Setenv("GIT_CEILING_DIRECTORIES", env.WorkDir)
+			for _, role := range []string{"AUTHOR", "COMMITTER"} {
+				env.Setenv("GIT_"+role+"_NAME", "Ann Lee")
+				env.Setenv("GIT_"+role+"_EMAIL", "ann@example.com")
+			}
+			setup, err := os.ReadFile("testdata/setup.sh")
+			if err == nil {
+				err = os.WriteFile(filepath.Join(env.WorkDir, "setup.sh"), setup, 0o644)
+			}
+			if err == nil {
+				err = os.CopyFS(filepath.Join(env.WorkDir, "fixture"), os.DirFS("testdata/fixture"))
+			}
+			return err
+		},
+	})
+}
+
+// exits runs a program and checks its exit code: exits 2 gitrollout nonsense.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		ts.Fatalf("exits: %v", err)
+	}
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("exits: %v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
