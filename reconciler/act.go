@@ -19,6 +19,7 @@ type step struct {
 	decision strategies.Decision
 	changed  bool  // the state is to be recorded
 	recorded bool  // and has been
+	refused  bool  // the cluster says no: ask again later
 	err      error // what went wrong with this app
 }
 
@@ -97,7 +98,7 @@ func (r *Reconciler) check(ctx context.Context, s *step) error {
 	err = r.Applier.Check(ctx, s.app.Name, objects)
 	var refused *rollout.InvalidError
 	if errors.As(err, &refused) {
-		s.input.Head.Err = refused
+		s.input.Head.Err, s.refused = refused, true
 		s.decision = strategies.Decide(s.input)
 		return nil
 	}
@@ -266,7 +267,7 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, now time.Time)
 			r.announce(ctx, s)
 		}
 		a.due = s.decision.Requeue
-		if s.err == nil && (!s.changed || s.recorded) {
+		if s.err == nil && !s.refused && (!s.changed || s.recorded) {
 			a.failures = 0
 			return
 		}

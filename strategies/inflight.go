@@ -151,7 +151,10 @@ func advance(in Input) Decision {
 }
 
 func stepText(from, to rollout.Progress, by string) string {
-	text := fmt.Sprintf("step %d/%d %s", min(to.Step+1, to.Of), to.Of, to.Name)
+	text := fmt.Sprintf("step %d/%d %s", to.Step+1, to.Of, to.Name)
+	if to.Step == to.Of {
+		text = "through its steps, promoting"
+	}
 	if to.Weight != from.Weight {
 		text += fmt.Sprintf(" (%d%% -> %d%%)", from.Weight, to.Weight)
 	}

@@ -47,13 +47,16 @@ func retreat(in Input, why cause) Decision {
 }
 
 // abortDelay is the longest abortScaleDownDelaySeconds of the release's
-// workloads that keep their stable pods whole. In place, stable needs the room
-// of the canary's pods, so they go at once.
+// workloads, if the retreat's change of Services takes all traffic off the new
+// pods. Without a Service for stable they would go on serving, and in place
+// stable needs their room: then they go at once.
 func abortDelay(in Input) time.Duration {
 	seconds := 0
 	for _, spec := range releaseSpecs(in) {
 		switch {
 		case spec.Scaling == rollout.InPlace:
+			return 0
+		case spec.Canary != nil && spec.Canary.StableService == "":
 			return 0
 		case spec.BlueGreen != nil:
 			seconds = max(seconds, spec.BlueGreen.AbortScaleDownDelaySeconds)

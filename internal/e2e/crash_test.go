@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,8 @@ func (g *gate) effects() []string {
 	return slices.Clone(g.names)
 }
 
+var commitID = regexp.MustCompile(`\b[0-9a-f]{7}\b`)
+
 // outcome is what must not depend on where gitrollout was killed.
 type outcome struct {
 	phase   rollout.Phase
@@ -153,7 +156,7 @@ func life(t *testing.T, app shop, at int, after bool) (outcome, []string) {
 		o.started[v] = w.pods.count(v)
 	}
 	for _, line := range w.log0() {
-		o.log = append(o.log, strings.ReplaceAll(line, w.app, "APP"))
+		o.log = append(o.log, commitID.ReplaceAllString(strings.ReplaceAll(line, w.app, "APP"), "COMMIT"))
 	}
 	w.repo.Fsck()
 	return o, g.effects()
@@ -165,7 +168,7 @@ func life(t *testing.T, app shop, at int, after bool) (outcome, []string) {
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
-		"canary":    {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview", "setWeight: 50", "pause: {}")},
+		"canary":    {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
 		"blueGreen": {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
 	} {
 		t.Run(name, func(t *testing.T) {
