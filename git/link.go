@@ -2,7 +2,7 @@ package git
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"sync/atomic"
 )
@@ -60,12 +60,15 @@ type countedReader struct {
 }
 
 func (c *countedReader) Read(p []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, fmt.Errorf("the answer is larger than the limit (Options.MaxBytes)")
+	if int64(len(p)) > c.left+1 {
+		p = p[:c.left+1]
 	}
 	n, err := c.Reader.Read(p)
-	c.left -= int64(n)
 	c.total.Add(int64(n))
+	if c.left -= int64(n); c.left < 0 {
+		c.left = 0
+		return 0, errors.New("the answer is larger than the limit (Options.MaxBytes)")
+	}
 	return n, err
 }
 

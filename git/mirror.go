@@ -90,8 +90,12 @@ func (r *Repo) held(id plumbing.Hash) (*store, bool) {
 	return r.store, true
 }
 
-// use puts a commit last among the recent ones. The caller holds mu.
+// use puts a commit last among the recent ones, which a renewal keeps. Heads are kept anyway, and are not
+// worth keeping once they are superseded, unless somebody comes back to them. The caller holds mu.
 func (r *Repo) use(id plumbing.Hash) {
+	if name := id.String(); name == r.heads.Main || name == r.heads.State {
+		return
+	}
 	if i := slices.Index(r.recent, id); i >= 0 {
 		r.recent = slices.Delete(r.recent, i, i+1)
 	}

@@ -56,11 +56,11 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 		return parseURL(raw)
 	}
 	_, err := os.Stat(raw)
+	if strings.Contains(raw, "::") && err != nil {
+		return Remote{}, Auth{}, fmt.Errorf("repository %q: remote helpers are not supported", raw)
+	}
 	if m := scpLike.FindStringSubmatch(raw); m != nil && err != nil && !strings.HasPrefix(raw, "-") {
 		return Remote{scheme: "ssh", user: m[1], host: m[2], path: m[3]}, Auth{}, nil
-	}
-	if strings.Contains(raw, "::") {
-		return Remote{}, Auth{}, fmt.Errorf("%q: remote helpers are not supported", RedactURL(raw))
 	}
 	path, err := filepath.Abs(raw)
 	if err != nil {
@@ -72,12 +72,8 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The error of net/url quotes its input, so only its cause is passed on.
-		var cause *url.Error
-		if errors.As(err, &cause) {
-			err = cause.Err
-		}
-		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: %s", RedactURL(raw), strings.ReplaceAll(err.Error(), raw, "..."))
+		// What net/url says quotes its input, and a password with odd characters is why it did not parse.
+		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
 	var auth Auth

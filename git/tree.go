@@ -77,10 +77,10 @@ func (e *edit) at(path string) (*edit, error) {
 
 // check refuses a path that would be a file and a directory at once.
 func (e *edit) check(path string) error {
-	if (e.set || e.entry != nil) && len(e.children) > 0 {
-		return fmt.Errorf("%q would be a file and a directory", path)
-	}
 	for name, child := range e.children {
+		if (e.set || e.entry != nil) && !child.onlyRemoves() {
+			return fmt.Errorf("%q would be a file and a directory", path)
+		}
 		if err := child.check(join(path, name)); err != nil {
 			return err
 		}
@@ -147,7 +147,13 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 // child is what one name becomes; keep is false when nothing is left of it. A mode of 0 means that the name
 // did not exist.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
-	if e.remove {
+	if e.set && !e.remove && old.Mode == filemode.Dir {
+		left, err := b.tree(old.Hash, path, &edit{children: e.children})
+		if err != nil || !left.IsZero() {
+			return next, false, errors.Join(err, fmt.Errorf("%s is a directory: delete it to write a file there", path))
+		}
+	}
+	if e.remove || e.set && old.Mode == filemode.Dir {
 		old = object.TreeEntry{Name: old.Name}
 	}
 	next = old
@@ -160,9 +166,6 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 		next.Mode, next.Hash = e.entry.mode(), hash
 		return next, true, b.include(old, next)
 	case e.set:
-		if old.Mode == filemode.Dir {
-			return next, false, fmt.Errorf("%s is a directory: delete it to write a file there", path)
-		}
 		if old.Mode != filemode.Executable {
 			next.Mode = filemode.Regular
 		}

@@ -182,9 +182,23 @@ func (r *Repo) Show(ref, path string) string {
 // Files is the sorted paths of all files at a ref of the server.
 func (r *Repo) Files(ref string) []string {
 	r.t.Helper()
-	files := lines(r.InBare("ls-tree", "-r", "--name-only", ref))
+	names := strings.TrimSuffix(r.output(r.Bare, "ls-tree", "-r", "-z", "--name-only", ref), "\x00")
+	if names == "" {
+		return nil
+	}
+	files := strings.Split(names, "\x00")
 	sort.Strings(files)
 	return files
+}
+
+// FastImport feeds a stream to git fast-import on the server: thousands of commits or refs in a second.
+func (r *Repo) FastImport(stream string) {
+	r.t.Helper()
+	cmd := exec.Command("git", "fast-import", "--quiet", "--force")
+	cmd.Dir, cmd.Env, cmd.Stdin = r.Bare, Env(), strings.NewReader(stream)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("gittest: git fast-import: %v\n%s", err, out)
+	}
 }
 
 // Fsck checks the whole server repository and ends the test if git finds anything wrong with it.

@@ -1,0 +1,262 @@
+package git_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// model is what a tree of files is, in the simplest words: content by path.
+type model map[string]string
+
+var errModel = errors.New("not possible")
+
+// apply does what Update.Edits documents.
+func (m model) apply(edits map[string][]byte) (model, error) {
+	next := model{}
+	for p, content := range m {
+		next[p] = content
+	}
+	for p, content := range edits {
+		if content != nil {
+			continue
+		}
+		for old := range next {
+			if old == p || strings.HasPrefix(old, p+"/") {
+				delete(next, old)
+			}
+		}
+	}
+	for p, content := range edits {
+		if content == nil {
+			continue
+		}
+		for other := range next {
+			if strings.HasPrefix(other, p+"/") {
+				return nil, errModel // p is a directory
+			}
+		}
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			if _, ok := next[dir]; ok {
+				return nil, errModel // a part of the path is a file
+			}
+		}
+		next[p] = string(content)
+	}
+	return next, nil
+}
+
+func readAll(t *testing.T, s *git.Snapshot) model {
+	t.Helper()
+	m := model{}
+	var walk func(string)
+	walk = func(dir string) {
+		entries, err := s.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) == 0 && dir != "" {
+			t.Errorf("the empty directory %q was written", dir)
+		}
+		for _, e := range entries {
+			p := path.Join(dir, e.Name)
+			if e.Kind == git.KindDir {
+				walk(p)
+				continue
+			}
+			content, err := s.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m[p] = string(content)
+		}
+	}
+	walk("")
+	return m
+}
+
+// randomEdits are edits over few names, so that they meet. The names are those that Git sorts in its own way.
+func randomEdits(r *rand.Rand) map[string][]byte {
+	names := []string{"a", "a.b", "a-", "b", "c0", "ü"}
+	edits := map[string][]byte{}
+	for range 1 + r.IntN(4) {
+		p := names[r.IntN(len(names))]
+		for range r.IntN(3) {
+			p += "/" + names[r.IntN(len(names))]
+		}
+		if edits[p] = nil; r.IntN(3) > 0 {
+			edits[p] = []byte(fmt.Sprint(r.IntN(3)))
+		}
+	}
+	return edits
+}
+
+// Random edits on top of each other: the files are the model's, and git fsck, which checks the order and
+// the modes of tree entries, agrees with every tree.
+func TestEditsAgainstModel(t *testing.T) {
+	repo := gittest.New(t)
+	r, err := git.Open(t.Context(), git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	want, base, commits := model{}, "", 0
+	for i := range 200 {
+		edits := randomEdits(random)
+		next, wantErr := want.apply(edits)
+		ids, err := r.Push(t.Context(), git.Update{Ref: "main", Base: base, Parent: base, Edits: edits, Message: fmt.Sprint(i), When: when})
+		if wantErr != nil {
+			if err == nil {
+				t.Fatalf("edits %q on %q were allowed", edits, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("edits %q on %q: %v", edits, want, err)
+		}
+		if unchanged := base != "" && cmp.Equal(want, next); unchanged != (ids[0] == "") {
+			t.Fatalf("edits %q on %q: commit %q", edits, want, ids[0])
+		}
+		if want = next; ids[0] == "" {
+			continue
+		}
+		base = ids[0]
+		commits++
+		s, err := r.Snapshot(t.Context(), base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, readAll(t, s)); diff != "" {
+			t.Fatalf("after %q (-model +snapshot):\n%s", edits, diff)
+		}
+	}
+	if commits < 40 {
+		t.Fatalf("only %d commits: the test tests little", commits)
+	}
+	repo.Fsck()
+	sorted := []string{}
+	for p := range want {
+		sorted = append(sorted, p)
+	}
+	sort.Strings(sorted)
+	if diff := cmp.Diff(sorted, repo.Files("main")); diff != "" {
+		t.Errorf("files (-model +git):\n%s", diff)
+	}
+}
+
+func TestEditsKeepModes(t *testing.T) {
+	repo := gittest.New(t)
+	repo.Write(map[string]string{"run.sh": "1", "f": "1"})
+	if err := os.Chmod(repo.Work+"/run.sh", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("f", repo.Work+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	base := repo.Commit("first")
+	r, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := r.Snapshot(t.Context(), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, _, _ := first.Lookup("link")
+	script, _, _ := first.Lookup("run.sh")
+	_, err = r.Push(t.Context(), git.Update{Ref: "main", Base: base, Parent: base, Message: "m", When: when,
+		Edits:   map[string][]byte{"run.sh": []byte("2"), "link": []byte("a file now"), "new": {}},
+		Entries: map[string]git.Entry{"d/link": link, "d/script": script, "f": {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "120000 d/link\n100755 d/script\n100644 link\n100644 new\n100755 run.sh"
+	if got := repo.InBare("ls-tree", "-r", "--format=%(objectmode) %(path)", "main"); got != want {
+		t.Errorf("modes:\n%s\nwant:\n%s", got, want)
+	}
+	repo.Fsck()
+}
+
+func TestEditPathsRefused(t *testing.T) {
+	repo := gittest.New(t)
+	base := repo.CommitFiles("first", map[string]string{"f": "1", "d/g": "1"})
+	r, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{
+		"", ".", "/", "/abs", "a/", "a//b", "../x", "a/../b", "./a", ".git", "a/.GIT/hooks/x", ".git.", ".git /x",
+		"git~1", ".g\u200cit", ".git::$INDEX_ALLOCATION", `a\b`, "a\x00b", ".gitmodules", "f/below", "d",
+	} {
+		_, err := r.Push(t.Context(), git.Update{Ref: "main", Base: base, Parent: base, Message: "m", When: when,
+			Edits: map[string][]byte{p: []byte("x")}})
+		if err == nil {
+			t.Errorf("writing %q was allowed", p)
+		}
+	}
+	if repo.Head() != base {
+		t.Error("something was pushed")
+	}
+}
+
+func TestChanges(t *testing.T) {
+	repo := gittest.New(t)
+	files := map[string]string{"top": "1", "sub/x": "1"}
+	for i := range 300 {
+		files[fmt.Sprintf("apps/%d/%d.yaml", i/10, i)] = fmt.Sprint(i)
+	}
+	old := repo.CommitFiles("old", files)
+	repo.Remove("top", "apps/3", "sub").Write(map[string]string{"apps/7/70.yaml": "new", "apps/7/a": "added", "sub": "now a file"})
+	fresh := repo.Commit("new")
+	r, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.Snapshot(t.Context(), old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := r.Snapshot(t.Context(), fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", ".", "apps", "apps/7", "apps/3", "sub", "nope"} {
+		changes, err := git.Changes(a, b, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range changes {
+			status := "M"
+			if c.Old.Kind == "" {
+				status = "A"
+			} else if c.New.Kind == "" {
+				status = "D"
+			}
+			got = append(got, status+"\t"+c.Path)
+		}
+		args := []string{"diff-tree", "-r", "--name-status", old, fresh}
+		if dir != "" && dir != "." {
+			args = append(args, "--", dir)
+		}
+		want := strings.Split(repo.InBare(args...), "\n")
+		if want[0] == "" {
+			want = nil
+		}
+		sort.Strings(got)
+		sort.Strings(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Changes(%q) (-git +ours):\n%s", dir, diff)
+		}
+	}
+}
