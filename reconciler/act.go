@@ -169,7 +169,7 @@ func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State) er
 	if err != nil {
 		return err
 	}
-	return r.effect("apply "+a.Name, func() error { return r.Applier.Apply(ctx, a.Name, objects) })
+	return r.Applier.Apply(ctx, a.Name, objects)
 }
 
 // desired computes what a state asks for from the commits that it names and
@@ -230,11 +230,7 @@ func (r *Reconciler) prune(ctx context.Context, s *step) {
 	if len(candidates) == 0 {
 		return
 	}
-	var gone []rollout.Ref
-	err = r.effect("prune "+s.app.Name, func() (err error) {
-		gone, err = r.Applier.Prune(ctx, s.app.Name, candidates)
-		return err
-	})
+	gone, err := r.Applier.Prune(ctx, s.app.Name, candidates)
 	if err != nil {
 		s.err = errors.Join(s.err, fmt.Errorf("prune: %w", err))
 	}

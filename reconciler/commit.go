@@ -36,11 +36,7 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 	for _, s := range changed {
 		updates = append(updates, r.proposals(ctx, s)...)
 	}
-	var commits map[string]string
-	err = r.effect("push", func() (err error) {
-		commits, err = r.Repository.Push(ctx, updates)
-		return err
-	})
+	commits, err := r.Repository.Push(ctx, updates)
 	if err != nil {
 		r.keepRetreats(changed)
 		return err

@@ -24,8 +24,7 @@ type Options struct {
 	Record     Recorder
 	Log        *slog.Logger
 
-	Workers  int                          // apps rendered and applied at once; default 8
-	OnEffect func(name string, done bool) // called round each change of the world; nil for none
+	Workers int // apps rendered and applied at once; default 8
 }
 
 // Reconciler holds what one process knows. Its methods are for one goroutine,
@@ -62,9 +61,6 @@ type Stats struct {
 func New(o Options) *Reconciler {
 	if o.Workers == 0 {
 		o.Workers = 8
-	}
-	if o.OnEffect == nil {
-		o.OnEffect = func(string, bool) {}
 	}
 	return &Reconciler{Options: o, apps: map[string]*app{}, touched: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
@@ -161,11 +157,4 @@ func (r *Reconciler) nextDue() time.Time {
 		}
 	}
 	return next
-}
-
-func (r *Reconciler) effect(name string, do func() error) error {
-	r.OnEffect(name, false)
-	err := do()
-	r.OnEffect(name, true)
-	return err
 }
