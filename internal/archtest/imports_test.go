@@ -31,7 +31,7 @@ var table = map[string]rule{
 	"cmd/gitrollout": {
 		own: []string{"cluster", "git", "reconciler", "render", "rollout", "strategies"},
 		others: append([]string{
-			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
+			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
 	},
 	"internal/archtest":    {},
