@@ -213,7 +213,7 @@ func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) r
 		if time.Now().After(deadline) {
 			t.Fatalf("not %s; the state is %s, reason %q, held %+v", what, s.Phase, s.Reason, s.Held)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(glance)
 	}
 }
 
@@ -228,7 +228,7 @@ func (w *world) awaitConfigMap(t *testing.T, name, key, want string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the other app did not go on: %s is %q, want %q", key, got, want)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(glance)
 	}
 }
 

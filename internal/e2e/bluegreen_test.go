@@ -99,7 +99,7 @@ func (w *world) awaitServes(service, version string, n int) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("Service %s serves %v, want %d of %s", service, got, n, version)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(glance)
 	}
 }
 

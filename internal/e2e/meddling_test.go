@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -306,4 +307,65 @@ func TestAdoption(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
 	w.promote()
 	w.awaitHealthy(commit)
+}
+
+// TestTwoReconcilers runs two of them on one cluster and branch: each
+// transition is recorded once, and no pod is started twice.
+func TestTwoReconcilers(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files()).start()
+	twin := &world{t: t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, pods: w.pods, log: w.log}
+	twin.start()
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(3, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 2})
+	w.promote()
+	w.awaitHealthy(commit)
+	w.pods.awaitReady(t, map[string]int{"v2": 4})
+	if got := w.pods.count("v2"); got != 4 {
+		t.Errorf("%d pods of v2 were started, want 4", got)
+	}
+	seen := map[string]bool{}
+	for _, line := range w.log0() {
+		if seen[line] {
+			t.Errorf("recorded twice: %s", line)
+		}
+		seen[line] = true
+	}
+	w.repo.Fsck()
+}
+
+// TestRetreatWithoutGit lets a release fail while Git is away: the pods go back
+// to stable at once, and Git hears of it when it is there again.
+func TestRetreatWithoutGit(t *testing.T) {
+	t.Parallel()
+	app := shop{
+		version: "v1", replicas: "replicas: 4",
+		rollout:  "  progressDeadlineSeconds: 4\n  progressDeadlineAbort: true\n",
+		strategy: canary("scaling: surge", "setWeight: 50", "pause: {}"),
+	}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	w.push("broken", app.at("v2-neverready").files())
+	w.await("in flight", func(s rollout.State) bool {
+		return s.Phase == rollout.Progressing && s.Release != nil && s.Stable != nil
+	})
+	w.server.Fault(gittest.Faults{Status: 503})
+	time.Sleep(time.Second)
+	w.pods.awaitReady(t, map[string]int{"v1": 4})
+	if s := w.state(); s.Phase != rollout.Progressing {
+		t.Fatalf("Git recorded %s although it was away", s.Phase)
+	}
+	w.pods.stays(t, 2*time.Second)
+	w.server.Fault(gittest.Faults{})
+	s := w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	if len(s.Rejected) != 1 {
+		t.Errorf("rejected %v, want the broken hash", s.Rejected)
+	}
+	w.pods.awaitReady(t, map[string]int{"v1": 4})
+	if got := w.pods.count("v1"); got != 4 {
+		t.Errorf("%d pods of v1 were started in all, want 4", got)
+	}
 }

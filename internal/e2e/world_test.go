@@ -204,21 +204,22 @@ func (w *world) cli(args ...string) (string, error) {
 // state reads the app's state from the state branch, as anybody could.
 func (w *world) state() rollout.State {
 	w.t.Helper()
-	if w.repo.Ref(w.stateBranch()) == "" {
-		return rollout.State{}
-	}
 	file := rollout.StatePath(w.app)
-	for _, f := range w.repo.Files(w.stateBranch()) {
-		if f == file {
-			s, err := rollout.ParseState(file, []byte(w.repo.Show(w.stateBranch(), file)+"\n"))
-			if err != nil {
-				w.t.Fatalf("state on the branch: %v", err)
-			}
-			return *s
-		}
+	show := exec.Command("git", "-C", w.repo.Bare, "cat-file", "blob", w.stateBranch()+":"+file)
+	show.Env = gittest.Env()
+	data, err := show.Output()
+	if err != nil {
+		return rollout.State{} // no branch yet, or no such file
 	}
-	return rollout.State{}
+	s, err := rollout.ParseState(file, data)
+	if err != nil {
+		w.t.Fatalf("state on the branch: %v", err)
+	}
+	return *s
 }
+
+// glance is the time between two looks at something that is awaited.
+const glance = 100 * time.Millisecond
 
 const patience = 60 * time.Second
 
@@ -234,7 +235,7 @@ func (w *world) await(what string, ok func(rollout.State) bool) rollout.State {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", patience, what, s.Phase, s.Progress, s.Reason, s.Held)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(glance)
 	}
 }
 
@@ -262,7 +263,7 @@ func (w *world) promote() {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("no proposal %s within %s", branch, patience)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(glance)
 	}
 	w.repo.Merge(branch)
 }
