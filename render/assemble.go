@@ -46,6 +46,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	if err := a.check(); err != nil {
 		return err
 	}
+	a.warnGenerated()
 	slices.SortStableFunc(a.objects, func(x, y rollout.Object) int { return cmp.Compare(rank(x), rank(y)) })
 	return a.hash()
 }

@@ -297,6 +297,44 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestRenamed: kustomize rewrites references to what it renames, but not those
+// in Rollouts, so that an overlay's prefix would break every one of them.
+func TestRenamed(t *testing.T) {
+	argo := strings.ReplaceAll(strings.Replace(argoHead, "name: web", "name: argo", 1), "%s", "inPlace")
+	got := renderRepo(t, map[string]string{
+		"kustomization.yaml":      "resources: [base]\nnamePrefix: eu-\nnameSuffix: -2\n",
+		"base/kustomization.yaml": "resources: [all.yaml]\n",
+		"base/all.yaml": deploymentHead + serviceDocs + ownHead + "  strategy: {blueGreen: {activeService: web, previewService: next}}\n---\n" +
+			argo + "  strategy: {canary: {canaryService: next}}\n" +
+			"---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: {scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: argo}}\n",
+	})
+	if len(got.Specs) != 2 || len(got.Warnings) > 0 {
+		t.Fatalf("%d specs, warnings %q; want 2 and none", len(got.Specs), got.Warnings)
+	}
+	canary, blueGreen := got.Specs[0], got.Specs[1]
+	names := []string{canary.Workload.Name, canary.Canary.CanaryService, blueGreen.Workload.Name, blueGreen.BlueGreen.ActiveService, blueGreen.BlueGreen.PreviewService}
+	if diff := cmp.Diff([]string{"eu-argo-2", "eu-next-2", "eu-web-2", "eu-web-2", "eu-next-2"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if canary.Replicas != nil {
+		t.Errorf("replicas %d, want nil: the HPA scales it", *canary.Replicas)
+	}
+}
+
+// TestGeneratedNames: kustomize rewrites them in Deployments only.
+func TestGeneratedNames(t *testing.T) {
+	argo := strings.ReplaceAll(argoHead, "%s", "inPlace")
+	argo = strings.Replace(argo, `image: "web:1"`, `image: "web:1", envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: own}}, {configMapRef: {name: plain}}]`, 1)
+	got := renderRepo(t, map[string]string{
+		"kustomization.yaml": "resources: [all.yaml]\nconfigMapGenerator: [{name: settings, literals: [a=b]}]\n",
+		"all.yaml":           argo + "  strategy: {canary: {}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\n",
+	})
+	want := []string{"Rollout/shop/web: the template names ConfigMap settings, which kustomize has generated as settings-4h2mbtbbt6; add `configurations` with a nameReference for Rollout"}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 func TestNamespacesAndOrder(t *testing.T) {
 	var docs strings.Builder
 	for _, head := range []string{

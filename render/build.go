@@ -66,6 +66,12 @@ func kustomize(fs *treeFS, dir string, p plan) ([]rollout.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return decode(fs, built, p)
+}
+
+// decode returns what kustomize built as plain values. It goes through JSON, as
+// kustomize's own printing does, so that each scalar is what the printed one is.
+func decode(fs *treeFS, built resmap.ResMap, p plan) ([]rollout.Object, error) {
 	objects := make([]rollout.Object, 0, built.Size())
 	for _, resource := range built.Resources() {
 		raw, err := resource.MarshalJSON()

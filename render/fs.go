@@ -95,6 +95,9 @@ func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
 	if f.failed != nil {
 		return rollout.Entry{}, false, f.failed
 	}
+	if p != "" && !fs.ValidPath(p) {
+		return rollout.Entry{}, false, nil // no tree has it, say a symlink's target in Latin-1
+	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
 		f.failed = err

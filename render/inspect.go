@@ -39,7 +39,7 @@ type inspector struct {
 // inspect looks at the kustomization in a folder and all that it refers to.
 func inspect(fs *treeFS, dir string) (plan, error) {
 	in := &inspector{fs: fs, checked: map[string]shape{}}
-	real, entry, err := fs.resolve(dir)
+	real, entry, err := fs.resolve(unroot(path.Clean(dir)))
 	if err != nil || entry.Kind != rollout.Dir {
 		return in.plan, orMissing(err, &rollout.InvalidError{File: dir, Msg: "is not a folder of this commit", Fix: "point the app's path at a kustomization"})
 	}
@@ -185,6 +185,8 @@ func (in *inspector) refused(here referrer, k *types.Kustomization) error {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
+	// Each of these is applied to every object, so each counts as one more.
+	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) + len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	return nil
 }
 

@@ -20,6 +20,7 @@ const (
 	maxObjects = 2000       // 2,000 take kustomize about eight seconds, 4,000 fifty
 	maxWork    = 12_000_000 // objects squared, summed over the kustomizations that pass them on
 	maxNodes   = 1_000_000  // YAML values, aliases expanded
+	maxCopies  = 16         // of JSON patches: each can double an object
 	maxDepth   = 200        // the deepest CRD schemas in use have about 60
 )
 
@@ -27,6 +28,7 @@ const (
 type shape struct {
 	objects int
 	nodes   int
+	copies  int // operations of JSON patches that copy
 }
 
 // sound refuses YAML that kustomize could not print as JSON in bounded time and
@@ -45,7 +47,10 @@ func (in *inspector) sound(file, field string, content []byte) error {
 	}
 	in.total.objects += known.objects
 	in.total.nodes += known.nodes
+	in.total.copies += known.copies
 	switch {
+	case in.total.copies > maxCopies:
+		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d copy operations of JSON patches", maxCopies), Fix: "write out what is copied"}
 	case in.total.objects > maxObjects:
 		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d objects", maxObjects), Fix: "split the app"}
 	case in.total.nodes > maxNodes:
@@ -87,6 +92,7 @@ func measure(file, field string, content []byte) (shape, error) {
 			}
 			total.nodes += nodes
 			total.objects += objects(&doc)
+			total.copies += copies(&doc)
 		}
 		line += strings.Count(text, "\n") + 1
 	}
@@ -207,4 +213,20 @@ func objects(doc *kyaml.Node) int {
 		}
 	}
 	return 1
+}
+
+// copies counts the copy operations, if a document is a JSON patch.
+func copies(doc *kyaml.Node) int {
+	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.SequenceNode {
+		return 0
+	}
+	n := 0
+	for _, operation := range doc.Content[0].Content {
+		for i := 0; operation.Kind == kyaml.MappingNode && i+1 < len(operation.Content); i += 2 {
+			if operation.Content[i].Value == "op" && operation.Content[i+1].Value == "copy" {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -25,28 +26,80 @@ func (a *assembly) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// origin returns the file that most likely holds an object: the one with its
-// kind and its name or, as names get prefixes, the longest part of its name. It
-// falls back to the app's kustomization.
+// origin returns the file that most likely holds an object, the app's
+// kustomization if none does.
 func (a *assembly) origin(ref rollout.Ref) string {
-	best, longest := a.file, 0
-	for _, file := range a.fs.files() {
-		docs, err := decodeDocuments(a.fs.blobs[file])
+	file, _ := a.source(ref)
+	return file
+}
+
+// source returns the file that most likely holds an object, and its name there:
+// of the documents of its kind, the one whose name is the longest part of the
+// object's name, which kustomize may have given a prefix and a suffix.
+func (a *assembly) source(ref rollout.Ref) (file, name string) {
+	file = a.file
+	for _, candidate := range a.fs.files() {
+		docs, err := decodeDocuments(a.fs.blobs[candidate])
 		if err != nil {
-			continue
+			continue // data of a generator
 		}
 		for _, doc := range docs {
 			var head struct {
 				Kind     string
 				Metadata struct{ Name string }
 			}
-			if doc.Decode(&head) != nil || head.Kind != ref.Kind || head.Metadata.Name == "" {
+			if doc.Decode(&head) != nil || head.Kind != ref.Kind {
 				continue
 			}
-			if name := head.Metadata.Name; strings.Contains(ref.Name, name) && len(name) > longest {
-				best, longest = file, len(name)
+			if n := head.Metadata.Name; strings.Contains(ref.Name, n) && len(n) > len(name) {
+				file, name = candidate, n
 			}
 		}
 	}
-	return best
+	return file, name
+}
+
+// renamed returns what kustomize has made of a name that an object refers to.
+// It knows the references of Kubernetes' own kinds and rewrites them, but not
+// those of Rollouts: a reference that names nothing gets the prefix and the
+// suffix that the object itself has got.
+func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
+	if name == "" || a.has(kind, from.Namespace, name) {
+		return name
+	}
+	_, source := a.source(from)
+	if source == "" || source == from.Name {
+		return name
+	}
+	prefix, suffix, _ := strings.Cut(from.Name, source)
+	if full := prefix + name + suffix; a.has(kind, from.Namespace, full) {
+		return full
+	}
+	return name
+}
+
+func (a *assembly) has(kind, namespace, name string) bool {
+	if kind == "Rollout" {
+		return a.document(rollout.Workload{Namespace: namespace, Name: name}) != nil
+	}
+	return slices.ContainsFunc(a.objects, func(o rollout.Object) bool {
+		return o.Kind() == kind && o.Name() == name && o.Namespace() == namespace
+	})
+}
+
+// resolve replaces the names in a document by those that kustomize made.
+func (a *assembly) resolve(d *document) {
+	if !d.inline {
+		d.workload.Name = a.renamed(d.ref, "Deployment", d.workload.Name)
+	}
+	var names []*string
+	if c := d.spec.Canary; c != nil {
+		names = []*string{&c.StableService, &c.CanaryService}
+	}
+	if b := d.spec.BlueGreen; b != nil {
+		names = []*string{&b.ActiveService, &b.PreviewService}
+	}
+	for _, name := range names {
+		*name = a.renamed(d.ref, "Service", *name)
+	}
 }

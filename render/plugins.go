@@ -164,8 +164,14 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	return nil
 }
 
+// patchKeys are the fields that hold patches, and are parsed in their turn.
+var patchKeys = []string{"patch", "patches", "jsonop"}
+
 // configPath checks one value of a plugin configuration.
 func (in *inspector) configPath(at referrer, key, value string) error {
+	if slices.Contains(patchKeys, key) {
+		return in.sound(at.file, at.field, []byte(value))
+	}
 	if !slices.Contains(pathKeys, key) || value == "" {
 		return nil
 	}

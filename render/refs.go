@@ -33,12 +33,25 @@ func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
 
+// unroot writes the repository's root as "", as trees do.
+func unroot(p string) string {
+	if p == "." {
+		return ""
+	}
+	return p
+}
+
 // find resolves a reference of a kustomization, and refuses one that leaves the
 // repository.
 func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
 	var none rollout.Entry
+	joined := path.Join(at.dir, p)
+	escapes := joined == ".." || strings.HasPrefix(joined, "../")
 	isFile := func() bool { // kustomize, too, tries a resource as a file first
-		_, entry, err := in.fs.resolve(path.Join(at.dir, p))
+		if escapes {
+			return false
+		}
+		_, entry, err := in.fs.resolve(unroot(joined))
 		return err == nil && entry.Kind == rollout.File
 	}
 	switch {
@@ -48,15 +61,10 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return "", none, at.invalid("use a path relative to the kustomization", "%s is an absolute path", p)
 	case isWeb(p), (remotePrefix.MatchString(p) || remoteQuery.MatchString(p)) && !isFile():
 		return "", none, at.invalid("vendor it into the repository, and name its path", "%s is remote: only what is in this commit is rendered", oneLine(p))
-	}
-	joined := path.Join(at.dir, p)
-	if joined == ".." || strings.HasPrefix(joined, "../") {
+	case escapes:
 		return "", none, at.invalid("put the files into the repository", "%s leaves the repository", p)
 	}
-	if joined == "." {
-		joined = ""
-	}
-	real, entry, err := in.fs.resolve(joined)
+	real, entry, err := in.fs.resolve(unroot(joined))
 	if err == nil {
 		return real, entry, nil
 	}

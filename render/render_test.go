@@ -174,6 +174,7 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 		{"target's content", with(files, "real-base/cm.yaml", files["real-base/cm.yaml"]+"#\n"), 1},
 		{"another target", with(files, "app/linked.yaml", linkTo+"deep/x/../../real.yaml"), 1},
 		{"link becomes file", with(files, "app/linked.yaml", files["app/real.yaml"]), 1},
+		{"link to no path", with(files, "app/other", linkTo+"\xff\xfe"), 0},
 		{"unrelated", with(files, "other", "x"), 0},
 	} {
 		if got := builds(step.files); got != step.want {

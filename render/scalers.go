@@ -45,6 +45,7 @@ func (a *assembly) scale() {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}
 		switch {
 		case s.kind == "Rollout" && (s.group == argoGroup || s.group == ownGroup):
+			w.Name = a.renamed(s.ref, "Rollout", w.Name)
 			d := a.document(w)
 			if d == nil {
 				a.warn("%s: spec.scaleTargetRef names Rollout/%s, which is not in this app", shortRef(s.ref), w)

@@ -16,6 +16,7 @@ const (
 // Deployment says, and the two together make the Spec.
 func (a *assembly) stage(d *document) error {
 	a.warnings = append(a.warnings, d.warnings...)
+	a.resolve(d)
 	for _, s := range a.specs {
 		if s.Workload == d.workload {
 			return a.blame(&rollout.InvalidError{Msg: fmt.Sprintf("Deployment/%s already has a Rollout (%s)", d.workload, shortRef(d.ref)), Fix: "keep one of them"}, d.ref)

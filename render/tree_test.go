@@ -75,6 +75,9 @@ func hashOf(content string) string {
 
 func (t *memTree) Lookup(p string) (rollout.Entry, bool, error) {
 	t.lookups++
+	if p != "" && !fs.ValidPath(p) {
+		return rollout.Entry{}, false, fmt.Errorf("%q is not a path", p) // as git.Snapshot does
+	}
 	e, ok := t.entries[p]
 	return e, ok, t.fail
 }

@@ -1,0 +1,73 @@
+package render
+
+import (
+	"fmt"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// benchApp is an app of the usual size: base and overlay, a Deployment, two
+// Services, a generated ConfigMap and a patch, eight files.
+func benchApp() map[string]string {
+	return map[string]string{
+		"base/kustomization.yaml": "resources: [deployment.yaml, services.yaml]\nconfigMapGenerator:\n- name: settings\n  envs: [settings.env]\n",
+		"base/settings.env":       "A=1\nB=2\n",
+		"base/deployment.yaml":    deploymentHead + "  replicas: 4\n",
+		"base/services.yaml":      serviceDocs[4:],
+		"prod/kustomization.yaml": "resources: [../base, rollout.yaml]\nnamespace: shop\nnamePrefix: prod-\npatches: [{path: patch.yaml}]\nimages: [{name: web, newTag: \"2\"}]\n",
+		"prod/patch.yaml":         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: web, envFrom: [{configMapRef: {name: settings}}]}]}}}\n",
+		"prod/rollout.yaml":       "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: prod-web}\n  strategy: {canary: {steps: [{setWeight: 20}, {pause: {}}]}}\n",
+	}
+}
+
+// BenchmarkBuild is one app from the tree to a Render.
+func BenchmarkBuild(b *testing.B) {
+	tree := newTree(benchApp())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFluxRule is what resetting the schema around each build costs, as
+// fluxcd/pkg does it (law P5: at least three times BenchmarkBuild).
+func BenchmarkFluxRule(b *testing.B) {
+	tree := newTree(benchApp())
+	for b.Loop() {
+		schema.alone(func() {
+			built, err := krusty.MakeKustomizer(options()).Run(newTreeFS(tree), mount+"/prod")
+			if err != nil {
+				b.Fatal(err)
+			}
+			openapi.ResetOpenAPI()
+			if _, err := built.AsYaml(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkUnchanged is one of many apps at a commit that changed another.
+func BenchmarkUnchanged(b *testing.B) {
+	files, apps := manyApps(200)
+	r := New()
+	if _, err := r.Render(newTree(files), apps[0], rollout.Commit{}); err != nil {
+		b.Fatal(err)
+	}
+	next := newTree(with(files, "apps/a07/prod/cm.yaml", fmt.Sprint("x")))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Render(next, apps[0], rollout.Commit{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if r.Builds() != 1 {
+		b.Errorf("%d builds, want 1", r.Builds())
+	}
+}

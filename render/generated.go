@@ -1,0 +1,72 @@
+package render
+
+import (
+	"regexp"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// generatedSuffix is what kustomize appends to the names of generated
+// ConfigMaps and Secrets: "-" and ten characters of its hash alphabet.
+var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
+
+// warnGenerated warns of templates inside Rollout documents that name a
+// generated ConfigMap or Secret without its hash. Kustomize rewrites such names
+// in Deployments, and in a Rollout only when `configurations` tell it where
+// they are: the usual mistake, and the pods would never start.
+func (a *assembly) warnGenerated() {
+	exists := map[rollout.Ref]bool{}
+	generated := map[rollout.Ref]string{} // by the name without the hash
+	for _, object := range a.objects {
+		ref := object.Ref()
+		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {
+			continue
+		}
+		exists[ref] = true
+		if suffix := generatedSuffix.FindString(ref.Name); suffix != "" {
+			full := ref.Name
+			ref.Name = strings.TrimSuffix(ref.Name, suffix)
+			generated[ref] = full
+		}
+	}
+	for _, d := range a.documents {
+		if !d.inline || len(generated) == 0 {
+			continue
+		}
+		seen := map[rollout.Ref]bool{}
+		eachReference(d.template, func(kind, name string) {
+			ref := rollout.Ref{Kind: kind, Namespace: d.ref.Namespace, Name: name}
+			if full := generated[ref]; full != "" && !exists[ref] && !seen[ref] {
+				seen[ref] = true
+				a.warn("%s: the template names %s %s, which kustomize has generated as %s; add `configurations` with a nameReference for Rollout", shortRef(d.ref), kind, name, full)
+			}
+		})
+	}
+}
+
+// referenceFields are the fields of a pod template that hold a reference, and
+// the key of the name in it.
+var referenceFields = map[string]struct{ kind, key string }{
+	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
+	"secret": {"Secret", "secretName"}, "secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
+}
+
+// eachReference calls f for the ConfigMaps and Secrets that a template names.
+func eachReference(v any, f func(kind, name string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			if field, ok := referenceFields[key]; ok {
+				if name, ok := asMap(v[key])[field.key].(string); ok {
+					f(field.kind, name)
+				}
+			}
+			eachReference(v[key], f)
+		}
+	case []any:
+		for _, element := range v {
+			eachReference(element, f)
+		}
+	}
+}
