@@ -44,10 +44,8 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		state = *a.pending
 	}
 	settled := true
-	if state.Source != "" {
-		if err := r.applyState(ctx, a, state); err != nil {
-			s.err, settled = err, false
-		}
+	if err := r.applyState(ctx, a, state); err != nil {
+		s.err, settled = err, false
 	}
 	s.input = strategies.Input{
 		Now: now, App: a.App, Head: r.headOf(a), State: state, Promotion: a.promotion,
@@ -163,8 +161,12 @@ func workloads(a *app, s rollout.State) []rollout.Workload {
 	return all
 }
 
-// applyState makes the cluster hold what a state asks for.
+// applyState makes the cluster hold what a state asks for, which is nothing
+// before the app has followed a commit.
 func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State) error {
+	if s.Source == "" {
+		return nil
+	}
 	objects, err := r.desired(ctx, a, s)
 	if err != nil {
 		return err
