@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestSteadyStateIsFree brings apps of every kind to rest and then looks again
+// and again at a world in which nothing happens, first in the process that
+// brought them there and then in a new one.
+func TestSteadyStateIsFree(t *testing.T) {
+	kube := testcluster.Shared(t)
+	ns := kube.Namespace(t)
+	repo := gittest.New(t)
+	server := repo.HTTP(gittest.HTTPOptions{})
+
+	canary := "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
+	blueGreen := "    blueGreen:\n      activeService: green\n      previewService: green-preview\n      autoPromotionEnabled: false\n"
+	files := map[string]string{
+		".gitrollout/test/config.yaml": fmt.Sprintf(
+			"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", ns),
+		"apps/settings/kustomization.yaml": "configMapGenerator:\n- name: settings\n  literals: [colour=blue]\n",
+		"apps/broken/kustomization.yaml":   "resources: [missing.yaml]\n",
+	}
+	for name, strategy := range map[string]string{"plain": "", "done": canary, "paused": canary, "green": blueGreen} {
+		maps.Copy(files, appFiles(name, strategy, "v1"))
+	}
+	repo.CommitFiles("first versions", files)
+
+	l := startLoop(t, server, kube)
+	l.await(t, repo, "every app healthy, but for the one that cannot be built", func(s map[string]rollout.State) bool {
+		for _, name := range []string{"settings", "plain", "done", "paused", "green"} {
+			if s[name].Phase != rollout.Healthy {
+				return false
+			}
+		}
+		return s["broken"].Held != nil
+	})
+	for name, strategy := range map[string]string{"done": canary, "paused": canary, "green": blueGreen} {
+		repo.Write(appFiles(name, strategy, "v2"))
+	}
+	second := repo.Commit("second versions")
+	l.await(t, repo, "three releases paused", func(s map[string]rollout.State) bool {
+		return paused(s["done"]) && paused(s["paused"]) && paused(s["green"])
+	})
+	repo.Merge("gitrollout/promote/test/done")
+	l.await(t, repo, "one of them healthy", func(s map[string]rollout.State) bool {
+		return s["done"].Phase == rollout.Healthy && s["done"].Stable.Commit == second && paused(s["paused"]) && paused(s["green"])
+	})
+
+	l.atRest(t)
+	refs := repo.Refs()
+	const passes = 100
+	before := l.costs()
+	for range passes {
+		l.pass(t)
+	}
+	cost := l.costs().minus(before)
+	if want := (costs{lookups: passes, requests: passes}); cost != want {
+		t.Errorf("%d passes over an unchanged world cost %+v, want %+v: one look-up of refs each and nothing else", passes, cost, want)
+	}
+	if now := repo.Refs(); !maps.Equal(now, refs) {
+		t.Errorf("the server's refs moved from %v to %v", refs, now)
+	}
+	l.close()
+
+	again := startLoop(t, server, kube)
+	again.atRest(t)
+	cost = again.costs()
+	if cost.writes != 0 || cost.dryRuns != 0 {
+		t.Errorf("a new process made %d API writes and %d dry runs in an unchanged world, want none", cost.writes, cost.dryRuns)
+	}
+	if cost.pushes != 0 || cost.commits != 0 {
+		t.Errorf("a new process made %d pushes and %d state commits in an unchanged world, want none", cost.pushes, cost.commits)
+	}
+	if now := repo.Refs(); !maps.Equal(now, refs) {
+		t.Errorf("a new process moved the server's refs from %v to %v", refs, now)
+	}
+	// Each app once as of the head, and each app in flight once as of stable.
+	if apps, inFlight := 6, 2; cost.builds > apps+inFlight {
+		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight", cost.builds, apps, inFlight)
+	}
+	before = again.costs()
+	for range passes {
+		again.pass(t)
+	}
+	if cost, want := again.costs().minus(before), (costs{lookups: passes, requests: passes}); cost != want {
+		t.Errorf("%d more passes of the new process cost %+v, want %+v", passes, cost, want)
+	}
+}
+
+func paused(s rollout.State) bool { return s.Phase == rollout.Paused }
+
+// appFiles is an app of one Deployment with two Services and, if it has a
+// strategy, a Rollout.
+func appFiles(name, strategy, version string) map[string]string {
+	resources := "resources:\n- app.yaml\n"
+	manifest := fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %[1]s
+spec:
+  replicas: 2
+  selector:
+    matchLabels: {app: %[1]s}
+  template:
+    metadata:
+      labels: {app: %[1]s}
+    spec:
+      containers:
+      - name: app
+        image: %[1]s:%[2]s
+        ports: [{containerPort: 8080}]
+`, name, version)
+	for _, service := range []string{name, name + "-preview"} {
+		manifest += fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata:
+  name: %s
+spec:
+  selector: {app: %s}
+  ports: [{port: 80, targetPort: 8080}]
+`, service, name)
+	}
+	files := map[string]string{"apps/" + name + "/app.yaml": manifest}
+	if strategy != "" {
+		resources += "- rollout.yaml\n"
+		files["apps/"+name+"/rollout.yaml"] = fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata:
+  name: %[1]s
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}
+  strategy:
+%[2]s`, name, strategy)
+	}
+	files["apps/"+name+"/kustomization.yaml"] = resources
+	return files
+}
+
+// testLoop is the loop of the program itself, with its passes in the test's hand.
+type testLoop struct {
+	*loop
+	ctx context.Context
+}
+
+func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster) *testLoop {
+	tb.Helper()
+	l, err := newLoop(tb.Context(), sourceOptions{repo: server.URL, branch: "main", cluster: "test"},
+		clusterOptions{kubeconfig: kube.Kubeconfig}, slog.New(slog.DiscardHandler), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(l.close)
+	return &testLoop{loop: l, ctx: tb.Context()}
+}
+
+// pass is one look at Git and the cluster. An app that cannot be built is held,
+// which is no error of the pass.
+func (l *testLoop) pass(tb testing.TB) {
+	tb.Helper()
+	if err := l.RunOnce(l.ctx, time.Now(), true); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// await makes passes until the state branch says something.
+func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func(map[string]rollout.State) bool) {
+	tb.Helper()
+	states := map[string]rollout.State{}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		l.pass(tb)
+		if states = statesOf(tb, repo); ok(states) {
+			return
+		}
+	}
+	for name, s := range states {
+		tb.Logf("%s: %s %s %+v", name, s.Phase, s.Reason, s.Progress)
+	}
+	tb.Fatalf("not within a minute: %s", what)
+}
+
+// atRest makes passes until a second goes by in which the cluster had nothing
+// to say.
+func (l *testLoop) atRest(tb testing.TB) {
+	tb.Helper()
+	quiet := time.Now()
+	for deadline := time.Now().Add(time.Minute); time.Since(quiet) < time.Second; time.Sleep(50 * time.Millisecond) {
+		before := l.costs()
+		l.pass(tb)
+		cost := l.costs().minus(before)
+		if cost.lookups, cost.requests = 0, 0; cost != (costs{}) {
+			quiet = time.Now()
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("no rest within a minute; the last pass cost %+v", cost)
+		}
+	}
+}
+
+// costs is all that a loop has asked of others and of itself.
+type costs struct {
+	requests, lookups, fetches, pushes int64 // Git
+	writes, dryRuns, reads             int   // API
+	builds, decided, commits           int
+}
+
+func (l *testLoop) costs() costs {
+	g, c, s := l.created.mirror().Stats(), l.client.Stats(), l.Stats()
+	return costs{
+		requests: g.Requests, lookups: g.Lookups, fetches: g.Fetches, pushes: g.Pushes,
+		writes: c.Writes, dryRuns: c.DryRuns, reads: c.Reads,
+		builds: l.Renderer.(*render.Renderer).Builds(), decided: s.Decided, commits: s.Commits,
+	}
+}
+
+func (c costs) minus(o costs) costs {
+	return costs{
+		requests: c.requests - o.requests, lookups: c.lookups - o.lookups, fetches: c.fetches - o.fetches, pushes: c.pushes - o.pushes,
+		writes: c.writes - o.writes, dryRuns: c.dryRuns - o.dryRuns, reads: c.reads - o.reads,
+		builds: c.builds - o.builds, decided: c.decided - o.decided, commits: c.commits - o.commits,
+	}
+}
+
+// statesOf reads the state branch as anybody could.
+func statesOf(tb testing.TB, repo *gittest.Repo) map[string]rollout.State {
+	tb.Helper()
+	states := map[string]rollout.State{}
+	const branch = "gitrollout/state/test"
+	if repo.Ref(branch) == "" {
+		return states
+	}
+	for _, file := range repo.Files(branch) {
+		if !strings.HasPrefix(file, "apps/") {
+			continue
+		}
+		s, err := rollout.ParseState(file, []byte(repo.Show(branch, file)))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		states[s.App] = *s
+	}
+	return states
+}
