@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestGettingStarted releases the manifests of Argo Rollouts' getting-started
+// guide as they are printed there: the first setWeight of 20 puts one of five
+// pods on the new version and waits for ever.
+func TestGettingStarted(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"kustomization.yaml": "resources: [rollout.yaml, service.yaml]\n"}
+	for _, name := range []string{"rollout.yaml", "service.yaml"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "render", "testdata", "getting-started", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(data)
+	}
+	w := newWorld(t, files).start()
+	w.awaitHealthy(w.repo.Head())
+	w.pods.awaitReady(t, map[string]int{"blue": 5})
+	commit := w.push("yellow", map[string]string{"rollout.yaml": strings.Replace(files["rollout.yaml"], "rollouts-demo:blue", "rollouts-demo:yellow", 1)})
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"blue": 4, "yellow": 1})
+	if out, err := w.cli("promote", w.app, "--full"); err != nil {
+		t.Fatalf("promote --full: %v\n%s", err, out)
+	}
+	w.awaitHealthy(commit)
+	w.pods.awaitReady(t, map[string]int{"yellow": 5})
+	if got := w.pods.count("yellow"); got != 5 {
+		t.Errorf("%d pods were started, want exactly 5", got)
+	}
+}
+
+// TestChangesInFlight changes what is not the template while a release rests:
+// other steps, more replicas, and the Rollout document gone and back.
+func TestChangesInFlight(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	next := app.at("v2")
+	commit := w.push("v2", next.files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 5, "v2": 2})
+
+	mark := w.pods.mark()
+	next.strategy = canary("scaling: surge", "setWeight: 10", "pause: {duration: 1}", "setWeight: 40", "pause: {}", "setWeight: 90", "pause: {}")
+	w.push("other steps", next.files())
+	w.awaitStep(3, rollout.Paused)
+	for _, s := range w.pods.since(mark) {
+		if total(s.all) != 7 {
+			t.Fatalf("a change of steps moved pods: %v", s.all)
+		}
+	}
+
+	next.replicas = "replicas: 10"
+	w.push("more replicas", next.files())
+	w.pods.awaitReady(t, map[string]int{"v1": 10, "v2": 4})
+	w.awaitStep(3, rollout.Paused)
+
+	mark = w.pods.mark()
+	w.push("no document", map[string]string{"kustomization.yaml": "resources: [shop.yaml, services.yaml]\n"})
+	held := w.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if held.Held.Reason != "RolloutRemoved" || !strings.Contains(held.Held.Message, "restore it") {
+		t.Errorf("held for %+v, want RolloutRemoved with what to do", held.Held)
+	}
+	w.pods.stays(t, time.Second)
+	w.push("the document is back", next.files())
+	w.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
+	if moved := w.pods.since(mark); len(moved) > 0 {
+		t.Errorf("%d pod events while the document was gone", len(moved))
+	}
+
+	w.promote()
+	w.awaitStep(5, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 10, "v2": 9})
+	w.promote()
+	w.awaitHealthyHash(commit)
+	w.pods.awaitReady(t, map[string]int{"v2": 10})
+}
+
+// awaitHealthyHash waits for the release that started with a commit, whatever
+// commits without a new template came after it.
+func (w *world) awaitHealthyHash(commit string) {
+	w.t.Helper()
+	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Commit == commit })
+}
+
+// TestWhatPeopleSee asks the command line, kubectl and the cluster's events
+// about a release that rests at a step.
+func TestWhatPeopleSee(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("", "setWeight: 20", "pause: {}")}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("shop: v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 4, "v2": 1})
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"get":               {[]string{"get", w.app, "--no-color"}, []string{"Paused", "setWeight 20", rollout.ShortID(commit), "canary", "stable", "gitrollout/promote/test/" + w.app, "Dev"}},
+		"get as JSON":       {[]string{"get", w.app, "-o", "json"}, []string{`"phase": "Paused"`}},
+		"list":              {[]string{"list", "--no-color"}, []string{w.app, "Paused", "20%"}},
+		"list as YAML":      {[]string{"list", "-o", "yaml"}, []string{"phase: Paused"}},
+		"render with state": {[]string{"render", w.app, "--with-state"}, []string{"minReadySeconds: 2147483646", "gitrollout.dev/template-hash"}},
+		"diff":              {[]string{"diff", w.app}, nil},
+		"once":              {[]string{"once"}, nil},
+	} {
+		out, err := w.cli(tc.args...)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s does not say %q:\n%s", name, want, out)
+			}
+		}
+	}
+	described := w.kubectl("describe", "deployment/shop")
+	for _, want := range []string{"held at step 2/2", "gitrollout.dev/commit: " + commit, "gitrollout get " + w.app} {
+		if !strings.Contains(described, want) {
+			t.Errorf("kubectl describe does not say %q:\n%s", want, described)
+		}
+	}
+	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for _, e := range events.Items {
+		told = told || (e.ReportingController == "gitrollout" && e.Reason == "Paused" && e.Regarding.Name == "shop")
+	}
+	if !told {
+		t.Errorf("none of the %d events tells of the pause", len(events.Items))
+	}
+}
