@@ -50,7 +50,7 @@ test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)
 
 test-race: ## Run the pure packages and the loop under the race detector
-	$(GO) test -race -timeout 20m $(RACE)
+	$(GO) test -race -short -timeout 20m $(RACE)
 
 test-e2e: build localcluster kubectl ## Run the tests against a real control plane, and nothing else
 	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
