@@ -78,7 +78,7 @@ func expand(tree Tree, dir string, glob []string) ([]string, error) {
 }
 
 func isKustomization(tree Tree, dir string) (bool, error) {
-	for _, name := range names {
+	for _, name := range kustomizationNames {
 		entry, found, err := tree.Lookup(path.Join(dir, name))
 		if err != nil {
 			return false, err

@@ -302,7 +302,7 @@ func TestWarnings(t *testing.T) {
 func TestRenamed(t *testing.T) {
 	argo := strings.ReplaceAll(strings.Replace(argoHead, "name: web", "name: argo", 1), "%s", "inPlace")
 	got := renderRepo(t, map[string]string{
-		"kustomization.yaml":      "resources: [base]\nnamePrefix: eu-\nnameSuffix: -2\n",
+		"kustomization.yaml":      "resources: [base]\nnamePrefix: eu-\nnameSuffix: -b\n",
 		"base/kustomization.yaml": "resources: [all.yaml]\n",
 		"base/all.yaml": deploymentHead + serviceDocs + ownHead + "  strategy: {blueGreen: {activeService: web, previewService: next}}\n---\n" +
 			argo + "  strategy: {canary: {canaryService: next}}\n" +
@@ -313,7 +313,7 @@ func TestRenamed(t *testing.T) {
 	}
 	canary, blueGreen := got.Specs[0], got.Specs[1]
 	names := []string{canary.Workload.Name, canary.Canary.CanaryService, blueGreen.Workload.Name, blueGreen.BlueGreen.ActiveService, blueGreen.BlueGreen.PreviewService}
-	if diff := cmp.Diff([]string{"eu-argo-2", "eu-next-2", "eu-web-2", "eu-web-2", "eu-next-2"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"eu-argo-b", "eu-next-b", "eu-web-b", "eu-web-b", "eu-next-b"}, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if canary.Replicas != nil {

@@ -50,10 +50,10 @@ func (v value) field(name string) value {
 type support int
 
 const (
-	read    support = iota
-	notYet          // Argo Rollouts has it: refused, so that nothing is silently left out
-	ignored         // harmless without effect: accepted with a warning
-	refused         // wrong here
+	supported support = iota
+	notYet            // Argo Rollouts has it: refused, so that nothing is silently left out
+	ignored           // harmless without effect: accepted with a warning
+	refused           // wrong here
 )
 
 // fieldRule is what is known of one field; note is the reason, if there is one.

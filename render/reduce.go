@@ -19,14 +19,15 @@ const maxMessage = 400
 // folder. Tables of regular expressions, because kustomize's errors have no
 // types at this depth (api/internal/target/kusttarget.go).
 var (
-	root     = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|recursed merging from path) '([^']*)': `)
-	asFolder = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': `)
-	asFile   = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
-	noise    = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
-	oneFile  = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
-	object   = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
-	address  = regexp.MustCompile(`0x[0-9a-f]{6,}`)
-	badKey   = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
+	rootPart    = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|recursed merging from path) '([^']*)': `)
+	folderPart  = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': `)
+	filePart    = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
+	noisePart   = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
+	secretPart  = regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`)
+	namedPart   = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
+	objectPart  = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
+	addressPart = regexp.MustCompile(`0x[0-9a-f]{6,}`)
+	badKeyPart  = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
 )
 
 // reduce makes one line of kustomize's error: the file, and the cause without
@@ -40,17 +41,18 @@ func reduce(fs *treeFS, file string, err error) error {
 	text := oneLine(unquote(err.Error()))
 	text = strings.ReplaceAll(text, mount+"/", "")
 	text = strings.ReplaceAll(text, mount, ".")
-	if roots := root.FindAllStringSubmatch(text, -1); len(roots) > 0 {
+	if roots := rootPart.FindAllStringSubmatch(text, -1); len(roots) > 0 {
 		file = fs.kustomizationIn(roots[len(roots)-1][1], file)
 	}
-	text = root.ReplaceAllString(text, "")
-	text = asFolder.ReplaceAllString(text, "")
-	text = asFile.ReplaceAllString(text, "$1")
-	text = noise.ReplaceAllString(text, "")
-	text = oneFile.ReplaceAllString(text, "$1: ")
-	text = object.ReplaceAllString(text, "in object $1 $2")
-	text = badKey.ReplaceAllString(text, "$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
-	text = address.ReplaceAllString(text, "…")
+	text = rootPart.ReplaceAllString(text, "")
+	text = folderPart.ReplaceAllString(text, "")
+	text = filePart.ReplaceAllString(text, "$1")
+	text = noisePart.ReplaceAllString(text, "")
+	text = secretPart.ReplaceAllString(text, "a literal is not key=value") // it may be a password
+	text = namedPart.ReplaceAllString(text, "$1: ")
+	text = objectPart.ReplaceAllString(text, "in object $1 $2")
+	text = badKeyPart.ReplaceAllString(text, "$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
+	text = addressPart.ReplaceAllString(text, "…")
 	if text = oneLine(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
 	}
@@ -75,7 +77,7 @@ func unquote(text string) string {
 
 // kustomizationIn returns the kustomization file of a folder, if it was read.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
-	for _, name := range names {
+	for _, name := range kustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {
 			return p
 		}

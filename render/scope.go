@@ -12,9 +12,9 @@ import (
 // groupKind is a kind in every one of its versions.
 type groupKind struct{ group, kind string }
 
-// clusterScoped are kinds that have no namespace and that neither kustomize's
-// schema (Kubernetes 1.21 to 1.33, by kind) nor usually a CRD in the same app
-// tells. Everything else unknown is taken for namespaced, as nearly all custom
+// clusterScoped are kinds that have no namespace, although neither kustomize's
+// schema, which is older than Kubernetes, nor usually a CRD in the same app says
+// so. Everything else unknown is taken for namespaced, as nearly all custom
 // resources are.
 var clusterScoped = map[groupKind]bool{
 	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
@@ -27,7 +27,6 @@ var clusterScoped = map[groupKind]bool{
 	{"admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"}:   true,
 	{"admissionregistration.k8s.io", "ValidatingAdmissionPolicy"}:        true,
 	{"admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"}: true,
-	{"storagemigration.k8s.io", "StorageVersionMigration"}:               true,
 	{"gateway.networking.k8s.io", "GatewayClass"}:                        true,
 	{"policy.networking.k8s.io", "AdminNetworkPolicy"}:                   true,
 	{"policy.networking.k8s.io", "BaselineAdminNetworkPolicy"}:           true,
@@ -43,9 +42,7 @@ var clusterScoped = map[groupKind]bool{
 	{"crd.projectcalico.org", "GlobalNetworkPolicy"}:                     true,
 	{"apiextensions.crossplane.io", "CompositeResourceDefinition"}:       true,
 	{"apiextensions.crossplane.io", "Composition"}:                       true,
-	{"policy.open-cluster-management.io", "ClusterPolicy"}:               true,
 	{"templates.gatekeeper.sh", "ConstraintTemplate"}:                    true,
-	{"internal.apiserver.k8s.io", "StorageVersion"}:                      true,
 	{"flowcontrol.apiserver.k8s.io", "FlowSchema"}:                       true,
 	{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}:       true,
 }

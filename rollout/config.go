@@ -127,8 +127,8 @@ func checkBranch(branch string) string {
 	}
 }
 
-// label is a DNS-1123 label, what Kubernetes wants of namespaces.
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+// dnsLabel is a DNS-1123 label, what Kubernetes wants of namespaces.
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, field: field, file: file}
@@ -155,13 +155,13 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 			return invalid("path", "", "%q is not a pattern: %v", raw.Path, err)
 		}
 	}
-	if !label.MatchString(g.Namespace) {
+	if !dnsLabel.MatchString(g.Namespace) {
 		return invalid("namespace", "use lower-case letters, digits and -, at most 63", "%q is not a namespace", g.Namespace)
 	}
 	switch {
 	case g.Name != "" && isGlob(g.Path):
 		return invalid("name", "leave it out: each app is named by what the wildcards match", "%q would be the name of every app that %s matches", g.Name, g.Path)
-	case g.Name != "" && !label.MatchString(g.Name):
+	case g.Name != "" && !dnsLabel.MatchString(g.Name):
 		return invalid("name", "use lower-case letters, digits and -, at most 63", "%q is not a name for an app", g.Name)
 	}
 	return g, nil
@@ -187,7 +187,7 @@ func (g AppGlob) App(dir string) (App, error) {
 		}
 		name = strings.Join(parts, "-")
 	}
-	if !label.MatchString(name) {
+	if !dnsLabel.MatchString(name) {
 		return App{}, &InvalidError{File: g.file, Field: g.field + ".path", Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
 			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
 	}
