@@ -46,11 +46,17 @@ func drawList(l listing, k look) string {
 			widths[i] = max(widths[i], width(cell.text))
 		}
 	}
+	narrow(widths, k.width)
 	var b strings.Builder
 	for _, row := range rows {
 		var spans []span
 		for i, cell := range row {
-			spans = append(spans, span{pad(cell.text, widths[i]) + "  ", cell.color})
+			switch {
+			case i == len(row)-1:
+				spans = append(spans, cell)
+			case widths[i] > 0:
+				spans = append(spans, span{pad(cell.text, widths[i]) + "  ", cell.color})
+			}
 		}
 		b.WriteString(k.line(spans...))
 	}
@@ -58,6 +64,24 @@ func drawList(l listing, k look) string {
 		b.WriteString("\n" + k.field("Note", clean(l.Note), dim, yellow))
 	}
 	return b.String()
+}
+
+// narrow leaves out the columns that tell least, until there is room for the
+// last one, which says what to do. A width of 0 is as wide as it takes.
+func narrow(widths []int, columns int) {
+	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
+	for _, drop := range []int{stable, strategy, author, release} {
+		used := min(widths[len(widths)-1], room)
+		for _, w := range widths[:len(widths)-1] {
+			if w > 0 {
+				used += w + 2
+			}
+		}
+		if columns <= 0 || used <= columns {
+			return
+		}
+		widths[drop] = 0
+	}
 }
 
 func listRow(a appStatus, blind bool) []span {
@@ -83,7 +107,7 @@ func summary(a appStatus) (strategy, step, weight, ready string) {
 	have, want := 0, 0
 	var least *workloadStatus
 	for i, w := range a.Workloads {
-		have, want = have+w.Ready, want+w.Replicas
+		have, want = have+w.Ready, want+desiredPods(w)
 		switch {
 		case w.Strategy == "plain" && strategy != "-":
 		case strategy == "-" || strategy == "plain" || strategy == w.Strategy:

@@ -76,7 +76,7 @@ func (t *transitions) Handle(ctx context.Context, r slog.Record) error {
 	var err error
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "what" {
-			_, err = fmt.Fprintln(t.out, a.Value.String())
+			_, err = fmt.Fprintln(t.out, clean(a.Value.String()))
 			return false
 		}
 		return true

@@ -299,6 +299,10 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 			add("end the hold", "gitrollout hold "+app+" --off")
 		case shut:
 			add("go on", merge("promote"), "gitrollout promote "+app)
+		default:
+			if _, timed := timedPause(in); timed {
+				add("skip the wait", "gitrollout promote "+app)
+			}
 		}
 		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled {
 			add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push", "gitrollout abort "+app)

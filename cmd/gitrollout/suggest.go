@@ -17,8 +17,9 @@ func closest(name string, names []string) []string {
 	if len(name) > 3 {
 		far = max(2, far) // two letters that changed places are two edits
 	}
+	name = strings.ToLower(name)
 	for _, other := range names {
-		d := editDistance(strings.ToLower(name), strings.ToLower(other))
+		d := editDistance(name, strings.ToLower(other))
 		if d <= far || (len(name) > 1 && strings.HasPrefix(other, name)) {
 			near = append(near, candidate{other, d})
 		}

@@ -79,12 +79,11 @@ func (l look) columns() int {
 
 // field is a label and a text that goes on below itself where it is too long.
 func (l look) field(label, text string, labelColor, color paint) string {
-	const indent = 13
 	var b strings.Builder
-	for i, part := range wrap(text, l.columns()-indent) {
-		head := strings.Repeat(" ", indent)
+	for i, part := range wrap(text, l.columns()-labelWidth) {
+		head := strings.Repeat(" ", labelWidth)
 		if i == 0 {
-			head = pad("  "+label, indent)
+			head = pad("  "+label, labelWidth)
 		}
 		b.WriteString(l.line(span{head, labelColor}, span{part, color}))
 	}
@@ -119,13 +118,14 @@ func runeWidth(r rune) int {
 }
 
 // clean makes text of others fit for a terminal: one line, no control
-// characters, so that a commit's subject cannot move the cursor.
+// characters and none that change the direction, so that a commit's subject
+// cannot move the cursor or disguise itself.
 func clean(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // ZWJ joins emoji
 			return -1
 		}
 		return r

@@ -120,16 +120,17 @@ func drawHead(a appStatus, k look) string {
 	b.WriteString(drawRelease("Stable", a.Stable, k))
 	if a.Stable == nil && a.Release == nil && a.Source != nil {
 		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.Commit), person(a.Source.Author))
-		b.WriteString(k.field("Applied", strings.TrimSpace(text), dim, plain))
+		b.WriteString(k.line(span{pad("  Applied", labelWidth), dim}, span{strings.TrimSpace(text), plain}))
 		if a.Source.Subject != "" {
 			b.WriteString(k.field("", clean(a.Source.Subject), dim, dim))
 		}
 	}
 	if r := a.Rejected; r != nil {
-		b.WriteString(k.field("Rejected", fmt.Sprintf("%s  %s  %s ago", r.Hash, rollout.ShortID(r.Commit), age(k.now.Sub(r.At))), dim, red))
+		b.WriteString(k.line(span{pad("  Rejected", labelWidth), dim}, span{string(r.Hash), red},
+			span{fmt.Sprintf("  %s  %s ago", rollout.ShortID(r.Commit), age(k.now.Sub(r.At))), plain}))
 		b.WriteString(k.field("", clean(r.Reason), dim, red))
 	}
-	if a.Reason != "" && (a.Rejected == nil || a.Phase != rollout.Degraded) {
+	if a.Reason != "" && (a.Rejected == nil || (a.Phase != rollout.Degraded && a.Reason != a.Rejected.Reason)) {
 		reasonColor := plain
 		if a.Phase == rollout.Stalled || a.Phase == rollout.Aborting {
 			reasonColor = red
@@ -144,10 +145,11 @@ func drawHead(a appStatus, k look) string {
 		b.WriteString(k.field("Held", text, dim, yellow))
 	}
 	if a.Waiting != "" {
-		b.WriteString(k.field("Waits for", clean(a.Waiting), dim, plain))
-	}
-	if a.Due != nil {
-		b.WriteString(k.field("", countdown(a.Due.Sub(k.now))+" left", dim, cyan))
+		text := clean(a.Waiting)
+		if a.Due != nil {
+			text += " (" + countdown(a.Due.Sub(k.now)) + " left)"
+		}
+		b.WriteString(k.field("Waits for", text, dim, plain))
 	}
 	for _, w := range a.Warnings {
 		b.WriteString(k.field("Warning", clean(w), dim, yellow))
@@ -163,9 +165,9 @@ func drawRelease(label string, r *releaseStatus, k look) string {
 	if r.Fast {
 		text += ", verified before"
 	}
-	out := k.line(span{pad("  "+label, 13), dim}, span{string(r.Hash), bold}, span{text, plain})
+	out := k.line(span{pad("  "+label, labelWidth), dim}, span{string(r.Hash), bold}, span{text, plain})
 	if r.Subject != "" {
-		out += k.line(span{strings.Repeat(" ", 13) + clean(r.Subject), dim})
+		out += k.line(span{strings.Repeat(" ", labelWidth) + clean(r.Subject), dim})
 	}
 	return out
 }
@@ -178,20 +180,34 @@ func drawWorkload(a appStatus, w workloadStatus, k look) string {
 	}
 	ready := span{}
 	if a.Note == "" {
-		ready = span{fmt.Sprintf("%d/%d ready", w.Ready, w.Replicas), readyColor(w.Ready, w.Replicas)}
+		want := desiredPods(w)
+		ready = span{fmt.Sprintf("%d/%d ready", w.Ready, want), readyColor(w.Ready, want)}
 	}
 	b.WriteString(k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim}))
 	if w.Strategy == "canary" && w.Moving {
 		b.WriteString(drawWeight(w, k))
 	}
 	b.WriteString(drawSteps(w, k))
-	if w.Moving && len(w.Revisions) > 0 {
+	if len(w.Steps) > 0 && len(w.Revisions) > 0 {
 		b.WriteString("\n")
 	}
 	for _, r := range w.Revisions {
 		b.WriteString(drawRevision(r, k))
 	}
 	return b.String()
+}
+
+// desiredPods is how many pods both versions are to have: in a blue-green
+// release twice the replicas.
+func desiredPods(w workloadStatus) int {
+	total := 0
+	for _, r := range w.Revisions {
+		total += r.Desired
+	}
+	if total == 0 {
+		return w.Replicas
+	}
+	return total
 }
 
 func readyColor(ready, desired int) paint {
@@ -208,10 +224,12 @@ func drawWeight(w workloadStatus, k look) string {
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
 	done, asked := filled(w.RealWeight), filled(w.Weight)
 	asked = max(asked, done)
-	return k.line(
-		span{"  " + strings.Repeat("█", done), cyan}, span{strings.Repeat("▒", asked-done), cyan}, span{strings.Repeat("░", cells-asked), dim},
-		span{fmt.Sprintf("  %d%% asked, %d%% of the ready pods", w.Weight, w.RealWeight), plain},
-	)
+	text := fmt.Sprintf("  %d%% asked", w.Weight)
+	if len(w.Revisions) > 0 {
+		text += fmt.Sprintf(", %d%% of the ready pods", w.RealWeight)
+	}
+	return k.line(span{"  " + strings.Repeat("█", done), cyan}, span{strings.Repeat("▒", asked-done), cyan},
+		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
 // drawSteps is the list of steps while a release moves, one line otherwise.
@@ -230,7 +248,7 @@ func drawSteps(w workloadStatus, k look) string {
 	for _, s := range w.Steps {
 		titles = max(titles, width(stepTitle(s)))
 	}
-	titles = min(titles, 40)
+	titles = min(titles, 48)
 	var b strings.Builder
 	for i, s := range w.Steps {
 		sign, color := "○", dim
@@ -253,8 +271,12 @@ func drawSteps(w workloadStatus, k look) string {
 				note += ", " + countdown(w.Due.Sub(k.now)) + " left"
 			}
 		}
+		weight := span{padLeft(fmt.Sprintf("%d%%", s.Weight), 6), dim}
+		if w.Strategy == "blueGreen" {
+			weight = span{} // all or nothing: the switch is a step of its own
+		}
 		b.WriteString(k.line(span{"    " + sign + " ", color}, span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim},
-			title, span{padLeft(fmt.Sprintf("%d%%", s.Weight), 6), dim}, span{note, plain}))
+			title, weight, span{note, plain}))
 	}
 	return b.String()
 }
@@ -265,6 +287,9 @@ func stepTitle(s stepStatus) string {
 	}
 	return clean(s.Name + ": " + s.Text)
 }
+
+// labelWidth is how many columns the labels on the left take.
+const labelWidth = 13
 
 // maxPods is how many pods of a revision are drawn one by one. Those with
 // trouble come first, so none of them hides behind "and 40 more".
@@ -284,7 +309,7 @@ func drawRevision(r revisionStatus, k look) string {
 			role = "pods"
 		}
 	}
-	b.WriteString(k.line(span{"    " + pad(role, 8), color}, span{shortPodHash(r.PodHash), bold},
+	b.WriteString(k.line(span{"    " + pad(role, 9), color}, span{shortPodHash(r.PodHash), bold},
 		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
 	if r.Problem != "" {
 		for _, part := range wrap(clean(r.Problem), k.columns()-6) {
@@ -299,9 +324,9 @@ func drawRevision(r revisionStatus, k look) string {
 	if len(pods) > maxPods && !k.wide {
 		shown = pods[:maxPods-1]
 	}
-	names := 0
+	names, states := 0, 7
 	for _, p := range shown {
-		names = max(names, width(p.Name))
+		names, states = max(names, width(p.Name)), max(states, width(podText(p)))
 	}
 	names = min(names, max(24, k.columns()-40))
 	for i, p := range shown {
@@ -309,7 +334,7 @@ func drawRevision(r revisionStatus, k look) string {
 		if i == len(pods)-1 {
 			branch = "└ "
 		}
-		b.WriteString(drawPod(p, branch, names, k))
+		b.WriteString(drawPod(p, branch, names, states, k))
 	}
 	if more := len(pods) - len(shown); more > 0 {
 		b.WriteString(k.line(span{fmt.Sprintf("      └ and %d more", more), dim}))
@@ -330,7 +355,15 @@ func trouble(p podStatus) int {
 	}
 }
 
-func drawPod(p podStatus, branch string, names int, k look) string {
+// podText is a pod's status; Running alone would hide that it does not serve.
+func podText(p podStatus) string {
+	if !p.Ready && p.Status == "Running" {
+		return "not ready"
+	}
+	return clean(p.Status)
+}
+
+func drawPod(p podStatus, branch string, names, states int, k look) string {
 	color := plain
 	switch {
 	case p.Ready:
@@ -342,10 +375,6 @@ func drawPod(p podStatus, branch string, names int, k look) string {
 	default:
 		color = yellow
 	}
-	status := p.Status
-	if !p.Ready && status == "Running" {
-		status = "not ready"
-	}
 	restarts := ""
 	if p.Restarts == 1 {
 		restarts = "  1 restart"
@@ -353,7 +382,7 @@ func drawPod(p podStatus, branch string, names int, k look) string {
 		restarts = fmt.Sprintf("  %d restarts", p.Restarts)
 	}
 	return k.line(span{"      " + branch, dim}, span{pad(truncateMiddle(p.Name, names), names) + "  ", plain},
-		span{pad(status, 8), color}, span{padLeft(age(k.now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
+		span{pad(podText(p), states), color}, span{padLeft(age(k.now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
 // truncateMiddle keeps the end of a pod's name, which is what tells it apart.

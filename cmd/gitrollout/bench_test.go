@@ -1,0 +1,351 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+)
+
+const (
+	polls  = 20 // of each side, at each number of apps
+	pushes = 12
+)
+
+// BenchmarkAgainstPlainPipeline measures the program beside a pipeline without
+// it, on one API server and one Git server, in turns, and prints a table:
+//
+//	git pull && kubectl kustomize DIR | kubectl apply --server-side -f - && kubectl rollout status
+//
+// It asserts nothing about time. docs/performance.md tells how to read it.
+func BenchmarkAgainstPlainPipeline(b *testing.B) {
+	kube := testcluster.Shared(b)
+	var table, notes strings.Builder
+	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(columns, "apps\t\tgitrollout\tCPU\tGit\tAPI\tplain pipeline\tCPU\tGit\tAPI\tratio")
+	for _, n := range []int{1, 100, 1000} {
+		w := newBenchWorld(b, kube, n)
+		fmt.Fprintf(&notes, "first release of %d apps: %s\n", n, w.first.Round(10*time.Millisecond))
+		for _, r := range []result{w.idle(), w.change()} {
+			for i, what := range r.what {
+				ours, plain := r.ours[i], r.plain[i]
+				_, _ = fmt.Fprintf(columns, "%d\t%s\t%s\t%s\t1 : %.1f\n", n, what, ours, plain, float64(plain.wall())/float64(ours.wall()))
+			}
+		}
+		w.loop.close()
+	}
+	_ = columns.Flush()
+	b.ReportMetric(0, "ns/op")
+	fmt.Printf("\n\nmedians (with minimum–maximum) of %d polls and %d pushes of each side, in turns\nCPU: of the program's process, of the pipeline's processes. Git, API: requests.\n\n%s\n%s\n",
+		polls, pushes, table.String(), notes.String())
+}
+
+// result is rows of the table.
+type result struct {
+	what        []string
+	ours, plain []series
+}
+
+// idle is the cost of a look at Git when nothing has changed.
+func (w *benchWorld) idle() result {
+	r := result{what: []string{"idle poll"}, ours: make([]series, 1), plain: make([]series, 1)}
+	for range polls {
+		r.ours[0] = append(r.ours[0], w.measure(func() { w.loop.pass(w.b) }))
+		r.plain[0] = append(r.plain[0], w.shell("git fetch -q"))
+	}
+	return r
+}
+
+// change is the cost of a push that changes one app: until the API server has
+// the new template, and until the release is over and, by gitrollout, recorded.
+func (w *benchWorld) change() result {
+	r := result{what: []string{"push to new template", "push to release done"}, ours: make([]series, 2), plain: make([]series, 2)}
+	apply := fmt.Sprintf("git pull -q --ff-only && $KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder)
+	status := fmt.Sprintf("$KUBECTL rollout status -n %s deployment/%s >/dev/null", w.plain.ns, w.plain.name)
+	requests := w.kubectlRequests(apply, status)
+	for range pushes {
+		image, at := w.push(w.app)
+		first := w.measure(func() { w.loop.pass(w.b) })
+		first.wall = w.arrival(image).Sub(at)
+		rest := w.measure(w.finish)
+		rest.add(first)
+		rest.wall = time.Since(at)
+		r.ours[0], r.ours[1] = append(r.ours[0], first), append(r.ours[1], rest)
+		w.shell("git pull -q --ff-only")
+
+		image, at = w.push(w.plain)
+		first = w.shell(apply)
+		first.wall, first.api = w.arrival(image).Sub(at), requests[0]
+		rest = w.shell(status)
+		rest.api = requests[1]
+		rest.add(first)
+		rest.wall = time.Since(at)
+		r.plain[0], r.plain[1] = append(r.plain[0], first), append(r.plain[1], rest)
+		w.loop.pass(w.b)
+	}
+	return r
+}
+
+// sample is what one thing has cost.
+type sample struct {
+	wall, cpu time.Duration
+	git, api  int // requests
+}
+
+func (s *sample) add(o sample) {
+	s.cpu += o.cpu
+	s.git += o.git
+	s.api += o.api
+}
+
+// series is the same thing several times.
+type series []sample
+
+func (s series) wall() time.Duration { _, m, _ := s.spread(); return m }
+
+func (s series) spread() (low, median, high time.Duration) {
+	walls := make([]time.Duration, len(s))
+	for i := range s {
+		walls[i] = s[i].wall
+	}
+	slices.Sort(walls)
+	return walls[0], walls[len(walls)/2], walls[len(walls)-1]
+}
+
+// String is four columns.
+func (s series) String() string {
+	low, mid, high := s.spread()
+	middle := func(of func(sample) int) int {
+		values := make([]int, len(s))
+		for i := range s {
+			values[i] = of(s[i])
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	cpu := time.Duration(middle(func(s sample) int { return int(s.cpu) }))
+	return fmt.Sprintf("%s (%s–%s)\t%s\t%d\t%d", ms(mid), ms(low), ms(high), ms(cpu),
+		middle(func(s sample) int { return s.git }), middle(func(s sample) int { return s.api }))
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)) }
+
+// benchWorld is a repository of n apps, all released, of which one will change,
+// and beside them one that the pipeline deploys.
+type benchWorld struct {
+	b          *testing.B
+	repo       *gittest.Repo
+	server     *gittest.Server
+	loop       *testLoop
+	app, plain benchApp
+	clone      string // the pipeline's
+	env        []string
+	version    int
+	first      time.Duration // how long the first release of all apps took
+	arrivals   chan arrival
+}
+
+type benchApp struct {
+	folder, name, ns string
+	replicas         int
+}
+
+// arrival is a template that the API server shows.
+type arrival struct {
+	image string
+	at    time.Time
+}
+
+func newBenchWorld(b *testing.B, kube *testcluster.Cluster, n int) *benchWorld {
+	b.Helper()
+	w := &benchWorld{b: b, repo: gittest.New(b), arrivals: make(chan arrival, 10_000)}
+	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
+	for i := range n {
+		app := benchApp{folder: fmt.Sprintf("apps/%02d/app-%04d", i/100, i), name: fmt.Sprintf("app-%04d", i)}
+		if i%100 == 0 {
+			w.app.ns = kube.Namespace(b)
+			config += fmt.Sprintf("- path: %s/*\n  namespace: %s\n", filepath.Dir(app.folder), w.app.ns)
+		}
+		if i == n-1 {
+			app.ns, app.replicas = w.app.ns, 1
+			w.app = app
+		}
+		w.repo.Write(app.files("v0"))
+	}
+	w.plain = benchApp{folder: "pipeline", name: "shop", ns: kube.Namespace(b), replicas: 1}
+	files := w.plain.files("v0")
+	files[".gitrollout/test/config.yaml"] = config
+	w.repo.CommitFiles("first versions", files)
+	w.server = w.repo.HTTP(gittest.HTTPOptions{})
+
+	w.watch(kube, w.app)
+	w.watch(kube, w.plain)
+	w.clone = filepath.Join(b.TempDir(), "clone")
+	kubectl, err := filepath.Abs("../../bin/kubectl")
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.env = append(gittest.Env(), "HOME="+b.TempDir(), "KUBECONFIG="+kube.Kubeconfig, "KUBECTL="+kubectl)
+	w.shellIn(b.TempDir(), "git clone -q "+w.server.URL+" "+w.clone)
+	w.shell(fmt.Sprintf("$KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder))
+
+	start := time.Now()
+	w.loop = startLoop(b, w.server, kube)
+	w.loop.pass(b)
+	w.first = time.Since(start)
+	w.loop.atRest(b)
+	return w
+}
+
+func (a benchApp) files(version string) map[string]string {
+	kustomization := "resources: [app.yaml]\nconfigMapGenerator:\n- name: " + a.name + "\n  literals: [colour=blue]\n" +
+		"images:\n- name: app\n  newName: " + a.name + "\n  newTag: " + version + "\n"
+	if a.ns != "" {
+		kustomization += "namespace: " + a.ns + "\n"
+	}
+	return map[string]string{
+		a.folder + "/kustomization.yaml": kustomization,
+		a.folder + "/app.yaml": fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %[1]s
+spec:
+  replicas: %[2]d
+  selector:
+    matchLabels: {app: %[1]s}
+  template:
+    metadata:
+      labels: {app: %[1]s}
+    spec:
+      containers:
+      - name: app
+        image: app
+        envFrom: [{configMapRef: {name: %[1]s}}]
+        ports: [{containerPort: 8080}]
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: %[1]s
+spec:
+  selector: {app: %[1]s}
+  ports: [{port: 80, targetPort: 8080}]
+`, a.name, a.replicas),
+	}
+}
+
+// watch notes when the API server shows a new template of an app.
+func (w *benchWorld) watch(kube *testcluster.Cluster, app benchApp) {
+	events, err := kube.Kube.AppsV1().Deployments(app.ns).Watch(w.b.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + app.name})
+	if err != nil {
+		w.b.Fatal(err)
+	}
+	go func() {
+		last := ""
+		for e := range events.ResultChan() {
+			if d, ok := e.Object.(*appsv1.Deployment); ok && d.Spec.Template.Spec.Containers[0].Image != last {
+				last = d.Spec.Template.Spec.Containers[0].Image
+				w.arrivals <- arrival{image: last, at: time.Now()}
+			}
+		}
+	}()
+}
+
+// arrival waits for a template and tells when it was there.
+func (w *benchWorld) arrival(image string) time.Time {
+	w.b.Helper()
+	for late := time.After(time.Minute); ; {
+		select {
+		case a := <-w.arrivals:
+			if a.image == image {
+				return a.at
+			}
+		case <-late:
+			w.b.Fatalf("no template with %s within a minute", image)
+		}
+	}
+}
+
+// push changes one app, and tells its new image and when the push was over.
+func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
+	w.version++
+	tag := fmt.Sprintf("v%d", w.version)
+	w.repo.CommitFiles(app.name+" "+tag, app.files(tag))
+	return app.name + ":" + tag, time.Now()
+}
+
+// finish makes passes until the release is recorded as over, at the pace of
+// the program itself: shortly after the cluster has changed.
+func (w *benchWorld) finish() {
+	for commits := w.loop.Stats().Commits; w.loop.Stats().Commits == commits; time.Sleep(20 * time.Millisecond) {
+		if err := w.loop.RunOnce(w.b.Context(), time.Now(), false); err != nil {
+			w.b.Fatal(err)
+		}
+	}
+}
+
+// measure runs one step of the program.
+func (w *benchWorld) measure(do func()) sample {
+	git, api, cpu, start := len(w.server.Requests()), w.loop.client.Stats(), ownCPU(), time.Now()
+	do()
+	wall, now := time.Since(start), w.loop.client.Stats()
+	return sample{
+		wall: wall, cpu: ownCPU() - cpu, git: len(w.server.Requests()) - git,
+		api: now.Writes + now.DryRuns + now.Reads - api.Writes - api.DryRuns - api.Reads,
+	}
+}
+
+// ownCPU is the processor time that this process has had: with the program also
+// what the test's Git server spends here, and not what it spends in git.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// shell runs a step of the pipeline in its working copy.
+func (w *benchWorld) shell(script string) sample { return w.shellIn(w.clone, script) }
+
+func (w *benchWorld) shellIn(dir, script string) sample {
+	w.b.Helper()
+	git, start := len(w.server.Requests()), time.Now()
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir, cmd.Env = dir, w.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.b.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return sample{
+		wall: time.Since(start), git: len(w.server.Requests()) - git,
+		cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
+	}
+}
+
+// kubectlRequests counts the requests that each script makes to the API server,
+// which kubectl logs at level 6. It deploys a version of its own.
+func (w *benchWorld) kubectlRequests(scripts ...string) []int {
+	w.push(w.plain)
+	log := filepath.Join(w.b.TempDir(), "requests")
+	var counts []int
+	for _, script := range scripts {
+		w.shell(strings.ReplaceAll(script, "$KUBECTL", "$KUBECTL -v=6") + " 2>" + log)
+		data, err := os.ReadFile(log)
+		if err != nil {
+			w.b.Fatal(err)
+		}
+		counts = append(counts, strings.Count(string(data), "https://"))
+	}
+	w.loop.pass(w.b)
+	return counts
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func TestDiffNeverShowsASecret(t *testing.T) {
+	secret := func(data map[string]any) rollout.Object {
+		return rollout.Object{
+			"apiVersion": "v1", "kind": "Secret", "data": data,
+			"metadata": map[string]any{"name": "db", "namespace": "shop", "annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"b2xk"}}`,
+			}},
+		}
+	}
+	live := secret(map[string]any{"password": "b2xk", "user": "c2hvcA=="})
+	after := secret(map[string]any{"password": "bmV3", "user": "c2hvcA==", "host": "ZGI="})
+	cases := map[string]struct {
+		live, after rollout.Object
+		want        []string
+	}{
+		"changed": {live, after, []string{"-  password: '*** (before)'", "+  password: '*** (after)'", "+  host: '***'"}},
+		"new":     {nil, after, []string{"+  password: '***'"}},
+		"pruned":  {live, nil, []string{"-  password: '***'"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			n, err := (&diffCommand{streams: streams{out: &out, err: io.Discard}}).print(live.Ref(), c.live, c.after)
+			if err != nil || n != 1 {
+				t.Fatalf("%d differences, error %v", n, err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("no %q in\n%s", want, out.String())
+				}
+			}
+			for _, value := range []string{"b2xk", "bmV3", "c2hvcA", "ZGI"} {
+				if strings.Contains(out.String(), value) {
+					t.Errorf("%s is shown in\n%s", value, out.String())
+				}
+			}
+		})
+	}
+}
+
+func TestDiffLeavesOutWhatTheServerWrites(t *testing.T) {
+	object := func(version, replicas string) rollout.Object {
+		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"replicas": replicas}, "status": map[string]any{"at": version},
+			"metadata": map[string]any{"name": "a", "resourceVersion": version, "managedFields": []any{}, "annotations": map[string]any{"gitrollout.dev/applied": version}}}
+	}
+	var out bytes.Buffer
+	c := &diffCommand{streams: streams{out: &out}}
+	if n, err := c.print(object("1", "3").Ref(), object("1", "3"), object("2", "3")); n != 0 || err != nil {
+		t.Errorf("%d differences, error %v:\n%s", n, err, out.String())
+	}
+	if n, err := c.print(object("1", "3").Ref(), object("1", "3"), object("2", "4")); n != 1 || err != nil {
+		t.Errorf("%d differences, error %v", n, err)
+	}
+}

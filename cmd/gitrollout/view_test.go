@@ -1,0 +1,274 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// at is the time at which all views are drawn, before so long before it.
+func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+func before(d time.Duration) time.Time { return at().Add(-d) }
+
+func ptr[T any](v T) *T { return &v }
+
+// golden compares a text with a file under testdata/views.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "views", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); go test -update rewrites it:\n%s", file, diff)
+	}
+}
+
+func pods(name, status string, n int, since time.Duration) []podStatus {
+	var out []podStatus
+	for i := range n {
+		out = append(out, podStatus{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: status, Ready: status == "Running", Created: before(since)})
+	}
+	return out
+}
+
+func revision(role, deployment, podHash string, ready, desired int, since time.Duration) revisionStatus {
+	return revisionStatus{Name: deployment + "-" + podHash, Role: role, PodHash: podHash, Desired: desired, Ready: ready,
+		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
+}
+
+// steps are four steps, of which the one at current is in progress.
+func steps(current int) []stepStatus {
+	list := []stepStatus{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60}, {Name: "soak", Text: "pause 10m0s", Weight: 60}}
+	for i := range list {
+		switch {
+		case i < current:
+			list[i].Status = "done"
+		case i == current:
+			list[i].Status = "current"
+		default:
+			list[i].Status = "toCome"
+		}
+	}
+	return list
+}
+
+func shopRelease() *releaseStatus {
+	return &releaseStatus{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8b7a6", Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout", Since: before(14 * time.Minute)}
+}
+
+func shopStable() *releaseStatus {
+	return &releaseStatus{Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f1e5d", Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT", Since: before(75 * time.Hour)}
+}
+
+func canaryPaused() appStatus {
+	return appStatus{
+		App: "shop", Cluster: "prod-eu", Path: "apps/shop/overlays/prod", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
+		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
+		Workloads: []workloadStatus{{
+			Workload: "shop/checkout", Strategy: "canary", Replicas: 10, Ready: 10, Step: 1, Moving: true, Entered: ptr(before(12 * time.Minute)),
+			Weight: 20, RealWeight: 20, Steps: steps(1),
+			Revisions: []revisionStatus{
+				revision("canary", "checkout", "5d8f7c9b4", 2, 2, 14*time.Minute),
+				revision("stable", "checkout", "7c6b5d4f8", 8, 8, 75*time.Hour),
+			},
+		}},
+		Next: []nextStep{
+			{To: "go on", Command: "git fetch && git merge origin/gitrollout/promote/prod-eu/shop && git push"}, {To: "go on", Command: "gitrollout promote shop"},
+			{To: "go back", Command: "git revert 9f31c0a && git push"}, {To: "go back", Command: "gitrollout abort shop"},
+		},
+	}
+}
+
+func stalledCrashLoop() appStatus {
+	a := canaryPaused()
+	a.Phase, a.Waiting = rollout.Stalled, "pods of the new version: 0 of 2 serve (CrashLoopBackOff: exit code 1)"
+	a.Reason = "no progress for 600s at setWeight 20: CrashLoopBackOff: exit code 1"
+	w := &a.Workloads[0]
+	w.Step, w.Steps, w.RealWeight, w.Ready = 0, steps(0), 0, 10
+	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 0, 2, 14*time.Minute)
+	w.Revisions[0].Problem = "CrashLoopBackOff: exit code 1"
+	w.Revisions[0].Pods = pods("checkout-5d8f7c9b4", "CrashLoopBackOff", 2, 14*time.Minute)
+	w.Revisions[0].Pods[0].Restarts, w.Revisions[0].Pods[1].Restarts = 7, 1
+	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 10, 10, 75*time.Hour)
+	a.Next = a.Next[2:]
+	return a
+}
+
+func timedPauseView() appStatus {
+	a := canaryPaused()
+	due := at().Add(6*time.Minute + 12*time.Second)
+	a.Waiting, a.Due, a.Next = "pause 10m0s, until 2026-11-20T12:06:12Z", &due, nil
+	w := &a.Workloads[0]
+	w.Step, w.Steps, w.Weight, w.RealWeight, w.Due, w.Entered = 3, steps(3), 60, 55, &due, ptr(before(3*time.Minute+48*time.Second))
+	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 6, 6, 14*time.Minute)
+	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 4, 4, 75*time.Hour)
+	return a
+}
+
+func blueGreenPreview() appStatus {
+	return appStatus{
+		App: "checkout", Cluster: "prod-eu", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
+		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
+		Workloads: []workloadStatus{{
+			Workload: "shop/checkout", Strategy: "blueGreen", Replicas: 3, Ready: 6, Step: 1, Moving: true, Entered: ptr(before(40 * time.Second)),
+			Steps: []stepStatus{
+				{Name: "preview", Text: "preview", Status: "done"}, {Name: "promotion", Text: "wait for promotion", Status: "current"},
+				{Name: "switch", Text: "switch", Weight: 100, Status: "toCome"}, {Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Status: "toCome"},
+			},
+			Revisions: []revisionStatus{
+				revision("preview", "checkout", "844b48dbb5", 3, 3, time.Minute), revision("active", "checkout", "6f9c7b5d4c", 3, 3, 75*time.Hour),
+			},
+		}},
+		Next: []nextStep{{To: "go on", Command: "gitrollout promote checkout"}},
+	}
+}
+
+func promoting() appStatus {
+	a := canaryPaused()
+	a.Phase, a.Waiting, a.Next = rollout.Promoting, "all pods to be of the new version and available", nil
+	w := &a.Workloads[0]
+	w.Step, w.Steps, w.Weight, w.RealWeight, w.Entered = 4, steps(4), 100, 70, nil
+	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 7, 10, 2*time.Minute)
+	w.Revisions[0].Pods = append(w.Revisions[0].Pods, podStatus{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
+	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)
+	return a
+}
+
+func degradedRejected() appStatus {
+	return appStatus{
+		App: "shop", Cluster: "prod-eu", Phase: rollout.Degraded, Stable: shopStable(),
+		Reason:   "Git asks for h1-7b4e2a91d0, which was rejected: aborted by Ann Lee <ann@example.com>: errors in checkout",
+		Rejected: &rejectedStatus{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
+		Waiting:  "a revert of 9f31c0a, a new version, or decision: retry",
+		Workloads: []workloadStatus{{
+			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 3, Step: 4, Steps: idle(steps(0)),
+			Revisions: []revisionStatus{revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)},
+		}},
+		Next: []nextStep{
+			{To: "go back in Git too", Command: "git fetch && git merge origin/gitrollout/revert/prod-eu/shop && git push"},
+			{To: "try it again", Command: "gitrollout retry shop"},
+		},
+	}
+}
+
+func idle(list []stepStatus) []stepStatus {
+	for i := range list {
+		list[i].Status = "toCome"
+	}
+	return list
+}
+
+func heldByInput() appStatus {
+	a := degradedRejected()
+	a.Phase, a.Reason, a.Rejected, a.Waiting, a.Next = rollout.Healthy, "", nil, "", nil
+	a.Held = &heldStatus{Reason: "InvalidInput", Commit: "8812aa07b3c4",
+		Message: "apps/shop/base/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 120 is not within 0..100 (Rollout/shop/checkout)"}
+	return a
+}
+
+func firstDeployment() appStatus {
+	return appStatus{
+		App: "shop", Cluster: "prod-eu", Phase: rollout.Progressing, Release: shopRelease(),
+		Reason: "first deployment: no stable version to protect, so no steps",
+		Workloads: []workloadStatus{{
+			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 1, Step: 4, Steps: idle(steps(0)),
+			Revisions: []revisionStatus{{PodHash: "5d8f7c9b4", Role: "canary", Desired: 3, Ready: 1, Pods: append(
+				pods("checkout-5d8f7c9b4", "Running", 1, 9*time.Second),
+				podStatus{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
+				podStatus{Name: "checkout-5d8f7c9b4-yyyyy", Status: "ImagePullBackOff", Created: before(9 * time.Second)})}},
+		}},
+	}
+}
+
+func plainApp() appStatus {
+	return appStatus{
+		App: "ingress", Cluster: "prod-eu", Phase: rollout.Healthy,
+		Source:    &commitStatus{Commit: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
+		Workloads: []workloadStatus{{Workload: "edge/ingress", Strategy: "plain", Replicas: 2, Ready: 2, Revisions: []revisionStatus{revision("", "ingress", "6d4cf56db6", 2, 2, 50*time.Hour)}}},
+	}
+}
+
+func aborting() appStatus {
+	a := canaryPaused()
+	a.Phase, a.Reason, a.Waiting = rollout.Aborting, "aborted by Ann Lee <ann@example.com>: errors in checkout", "all pods to be of the stable version"
+	a.Rejected, a.Next = degradedRejected().Rejected, degradedRejected().Next[:1]
+	w := &a.Workloads[0]
+	w.Weight, w.Ready, w.RealWeight, w.Steps[1].Status = 0, 8, 0, "toCome"
+	w.Revisions[0].Desired, w.Revisions[0].Ready = 0, 0
+	for i := range w.Revisions[0].Pods {
+		w.Revisions[0].Pods[i].Status, w.Revisions[0].Pods[i].Ready = "Terminating", false
+	}
+	return a
+}
+
+func wideCharacters() appStatus {
+	a := canaryPaused()
+	a.Release.Author, a.Release.Subject = "山田太郎 <yamada@example.com>", "チェックアウトのキャッシュを大きくする 🚀 （注文が多い日のために、メモリーも倍にする）と\x1b[31m色"
+	a.Workloads[0].Steps[1].Name = "承認"
+	a.Next = nil
+	return a
+}
+
+func gitOnly() appStatus {
+	a := canaryPaused()
+	a.Note = "shown from Git alone, without pods: no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG"
+	a.Workloads[0].Revisions, a.Workloads[0].Ready, a.Workloads[0].RealWeight = nil, 0, 0
+	return a
+}
+
+func TestViews(t *testing.T) {
+	narrow := look{width: 80, now: at()}
+	views := map[string]appStatus{
+		"canary-paused": canaryPaused(), "canary-timed": timedPauseView(), "stalled-crash-loop": stalledCrashLoop(),
+		"blue-green-preview": blueGreenPreview(), "promoting": promoting(), "degraded-rejected": degradedRejected(),
+		"held-by-input": heldByInput(), "first-deployment": firstDeployment(), "plain": plainApp(),
+		"wide-characters": wideCharacters(), "git-only": gitOnly(), "aborting": aborting(),
+	}
+	for name, a := range views {
+		t.Run(name, func(t *testing.T) {
+			got := drawApp(a, narrow)
+			golden(t, name, got)
+			for line := range strings.Lines(got) {
+				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(line, "    git ") {
+					t.Errorf("%d columns: %s", n, line)
+				}
+			}
+		})
+	}
+	t.Run("coloured", func(t *testing.T) {
+		golden(t, "coloured", drawApp(stalledCrashLoop(), look{width: 80, color: true, now: at()}))
+	})
+	t.Run("all pods", func(t *testing.T) {
+		golden(t, "wide", drawApp(promoting(), look{width: 120, wide: true, now: at()}))
+	})
+}
+
+func TestViewsOfSeveralApps(t *testing.T) {
+	calm := heldByInput()
+	calm.Held, calm.App = nil, "search"
+	l := listing{Cluster: "prod-eu", Apps: []appStatus{blueGreenPreview(), plainApp(), calm, heldByInput(), degradedRejected()}}
+	golden(t, "several", drawApps(l, look{width: 80, now: at()}))
+	golden(t, "list-80", drawList(l, look{width: 80, now: at()}))
+	golden(t, "list", drawList(l, look{now: at()}))
+	golden(t, "list-empty", drawList(listing{Cluster: "prod-eu"}, look{now: at()}))
+	l.setNote("shown from Git alone, without pods: no answer in 15s")
+	golden(t, "list-git-only", drawList(l, look{now: at()}))
+}
