@@ -26,6 +26,7 @@ var (
 	secretPart  = regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`)
 	namedPart   = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
 	objectPart  = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
+	structPart  = regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`) // the verb differs from process to process, on purpose
 	addressPart = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 	badKeyPart  = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
 )
@@ -52,6 +53,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	text = namedPart.ReplaceAllString(text, "$1: ")
 	text = objectPart.ReplaceAllString(text, "in object $1 $2")
 	text = badKeyPart.ReplaceAllString(text, "$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
+	text = structPart.ReplaceAllString(text, "a $1 is no schema")
 	text = addressPart.ReplaceAllString(text, "…")
 	if text = oneLine(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
