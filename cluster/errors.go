@@ -101,17 +101,23 @@ func serverMessage(err error) string {
 	}
 	s := status.Status()
 	if s.Reason == metav1.StatusReasonInvalid && s.Details != nil && len(s.Details.Causes) > 0 {
-		causes := make([]string, 0, len(s.Details.Causes))
-		for _, c := range s.Details.Causes {
-			text := c.Message
-			if c.Field != "" && c.Field != "<nil>" {
-				text = c.Field + ": " + text
-			}
-			causes = append(causes, text)
-		}
-		return oneLine(strings.Join(causes, "; "))
+		return firstCause(s.Details.Causes)
 	}
 	return oneLine(s.Message)
+}
+
+// firstCause is the first of the fields that are wrong and how many more there
+// are. One wrong label is reported five times, in the object and in what its
+// template makes, with 250 characters of regular expression each.
+func firstCause(causes []metav1.StatusCause) string {
+	text := causes[0].Message
+	if field := causes[0].Field; field != "" && field != "<nil>" {
+		text = field + ": " + text
+	}
+	if more := len(causes) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return oneLine(text)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

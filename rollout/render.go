@@ -9,7 +9,7 @@ import (
 
 // App is one kustomization for one cluster: the unit of release.
 type App struct {
-	Name      string // unique in the cluster; a DNS label or labels joined by "."
+	Name      string // unique in the cluster; a DNS label: what the glob's wildcards matched, joined by "-"
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // for namespaced objects that name none; never empty
 }

@@ -141,7 +141,7 @@ func TestWhatPeopleSee(t *testing.T) {
 	}
 	told := false
 	for _, e := range events.Items {
-		told = told || (e.ReportingController == "gitrollout" && e.Reason == "Paused" && e.Regarding.Name == "shop")
+		told = told || (strings.HasPrefix(e.ReportingController, "gitrollout") && e.Reason == "Paused" && e.Regarding.Name == "shop")
 	}
 	if !told {
 		t.Errorf("none of the %d events tells of the pause", len(events.Items))

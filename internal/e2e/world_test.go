@@ -112,9 +112,12 @@ func (w *world) log0() []string {
 
 func (w *world) stateBranch() string { return "gitrollout/state/test" }
 
-// push commits files of the app and pushes them.
+// push commits files of the app on top of what the server has, and pushes them.
 func (w *world) push(message string, files map[string]string) string {
 	w.t.Helper()
+	if w.repo.Ref("main") != "" {
+		w.repo.Pull()
+	}
 	all := map[string]string{}
 	for name, content := range files {
 		all["apps/"+w.app+"/"+name] = strings.ReplaceAll(content, "NS", w.ns)
@@ -195,8 +198,8 @@ func (w *world) cli(args ...string) (string, error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig)...)
-	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com")
+	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test")...)
+	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.cluster.Kubeconfig, "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
