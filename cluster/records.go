@@ -161,6 +161,9 @@ func (c *Client) readPod(obj any) (*pod, error) {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
 			out.readySince = condition.LastTransitionTime.Time
+			if out.readySince.IsZero() {
+				out.readySince = out.created
+			}
 		}
 	}
 	if out.readySince.IsZero() && !out.terminating {

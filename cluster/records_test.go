@@ -1,0 +1,260 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func podOf(t *testing.T, text string) *corev1.Pod {
+	t.Helper()
+	p := &corev1.Pod{}
+	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return p
+}
+
+// Each case is a pod's status as kubelets write it, the word that kubectl get
+// pods prints for it, and the line that tells why it is not Ready.
+func TestPodsInWords(t *testing.T) {
+	cases := map[string]struct{ pod, status, trouble string }{
+		"running": {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}], containerStatuses: [{name: a, ready: true, state: {running: {}}}]}`, "Running", ""},
+		"new":     {`status: {phase: Pending}`, "Pending", ""},
+		"creating": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: ContainerCreating}}}]}`,
+			"ContainerCreating", "container a: is being created"},
+		"no room": {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available:\n 3 Insufficient cpu."}]}`,
+			"Pending", "Unschedulable: 0/3 nodes are available: 3 Insufficient cpu."},
+		"gated": {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: "gated"}]}`,
+			"SchedulingGated", "SchedulingGated: gated"},
+		"no image": {`status: {phase: Pending, containerStatuses: [{name: a, image: "x:y", state: {waiting: {reason: ImagePullBackOff, message: "Back-off pulling"}}}]}`,
+			"ImagePullBackOff", "container a: ImagePullBackOff: image x:y: Back-off pulling"},
+		"no config": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: CreateContainerConfigError, message: 'configmap "c" not found'}}}]}`,
+			"CreateContainerConfigError", `container a: CreateContainerConfigError: configmap "c" not found`},
+		"crash loop": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 3, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}`,
+			"CrashLoopBackOff", "container a: CrashLoopBackOff, 3 restarts, last exit code 137 (OOMKilled)"},
+		"crashed": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 1, state: {terminated: {exitCode: 2, reason: Error, message: "start\npanic: no database\n"}}}]}`,
+			"Error", "container a: 1 restart, last exit code 2: panic: no database"},
+		"up again": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 1, state: {running: {}}, lastState: {terminated: {exitCode: 1}}}]}`,
+			"Running", "container a: runs again but is not Ready, 1 restart, last exit code 1"},
+		"one of two": {`status: {phase: Running, containerStatuses: [{name: a, ready: true, state: {running: {}}}, {name: b, state: {running: {}}}]}`,
+			"Running", "container b: runs but is not Ready"},
+		"worst wins": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: CrashLoopBackOff}}}, {name: b, image: "i", state: {waiting: {reason: ErrImagePull}}}]}`,
+			"CrashLoopBackOff", "container b: ErrImagePull: image i"},
+		"init": {"spec: {initContainers: [{name: i}, {name: j}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}, {name: j, state: {running: {}}}], containerStatuses: [{name: a, state: {waiting: {reason: PodInitializing}}}]}",
+			"Init:1/2", "container j: runs but is not Ready"},
+		"init fails": {"spec: {initContainers: [{name: i}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, restartCount: 2, state: {terminated: {exitCode: 9}}}]}",
+			"Init:ExitCode:9", "container i: 2 restarts, last exit code 9"},
+		"init loops": {"spec: {initContainers: [{name: i}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}}]}",
+			"Init:CrashLoopBackOff", "container i: CrashLoopBackOff, 2 restarts"},
+		"sidecar": {"spec: {initContainers: [{name: i, restartPolicy: Always}]}\nstatus: {phase: Running, conditions: [{type: Ready, status: \"True\", lastTransitionTime: \"2026-01-01T00:00:00Z\"}], initContainerStatuses: [{name: i, started: true, ready: true, state: {running: {}}}], containerStatuses: [{name: a, ready: true, state: {running: {}}}]}",
+			"Running", ""},
+		"completed": {`status: {phase: Succeeded, containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}]}`, "Completed", ""},
+		"evicted": {`status: {phase: Failed, reason: Evicted, message: "The node was low on memory."}`,
+			"Evicted", "failed: Evicted: The node was low on memory."},
+		"stopping":  {"metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}\nstatus: {phase: Running, containerStatuses: [{name: a, state: {running: {}}}]}", "Terminating", ""},
+		"node lost": {"metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}\nstatus: {phase: Running, reason: NodeLost}", "Unknown", ""},
+		"readiness gate": {"spec: {readinessGates: [{conditionType: lb.example.com/ready}]}\nstatus: {phase: Running, containerStatuses: [{name: a, ready: true, state: {running: {}}}]}",
+			"Running", "runs but is not Ready: readiness gate lb.example.com/ready is not met"},
+	}
+	for name, c := range cases {
+		p, err := (&Client{}).readPod(podOf(t, c.pod))
+		if err != nil || p.status != c.status || p.trouble.text != c.trouble {
+			t.Errorf("%s: %q, %q, %v\n want %q, %q", name, p.status, p.trouble.text, err, c.status, c.trouble)
+		}
+	}
+}
+
+func TestTroubleStaysShort(t *testing.T) {
+	long := joined("Unschedulable", strings.Repeat("größer ", 200))
+	if len(long) > maxTrouble+len("…") || !strings.HasSuffix(long, "…") || strings.ContainsRune(long, '\uFFFD') {
+		t.Errorf("%d bytes: %q", len(long), long)
+	}
+}
+
+func TestConfigsOfFindsEveryReference(t *testing.T) {
+	p := podOf(t, `
+spec:
+  imagePullSecrets: [{name: pull}]
+  initContainers: [{name: i, envFrom: [{configMapRef: {name: init-env}}]}]
+  containers:
+  - name: a
+    env:
+    - {name: A, value: x}
+    - {name: B, valueFrom: {configMapKeyRef: {name: key, key: k}}}
+    - {name: C, valueFrom: {secretKeyRef: {name: key, key: k}}}
+    - {name: D, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+    envFrom: [{secretRef: {name: env}}, {configMapRef: {name: key}}]
+  ephemeralContainers: [{name: e, envFrom: [{secretRef: {name: debug}}]}]
+  volumes:
+  - {name: a, configMap: {name: volume}}
+  - {name: b, secret: {secretName: volume}}
+  - {name: c, projected: {sources: [{configMap: {name: projected}}, {secret: {name: projected}}, {downwardAPI: {}}]}}
+  - {name: d, csi: {driver: x, nodePublishSecretRef: {name: csi}}}
+  - {name: e, azureFile: {secretName: azure, shareName: x}}
+  - {name: f, emptyDir: {}}
+`)
+	want := []configRef{
+		{"ConfigMap", "init-env"}, {"ConfigMap", "key"}, {"ConfigMap", "projected"}, {"ConfigMap", "volume"},
+		{"Secret", "azure"}, {"Secret", "csi"}, {"Secret", "debug"}, {"Secret", "env"}, {"Secret", "key"},
+		{"Secret", "projected"}, {"Secret", "pull"}, {"Secret", "volume"},
+	}
+	if diff := cmp.Diff(want, configsOf(&p.Spec), cmp.AllowUnexported(configRef{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCurrentReplicaSet(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
+	old := &replicaSet{revision: 1, template: "a", created: at(1)}
+	next := &replicaSet{revision: 2, template: "b", created: at(2)}
+	twin := &replicaSet{revision: 3, template: "a", created: at(3)}
+	cases := map[string]struct {
+		d      deployment
+		synced bool
+		sets   []*replicaSet
+		want   *replicaSet
+	}{
+		"in step":                         {deployment{revision: 2, template: "b"}, true, []*replicaSet{old, next}, next},
+		"template written, not seen yet":  {deployment{revision: 2, template: "c"}, false, []*replicaSet{old, next}, nil},
+		"back, not seen yet":              {deployment{revision: 2, template: "a"}, false, []*replicaSet{old, next}, old},
+		"back, ReplicaSets lag":           {deployment{revision: 3, template: "a"}, true, []*replicaSet{old, next}, old},
+		"two equal ones, the older":       {deployment{template: "a"}, false, []*replicaSet{twin, next, old}, old},
+		"two equal ones, the number":      {deployment{revision: 3, template: "a"}, true, []*replicaSet{old, twin}, twin},
+		"defaulted by an older API":       {deployment{revision: 2, template: "B"}, true, []*replicaSet{old, next}, next},
+		"nothing there":                   {deployment{revision: 1, template: "a"}, true, nil, nil},
+		"the newest is not in view yet":   {deployment{revision: 3, template: "c"}, true, []*replicaSet{old, next}, nil},
+		"without numbers by its template": {deployment{template: "b"}, true, []*replicaSet{{template: "b"}, old}, nil},
+	}
+	for name, c := range cases {
+		if name == "without numbers by its template" {
+			c.want = c.sets[0]
+		}
+		if got := currentOf(&c.d, c.synced, c.sets); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestTableKeepsTheNewest(t *testing.T) {
+	told := 0
+	tab := newTable(func(obj any) (*pod, error) { return (&Client{}).readPod(obj) }, func(_, _ *pod) { told++ })
+	object := func(name, version, owner string) *corev1.Pod {
+		yes := true
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,
+			OwnerReferences: []metav1.OwnerReference{{UID: "owner-" + "y", Name: owner, Controller: &yes}}}}
+	}
+	version := func() string {
+		r, ok := tab.get(key{"a", "p"})
+		if !ok {
+			return "none"
+		}
+		return r.version
+	}
+	steps := []struct {
+		what string
+		do   func() error
+		want string
+	}{
+		{"our own write", func() error { return tab.Update(object("p", "12", "r")) }, "12"},
+		{"an event from before it", func() error { return tab.Update(object("p", "9", "r")) }, "12"},
+		{"a deletion from before it", func() error { return tab.Delete(object("p", "11", "r")) }, "12"},
+		{"a list from before it", func() error { return tab.Replace(nil, "10") }, "12"},
+		{"an older list that has it", func() error { return tab.Replace([]any{object("p", "8", "r")}, "11") }, "12"},
+		{"a newer event", func() error { return tab.Update(object("p", "100", "r")) }, "100"},
+		{"a newer list without it", func() error { return tab.Replace(nil, "101") }, "none"},
+		{"a new object", func() error { return tab.Add(object("p", "102", "r")) }, "102"},
+		{"its deletion", func() error { return tab.Delete(object("p", "103", "r")) }, "none"},
+	}
+	for _, s := range steps {
+		if err := s.do(); err != nil || version() != s.want {
+			t.Fatalf("after %s: version %s, %v, want %s", s.what, version(), err, s.want)
+		}
+	}
+	if len(tab.byUID) != 0 || len(tab.owned) != 0 {
+		t.Errorf("indices keep %v %v", tab.byUID, tab.owned)
+	}
+	if told != 5 {
+		t.Errorf("changes were told %d times, want 5", told)
+	}
+}
+
+// The messages are the API server's and its plugins' own.
+func TestRefusalsAreSorted(t *testing.T) {
+	forbidden := func(msg string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", errors.New(msg))
+	}
+	status := func(code int32, reason metav1.StatusReason, msg string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: msg}}
+	}
+	terminating := status(403, metav1.StatusReasonForbidden, "unable to create new content in namespace a because it is being terminated").(*apierrors.StatusError)
+	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
+	cases := map[Reason][]error{
+		Forbidden: {
+			forbidden(`User "x" cannot patch resource "deployments" in API group "apps" in the namespace "a"`),
+			status(401, metav1.StatusReasonUnauthorized, "Unauthorized"),
+		},
+		Quota: {forbidden("exceeded quota: none, requested: services=1, used: services=0, limited: services=0")},
+		Denied: {
+			status(403, "", `admission webhook "policy.example.com" denied the request: no :latest`),
+			status(400, metav1.StatusReasonBadRequest, `admission webhook "policy.example.com" denied the request: no`),
+			forbidden("ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no"),
+			forbidden(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
+		},
+		Immutable: {
+			apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "shop", field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), "x", "may not change once set")}),
+			apierrors.NewInvalid(schema.GroupKind{Kind: "StatefulSet"}, "shop", field.ErrorList{field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas' are forbidden")}),
+			apierrors.NewInvalid(schema.GroupKind{Kind: "RoleBinding"}, "shop", field.ErrorList{field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")}),
+			apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "shop", field.ErrorList{field.Invalid(field.NewPath("type"), "x", "field is immutable")}),
+		},
+		Invalid: {
+			apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "shop", field.ErrorList{field.Required(field.NewPath("spec", "ports"), "")}),
+			status(500, "", "failed to create typed patch object (a/shop; apps/v1, Kind=Deployment): .spec.replica: field not declared in schema"),
+			status(413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"),
+		},
+		NamespaceGone: {terminating},
+		Missing:       {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a")},
+		Unavailable: {
+			errors.New("dial tcp: connection refused"), context.DeadlineExceeded,
+			status(429, metav1.StatusReasonTooManyRequests, "too many requests"), status(503, metav1.StatusReasonServiceUnavailable, "no"),
+			status(500, metav1.StatusReasonInternalError, "failed calling webhook: timeout"), status(409, metav1.StatusReasonConflict, "the object has been modified"),
+		},
+		UnknownKind: {fmt.Errorf("x: %w", errUnknownKind)},
+		Unexpected:  {status(418, "", "I am a teapot")},
+	}
+	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "a", Name: "shop"}
+	for _, reason := range Reasons() {
+		if len(cases[reason]) == 0 {
+			t.Errorf("no case for %s", reason)
+		}
+		for _, err := range cases[reason] {
+			var refusal *Error
+			if got := explain(err, ref, "patch"); !errors.As(got, &refusal) || refusal.Reason != reason || !errors.Is(got, err) {
+				t.Errorf("%v is %+v, want %s", err, refusal, reason)
+			}
+		}
+	}
+	first := explain(forbidden("no"), ref, "patch")
+	if again := explain(first, rollout.Ref{Kind: "Other"}, "get"); again != first {
+		t.Errorf("explained twice: %v", again)
+	}
+}
+
+func TestCutSplitsNoCharacter(t *testing.T) {
+	if got := cut("größe", 3); got != 2 {
+		t.Errorf("cut in the middle of a character at %d", got)
+	}
+}
