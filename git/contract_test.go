@@ -3,10 +3,7 @@ package git_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
-	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -203,119 +200,6 @@ func fetchNew(w *world) {
 	if got := w.snapshot(r, before); got.Commit().Subject != "before" {
 		w.Errorf("subject = %q", got.Commit().Subject)
 	}
-}
-
-// sameAsGit compares everything that a snapshot shows with git ls-tree and git cat-file.
-func sameAsGit(w *world, r *git.Repo, commit string) {
-	w.Helper()
-	s := w.snapshot(r, commit)
-	want := map[string]string{}
-	for _, line := range strings.Split(strings.Trim(w.server.InBare("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit), "\x00"), "\x00") {
-		meta, path, _ := strings.Cut(line, "\t")
-		want[path] = strings.Join(strings.Fields(meta), " ")
-	}
-	got := map[string]string{}
-	var walk func(dir string)
-	walk = func(dir string) {
-		entries, err := s.ReadDir(dir)
-		if err != nil {
-			w.Fatalf("ReadDir(%q): %v", dir, err)
-		}
-		if !sort.SliceIsSorted(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name }) {
-			w.Errorf("ReadDir(%q) is not sorted", dir)
-		}
-		for _, e := range entries {
-			path := strings.TrimPrefix(dir+"/"+e.Name, "/")
-			found, ok, err := s.Lookup(path)
-			if err != nil || !ok || found != e {
-				w.Errorf("Lookup(%q) = %+v, %v, %v; ReadDir says %+v", path, found, ok, err, e)
-			}
-			got[path] = describe(e)
-			if e.Kind == git.KindDir {
-				walk(path)
-			}
-		}
-	}
-	walk("")
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("snapshot of %s (-git +snapshot):\n%s", commit, diff)
-	}
-}
-
-// describe prints an entry as git ls-tree -l does.
-func describe(e git.Entry) string {
-	switch e.Kind {
-	case git.KindDir:
-		return "040000 tree " + e.ID + " -"
-	case git.KindSubmodule:
-		return "160000 commit " + e.ID + " -"
-	case git.KindSymlink:
-		return fmt.Sprintf("120000 blob %s %d", e.ID, e.Size)
-	}
-	if e.Executable {
-		return fmt.Sprintf("100755 blob %s %d", e.ID, e.Size)
-	}
-	return fmt.Sprintf("100644 blob %s %d", e.ID, e.Size)
-}
-
-func snapshotIsGit(w *world) {
-	w.server.Write(map[string]string{
-		"empty": "", "a": "file", "a.b": "sorts before a/", "d/x": "1", "d.x": "2", "d-x/y": "3", "d0/y": "4",
-		"deep/er/and/deeper/file": "x", "späße/日本.yaml": "unicode", "with space": "s", "run.sh": "#!/bin/sh\n",
-		"binary": "\x00\xff\x00",
-	})
-	if err := os.Chmod(w.server.Work+"/run.sh", 0o755); err != nil {
-		w.Fatal(err)
-	}
-	if err := os.Symlink("deep/er", w.server.Work+"/link"); err != nil {
-		w.Fatal(err)
-	}
-	w.server.Git("update-index", "--add", "--cacheinfo", "160000,"+w.server.Head()+",sub/module")
-	w.server.Git("add", "--all")
-	w.server.Git("update-index", "--add", "--cacheinfo", "160000,"+w.server.Head()+",sub/module")
-	w.server.Git("commit", "-q", "-m", "Subject line\n\nBody.\n\nTrailer: yes")
-	commit := w.server.Push()
-
-	r := w.open()
-	s := w.snapshot(r, w.fetch(r).Main)
-	sameAsGit(w, r, commit)
-	info := s.Commit()
-	want := git.CommitInfo{
-		ID: commit, AuthorName: "Dev", AuthorEmail: "dev@example.com", AuthorTime: info.AuthorTime,
-		CommitTime: info.CommitTime, Subject: "Subject line", Message: "Subject line\n\nBody.\n\nTrailer: yes\n",
-		Parents: []string{w.server.InBare("rev-parse", "main~1")},
-	}
-	if diff := cmp.Diff(want, info); diff != "" {
-		w.Errorf("commit (-want +got):\n%s", diff)
-	}
-	if got := fmt.Sprint(info.AuthorTime.Unix()); got != w.server.InBare("log", "-1", "--format=%at", commit) {
-		w.Errorf("author time %s", got)
-	}
-	for path, content := range map[string]string{"binary": "\x00\xff\x00", "empty": "", "link": "deep/er", "späße/日本.yaml": "unicode"} {
-		got, err := s.ReadFile(path)
-		if err != nil || string(got) != content {
-			w.Errorf("ReadFile(%q) = %q, %v", path, got, err)
-		}
-	}
-	for _, path := range []string{"nope", "a/b", "deep/nope/file", "link/and"} {
-		if _, err := s.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
-			w.Errorf("ReadFile(%q): %v, want fs.ErrNotExist", path, err)
-		}
-		if _, ok, err := s.Lookup(path); ok || err != nil {
-			w.Errorf("Lookup(%q) = %v, %v", path, ok, err)
-		}
-	}
-	for _, path := range []string{"../x", "/abs", "a/../b", "deep//er"} {
-		if _, _, err := s.Lookup(path); !errors.Is(err, fs.ErrInvalid) {
-			w.Errorf("Lookup(%q): %v, want fs.ErrInvalid", path, err)
-		}
-	}
-	for _, path := range []string{"deep", "sub/module"} {
-		if _, err := s.ReadFile(path); err == nil || errors.Is(err, fs.ErrNotExist) {
-			w.Errorf("ReadFile(%q): %v", path, err)
-		}
-	}
-	concurrently(8, func(int) { sameAsGit(w, r, commit) })
 }
 
 func orphanState(w *world) {

@@ -71,31 +71,39 @@ func (d *differ) pair(path string, from, to Entry) error {
 // merge walks two sorted directories side by side.
 func (d *differ) merge(dir string, olds, news []object.TreeEntry) error {
 	for len(olds) > 0 || len(news) > 0 {
-		var from, to Entry
-		var err error
-		takeOld := len(news) == 0 || len(olds) > 0 && olds[0].Name <= news[0].Name
-		takeNew := len(olds) == 0 || len(news) > 0 && news[0].Name <= olds[0].Name
-		if takeOld && takeNew && olds[0].Hash == news[0].Hash && olds[0].Mode == news[0].Mode {
-			olds, news = olds[1:], news[1:]
+		var from, to object.TreeEntry
+		switch {
+		case len(news) == 0 || len(olds) > 0 && olds[0].Name < news[0].Name:
+			from, olds = olds[0], olds[1:]
+		case len(olds) == 0 || news[0].Name < olds[0].Name:
+			to, news = news[0], news[1:]
+		default:
+			from, olds, to, news = olds[0], olds[1:], news[0], news[1:]
+		}
+		if from == to {
 			continue
 		}
-		if takeOld {
-			if from, err = d.old.entry(olds[0]); err != nil {
-				return err
-			}
-			olds = olds[1:]
+		was, err := d.old.entryOrNone(from)
+		if err != nil {
+			return err
 		}
-		if takeNew {
-			if to, err = d.new.entry(news[0]); err != nil {
-				return err
-			}
-			news = news[1:]
+		is, err := d.new.entryOrNone(to)
+		if err != nil {
+			return err
 		}
-		if err := d.pair(join(dir, max(from.Name, to.Name)), from, to); err != nil {
+		if err := d.pair(join(dir, max(from.Name, to.Name)), was, is); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// entryOrNone is the zero Entry for a name that one side does not have.
+func (s *Snapshot) entryOrNone(e object.TreeEntry) (Entry, error) {
+	if e.Mode == 0 {
+		return Entry{}, nil
+	}
+	return s.entry(e)
 }
 
 func (d *differ) entries(s *Snapshot, dir Entry) ([]object.TreeEntry, error) {

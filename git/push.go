@@ -80,21 +80,11 @@ func (r *Repo) Push(ctx context.Context, updates ...Update) ([]string, error) {
 
 // prepare checks an update and makes its objects. send is false when it changes nothing.
 func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, send bool, err error) {
-	if c.ref, err = branchRef(u.Ref); err != nil {
+	if c, err = u.command(); err != nil {
 		return c, false, err
 	}
-	if u.Base != "" {
-		if c.old, err = parseID(u.Base); err != nil {
-			return c, false, err
-		}
-	}
-	switch {
-	case (u.Delete || u.Force) && !isProposal(c.ref):
-		return c, false, fmt.Errorf("branch %s: only gitrollout/promote/ and gitrollout/revert/ may be forced or deleted", u.Ref)
-	case u.Delete:
+	if u.Delete {
 		return c, !c.old.IsZero(), nil
-	case u.Base != "" && u.Parent != u.Base && !u.Force:
-		return c, false, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q", u.Ref, u.Parent, u.Base)
 	}
 	b := &builder{from: newStore(), made: newStore()}
 	var parent, tree plumbing.Hash
@@ -123,11 +113,27 @@ func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, s
 		return c, false, fmt.Errorf("branch %s: %w", u.Ref, err)
 	}
 	c.new = b.made.add(plumbing.CommitObject, data)
-	if c.new == c.old {
-		return c, false, nil
-	}
 	made.addAll(b.made)
-	return c, true, nil
+	return c, c.new != c.old, nil
+}
+
+// command checks what an update wants to do to its branch.
+func (u Update) command() (c command, err error) {
+	if c.ref, err = branchRef(u.Ref); err != nil {
+		return c, err
+	}
+	if u.Base != "" {
+		if c.old, err = parseID(u.Base); err != nil {
+			return c, err
+		}
+	}
+	switch {
+	case (u.Delete || u.Force) && !isProposal(c.ref):
+		return c, fmt.Errorf("branch %s: only gitrollout/promote/ and gitrollout/revert/ may be forced or deleted", u.Ref)
+	case u.Base != "" && u.Parent != u.Base && !u.Delete && !u.Force:
+		return c, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q", u.Ref, u.Parent, u.Base)
+	}
+	return c, nil
 }
 
 // root applies an update's edits to the root tree, which unlike the others may be empty.
@@ -166,7 +172,9 @@ func (r *Repo) send(ctx context.Context, commands []command, made *store) error 
 	err = s.upload(ctx, commands, made)
 	s.close()
 	if err != nil {
-		s.stale()
+		if no := new(refused); !errors.As(err, &no) {
+			s.stale()
+		}
 		return r.resolve(ctx, commands, made, err)
 	}
 	r.arrived(commands, made)
@@ -189,42 +197,42 @@ func (s *session) movedAlready(commands []command) []string {
 // full disk.
 func (r *Repo) resolve(ctx context.Context, commands []command, made *store, cause error) error {
 	err := classify(cause)
-	var no *refused
-	declined := errors.As(cause, &no)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
 		return err
 	}
 	now, lookErr := r.lookUpRefs(ctx, commands)
-	if lookErr != nil {
-		if declined && !no.moved {
-			return fmt.Errorf("%w: %w", ErrRejected, cause)
-		}
-		if declined {
-			return fmt.Errorf("%w: %w", ErrConflict, cause)
-		}
-		return err
+	if lookErr == nil && arrivedAt(now, commands) {
+		r.arrived(commands, made)
+		return nil
 	}
 	var moved []string
-	arrived := true
 	for _, c := range commands {
-		at := plumbing.NewHash(now[string(c.ref)])
-		arrived = arrived && at == c.new
-		if at != c.old {
+		if lookErr == nil && plumbing.NewHash(now[string(c.ref)]) != c.old {
 			moved = append(moved, c.ref.Short())
 		}
 	}
+	var no *refused
 	switch {
-	case arrived:
-		r.arrived(commands, made)
-		return nil
-	case declined && len(moved) == 0 && !no.race:
-		return fmt.Errorf("%w: %w", ErrRejected, cause)
-	case declined && len(moved) == 0:
-		return fmt.Errorf("%w: %w", ErrConflict, cause)
-	case len(moved) > 0 && !errors.Is(err, ErrConflict):
+	case errors.Is(err, ErrConflict):
+		return err
+	case len(moved) > 0:
 		return fmt.Errorf("%w: %s: %w", ErrConflict, strings.Join(moved, ", "), cause)
+	case !errors.As(cause, &no):
+		return err
+	case no.race || lookErr != nil && no.moved:
+		return fmt.Errorf("%w: %w", ErrConflict, cause)
 	}
-	return err
+	return fmt.Errorf("%w: %w", ErrRejected, cause)
+}
+
+// arrivedAt tells that all branches are where a push wanted them.
+func arrivedAt(now map[string]string, commands []command) bool {
+	for _, c := range commands {
+		if plumbing.NewHash(now[string(c.ref)]) != c.new {
+			return false
+		}
+	}
+	return true
 }
 
 // lookUpRefs is where the branches of a push are now.

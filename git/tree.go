@@ -100,39 +100,32 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	}
 	entries := make([]object.TreeEntry, 0, len(old)+len(e.children))
 	changed := false
-	seen := 0
+	take := func(was object.TreeEntry, e *edit) error {
+		next, keep, err := b.child(was, join(path, was.Name), e)
+		if keep {
+			entries = append(entries, next)
+		}
+		changed = changed || keep != (was.Mode != 0) || keep && next != was
+		return err
+	}
+	seen := map[string]bool{}
 	for _, entry := range old {
 		child := e.children[entry.Name]
 		if child == nil {
 			entries = append(entries, entry)
 			continue
 		}
-		seen++
-		next, keep, err := b.child(entry, join(path, entry.Name), child)
-		if err != nil {
+		seen[entry.Name] = true
+		if err := take(entry, child); err != nil {
 			return plumbing.ZeroHash, err
 		}
-		changed = changed || !keep || next != entry
-		if keep {
-			entries = append(entries, next)
-		}
 	}
-	if seen < len(e.children) {
-		have := map[string]bool{}
-		for _, entry := range old {
-			have[entry.Name] = true
+	for name, child := range e.children {
+		if seen[name] {
+			continue
 		}
-		for name, child := range e.children {
-			if have[name] {
-				continue
-			}
-			next, keep, err := b.child(object.TreeEntry{Name: name}, join(path, name), child)
-			if err != nil {
-				return plumbing.ZeroHash, err
-			}
-			if keep {
-				entries, changed = append(entries, next), true
-			}
+		if err := take(object.TreeEntry{Name: name}, child); err != nil {
+			return plumbing.ZeroHash, err
 		}
 	}
 	switch {
@@ -147,44 +140,61 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 // child is what one name becomes; keep is false when nothing is left of it. A mode of 0 means that the name
 // did not exist.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
-	if e.set && !e.remove && old.Mode == filemode.Dir {
-		left, err := b.tree(old.Hash, path, &edit{children: e.children})
-		if err != nil || !left.IsZero() {
-			return next, false, errors.Join(err, fmt.Errorf("%s is a directory: delete it to write a file there", path))
-		}
+	if old, err = b.clear(old, path, e); err != nil {
+		return old, false, err
 	}
-	if e.remove || e.set && old.Mode == filemode.Dir {
-		old = object.TreeEntry{Name: old.Name}
-	}
-	next = old
 	switch {
 	case e.entry != nil:
-		hash, err := parseID(e.entry.ID)
-		if err != nil {
-			return next, false, fmt.Errorf("%s: %w", path, err)
-		}
-		next.Mode, next.Hash = e.entry.mode(), hash
-		return next, true, b.include(old, next)
+		next, err = b.place(old, e.entry)
+		return next, err == nil, err
 	case e.set:
-		if old.Mode != filemode.Executable {
-			next.Mode = filemode.Regular
-		}
-		if next.Hash = plumbing.ComputeHash(plumbing.BlobObject, e.content); next != old {
-			b.made.add(plumbing.BlobObject, append([]byte{}, e.content...))
-		}
-		return next, true, nil
-	case len(e.children) > 0:
-		if old.Mode != filemode.Dir && old.Mode != 0 {
-			if e.onlyRemoves() {
-				return old, true, nil
-			}
-			return next, false, fmt.Errorf("%s is not a directory: delete it to write files below it", path)
-		}
-		next.Mode = filemode.Dir
-		next.Hash, err = b.tree(old.Hash, path, e)
-		return next, !next.Hash.IsZero(), err
+		return b.file(old, e.content), true, nil
+	case len(e.children) == 0 || old.Mode != filemode.Dir && e.onlyRemoves():
+		return old, old.Mode != 0, nil
+	case old.Mode != filemode.Dir && old.Mode != 0:
+		return old, false, fmt.Errorf("%s is not a directory: delete it to write files below it", path)
 	}
-	return next, old.Mode != 0, nil
+	next = object.TreeEntry{Name: old.Name, Mode: filemode.Dir}
+	next.Hash, err = b.tree(old.Hash, path, e)
+	return next, err == nil && !next.Hash.IsZero(), err
+}
+
+// clear does an edit's deletions of what is at its own name: they come before what it writes there.
+func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
+	none := object.TreeEntry{Name: old.Name}
+	if e.remove {
+		return none, nil
+	}
+	if !e.set || old.Mode != filemode.Dir {
+		return old, nil
+	}
+	left, err := b.tree(old.Hash, path, &edit{children: e.children})
+	if err == nil && !left.IsZero() {
+		err = fmt.Errorf("%s is a directory: delete it to write a file there", path)
+	}
+	return none, err
+}
+
+// file writes content; an executable file stays one, and all else becomes a plain file.
+func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
+	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular, Hash: plumbing.ComputeHash(plumbing.BlobObject, content)}
+	if old.Mode == filemode.Executable {
+		next.Mode = filemode.Executable
+	}
+	if next != old {
+		b.made.add(plumbing.BlobObject, append([]byte{}, content...))
+	}
+	return next
+}
+
+// place puts an object that exists.
+func (b *builder) place(old object.TreeEntry, entry *Entry) (object.TreeEntry, error) {
+	hash, err := parseID(entry.ID)
+	if err != nil {
+		return old, fmt.Errorf("entry %s: %w", old.Name, err)
+	}
+	next := object.TreeEntry{Name: old.Name, Mode: entry.mode(), Hash: hash}
+	return next, b.include(old, next)
 }
 
 // onlyRemoves tells that a node only deletes things, which below a file do not exist anyway.
