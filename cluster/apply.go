@@ -33,6 +33,8 @@ func (r Result) Changed() int { return len(r.Created) + len(r.Configured) }
 type known struct {
 	digest string // of what was applied
 	print  string // fingerprint of the owned fields after it
+	app    string // for which app
+	before string // the app that had it before, until that one has let go of it
 }
 
 // Apply makes the objects what they should be, in the order given, each with
@@ -59,7 +61,7 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 		}
 		all = append(all, d)
 	}
-	todo, err := c.toApply(ctx, all, &result)
+	todo, err := c.toApply(ctx, app, all, &result)
 	if err != nil {
 		return result, err
 	}
@@ -78,7 +80,7 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 }
 
 // toApply returns the objects that must be written.
-func (c *Client) toApply(ctx context.Context, all []*desired, result *Result) ([]*desired, error) {
+func (c *Client) toApply(ctx context.Context, app string, all []*desired, result *Result) ([]*desired, error) {
 	var todo []*desired
 	for _, d := range all {
 		k, err := c.kindOf(ctx, d.gvk)
@@ -92,6 +94,9 @@ func (c *Client) toApply(ctx context.Context, all []*desired, result *Result) ([
 		d.kind = k
 		if k.namespaced && d.ref.Namespace == "" {
 			return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no namespace, and its kind needs one", Fix: "set metadata.namespace, or the app's namespace"}
+		}
+		if other := c.contender(app, d.ref); other != "" {
+			return nil, &Error{Ref: d.ref, Reason: Contested, Msg: fmt.Sprintf("is in app %s and in app %s", app, other), Fix: "keep it in one of them"}
 		}
 		if c.isApplied(d) {
 			result.Unchanged = append(result.Unchanged, d.ref)
@@ -132,10 +137,34 @@ func (c *Client) isApplied(d *desired) bool {
 	}
 }
 
-func (c *Client) remember(d *desired, l *live) {
+// learn notes what is now applied, and from which app the object came.
+func (c *Client) learn(d *desired, l *live) {
 	c.mu.Lock()
-	c.known[d.ref] = known{digest: d.digest, print: l.print}
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	k := known{digest: d.digest, print: l.print, app: l.app}
+	if was, ok := c.known[d.ref]; ok {
+		k.before = was.before
+		if was.app != k.app {
+			k.before = was.app
+		}
+	}
+	c.known[d.ref] = k
+}
+
+// contender returns the app that took an object from this one, which wants it
+// back. An object may move between apps, but one that is in two of them would
+// go to and fro with every pass.
+func (c *Client) contender(app string, ref rollout.Ref) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, ok := c.known[ref]; ok && k.app != app && k.before == app {
+		return k.app
+	}
+	return ""
+}
+
+func (c *Client) remember(d *desired, l *live) {
+	c.learn(d, l)
 	if l.pending != "" {
 		d.kind.live.swap(l, l.settled())
 	}
@@ -170,9 +199,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 		return created, err
 	}
 	l.pending = ""
-	c.mu.Lock()
-	c.known[d.ref] = known{digest: d.digest, print: l.print}
-	c.mu.Unlock()
+	c.learn(d, l)
 	d.kind.live.put(l)
 	if d.isCRD() {
 		return created, c.awaitEstablished(ctx, d)

@@ -2,12 +2,15 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -148,3 +151,29 @@ spec:
     metadata: {labels: {app: shop}}
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
+
+func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
+	ref := w.ref("", "Service", "shop")
+	w.apply("a", service)
+	w.apply("b", service)
+	before := w.Stats().Writes
+	_, err := w.Apply(ctx, "a", w.objects(service))
+	var refusal *cluster.Error
+	if !errors.As(err, &refusal) || refusal.Reason != cluster.Contested || !strings.Contains(err.Error(), "is in app a and in app b") {
+		t.Errorf("error is %v", err)
+	}
+	w.apply("b", service)
+	if got := w.Stats().Writes - before; got != 0 {
+		t.Errorf("%d writes while two apps want one object", got)
+	}
+	// Git takes it out of a: that moves it, and it may move back later.
+	if gone, kept, err := w.Prune(ctx, "a", []rollout.Ref{ref}); len(gone) != 1 || len(kept) != 0 || err != nil {
+		t.Errorf("gone %v, kept %v, %v", gone, kept, err)
+	}
+	w.apply("b", service)
+	w.apply("a", service)
+	w.wantWrites(0, "an apply of the app that has it", func() { w.apply("a", service) })
+}

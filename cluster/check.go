@@ -22,7 +22,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 		}
 		all = append(all, d)
 	}
-	todo, err := c.toApply(ctx, all, &Result{})
+	todo, err := c.toApply(ctx, app, all, &Result{})
 	if err != nil {
 		return err
 	}

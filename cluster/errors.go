@@ -25,13 +25,14 @@ const (
 	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
 	NamespaceGone Reason = "NamespaceGone" // its namespace is being deleted
 	Missing       Reason = "Missing"       // its namespace does not exist
+	Contested     Reason = "Contested"     // it is in two apps
 	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded: try again
 	Unexpected    Reason = "Unexpected"    // none of these
 )
 
 // Reasons lists all reasons.
 func Reasons() []Reason {
-	return []Reason{Forbidden, Quota, Denied, Immutable, Invalid, UnknownKind, NamespaceGone, Missing, Unavailable, Unexpected}
+	return []Reason{Forbidden, Quota, Denied, Immutable, Invalid, UnknownKind, NamespaceGone, Missing, Contested, Unavailable, Unexpected}
 }
 
 // Error says which object the API server did not take, why, and what to do. Its

@@ -144,7 +144,8 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 	w.faulty().spoil.Store(&spoil)
 	w.apply("shop", adopted)
 	d := w.deployment("shop")
-	if seen.Load() != 2 || d.Annotations["example.com/by"] != "hand" {
+	// The Deployment controller writes too, so there may be more than one race.
+	if seen.Load() < 2 || d.Annotations["example.com/by"] != "hand" {
 		t.Errorf("%d patches of the owners, annotations %v", seen.Load(), d.Annotations)
 	}
 	for _, e := range d.ManagedFields {

@@ -52,10 +52,13 @@ func (c *Client) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (*kind
 		c.mu.Unlock()
 		select {
 		case <-k.ready:
-			return k, k.err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+		if errors.Is(k.err, context.Canceled) && ctx.Err() == nil && c.root.Err() == nil {
+			return c.kindOf(ctx, gvk) // whoever was first has given up; we have not
+		}
+		return k, k.err
 	}
 	if c.root == nil {
 		c.mu.Unlock()

@@ -42,7 +42,7 @@ func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref
 			gone = append(gone, ref)
 		}
 		if l == nil {
-			c.unlearn(ref)
+			c.letGo(app, ref)
 		}
 	}
 	return gone, kept, nil
@@ -144,6 +144,22 @@ func (c *Client) unlearn(ref rollout.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, ref)
+}
+
+// letGo forgets an object that is not the app's any more, but not what another
+// app knows of it.
+func (c *Client) letGo(app string, ref rollout.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.known[ref]
+	switch {
+	case !ok:
+	case k.app == app:
+		delete(c.known, ref)
+	case k.before == app:
+		k.before = ""
+		c.known[ref] = k
+	}
 }
 
 // pruneRank orders deletions: what sends traffic or pods first, what those read

@@ -237,7 +237,7 @@ func TestRefusalsAreSorted(t *testing.T) {
 	}
 	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "a", Name: "shop"}
 	for _, reason := range Reasons() {
-		if len(cases[reason]) == 0 {
+		if len(cases[reason]) == 0 && reason != Contested { // which no API server says
 			t.Errorf("no case for %s", reason)
 		}
 		for _, err := range cases[reason] {
