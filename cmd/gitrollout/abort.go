@@ -23,7 +23,7 @@ will be a branch gitrollout/revert/<cluster>/<app> to merge), push another
 version, or say retry. Where you can, revert the commit instead: that does both.`,
 		Example:           `  gitrollout abort shop --reason "checkout is slow"`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(s),
+		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.carryOut(cmd.Context(), args[0], func(in strategies.Input) (order, error) {
 				release, err := inFlight(in)

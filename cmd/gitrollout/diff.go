@@ -39,7 +39,7 @@ The exit code is 1 if there are differences, 0 if there are none.`,
 		Example: `  gitrollout diff
   gitrollout diff shop --context prod-eu`,
 		Args:              atMostOne("app"),
-		ValidArgsFunction: completeApps(s),
+		ValidArgsFunction: completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
 	c.source.register(cmd)

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/signal"
-	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -64,7 +65,7 @@ place on a terminal; otherwise a snapshot is printed whenever something changed.
   gitrollout get shop -w
   gitrollout get shop -o json | jq -r .phase`,
 		Args:              atMostOne("app"),
-		ValidArgsFunction: completeApps(s),
+		ValidArgsFunction: completeApps(),
 		RunE:              c.run,
 	}
 	c.register(cmd)
@@ -121,63 +122,8 @@ func (c *lookCommand) print(l listing) error {
 	return err
 }
 
-// follow looks again and again: in place on a terminal, otherwise as snapshots.
-// A look that fails is shown in the place of the note, and the next one tries
-// again.
-func (c *lookCommand) follow(ctx context.Context, w *world, changed <-chan struct{}) error {
-	_, terminal := terminalSize(c.out)
-	screen := &screen{out: c.out}
-	last := ""
-	trouble := ""
-	for {
-		l, err := w.listing(ctx, c.args, time.Now())
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if trouble != "" {
-			l.setNote(trouble)
-		}
-		k := c.color.lookOf(c.out)
-		k.wide = c.output.format == "wide"
-		if terminal {
-			if err := screen.show(c.draw(l, len(c.args) == 1, k)); err != nil {
-				return err
-			}
-		} else if now := fmt.Sprintf("%+v", l.fixed()); now != last {
-			last = now
-			if _, err := fmt.Fprintf(c.out, "%s\n%s\n", k.now.UTC().Format(time.RFC3339), c.draw(l, len(c.args) == 1, k)); err != nil {
-				return err
-			}
-		}
-		if !c.pause(ctx, changed, terminal) {
-			return nil
-		}
-		trouble = ""
-		if _, err := w.refresh(ctx); err != nil && ctx.Err() == nil {
-			trouble = "as of the last time that Git could be read: " + err.Error()
-		}
-	}
-}
-
-// pause waits for the next look: sooner if the cluster changed, and each second
-// on a terminal, where seconds count down.
-func (c *lookCommand) pause(ctx context.Context, changed <-chan struct{}, terminal bool) bool {
-	every := c.every
-	if terminal {
-		every = min(every, time.Second)
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(every):
-	case <-changed:
-		time.Sleep(100 * time.Millisecond) // what belongs together arrives together
-	}
-	return true
-}
+// lookers is how many apps are looked at at once; each is rendered.
+const lookers = 4
 
 // listing looks at the selected apps.
 func (w *world) listing(ctx context.Context, args []string, now time.Time) (listing, error) {
@@ -185,23 +131,36 @@ func (w *world) listing(ctx context.Context, args []string, now time.Time) (list
 	if err != nil {
 		return listing{}, err
 	}
-	l := listing{Cluster: w.source.cluster, Note: w.note, Apps: []appStatus{}}
-	for _, app := range apps {
-		in, err := w.input(ctx, app, now)
-		var invalid *rollout.InvalidError
-		if errors.As(err, &invalid) {
-			l.Apps = append(l.Apps, appStatus{App: app.Name, Cluster: l.Cluster, Path: app.Path, Phase: "Unknown",
-				Held: &heldStatus{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()}, Note: w.note})
-			continue
-		}
-		if err != nil {
-			return listing{}, err
-		}
-		a := statusOf(in, l.Cluster, w.heads.Proposals)
-		a.Note = w.note
-		l.Apps = append(l.Apps, a)
+	l := listing{Cluster: w.source.cluster, Note: w.note, Apps: make([]appStatus, len(apps))}
+	errs := make([]error, len(apps))
+	slots := make(chan struct{}, lookers)
+	var wg sync.WaitGroup
+	for i, app := range apps {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			l.Apps[i], errs[i] = w.status(ctx, app, now)
+		})
 	}
-	return l, nil
+	wg.Wait()
+	return l, errors.Join(errs...)
+}
+
+// status looks at one app. A state file that cannot be read is a thing to show.
+func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (appStatus, error) {
+	in, err := w.input(ctx, app, now)
+	if isInvalid(err) {
+		return appStatus{
+			App: app.Name, Cluster: w.source.cluster, Path: app.Path, Phase: "Unknown", Note: w.note,
+			Held: &heldStatus{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()},
+		}, nil
+	}
+	if err != nil {
+		return appStatus{}, fmt.Errorf("app %s: %w", app.Name, err)
+	}
+	a := statusOf(in, w.source.cluster, w.heads.Proposals)
+	a.Note = w.note
+	return a, nil
 }
 
 func (l *listing) setNote(note string) {
@@ -211,19 +170,9 @@ func (l *listing) setNote(note string) {
 	}
 }
 
-// fixed is what of a look makes another snapshot worth printing.
-func (l listing) fixed() string {
-	var b strings.Builder
-	still := look{}
-	for _, a := range l.Apps {
-		b.WriteString(drawApp(a, still))
-	}
-	return l.Note + b.String()
-}
-
 // completeApps completes the names of apps. It says nothing if Git cannot be
 // read without asking.
-func completeApps(s streams) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func completeApps() func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -238,7 +187,7 @@ func completeApps(s streams) func(*cobra.Command, []string, string) ([]string, c
 		defer cancel()
 		w, err := openWorld(ctx, sourceOptions{
 			repo: text("repo"), branch: text("branch"), cluster: text("cluster"), sshKey: text("ssh-key"), knownHosts: text("known-hosts"),
-		}, git.Identity{}, s)
+		}, git.Identity{}, streams{out: io.Discard, err: io.Discard})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -24,7 +24,7 @@ It pushes the app's promotion file to your branch; --off removes the file.`,
 		Example: `  gitrollout hold shop --reason "waiting for the database"
   gitrollout hold shop --off`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(s),
+		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.carryOut(cmd.Context(), args[0], func(in strategies.Input) (order, error) {
 				if off {

@@ -20,9 +20,11 @@ type sourceOptions struct {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.repo, "repo", os.Getenv("GITROLLOUT_REPO"), "Git repository: a URL or a local path (default: the working copy's origin)")
+	// The environment's defaults are read in resolve: a help text would show the
+	// credentials of a URL.
+	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
-	flags.StringVar(&o.cluster, "cluster", os.Getenv("GITROLLOUT_CLUSTER"), "the cluster's folder under .gitrollout/ (default: the only one)")
+	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
 	flags.StringVar(&o.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
 	flags.StringVar(&o.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
 }

@@ -31,7 +31,7 @@ gates and skips the weights that are left.`,
   gitrollout promote shop --through 6
   gitrollout promote shop --full`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(s),
+		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if full && through != "" {
 				return usagef("--full and --through exclude each other")

@@ -46,6 +46,7 @@ func (c *pushCommand) carryOut(ctx context.Context, name string, decide func(in 
 	if err != nil {
 		return err
 	}
+	w.detail = true
 	app, err := w.app(name)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ read from the cluster.`,
   gitrollout render shop --commit HEAD~3
   gitrollout render shop --with-state | kubectl diff --server-side -f -`,
 		Args:              atMostOne("app"),
-		ValidArgsFunction: completeApps(s),
+		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.withState && c.commit != "" {
 				return usagef("--with-state and --commit exclude each other: the state names the commit")

@@ -22,7 +22,7 @@ first step.
 It pushes the app's promotion file to your branch.`,
 		Example:           `  gitrollout retry shop`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(s),
+		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.carryOut(cmd.Context(), args[0], retry)
 		},

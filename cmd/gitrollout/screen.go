@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -10,27 +12,64 @@ import (
 // lines that differ, so that nothing flickers and what was on the terminal
 // before stays in its scroll-back.
 type screen struct {
-	out  io.Writer
-	last []string
+	out     io.Writer
+	columns int
+	last    []string
 }
 
-func (s *screen) show(text string) error {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+// show draws a text on a terminal of a size. What is too tall for it is cut
+// off, because a cursor cannot go back above the top.
+func (s *screen) show(text string, columns, rows int) error {
+	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
-	if n := len(s.last); n > 0 {
-		b.WriteString("\x1b[" + strconv.Itoa(n) + "A")
+	if columns != s.columns && s.last != nil { // the terminal has moved the old lines about
+		b.WriteString("\x1b[H\x1b[2J")
+		s.last = nil
 	}
+	s.columns = columns
+	if n := height(s.last, columns); n > 0 {
+		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
+	}
+	same, cleared := true, false // same: down to here nothing has moved up or down
 	for i, line := range lines {
-		if i < len(s.last) && s.last[i] == line {
-			b.WriteString("\n")
+		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
+		if same && s.last[i] == line {
+			b.WriteString(strings.Repeat("\n", height([]string{line}, columns)))
 			continue
 		}
-		b.WriteString("\r\x1b[2K" + line + "\n")
+		if !same && !cleared {
+			b.WriteString("\x1b[J") // clears all below; what follows is written anew
+			cleared = true
+		}
+		b.WriteString("\x1b[2K" + line + "\n")
 	}
-	if len(s.last) > len(lines) {
+	if same && len(s.last) > len(lines) {
 		b.WriteString("\x1b[J")
 	}
 	s.last = lines
 	_, err := io.WriteString(s.out, b.String())
 	return err
+}
+
+// fit cuts lines off at the bottom and says how many.
+func fit(lines []string, columns, rows int) []string {
+	if rows < 2 || height(lines, columns) <= rows {
+		return lines
+	}
+	n := len(lines)
+	for height(lines, columns) > rows-1 {
+		lines = lines[:len(lines)-1]
+	}
+	return append(lines[:len(lines):len(lines)], fmt.Sprintf("… %d more lines; the window is too small for them", n-len(lines)))
+}
+
+var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// height is how many rows the lines take, as long ones go on in the next row.
+func height(lines []string, columns int) int {
+	n := 0
+	for _, line := range lines {
+		n += max(1, (width(sgr.ReplaceAllString(line, ""))+columns-1)/max(1, columns))
+	}
+	return n
 }

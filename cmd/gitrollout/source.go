@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,9 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resolve fills in what the flags leave open: the working copy's remote, and
-// the only cluster that the repository knows.
+// resolve fills in what the flags leave open: the environment's defaults, the
+// working copy's remote, and the only cluster that the repository knows.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
+	o.repo = cmp.Or(o.repo, os.Getenv("GITROLLOUT_REPO"))
+	o.cluster = cmp.Or(o.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
 	if o.repo == "" {
 		repo, err := workingCopy(ctx)
 		if err != nil {

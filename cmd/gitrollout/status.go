@@ -249,7 +249,7 @@ func waitingOf(in strategies.Input, a appStatus) (string, *time.Time) {
 		return "", nil // the held message says it
 	case len(texts) > 0:
 		return strings.Join(texts, "; "), due
-	case in.State.Phase == "" || in.State.Phase == rollout.Pending || in.Observed.Workloads == nil:
+	case in.State.Phase == "" || in.State.Phase == rollout.Pending || (in.State.Release != nil && in.Observed.Workloads == nil):
 		return "", nil
 	}
 	if d := strategies.Decide(in); d.Subject == "" {

@@ -20,7 +20,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 // off, so that grep finds everything.
 func (o *colorOption) lookOf(out io.Writer) look {
 	k := look{now: time.Now()}
-	columns, terminal := terminalSize(out)
+	columns, _, terminal := terminalSize(out)
 	if terminal {
 		k.width = columns
 		k.color = !o.never && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -28,14 +28,15 @@ func (o *colorOption) lookOf(out io.Writer) look {
 	return k
 }
 
-func terminalSize(out io.Writer) (columns int, terminal bool) {
+// terminalSize is the size of the terminal that out is, if it is one.
+func terminalSize(out io.Writer) (columns, rows int, terminal bool) {
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
+		return 0, 0, false
 	}
-	columns, _, err := term.GetSize(int(f.Fd()))
+	columns, rows, err := term.GetSize(int(f.Fd()))
 	if err != nil || columns <= 0 {
-		return 80, true
+		return 80, 24, true
 	}
-	return columns, true
+	return columns, rows, true
 }

@@ -109,16 +109,32 @@ func TestClosest(t *testing.T) {
 	}
 }
 
-func TestScreenRewritesOnlyWhatDiffers(t *testing.T) {
-	var out strings.Builder
-	s := &screen{out: &out}
-	for _, text := range []string{"one\ntwo\nthree\n", "one\nTWO\n"} {
-		if err := s.show(text); err != nil {
-			t.Fatal(err)
-		}
+func TestScreen(t *testing.T) {
+	cases := map[string]struct {
+		texts         []string
+		columns, rows int
+		want          string // written for the last text
+	}{
+		"first":           {[]string{"one\ntwo\n"}, 20, 10, "\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"what differs":    {[]string{"one\ntwo\nthree\n", "one\nTWO\nthree\n"}, 20, 10, "\x1b[3A\r\n\x1b[2KTWO\n\n"},
+		"shorter":         {[]string{"one\ntwo\nthree\n", "one\ntwo\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[J"},
+		"a long line":     {[]string{strings.Repeat("x", 25) + "\nend\n", strings.Repeat("x", 25) + "\nEND\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[2KEND\n"},
+		"lines that move": {[]string{"one\nend\n", strings.Repeat("x", 25) + "\nend\n"}, 20, 10, "\x1b[2A\r\x1b[J\x1b[2K" + strings.Repeat("x", 25) + "\n\x1b[2Kend\n"},
+		"too tall":        {[]string{"1\n2\n3\n4\n5\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K… 3 more lines; the window is too small for them\n"},
 	}
-	want := "\r\x1b[2Kone\n\r\x1b[2Ktwo\n\r\x1b[2Kthree\n" + "\x1b[3A\n\r\x1b[2KTWO\n\x1b[J"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			s := &screen{out: &out}
+			for _, text := range c.texts {
+				out.Reset()
+				if err := s.show(text, c.columns, c.rows); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

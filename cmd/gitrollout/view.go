@@ -1,13 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
+
+// labelWidth is how many columns the labels on the left take.
+const labelWidth = 13
 
 // mark is the sign and the colour of a phase. All signs take one column.
 func mark(a appStatus) (string, paint) {
@@ -179,7 +180,7 @@ func drawWorkload(a appStatus, w workloadStatus, k look) string {
 		kind += fmt.Sprintf(", step %d/%d", w.Step+1, len(w.Steps))
 	}
 	ready := span{}
-	if a.Note == "" {
+	if a.Note == "" || len(w.Revisions) > 0 {
 		want := desiredPods(w)
 		ready = span{fmt.Sprintf("%d/%d ready", w.Ready, want), readyColor(w.Ready, want)}
 	}
@@ -287,111 +288,3 @@ func stepTitle(s stepStatus) string {
 	}
 	return clean(s.Name + ": " + s.Text)
 }
-
-// labelWidth is how many columns the labels on the left take.
-const labelWidth = 13
-
-// maxPods is how many pods of a revision are drawn one by one. Those with
-// trouble come first, so none of them hides behind "and 40 more".
-const maxPods = 6
-
-func drawRevision(r revisionStatus, k look) string {
-	var b strings.Builder
-	role, color := r.Role, plain
-	switch role {
-	case "canary", "preview":
-		color = cyan
-	case "stable", "active":
-		color = green
-	default:
-		role, color = "old", dim
-		if r.Desired > 0 || r.Hash == "" {
-			role = "pods"
-		}
-	}
-	b.WriteString(k.line(span{"    " + pad(role, 9), color}, span{shortPodHash(r.PodHash), bold},
-		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
-	if r.Problem != "" {
-		for _, part := range wrap(clean(r.Problem), k.columns()-6) {
-			b.WriteString(k.line(span{"      " + part, red}))
-		}
-	}
-	pods := slices.Clone(r.Pods)
-	slices.SortStableFunc(pods, func(a, b podStatus) int {
-		return cmp.Compare(trouble(b), trouble(a))
-	})
-	shown := pods
-	if len(pods) > maxPods && !k.wide {
-		shown = pods[:maxPods-1]
-	}
-	names, states := 0, 7
-	for _, p := range shown {
-		names, states = max(names, width(p.Name)), max(states, width(podText(p)))
-	}
-	names = min(names, max(24, k.columns()-40))
-	for i, p := range shown {
-		branch := "├ "
-		if i == len(pods)-1 {
-			branch = "└ "
-		}
-		b.WriteString(drawPod(p, branch, names, states, k))
-	}
-	if more := len(pods) - len(shown); more > 0 {
-		b.WriteString(k.line(span{fmt.Sprintf("      └ and %d more", more), dim}))
-	}
-	return b.String()
-}
-
-// trouble orders pods: 2 for one that is not as it should be, 1 for one that
-// was not, 0 for the rest.
-func trouble(p podStatus) int {
-	switch {
-	case !p.Ready && p.Status != "Terminating":
-		return 2
-	case p.Restarts > 0:
-		return 1
-	default:
-		return 0
-	}
-}
-
-// podText is a pod's status; Running alone would hide that it does not serve.
-func podText(p podStatus) string {
-	if !p.Ready && p.Status == "Running" {
-		return "not ready"
-	}
-	return clean(p.Status)
-}
-
-func drawPod(p podStatus, branch string, names, states int, k look) string {
-	color := plain
-	switch {
-	case p.Ready:
-		color = green
-	case p.Status == "Terminating" || p.Status == "Completed":
-		color = dim
-	case p.Status != "Running" && p.Status != "Pending" && p.Status != "ContainerCreating":
-		color = red
-	default:
-		color = yellow
-	}
-	restarts := ""
-	if p.Restarts == 1 {
-		restarts = "  1 restart"
-	} else if p.Restarts > 1 {
-		restarts = fmt.Sprintf("  %d restarts", p.Restarts)
-	}
-	return k.line(span{"      " + branch, dim}, span{pad(truncateMiddle(p.Name, names), names) + "  ", plain},
-		span{pad(podText(p), states), color}, span{padLeft(age(k.now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
-}
-
-// truncateMiddle keeps the end of a pod's name, which is what tells it apart.
-func truncateMiddle(s string, n int) string {
-	if width(s) <= n || n < 8 {
-		return truncate(s, n)
-	}
-	tail := s[max(0, len(s)-16):]
-	return cut(s, n-1-width(tail)) + "…" + tail
-}
-
-func shortPodHash(h string) string { return cut(h, 10) }

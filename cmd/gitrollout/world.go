@@ -32,6 +32,10 @@ type world struct {
 	apps   map[string]rollout.App // in Git, or left on the state branch
 	listed map[string]bool        // in Git
 
+	// detail asks for the commit that each app is at even where nothing depends
+	// on it: with many apps that is many commits to fetch.
+	detail bool
+
 	client *cluster.Client // nil while the cluster is not looked at
 	note   string          // why it is not, for people
 }
@@ -123,7 +127,8 @@ func (w *world) readLists() error {
 // names lists the apps.
 func (w *world) names() []string { return slices.Sorted(maps.Keys(w.apps)) }
 
-// selected is the named app, or all of them.
+// selected is the named app, of which everything is then to be seen, or all of
+// them.
 func (w *world) selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		all := make([]rollout.App, 0, len(w.apps))
@@ -132,6 +137,7 @@ func (w *world) selected(args []string) ([]rollout.App, error) {
 		}
 		return all, nil
 	}
+	w.detail = true
 	app, err := w.app(args[0])
 	return []rollout.App{app}, err
 }
@@ -182,9 +188,10 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	}
 	in := strategies.Input{Now: now, App: app, State: state, Settled: true}
 	in.Head = w.head(app)
+	needed := w.detail || state.Release != nil || in.Head.Render == nil
 	if state.Source == w.main.Commit().ID {
 		in.Source = in.Head.Render
-	} else if state.Source != "" && w.listed[app.Name] {
+	} else if state.Source != "" && needed && w.listed[app.Name] {
 		in.Source, err = w.renderAt(ctx, app, state.Source)
 		if err != nil && !errors.Is(err, git.ErrNotFound) && !isInvalid(err) {
 			return in, err
