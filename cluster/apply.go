@@ -208,7 +208,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 }
 
 func (c *Client) applyPatch(ctx context.Context, d *desired) (*unstructured.Unstructured, bool, error) {
-	return c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, d.body, patchOptions{manager: c.opts.Manager, force: true})
+	return c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, d.body(), patchOptions{manager: c.opts.Manager, force: true})
 }
 
 type patchOptions struct {

@@ -41,7 +41,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 		if d.kind == nil || namespaces[d.ref.Namespace] {
 			continue
 		}
-		_, _, err := c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, d.body, patchOptions{manager: c.opts.Manager, force: true, dryRun: true})
+		_, _, err := c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, d.body(), patchOptions{manager: c.opts.Manager, force: true, dryRun: true})
 		if err != nil && !strings.Contains(err.Error(), "does not support dry run") {
 			return explain(err, d.ref, "patch")
 		}

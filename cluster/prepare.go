@@ -19,8 +19,7 @@ type desired struct {
 	gvk    schema.GroupVersionKind
 	object map[string]any
 	digest string // of everything but AnnotationApplied
-	body   []byte
-	kind   *kind // nil until its CRD, which is in the same set, is there
+	kind   *kind  // nil until its CRD, which is in the same set, is there
 }
 
 // prepare adds what marks an object as ours. It goes to the object's own
@@ -53,10 +52,14 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	sum := sha256.Sum256(raw)
 	d.digest = hex.EncodeToString(sum[:16])
 	annotations[AnnotationApplied] = d.digest
-	if d.body, err = json.Marshal(d.object); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", describe(d.ref), err)
-	}
 	return d, nil
+}
+
+// body is what an apply sends. It is made when it is needed: most passes write
+// nothing.
+func (d *desired) body() []byte {
+	raw, _ := json.Marshal(d.object) // it was encoded before, without one string
+	return raw
 }
 
 func with(m map[string]any, name, value string) map[string]any {
