@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -66,11 +66,7 @@ func (w *world) scale(name string, replicas int32) {
 // adoption is about.
 func (w *world) kubectl(stdin string, args ...string) {
 	w.t.Helper()
-	binary, err := filepath.Abs("../bin/kubectl")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	command := exec.Command(binary, append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
+	command := exec.Command(testcluster.Kubectl(w.t), append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
 	command.Stdin = strings.NewReader(strings.ReplaceAll(stdin, "NS", w.ns))
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out

@@ -30,7 +30,7 @@ func start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	binary, err := ensureBinary(root)
+	binary, err := ensure(root, localcluster)
 	if err != nil {
 		return nil, err
 	}
@@ -105,35 +105,47 @@ func repositoryRoot() (string, error) {
 	}
 }
 
-// ensureBinary returns bin/localcluster and builds it when it is missing. A
+// program is one that is built from the nested module internal/localcluster.
+type program struct {
+	name  string   // below bin/
+	build []string // what go build is given
+	takes string   // how long, for the person who waits
+}
+
+var (
+	localcluster = program{"localcluster", []string{"."}, "more than five minutes"}
+	kubectl      = program{"kubectl", []string{"-ldflags", "-X k8s.io/component-base/version.gitVersion=v1.36.3", "k8s.io/kubernetes/cmd/kubectl"}, "a minute"}
+)
+
+// ensure returns the program below bin/ and builds it when it is missing. A
 // file lock makes test packages that run at the same time build it once.
-func ensureBinary(root string) (string, error) {
-	binary := filepath.Join(root, "bin", "localcluster")
+func ensure(root string, p program) (string, error) {
+	binary := filepath.Join(root, "bin", p.name)
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
-		return "", fmt.Errorf("build localcluster: %w", err)
+		return "", fmt.Errorf("build %s: %w", p.name, err)
 	}
 	lock, err := os.OpenFile(binary+".lock", os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return "", fmt.Errorf("build localcluster: %w", err)
+		return "", fmt.Errorf("build %s: %w", p.name, err)
 	}
 	defer lock.Close()
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("build localcluster: lock %s: %w", lock.Name(), err)
+		return "", fmt.Errorf("build %s: lock %s: %w", p.name, lock.Name(), err)
 	}
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil // another test package built it meanwhile
 	}
-	fmt.Fprintln(os.Stderr, "building bin/localcluster from internal/localcluster: Kubernetes takes more than five minutes the first time")
-	build := exec.Command("go", "build", "-o", binary+".new", ".")
+	fmt.Fprintf(os.Stderr, "building bin/%s from internal/localcluster: it takes %s the first time\n", p.name, p.takes)
+	build := exec.Command("go", append([]string{"build", "-o", binary + ".new"}, p.build...)...)
 	build.Dir = filepath.Join(root, "internal", "localcluster")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build localcluster: %w: %s", err, strings.TrimSpace(string(out)))
+		return "", fmt.Errorf("build %s: %w: %s", p.name, err, strings.TrimSpace(string(out)))
 	}
 	if err := os.Rename(binary+".new", binary); err != nil {
-		return "", fmt.Errorf("build localcluster: %w", err)
+		return "", fmt.Errorf("build %s: %w", p.name, err)
 	}
 	return binary, nil
 }

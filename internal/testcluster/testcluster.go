@@ -101,6 +101,21 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 	return ns.Name
 }
 
+// Kubectl returns the path of bin/kubectl, of the cluster's own version. It is
+// built when it is missing.
+func Kubectl(tb testing.TB) string {
+	tb.Helper()
+	root, err := repositoryRoot()
+	if err != nil {
+		tb.Fatalf("kubectl: %v", err)
+	}
+	binary, err := ensure(root, kubectl)
+	if err != nil {
+		tb.Fatalf("kubectl: %v", err)
+	}
+	return binary
+}
+
 func open(kubeconfig string) (*Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
