@@ -241,13 +241,13 @@ func drawSteps(w workloadStatus, k look) string {
 	if !w.Moving {
 		var texts []string
 		for _, s := range w.Steps {
-			texts = append(texts, stepTitle(s))
+			texts = append(texts, stepTitle(w, s))
 		}
 		return k.field("Steps", strings.Join(texts, " → "), dim, dim)
 	}
 	titles := 0
 	for _, s := range w.Steps {
-		titles = max(titles, width(stepTitle(s)))
+		titles = max(titles, width(stepTitle(w, s)))
 	}
 	titles = min(titles, 48)
 	var b strings.Builder
@@ -259,7 +259,7 @@ func drawSteps(w workloadStatus, k look) string {
 		case "current":
 			sign, color = "●", yellow
 		}
-		title := span{pad(truncate(stepTitle(s), titles), titles), dim}
+		title := span{pad(truncate(stepTitle(w, s), titles), titles), dim}
 		if s.Status == "current" {
 			title.color = bold
 		} else if s.Status == "done" {
@@ -282,8 +282,10 @@ func drawSteps(w workloadStatus, k look) string {
 	return b.String()
 }
 
-func stepTitle(s stepStatus) string {
-	if s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
+// stepTitle is a step in words, with the user's name for it. The names of a
+// blue-green release's steps are not the user's and say nothing new.
+func stepTitle(w workloadStatus, s stepStatus) string {
+	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return clean(s.Text)
 	}
 	return clean(s.Name + ": " + s.Text)
