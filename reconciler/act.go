@@ -37,40 +37,33 @@ func (r *Reconciler) decideAll(ctx context.Context, work []*app, now time.Time) 
 // decide brings the cluster to what the recorded state asks for, looks at it,
 // and decides. A state whose objects the cluster does not accept does not
 // advance.
+//
+// Whether to go back is asked first: after a crash between a retreat and its
+// record, the recorded state would start the canary's pods anew.
 func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	a := s.app
 	state := a.state
 	if a.pending != nil {
 		state = *a.pending
 	}
-	settled := true
-	if err := r.applyState(ctx, a, state); err != nil {
-		s.err, settled = err, false
+	if s.err = r.look(ctx, s, state, now); s.err != nil {
+		return
 	}
-	s.input = strategies.Input{
-		Now: now, App: a.App, Head: r.headOf(a), State: state, Promotion: a.promotion,
-		Observed: r.Observer.Observe(a.Name, workloads(a, state)), Settled: settled,
-	}
-	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
-	if state.Phase == "" || state.Phase == rollout.Pending {
-		adoptable, err := r.adoptable(ctx, s.input)
-		if err != nil {
-			s.err = errors.Join(s.err, err)
-			return
+	if s.decision = strategies.Decide(s.input); !s.decision.Retreat {
+		if s.err = r.applyState(ctx, a, state); s.err == nil {
+			s.input.Settled = true
 		}
-		s.input.Adoptable = adoptable
+		s.input.Observed = r.Observer.Observe(a.Name, workloads(a, state))
+		s.decision = strategies.Decide(s.input)
 	}
-	s.decision = strategies.Decide(s.input)
 	if err := r.check(ctx, s); err != nil {
 		s.err = errors.Join(s.err, err)
 		return
 	}
 	next := &s.decision.State
 	if s.decision.Retreat {
-		if err := r.applyState(ctx, a, *next); err != nil {
-			s.err = errors.Join(s.err, err)
-		}
-	} else if settled {
+		s.err = errors.Join(s.err, r.applyState(ctx, a, *next))
+	} else if s.input.Settled {
 		r.prune(ctx, s)
 	}
 	if next.Source != "" {
@@ -79,6 +72,22 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		}
 	}
 	s.changed = !next.Equal(&a.state)
+}
+
+// look gathers what the decision depends on.
+func (r *Reconciler) look(ctx context.Context, s *step, state rollout.State, now time.Time) error {
+	a := s.app
+	s.input = strategies.Input{
+		Now: now, App: a.App, Head: r.headOf(a), State: state, Promotion: a.promotion,
+		Observed: r.Observer.Observe(a.Name, workloads(a, state)),
+	}
+	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
+	if state.Phase != "" && state.Phase != rollout.Pending {
+		return nil
+	}
+	var err error
+	s.input.Adoptable, err = r.adoptable(ctx, s.input)
+	return err
 }
 
 // check asks the cluster about a commit that the app is about to follow, before
