@@ -132,6 +132,8 @@ func (w *world) start(flags ...string) *world {
 		"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
 	}, flags...)
 	w.home = w.t.TempDir()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err := w.spawn(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -139,15 +141,11 @@ func (w *world) start(flags ...string) *world {
 	return w
 }
 
+// spawn starts the process; the caller holds the lock.
 func (w *world) spawn() error {
 	path, err := binary()
 	if err != nil {
 		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped {
-		return nil
 	}
 	w.process = exec.Command(path, w.flags...)
 	w.process.Env = append(gittest.Env(), "HOME="+w.home)
@@ -163,9 +161,12 @@ func (w *world) spawn() error {
 // restartAfterKill ends gitrollout as a power cut does, and starts it again.
 func (w *world) restartAfterKill() {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return // the test is over
+	}
 	_ = w.process.Process.Kill()
 	<-w.exited
-	w.mu.Unlock()
 	fmt.Fprintln(w.log, "--- killed, started again ---")
 	if err := w.spawn(); err != nil {
 		w.t.Error(err)
