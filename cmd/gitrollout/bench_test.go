@@ -27,87 +27,65 @@ const (
 // BenchmarkAgainstPlainPipeline measures the program beside a pipeline without
 // it, on one API server and one Git server, in turns, and prints a table:
 //
-//	git pull && kubectl kustomize DIR | kubectl apply --server-side -f - && kubectl rollout status
+//	git pull && kubectl kustomize DIR | kubectl apply --server-side -f -
 //
 // It asserts nothing about time. docs/performance.md tells how to read it.
 func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	kube := testcluster.Shared(b)
-	var table, notes strings.Builder
-	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(columns, "apps\t\tgitrollout\tCPU\tGit\tAPI\tplain pipeline\tCPU\tGit\tAPI\tratio")
 	for _, n := range []int{1, 100, 1000} {
-		w := newBenchWorld(b, kube, n)
-		fmt.Fprintf(&notes, "first release of %d apps: %s\n", n, w.first.Round(10*time.Millisecond))
-		for _, r := range []result{w.idle(), w.change()} {
-			for i, what := range r.what {
-				ours, plain := r.ours[i], r.plain[i]
-				_, _ = fmt.Fprintf(columns, "%d\t%s\t%s\t%s\t1 : %.1f\n", n, what, ours, plain, float64(plain.wall())/float64(ours.wall()))
+		b.Run(fmt.Sprintf("apps=%d", n), func(b *testing.B) {
+			w := newBenchWorld(b, kube, n)
+			var table strings.Builder
+			columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintf(columns, "%d apps\tgitrollout\tCPU\tGit\tAPI\tplain pipeline\tCPU\tGit\tAPI\tratio\n", n)
+			row := func(what string, ours, plain series) {
+				_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t1 : %.1f\n", what, ours, plain, float64(plain.wall())/float64(ours.wall()))
 			}
-		}
-		w.loop.close()
+			ours, plain := w.idle()
+			row("idle poll", ours, plain)
+			ours, plain = w.change()
+			row("push to new template", ours, plain)
+			_ = columns.Flush()
+			b.ReportMetric(0, "ns/op")
+			fmt.Printf("\n\n%sfirst release of all: %s\n\n", table.String(), w.first.Round(10*time.Millisecond))
+		})
 	}
-	_ = columns.Flush()
-	b.ReportMetric(0, "ns/op")
-	fmt.Printf("\n\nmedians (with minimum–maximum) of %d polls and %d pushes of each side, in turns\nCPU: of the program's process, of the pipeline's processes. Git, API: requests.\n\n%s\n%s\n",
-		polls, pushes, table.String(), notes.String())
-}
-
-// result is rows of the table.
-type result struct {
-	what        []string
-	ours, plain []series
 }
 
 // idle is the cost of a look at Git when nothing has changed.
-func (w *benchWorld) idle() result {
-	r := result{what: []string{"idle poll"}, ours: make([]series, 1), plain: make([]series, 1)}
+func (w *benchWorld) idle() (ours, plain series) {
 	for range polls {
-		r.ours[0] = append(r.ours[0], w.measure(func() { w.loop.pass(w.b) }))
-		r.plain[0] = append(r.plain[0], w.shell("git fetch -q"))
+		ours = append(ours, w.measure(func() { w.loop.pass(w.b) }))
+		plain = append(plain, w.shell("git fetch -q"))
 	}
-	return r
+	return ours, plain
 }
 
-// change is the cost of a push that changes one app: until the API server has
-// the new template, and until the release is over and, by gitrollout, recorded.
-func (w *benchWorld) change() result {
-	r := result{what: []string{"push to new template", "push to release done"}, ours: make([]series, 2), plain: make([]series, 2)}
+// change is the cost of a push that changes one app, and the time from its end
+// until the API server has the new template.
+func (w *benchWorld) change() (ours, plain series) {
 	apply := fmt.Sprintf("git pull -q --ff-only && $KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder)
-	status := fmt.Sprintf("$KUBECTL rollout status -n %s deployment/%s >/dev/null", w.plain.ns, w.plain.name)
-	requests := w.kubectlRequests(apply, status)
+	requests := w.kubectlRequests(apply)
 	for range pushes {
 		image, at := w.push(w.app)
-		first := w.measure(func() { w.loop.pass(w.b) })
-		first.wall = w.arrival(image).Sub(at)
-		rest := w.measure(w.finish)
-		rest.add(first)
-		rest.wall = time.Since(at)
-		r.ours[0], r.ours[1] = append(r.ours[0], first), append(r.ours[1], rest)
+		s := w.measure(func() { w.loop.pass(w.b) })
+		s.wall = w.arrival(image).Sub(at)
+		ours = append(ours, s)
 		w.shell("git pull -q --ff-only")
 
 		image, at = w.push(w.plain)
-		first = w.shell(apply)
-		first.wall, first.api = w.arrival(image).Sub(at), requests[0]
-		rest = w.shell(status)
-		rest.api = requests[1]
-		rest.add(first)
-		rest.wall = time.Since(at)
-		r.plain[0], r.plain[1] = append(r.plain[0], first), append(r.plain[1], rest)
+		s = w.shell(apply)
+		s.wall, s.api = w.arrival(image).Sub(at), requests
+		plain = append(plain, s)
 		w.loop.pass(w.b)
 	}
-	return r
+	return ours, plain
 }
 
 // sample is what one thing has cost.
 type sample struct {
 	wall, cpu time.Duration
 	git, api  int // requests
-}
-
-func (s *sample) add(o sample) {
-	s.cpu += o.cpu
-	s.git += o.git
-	s.api += o.api
 }
 
 // series is the same thing several times.
@@ -159,7 +137,6 @@ type benchWorld struct {
 
 type benchApp struct {
 	folder, name, ns string
-	replicas         int
 }
 
 // arrival is a template that the API server shows.
@@ -179,12 +156,12 @@ func newBenchWorld(b *testing.B, kube *testcluster.Cluster, n int) *benchWorld {
 			config += fmt.Sprintf("- path: %s/*\n  namespace: %s\n", filepath.Dir(app.folder), w.app.ns)
 		}
 		if i == n-1 {
-			app.ns, app.replicas = w.app.ns, 1
+			app.ns = w.app.ns
 			w.app = app
 		}
 		w.repo.Write(app.files("v0"))
 	}
-	w.plain = benchApp{folder: "pipeline", name: "shop", ns: kube.Namespace(b), replicas: 1}
+	w.plain = benchApp{folder: "pipeline", name: "shop", ns: kube.Namespace(b)}
 	files := w.plain.files("v0")
 	files[".gitrollout/test/config.yaml"] = config
 	w.repo.CommitFiles("first versions", files)
@@ -222,7 +199,7 @@ kind: Deployment
 metadata:
   name: %[1]s
 spec:
-  replicas: %[2]d
+  replicas: 0
   selector:
     matchLabels: {app: %[1]s}
   template:
@@ -242,7 +219,7 @@ metadata:
 spec:
   selector: {app: %[1]s}
   ports: [{port: 80, targetPort: 8080}]
-`, a.name, a.replicas),
+`, a.name),
 	}
 }
 
@@ -286,16 +263,6 @@ func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
 	return app.name + ":" + tag, time.Now()
 }
 
-// finish makes passes until the release is recorded as over, at the pace of
-// the program itself: shortly after the cluster has changed.
-func (w *benchWorld) finish() {
-	for commits := w.loop.Stats().Commits; w.loop.Stats().Commits == commits; time.Sleep(20 * time.Millisecond) {
-		if err := w.loop.RunOnce(w.b.Context(), time.Now(), false); err != nil {
-			w.b.Fatal(err)
-		}
-	}
-}
-
 // measure runs one step of the program.
 func (w *benchWorld) measure(do func()) sample {
 	git, api, cpu, start := len(w.server.Requests()), w.loop.client.Stats(), ownCPU(), time.Now()
@@ -332,20 +299,16 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests counts the requests that each script makes to the API server,
+// kubectlRequests counts the requests that a script makes to the API server,
 // which kubectl logs at level 6. It deploys a version of its own.
-func (w *benchWorld) kubectlRequests(scripts ...string) []int {
+func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")
-	var counts []int
-	for _, script := range scripts {
-		w.shell(strings.ReplaceAll(script, "$KUBECTL", "$KUBECTL -v=6") + " 2>" + log)
-		data, err := os.ReadFile(log)
-		if err != nil {
-			w.b.Fatal(err)
-		}
-		counts = append(counts, strings.Count(string(data), "https://"))
-	}
+	w.shell(fmt.Sprintf("{ %s; } 2>%s", strings.ReplaceAll(script, "$KUBECTL", "$KUBECTL -v=6"), log))
 	w.loop.pass(w.b)
-	return counts
+	data, err := os.ReadFile(log)
+	if err != nil {
+		w.b.Fatal(err)
+	}
+	return strings.Count(string(data), "https://")
 }
