@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/signal"
 	"syscall"
@@ -41,6 +42,10 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 			defer release()
 			context.AfterFunc(ctx, release) // a second signal kills
 			l, err := newLoop(ctx, source, target, log, s)
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				log.Info("stopped before the first pass")
+				return nil
+			}
 			if err != nil {
 				return err
 			}

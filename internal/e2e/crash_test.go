@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -159,7 +160,23 @@ func life(t *testing.T, app shop, at int, after bool) (outcome, []string) {
 		o.log = append(o.log, commitID.ReplaceAllString(strings.ReplaceAll(line, w.app, "APP"), "COMMIT"))
 	}
 	w.repo.Fsck()
+	w.awaitRestart(g)
 	return o, g.effects()
+}
+
+// awaitRestart waits until the process that was to be killed has been, and the
+// next one is at work: the last effects are only seen when all is over.
+func (w *world) awaitRestart(g *gate) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		_, restarted, killed := strings.Cut(w.log.String(), killedMark)
+		if g.at == 0 || g.at > len(g.effects()) || (killed && strings.Contains(restarted, "msg=reconciling")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("killed at effect %d, gitrollout did not come back within %s", g.at, patience)
+		}
+	}
 }
 
 // TestKilledAtEveryEffect kills gitrollout with SIGKILL at each effect of a

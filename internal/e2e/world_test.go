@@ -158,6 +158,9 @@ func (w *world) spawn() error {
 	return nil
 }
 
+// killedMark separates two lives of the process in the log.
+const killedMark = "--- killed, started again ---"
+
 // restartAfterKill ends gitrollout as a power cut does, and starts it again.
 func (w *world) restartAfterKill() {
 	w.mu.Lock()
@@ -167,7 +170,7 @@ func (w *world) restartAfterKill() {
 	}
 	_ = w.process.Process.Kill()
 	<-w.exited
-	fmt.Fprintln(w.log, "--- killed, started again ---")
+	fmt.Fprintln(w.log, killedMark)
 	if err := w.spawn(); err != nil {
 		w.t.Error(err)
 	}
