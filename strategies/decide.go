@@ -47,6 +47,9 @@ type Decision struct {
 func Decide(in Input) Decision {
 	was := in.State
 	d := decide(in)
+	if h := d.State.Held; h != nil && was.Held != nil && h.Reason == was.Held.Reason && h.Message == was.Held.Message {
+		d.State.Held = was.Held // the same trouble in a later commit is not a transition
+	}
 	switch same := d.State.Equal(&was); {
 	case same:
 		d.Subject = ""
@@ -61,6 +64,7 @@ func decide(in Input) Decision {
 		return decideHeld(in)
 	}
 	in.State.App, in.State.Path = in.App.Name, in.App.Path
+	in.State.Held = nil // whatever it was is over, or is found again
 	switch {
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending:
 		return decideFirst(in)
@@ -95,9 +99,6 @@ func decideHeld(in Input) Decision {
 
 // hold returns the state with a reason for which nothing moves.
 func hold(s rollout.State, reason, message, commit string) Decision {
-	if was := s.Held; was != nil && was.Reason == reason && was.Message == message {
-		commit = was.Commit // the same trouble in a later commit is not a transition
-	}
 	s.Held = &rollout.Held{Reason: reason, Message: message, Commit: commit}
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}
 }
@@ -241,8 +242,12 @@ func startRelease(in Input, why string) Decision {
 	s.Progress = firstProgress(in, release)
 	s.Phase = phaseOf(in.Head.Render, s.Progress)
 	subject := fmt.Sprintf("%s release %s by %s", s.App, release.Hash, release.Author)
-	if release.Fast {
-		subject += ", verified before: no steps"
+	switch {
+	case release.Fast:
+		subject += ", verified before: no pauses"
+	case len(s.Progress) == 1 && s.Progress[0].Step < s.Progress[0].Of:
+		first := s.Progress[0]
+		subject += fmt.Sprintf(", step 1/%d %s", first.Of, first.Name)
 	}
 	return Decision{State: s, Subject: subject}
 }

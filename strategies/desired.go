@@ -92,7 +92,13 @@ func desiredDeployment(s rollout.State, v View, o rollout.Object) rollout.Object
 	h, ok := holdOf(spec, p, s, v.Observed.Workloads[w])
 	if !ok {
 		if stable, found := deploymentOf(v.Stable, w); found {
-			return stamp(stable, v.Stable.Templates[w], s.Stable.Commit, "")
+			stable = stamp(stable, v.Stable.Templates[w], s.Stable.Commit, "")
+			if n, set := o.Map("spec")["replicas"]; set {
+				setMap(stable, n, "spec", "replicas") // how many is not staged
+			} else {
+				delete(stable.Map("spec"), "replicas")
+			}
+			return stable
 		}
 	}
 	status := fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s", min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App)
@@ -192,6 +198,11 @@ func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, live rollout
 		// pods there are, nor what to pin Services to.
 		return holdFence{}, false
 	}
+	if want.stable > 0 && stable.Desired == 0 && (canary.Desired == 0 || spec.Scaling == rollout.Surge) {
+		// The workload comes back from no pods at all: under the hold all new
+		// ones would be the canary's.
+		return holdFence{}, false
+	}
 	if spec.Scaling == rollout.Surge {
 		return holdFence{s: want.canary, m: 0, n: n}, true
 	}
@@ -219,16 +230,28 @@ func countsAt(p plan, step, n int) counts {
 //	ready  8+5      s=0 m=5   5 old, 5 new: at rest
 //
 // The number of old pods that are gone already is never undone: the controller
-// would not bring them back, and the fence would only flap.
+// would not bring them back, and the fence would only flap. So a step that asks
+// for less than there is stays where it is, unless it asks for nothing at all.
+//
+// A pod that the controller has given up but not yet deleted is ready and will
+// not be: each ReplicaSet counts for no more than it asks for, and pods that a
+// scale-down is about to take are no room either.
 func walk(spec rollout.Spec, want counts, n int, stable, canary rollout.Revision) (holdFence, bool) {
 	surge, unavailable := spec.MaxSurge.RoundUp(n), spec.MaxUnavailable.RoundDown(n)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as Kubernetes resolves percentages that both come to nothing
 	}
+	if canary.Desired > want.canary && stable.Desired < want.stable {
+		want = counts{canary: canary.Desired, stable: stable.Desired}
+	}
 	restM := n - want.stable
 	restS := want.canary - restM
 	gone := min(max(0, n-stable.Desired), restM)
-	spare := stable.Ready() + canary.Ready() - (n - unavailable)
+	spare := min(stable.Ready(), stable.Desired) + min(canary.Ready(), canary.Desired) - (n - unavailable)
+	spare -= max(0, stable.Desired+canary.Desired-n-max(surge, restS))
+	if stable.Desired > n {
+		spare = 0
+	}
 	m := min(restM, gone+max(0, spare))
 	s := max(restS, min(want.canary-m, surge))
 	if m <= 0 && s <= 0 {
@@ -274,7 +297,8 @@ func serviceNames(spec rollout.Spec) (main, side string) {
 // pinHashes decides what both Services select.
 //
 //	                 main (stable, active)          side (canary, preview)
-//	between steps    stable while it has pods;      new once it has a ReplicaSet
+//	between steps    stable; a canary's all while   new once it has a ReplicaSet
+//	                 stable has no ready pod;
 //	                 new once switched
 //	Promoting        new if switched, else all      new
 //	Aborting         stable if enough of it serves  stable; a preview stays until the drain
@@ -286,7 +310,7 @@ func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live roll
 		if held(s) && spec.BlueGreen != nil {
 			side = fresh.PodHash
 		}
-		if stable.Ready() >= max(1, neededStable(spec, p, live)) {
+		if min(stable.Ready(), stable.Desired) >= max(1, neededStable(spec, p, live)) && !draining(s, spec, p, live) {
 			main = stable.PodHash
 		}
 	case s.Phase == rollout.Promoting && switched:
@@ -295,23 +319,33 @@ func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live roll
 		side = fresh.PodHash
 	case switched:
 		main, side = fresh.PodHash, fresh.PodHash
-	case countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0:
-		side = fresh.PodHash // in place at 100 %: no old pod is left to pin to
+	case spec.BlueGreen == nil && (stable.Ready() == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0):
+		side = fresh.PodHash // in place at 100 %, or with one pod: none of stable is left to pin to
 	default:
 		main, side = stable.PodHash, orElse(fresh.PodHash, stable.PodHash)
 	}
 	return main, side
 }
 
+// draining reports whether the Deployment controller may still be removing the
+// last stable pods: the release was at a step that keeps none or was being
+// promoted when its retreat began, and the stable template is not yet back.
+func draining(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) bool {
+	promoted := !slices.ContainsFunc(s.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
+	keepsNone := countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0
+	return (promoted || keepsNone) && (live.Hash != s.StableHash(p.Workload) || !live.Synced)
+}
+
 // neededStable is how many stable pods must be ready before a retreat sends all
-// traffic to them: as many as served it before the retreat.
+// traffic to them: as many as served it before the retreat, all if none did.
 func neededStable(spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) int {
 	n := replicas(spec, live)
 	pl := planOf(spec)
-	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) {
+	kept := min(countsAt(pl, p.Step, n).stable, n)
+	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) || kept == 0 {
 		return n
 	}
-	return min(countsAt(pl, p.Step, n).stable, n)
+	return kept
 }
 
 func hasSwitched(p plan, step int) bool {

@@ -1,0 +1,415 @@
+package strategies
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// sim is one random world. Its invariants are checked after each micro-step.
+type sim struct {
+	*loop
+	rng     *rand.Rand
+	chaos   chaos
+	trace   []string
+	failure string
+	watched map[rollout.Workload]*watched
+	bad     map[string]bool // versions whose pods never become ready
+	flights int             // commits since the world last changed
+	serial  int             // of versions
+	judging bool
+}
+
+// chaos is what a world may do to its pods besides releasing. The strictest
+// invariants hold in the worlds in which it does not.
+type chaos struct {
+	kills   bool // pods die or lose their readiness
+	scales  bool // replicas change
+	crashes bool // the process dies, pushes fail
+	bad     bool // some versions never become ready
+	lag     bool // controllers see each other's work late
+}
+
+// watched is what the invariants remember of one workload.
+type watched struct {
+	up       bool // it has served well: from now on the user's limits hold
+	replicas int
+	floor    int // ready pods that the user's maxUnavailable asks for
+	excused  int // of which the test itself took away so many
+
+	release            string // the release that the limits below are of
+	leastOld, mostNew  int    // what its steps allow so far, while the hold is on
+	limited            bool
+	base               int  // pods of the release's version started before it
+	baseStable         int  // pods of stable's version started when the retreat began
+	whole              bool // the retreat began with stable whole
+	disturbed          bool // pods died or replicas changed during the release
+	scaling            rollout.Scaling
+	scalingChanged     bool
+	retreatingFromHeld bool
+}
+
+func newSim(seed uint64, c chaos, first source) *sim {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	k := newKube(rng, noon)
+	s := &sim{
+		loop: newLoop(newHistory(first), k), rng: rng, chaos: c,
+		watched: map[rollout.Workload]*watched{}, bad: map[string]bool{}, judging: true,
+	}
+	k.lag = c.lag
+	k.onChange = func(what string) {
+		s.note("    %s", what)
+		s.checkPods()
+	}
+	k.fate = func(version string) lifetime {
+		return lifetime{never: s.bad[version], ready: time.Duration(rng.IntN(4)) * time.Second}
+	}
+	s.loop.between = func() {
+		for range rng.IntN(3) {
+			k.micro()
+		}
+	}
+	s.loop.decided, s.loop.wrote, s.loop.commits = s.checkDecision, s.checkWrite, s.checkCommit
+	s.loop.fails = func(string) bool { return c.crashes && rng.IntN(8) == 0 }
+	return s
+}
+
+func (s *sim) note(format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf(format, args...))
+}
+
+// fail records the first violation.
+func (s *sim) fail(format string, args ...any) {
+	if s.failure == "" && s.judging {
+		s.failure = fmt.Sprintf(format, args...)
+		s.note("VIOLATION: %s", s.failure)
+	}
+}
+
+func (s *sim) watch(w rollout.Workload) *watched {
+	if s.watched[w] == nil {
+		s.watched[w] = &watched{}
+	}
+	return s.watched[w]
+}
+
+// specOf returns the spec that is applied now, false for plain Deployments.
+func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) {
+	r := s.git.at(s.state.Source)
+	if r == nil {
+		return rollout.Spec{}, false
+	}
+	return r.Spec(w)
+}
+
+// checkPods holds after each micro-step of Kubernetes.
+func (s *sim) checkPods() {
+	for w, d := range s.kube.deps {
+		spec, ok := s.specOf(w)
+		if !ok || s.state.Stable == nil {
+			s.watch(w).up = false
+			continue
+		}
+		x := s.watch(w)
+		if x.replicas != d.replicas {
+			s.replicasChanged(x, d, spec)
+		}
+		ready, versions := 0, map[string]int{}
+		for _, rs := range d.sets {
+			if n := rs.ready(); n > 0 {
+				ready += n
+				versions[versionOf(rs.template)] += n
+			}
+		}
+		if !x.up {
+			continue
+		}
+		if ready+x.excused < x.floor && !s.chaos.lag {
+			s.fail("%s: %d pods are ready, the user allows no less than %d (%d taken by the test)", w, ready, x.floor, x.excused)
+		}
+		if len(versions) > 2 {
+			s.fail("%s: three versions have ready pods: %v", w, versions)
+		}
+		if x.excused == 0 && !s.chaos.lag {
+			s.checkService(w, d, spec, ready)
+		}
+		if x.limited && !s.chaos.scales && !s.chaos.lag && !x.scalingChanged {
+			s.checkCounts(w, d, x)
+		}
+	}
+}
+
+// replicasChanged moves the floor. Pods that a scale-up asks for need time; a
+// scale-down in flight is spread over the ReplicaSets by size, whether their
+// pods are ready or not (sync.go, scale), so each pod that is not ready may
+// cost one that is.
+func (s *sim) replicasChanged(x *watched, d *deployment, spec rollout.Spec) {
+	surge, unavailable := spec.MaxSurge.RoundUp(d.replicas), min(d.replicas, spec.MaxUnavailable.RoundDown(d.replicas))
+	if surge == 0 && unavailable == 0 {
+		unavailable = min(1, d.replicas)
+	}
+	floor := d.replicas - unavailable
+	if floor > x.floor {
+		x.excused += floor - x.floor
+	} else {
+		for _, rs := range d.sets {
+			x.excused += max(rs.replicas, len(rs.live())) - rs.ready()
+		}
+		x.excused += len(active(d.sets)) // each set's share is rounded
+	}
+	x.replicas, x.floor = d.replicas, floor
+}
+
+// checkService: users are never sent to a version without ready pods while the
+// other one has some.
+func (s *sim) checkService(w rollout.Workload, d *deployment, spec rollout.Spec, ready int) {
+	main, _ := serviceNames(spec)
+	pin := s.kube.pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: main}]
+	if main == "" || pin == "" || ready == 0 {
+		return
+	}
+	for _, rs := range d.sets {
+		if rs.podHash == pin && rs.ready() > 0 {
+			return
+		}
+	}
+	s.fail("%s: Service %s selects %s, which has no ready pod, and %d others have", w, main, pin, ready)
+}
+
+func (s *sim) checkCounts(w rollout.Workload, d *deployment, x *watched) {
+	for _, rs := range d.sets {
+		switch rollout.Hash(rs.annotations[rollout.AnnotationHash]) {
+		case s.state.StableHash(w):
+			if rs.replicas < x.leastOld {
+				s.fail("%s: %d stable pods are left, the step keeps %d", w, rs.replicas, x.leastOld)
+			}
+		case s.releaseHash(w):
+			if rs.replicas > x.mostNew || len(rs.live()) > x.mostNew {
+				s.fail("%s: %d canary pods, the step asks for %d", w, rs.replicas, x.mostNew)
+			}
+		}
+	}
+}
+
+func (s *sim) releaseHash(w rollout.Workload) rollout.Hash {
+	if s.state.Release == nil {
+		return "none"
+	}
+	return s.state.Release.Templates[w]
+}
+
+// checkWrite sees the objects that are about to be applied for a state.
+func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
+	for _, o := range objects {
+		w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+		if o.Ref() != w.Ref() {
+			continue
+		}
+		if err := acceptable(o); err != nil {
+			s.fail("the API server refuses Deployment %s: %v", w, err)
+		}
+		s.checkHold(state, o, w)
+	}
+	again, err := json.Marshal(s.desired(state))
+	first, err2 := json.Marshal(objects)
+	if err != nil || err2 != nil || string(first) != string(again) {
+		s.fail("Desired is not deterministic:\n%s\n%s", first, again)
+	}
+}
+
+func acceptable(o rollout.Object) error {
+	var k kube
+	k.deps, k.onChange = map[rollout.Workload]*deployment{}, func(string) {}
+	return k.applyDeployment(o)
+}
+
+func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workload) {
+	x := s.watch(w)
+	onHold := o.Map("spec")["minReadySeconds"] == int64(holdMinReadySeconds)
+	if !onHold {
+		x.disturbed = x.disturbed || (x.limited && held(state)) // a step asked for no canary pod after one that did
+		x.limited = false
+		return
+	}
+	if o.Annotation(rollout.AnnotationHash) == string(state.StableHash(w)) {
+		s.fail("%s: the hold is on the stable template", w)
+	}
+	if !held(state) {
+		s.fail("%s: the hold is on in phase %s", w, state.Phase)
+	}
+	p, _ := state.ProgressOf(w)
+	spec, _ := s.git.at(state.Source).Spec(w)
+	c := countsAt(planOf(spec), p.Step, s.kube.deps[w].replicas)
+	if id := releaseID(state); x.release != id || !x.limited {
+		x.leastOld, x.mostNew = c.stable, c.canary
+		x.release = id
+	}
+	x.limited = true
+	x.leastOld, x.mostNew = min(x.leastOld, c.stable), max(x.mostNew, c.canary)
+}
+
+func releaseID(state rollout.State) string {
+	if state.Release == nil {
+		return ""
+	}
+	return string(state.Release.Hash) + state.Release.Since.String() + state.Release.Commit
+}
+
+// checkDecision sees each decision and what it was made from.
+func (s *sim) checkDecision(in Input, d Decision) {
+	if d.State.Equal(&in.State) != (d.Subject == "") {
+		s.fail("the subject is %q although the states are equal: %t", d.Subject, d.Subject != "")
+	}
+	if d.State.Phase == rollout.Aborting && in.State.Phase != rollout.Aborting && !d.Retreat {
+		s.fail("a retreat waits for Git: %s", d.Subject)
+	}
+	if d.Retreat && d.State.Phase != rollout.Aborting {
+		s.fail("an advance to %s is applied before it is recorded", d.State.Phase)
+	}
+	if releaseID(in.State) == releaseID(d.State) {
+		for _, p := range d.State.Progress {
+			was, ok := in.State.ProgressOf(p.Workload)
+			if !ok || was.Plan != p.Plan {
+				continue
+			}
+			full := in.Promotion.OpensAll(d.State.Release.Hash)
+			if p.Step < was.Step || (p.Step > was.Step+1 && !full) {
+				s.fail("%s: from step %d to step %d in one pass", p.Workload, was.Step, p.Step)
+			}
+		}
+	}
+	if s.rng.IntN(4) > 0 {
+		return
+	}
+	before := dump(in)
+	again := Decide(in)
+	Explain(in)
+	Gate(in)
+	if dump(in) != before {
+		s.fail("Decide changed its input")
+	}
+	if dump(again) != dump(d) {
+		s.fail("two decisions from one input:\n%s\n%s", dump(d), dump(again))
+	}
+}
+
+func dump(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// checkCommit sees each commit of the state branch.
+func (s *sim) checkCommit(was, is rollout.State, subject string) {
+	s.note("  COMMIT %s [%s %s]", subject, is.Phase, dump(is.Progress))
+	data, err := is.Encode()
+	if err != nil {
+		s.fail("a state cannot be written: %v", err)
+	}
+	if _, err := rollout.ParseState("state", data); err != nil {
+		s.fail("a state that is written cannot be read: %v\n%s", err, data)
+	}
+	if s.flights++; s.flights > 60 {
+		s.fail("%d commits without a change of the world", s.flights)
+	}
+	for w, d := range s.kube.deps {
+		s.followRelease(w, d, was, is)
+	}
+}
+
+// followRelease counts the pods that a release and a retreat start.
+func (s *sim) followRelease(w rollout.Workload, d *deployment, was, is rollout.State) {
+	x := s.watch(w)
+	spec, staged := s.specOf(w)
+	version := func(r *rollout.Release) string {
+		if r == nil {
+			return ""
+		}
+		for _, rs := range d.sets {
+			if rollout.Hash(rs.annotations[rollout.AnnotationHash]) == r.Templates[w] {
+				return versionOf(rs.template)
+			}
+		}
+		return ""
+	}
+	if staged && x.scaling != spec.Scaling {
+		x.scaling, x.scalingChanged = spec.Scaling, releaseID(was) == releaseID(is)
+	}
+	started := 0
+	for _, n := range d.started {
+		started += n
+	}
+	_, moving := is.ProgressOf(w)
+	quiet := !s.chaos.scales && !s.chaos.kills && !s.chaos.crashes
+	switch {
+	case releaseID(is) != "" && releaseID(is) != releaseID(was):
+		x.base, x.disturbed, x.scalingChanged = started, !moving || is.Stable == nil, false
+	case is.Phase == rollout.Aborting && was.Phase != rollout.Aborting:
+		x.disturbed = true
+		p, wasHeld := was.ProgressOf(w)
+		x.whole = staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && held(was) && !x.scalingChanged
+		x.baseStable = d.started[version(is.Stable)]
+	case is.Phase == rollout.Healthy && was.Phase == rollout.Promoting && quiet && !x.disturbed:
+		if n := started - x.base; n != d.replicas {
+			s.fail("%s: the release started %d pods, it has %d", w, n, d.replicas)
+		}
+	}
+	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
+		if n := d.started[version(is.Stable)] - x.baseStable; n != 0 {
+			s.fail("%s: the retreat started %d stable pods, and they were all there", w, n)
+		}
+	}
+	if is.Phase == rollout.Healthy && is.Stable != nil && is.StableHash(w) != "" {
+		ready := 0
+		for _, rs := range d.sets {
+			ready += rs.ready()
+		}
+		if x.replicas != d.replicas {
+			s.replicasChanged(x, d, spec)
+			x.excused = 0
+		}
+		x.up = ready >= x.floor
+	}
+}
+
+// quiet forgives nothing from now on where everything is in order again.
+func (s *sim) quiet() {
+	for w, d := range s.kube.deps {
+		ready := 0
+		for _, rs := range d.sets {
+			ready += rs.ready()
+		}
+		if x := s.watch(w); ready >= x.floor {
+			x.excused = 0
+		}
+	}
+}
+
+// kill takes a ready pod away: for good, or its readiness for a while.
+func (s *sim) kill() {
+	for _, w := range sortedWorkloads(s.kube.deps) {
+		d := s.kube.deps[w]
+		for _, i := range s.rng.Perm(len(d.sets)) {
+			for _, p := range d.sets[i].live() {
+				if p.ready && s.rng.IntN(3) == 0 {
+					s.watch(w).excused++
+					p.ready, p.due = false, s.kube.now.Add(time.Duration(s.rng.IntN(10))*time.Second)
+					p.terminating = s.rng.IntN(2) == 0
+					s.note("KILL %s (terminating %t)", p.name, p.terminating)
+					return
+				}
+			}
+		}
+	}
+}
+
+func sortedWorkloads(m map[rollout.Workload]*deployment) []rollout.Workload {
+	return slices.SortedFunc(maps.Keys(m), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
+}

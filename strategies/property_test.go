@@ -1,0 +1,456 @@
+package strategies
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the property tests, with its trace")
+	seedsFlag = flag.Int("seeds", 0, "how many seeds each property test runs")
+)
+
+// worlds are the kinds of trouble. A violation prints its seed; it is replayed
+// with: go test ./strategies -run 'TestInvariants/NAME$' -seed N
+var worlds = map[string]chaos{
+	"Calm":        {},
+	"BadVersions": {bad: true},
+	"Kills":       {kills: true},
+	"Scales":      {scales: true},
+	"Crashes":     {crashes: true, bad: true},
+	"Lag":         {lag: true, bad: true},
+	"Everything":  {kills: true, scales: true, crashes: true, bad: true, lag: true},
+}
+
+// regressions are seeds that once broke an invariant.
+var regressions = map[string][]uint64{}
+
+// TestInvariants releases at random into random worlds. See checkPods,
+// checkWrite, checkDecision and checkCommit for what must hold, and settle for
+// how it must end.
+func TestInvariants(t *testing.T) {
+	for name, c := range worlds {
+		t.Run(name, func(t *testing.T) {
+			if *seedFlag != 0 {
+				s := runSeed(*seedFlag, c)
+				t.Log(strings.Join(s.trace, "\n"))
+				if s.failure != "" {
+					t.Error(s.failure)
+				}
+				return
+			}
+			seeds := 600
+			if testing.Short() {
+				seeds = 60
+			}
+			if *seedsFlag > 0 {
+				seeds = *seedsFlag
+			}
+			all := append([]uint64{}, regressions[name]...)
+			for i := range seeds {
+				all = append(all, uint64(i)+1)
+			}
+			runSeeds(t, name, c, all)
+		})
+	}
+}
+
+func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
+	t.Helper()
+	work := make(chan uint64)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	failures := 0
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := range work {
+				s := runSeed(seed, c)
+				if s.failure == "" {
+					continue
+				}
+				mu.Lock()
+				if failures++; failures <= 3 {
+					t.Errorf("-run 'TestInvariants/%s$' -seed %d: %s\n%s", name, seed, s.failure, strings.Join(s.trace[max(0, len(s.trace)-40):], "\n"))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, seed := range seeds {
+		work <- seed
+	}
+	close(work)
+	wg.Wait()
+	if failures > 3 {
+		t.Errorf("%d of %d seeds fail", failures, len(seeds))
+	}
+}
+
+// runSeed lives one world: a first deployment, then releases and trouble, then
+// everything that was wrong is put right and it must end well.
+func runSeed(seed uint64, c chaos) *sim {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	s := newSim(seed, c, randomSource(rng))
+	s.start()
+	for range 60 + s.rng.IntN(240) {
+		if s.failure != "" {
+			return s
+		}
+		s.act()
+	}
+	s.settle()
+	return s
+}
+
+// start deploys the first version, or finds it running.
+func (s *sim) start() {
+	adopt := s.rng.IntN(6) == 0
+	if adopt {
+		for _, w := range s.git.head().workloads {
+			if err := s.kube.apply(deploymentObject(w)); err != nil {
+				s.fail("apply by hand: %v", err)
+			}
+		}
+	}
+	s.rest()
+	for _, w := range s.git.head().workloads {
+		if d := s.kube.deps[w.spec.Workload]; d != nil && w.spec.Replicas == nil {
+			s.scaleTo(d, sizes[s.rng.IntN(len(sizes))])
+		}
+	}
+	for range 20 {
+		s.advance()
+		s.rest()
+		if s.state.Phase == rollout.Healthy {
+			s.quiet()
+			return
+		}
+	}
+	s.fail("the first deployment ends as %s: %s", s.state.Phase, s.state.Reason)
+}
+
+var sizes = []int{0, 1, 1, 2, 3, 3, 5, 5, 7, 10, 10, 12}
+
+func (s *sim) scaleTo(d *deployment, n int) {
+	s.note("SCALE %s to %d", d.workload, n)
+	if d.replicas != n {
+		d.replicas = n
+		d.generation++
+		s.kube.onChange("replicas")
+	}
+}
+
+func (s *sim) advance() {
+	if due := s.nextDue(); due.After(s.kube.now) && s.rng.IntN(4) > 0 {
+		s.kube.now = due
+		return
+	}
+	s.kube.now = s.kube.now.Add(time.Duration(1+s.rng.IntN(20)) * time.Second)
+}
+
+// act does one random thing.
+func (s *sim) act() {
+	switch n := s.rng.IntN(100); {
+	case n < 55:
+		for range 1 + s.rng.IntN(12) {
+			if !s.kube.micro() {
+				break
+			}
+		}
+	case n < 78:
+		s.note("PASS")
+		s.pass()
+	case n < 88:
+		s.advance()
+	case n < 89:
+		s.kube.now = s.kube.now.Add(time.Hour)
+	case n < 93:
+		if s.rest() {
+			s.quiet()
+		}
+	case n < 98:
+		s.flights = 0
+		s.people()
+	case s.chaos.kills && n == 98:
+		s.flights = 0
+		s.kill()
+	case s.chaos.scales && n == 99:
+		s.flights = 0
+		s.hpa()
+	case s.chaos.crashes && n == 99:
+		s.note("CRASH")
+		s.pending = nil
+	}
+}
+
+func (s *sim) hpa() {
+	for _, w := range sortedWorkloads(s.kube.deps) {
+		if spec, ok := s.specOf(w); ok && spec.Replicas == nil && s.rng.IntN(2) == 0 {
+			s.scaleTo(s.kube.deps[w], sizes[s.rng.IntN(len(sizes))])
+		}
+	}
+}
+
+// people push, promote, revert and err.
+func (s *sim) people() {
+	before := len(s.git.commits)
+	what := ""
+	switch n := s.rng.IntN(100); {
+	case n < 30:
+		what = "push a version"
+		s.git.push(func(x *source) {
+			for i := range x.workloads {
+				if i == 0 || s.rng.IntN(2) == 0 {
+					x.workloads[i].version = s.nextVersion()
+				}
+			}
+		})
+	case n < 36:
+		what = "push configuration"
+		s.git.push(func(x *source) { x.config++ })
+	case n < 46:
+		old := s.git.commits[s.rng.IntN(before)]
+		what = "revert"
+		s.git.push(func(x *source) { x.workloads, x.config = old.clone().workloads, old.config })
+	case n < 52:
+		what = "change steps"
+		s.git.push(func(x *source) {
+			w := &x.workloads[s.rng.IntN(len(x.workloads))]
+			if w.spec.Canary != nil {
+				canary := *w.spec.Canary
+				canary.Steps = randomSteps(s.rng, w.spec.Scaling)
+				w.spec.Canary = &canary
+			}
+		})
+	case n < 55:
+		what = "toggle a Rollout document"
+		s.git.push(func(x *source) { w := &x.workloads[s.rng.IntN(len(x.workloads))]; w.plain = !w.plain })
+	case n < 57 && len(s.git.head().workloads) > 1:
+		what = "toggle a workload"
+		s.git.push(func(x *source) { x.workloads[1].gone = !x.workloads[1].gone })
+	case n < 61:
+		what = "toggle an error"
+		s.git.push(func(x *source) { x.broken = !x.broken })
+	case n < 64:
+		what = "toggle paused"
+		s.git.push(func(x *source) { w := &x.workloads[0]; w.spec.Paused = !w.spec.Paused })
+	case n < 67 && s.chaos.scales:
+		what = "change replicas"
+		s.git.push(func(x *source) {
+			w := &x.workloads[0]
+			if w.spec.Replicas != nil {
+				w.spec.Replicas = new(sizes[s.rng.IntN(len(sizes))])
+			}
+		})
+	case n < 92:
+		p := s.promotion()
+		what = fmt.Sprintf("%s %s through %s", p.Decision, p.Release, p.Through)
+		s.git.push(func(x *source) { x.promotion = p })
+	default:
+		what = "remove the promotion file"
+		s.git.push(func(x *source) { x.promotion = nil })
+	}
+	s.note("PEOPLE %s %s", s.git.headID(), what)
+}
+
+func (s *sim) nextVersion() string {
+	s.serial++
+	v := fmt.Sprintf("v%d", s.serial+1)
+	if s.chaos.bad && s.rng.IntN(3) == 0 {
+		s.bad[v] = true
+	}
+	return v
+}
+
+// promotion is a random file, mostly for the release in flight.
+func (s *sim) promotion() *rollout.Promotion {
+	s.serial++
+	p := &rollout.Promotion{Release: "h1-stale", Digest: fmt.Sprint(s.serial), Author: "Ann", Through: rollout.Full}
+	switch n := s.rng.IntN(10); {
+	case n < 6 && s.state.Release != nil:
+		p.Release = s.state.Release.Hash
+	case n < 9 && !s.git.head().broken:
+		p.Release = s.git.at(s.git.headID()).Release()
+	}
+	verbs := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Promote, rollout.Promote, rollout.Hold, rollout.Abort, rollout.Retry}
+	p.Decision = verbs[s.rng.IntN(len(verbs))]
+	if p.Decision == rollout.Promote && s.rng.IntN(3) > 0 {
+		p.Through = []string{"0", "1", "2", "3", "4", "promotion", "first", "-1", "99"}[s.rng.IntN(9)]
+	}
+	return p
+}
+
+// settle puts everything right and expects the world to end well: what Git asks
+// for serves, nothing is pinned, and nothing moves any more.
+func (s *sim) settle() {
+	if s.failure != "" {
+		return
+	}
+	s.note("SETTLE")
+	s.chaos.crashes = false
+	s.loop.fails = func(string) bool { return false }
+	s.bad = map[string]bool{}
+	for _, d := range s.kube.deps {
+		for _, rs := range d.sets {
+			for _, p := range rs.pods {
+				p.never = false
+			}
+		}
+	}
+	s.git.push(func(x *source) {
+		x.broken, x.promotion = false, nil
+		for i := range x.workloads {
+			x.workloads[i].plain, x.workloads[i].spec.Paused = false, false
+		}
+	})
+	for i := range 100 {
+		s.flights = 0
+		if !s.rest() {
+			s.fail("the world does not come to rest in phase %s", s.state.Phase)
+		}
+		if s.failure != "" {
+			return
+		}
+		s.quiet()
+		head := s.git.at(s.git.headID())
+		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil && (s.state.Stable == nil || s.state.Stable.Hash == head.Release()) && !s.nextDue().After(s.kube.now) {
+			s.checkEnd(head)
+			return
+		}
+		if due := s.nextDue(); due.After(s.kube.now) {
+			s.kube.now = due
+			continue
+		}
+		verb := rollout.Promote
+		if s.state.Phase == rollout.Degraded {
+			verb = rollout.Retry
+		}
+		s.git.push(func(x *source) {
+			x.promotion = &rollout.Promotion{Release: head.Release(), Decision: verb, Through: rollout.Full, Digest: fmt.Sprint("settle", i)}
+		})
+		s.note("PEOPLE %s", verb)
+	}
+	s.fail("the world does not become healthy: %s, %s, waits for %s", s.state.Phase, s.state.Reason, Decide(s.input(s.state, s.settled)).Waiting)
+}
+
+func (s *sim) checkEnd(head *rollout.Render) {
+	observed := s.kube.observe()
+	for w, hash := range head.Templates {
+		live := observed.Workloads[w]
+		if live.Hash != hash || !live.Complete {
+			s.fail("%s is at %s, complete %t, Git asks for %s", w, live.Hash, live.Complete, hash)
+		}
+	}
+	for ref, pin := range s.kube.pins {
+		if pin != "" {
+			s.fail("%s still selects %s", ref, pin)
+		}
+	}
+	before, objects := s.state, dump(s.desired(s.state))
+	for range 3 {
+		s.kube.now = s.kube.now.Add(24 * time.Hour)
+		if d := s.pass(); d.Subject != "" || !s.state.Equal(&before) || dump(s.desired(s.state)) != objects || s.kube.micro() {
+			s.fail("something moves at rest: %q", d.Subject)
+		}
+	}
+}
+
+func randomSource(rng *rand.Rand) source {
+	var s source
+	names := []string{"web", "api"}
+	for i := range 1 + rng.IntN(4)/3 {
+		s.workloads = append(s.workloads, staged{spec: randomSpec(rng, names[i]), version: "v1"})
+	}
+	return s
+}
+
+func randomSpec(rng *rand.Rand, name string) rollout.Spec {
+	limits := [][2]rollout.Amount{
+		{{Value: 25, Percent: true}, {Value: 25, Percent: true}}, {{Value: 25, Percent: true}, {Value: 25, Percent: true}},
+		{{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}}, {{Value: 100, Percent: true}, {Value: 0}},
+		{{Value: 0}, {Value: 100, Percent: true}}, {{Value: 0, Percent: true}, {Value: 1, Percent: true}}, {{Value: 1, Percent: true}, {Value: 0, Percent: true}}, {{Value: 50, Percent: true}, {Value: 0}},
+	}
+	limit := limits[rng.IntN(len(limits))]
+	spec := rollout.Spec{
+		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0], MaxUnavailable: limit[1],
+		ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0, Scaling: rollout.InPlace,
+	}
+	if rng.IntN(3) > 0 {
+		spec.Replicas = new(sizes[rng.IntN(len(sizes))])
+	}
+	if rng.IntN(3) == 0 {
+		spec.MinReadySeconds = 1 + rng.IntN(20)
+	}
+	if rng.IntN(4) == 0 {
+		spec.RollbackWindow = new(rng.IntN(3))
+	}
+	if rng.IntN(4) == 0 {
+		spec.Scaling, spec.BlueGreen = rollout.Surge, randomBlueGreen(rng, name)
+		return spec
+	}
+	if rng.IntN(2) == 0 {
+		spec.Scaling = rollout.Surge
+	}
+	spec.Canary = &rollout.Canary{Steps: randomSteps(rng, spec.Scaling)}
+	if rng.IntN(4) == 0 {
+		spec.Canary.MinPodsPerReplicaSet = rng.IntN(4)
+	}
+	if rng.IntN(2) == 0 {
+		spec.Canary.StableService, spec.Canary.CanaryService = name, name+"-canary"
+	}
+	if spec.Scaling == rollout.Surge {
+		spec.Canary.AbortScaleDownDelaySeconds, spec.Canary.ScaleDownDelaySeconds = rng.IntN(3)*15, rng.IntN(3)*15
+	}
+	return spec
+}
+
+func randomBlueGreen(rng *rand.Rand, name string) *rollout.BlueGreen {
+	b := &rollout.BlueGreen{
+		ActiveService: name, AutoPromotionEnabled: rng.IntN(2) == 0, AutoPromotionSeconds: rng.IntN(3) * 20,
+		ScaleDownDelaySeconds: rng.IntN(3) * 15, AbortScaleDownDelaySeconds: rng.IntN(3) * 15,
+	}
+	if rng.IntN(2) == 0 {
+		b.PreviewService = name + "-preview"
+	}
+	if rng.IntN(3) == 0 {
+		b.PreviewReplicaCount = new(rng.IntN(4))
+	}
+	return b
+}
+
+func randomSteps(rng *rand.Rand, scaling rollout.Scaling) []rollout.Step {
+	weights := []int{0, 1, 5, 10, 20, 25, 33, 50, 50, 66, 75, 90, 99, 100}
+	var steps []rollout.Step
+	weight := 0
+	for range rng.IntN(6) {
+		var step rollout.Step
+		switch n := rng.IntN(10); {
+		case n < 5:
+			w := weights[rng.IntN(len(weights))]
+			if w < weight && rng.IntN(4) > 0 {
+				w = weight
+			}
+			weight = w
+			step.SetWeight = &w
+		case n < 7:
+			step.Pause = &rollout.Pause{}
+		case n < 9 || scaling != rollout.Surge:
+			step.Pause = &rollout.Pause{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second)}
+		default:
+			step.SetCanaryScale = []*rollout.CanaryScale{{Replicas: new(rng.IntN(5))}, {Weight: new(rng.IntN(101))}, {MatchTrafficWeight: true}}[rng.IntN(3)]
+		}
+		if len(steps) == 0 {
+			step.Name = "first"
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}

@@ -1,0 +1,313 @@
+package strategies
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// source is what the users' branch says at one commit.
+type source struct {
+	workloads []staged
+	config    int                // something that is no template: a ConfigMap's content
+	broken    bool               // it cannot be rendered
+	promotion *rollout.Promotion // the promotion file
+}
+
+// staged is one Deployment and, unless plain, its Rollout document.
+type staged struct {
+	spec    rollout.Spec
+	version string
+	plain   bool // there is no Rollout document
+	gone    bool // there is no Deployment either
+}
+
+func (s source) clone() source {
+	s.workloads = slices.Clone(s.workloads)
+	return s
+}
+
+// history is the users' branch: its newest commit is the last.
+type history struct {
+	commits []source
+	renders map[int]*rollout.Render
+	author  string
+}
+
+func newHistory(first source) *history {
+	return &history{commits: []source{first}, renders: map[int]*rollout.Render{}, author: "Ann"}
+}
+
+func (h *history) head() source { return h.commits[len(h.commits)-1] }
+
+// push commits a change of the head.
+func (h *history) push(change func(*source)) {
+	next := h.head().clone()
+	change(&next)
+	h.commits = append(h.commits, next)
+}
+
+func commitID(i int) string { return fmt.Sprintf("c%06d", i) }
+
+func (h *history) headID() string { return commitID(len(h.commits) - 1) }
+
+// at returns the render of a commit, nil for "".
+func (h *history) at(id string) *rollout.Render {
+	var i int
+	if _, err := fmt.Sscanf(id, "c%06d", &i); err != nil {
+		return nil
+	}
+	if r, ok := h.renders[i]; ok {
+		return r
+	}
+	r := renderOf(h.commits[i], rollout.Commit{ID: id, Author: h.author, Subject: "commit " + id})
+	h.renders[i] = r
+	return r
+}
+
+func (h *history) headInput() Head {
+	head := Head{Commit: rollout.Commit{ID: h.headID(), Author: h.author, Subject: "commit " + h.headID()}}
+	if h.head().broken {
+		head.Err = errors.New("kustomization.yaml: is not valid YAML")
+		return head
+	}
+	head.Render = h.at(head.Commit.ID)
+	return head
+}
+
+func renderOf(s source, c rollout.Commit) *rollout.Render {
+	r := &rollout.Render{App: testApp, Commit: c, Templates: map[rollout.Workload]rollout.Hash{}}
+	r.Objects = append(r.Objects, rollout.Object{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "config", "namespace": testApp.Namespace}, "data": map[string]any{"n": fmt.Sprint(s.config)},
+	})
+	for _, w := range s.workloads {
+		if w.gone {
+			continue
+		}
+		r.Objects = append(r.Objects, servicesOf(w.spec)...)
+		r.Objects = append(r.Objects, deploymentObject(w))
+		hash, err := rollout.HashTemplate(map[string]any{"version": w.version})
+		if err != nil {
+			panic(err) // a literal is JSON
+		}
+		r.Templates[w.spec.Workload] = hash
+		if !w.plain {
+			r.Specs = append(r.Specs, w.spec)
+		}
+	}
+	raw, err := json.Marshal(struct {
+		Objects []rollout.Object
+		Specs   []rollout.Spec
+	}{r.Objects, r.Specs})
+	if err != nil {
+		panic(err) // literals are JSON
+	}
+	sum := sha256.Sum256(raw)
+	r.Digest = hex.EncodeToString(sum[:])
+	return r
+}
+
+var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop"}
+
+func servicesOf(spec rollout.Spec) []rollout.Object {
+	var all []rollout.Object
+	main, side := serviceNames(spec)
+	for _, name := range []string{main, side} {
+		if name != "" {
+			all = append(all, rollout.Object{
+				"apiVersion": "v1", "kind": "Service",
+				"metadata": map[string]any{"name": name, "namespace": spec.Workload.Namespace},
+				"spec":     map[string]any{"selector": map[string]any{"app": spec.Workload.Name}},
+			})
+		}
+	}
+	return all
+}
+
+func deploymentObject(w staged) rollout.Object {
+	spec := map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"app": w.spec.Workload.Name}},
+		"template": map[string]any{"version": w.version},
+		"strategy": map[string]any{"rollingUpdate": map[string]any{
+			"maxSurge": amountValue(w.spec.MaxSurge), "maxUnavailable": amountValue(w.spec.MaxUnavailable),
+		}},
+		"minReadySeconds": int64(w.spec.MinReadySeconds),
+	}
+	if w.spec.Replicas != nil {
+		spec["replicas"] = int64(*w.spec.Replicas)
+	}
+	return rollout.Object{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": w.spec.Workload.Name, "namespace": w.spec.Workload.Namespace},
+		"spec":     spec,
+	}
+}
+
+func amountValue(a rollout.Amount) any {
+	if a.Percent {
+		return a.String()
+	}
+	return int64(a.Value)
+}
+
+// loop is the least reconciler that keeps the law, in the order of the real
+// one: apply what the state asks for, look, decide; an advance is recorded and
+// then applied, a retreat is applied and then recorded.
+type loop struct {
+	git     *history
+	kube    *kube
+	state   rollout.State  // what the state branch holds
+	pending *rollout.State // memory: a retreat that could not be recorded yet
+	settled bool           // of the last pass
+
+	between func()                                      // what else happens between two writes
+	decided func(Input, Decision)                       // sees each decision
+	wrote   func(rollout.State, []rollout.Object)       // sees what is about to be applied
+	commits func(was, is rollout.State, subject string) // sees each commit of the state branch
+	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
+}
+
+func newLoop(git *history, k *kube) *loop {
+	return &loop{
+		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {},
+		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
+	}
+}
+
+// input gathers what a decision depends on.
+func (l *loop) input(s rollout.State, settled bool) Input {
+	in := Input{
+		Now: l.kube.now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
+		Promotion: l.git.head().promotion, Observed: l.kube.observe(), Settled: settled,
+	}
+	if s.Phase == "" || s.Phase == rollout.Pending {
+		in.Adoptable = map[rollout.Workload]bool{}
+		for _, w := range l.git.head().workloads {
+			d, ok := l.kube.deps[w.spec.Workload]
+			in.Adoptable[w.spec.Workload] = ok && d.annotations[rollout.AnnotationHash] == "" && versionOf(d.template) == w.version
+		}
+	}
+	return in
+}
+
+// desired is what a state asks for now.
+func (l *loop) desired(s rollout.State) []rollout.Object {
+	v := View{Source: l.git.at(s.Source), Observed: l.kube.observe()}
+	if v.Source == nil {
+		return nil
+	}
+	if NeedsStable(s, v) {
+		v.Stable = l.git.at(s.Stable.Commit)
+	}
+	return Desired(s, v)
+}
+
+// pass is one pass of the reconciler.
+func (l *loop) pass() Decision {
+	s := l.state
+	if l.pending != nil {
+		s = *l.pending
+	}
+	l.settled = l.apply(s)
+	d := Decide(l.input(s, l.settled))
+	l.decided(l.input(s, l.settled), d)
+	if d.Retreat {
+		l.settled = l.apply(d.State)
+	} else if l.settled {
+		l.prune(&d)
+	}
+	if d.State.Source != "" {
+		d.State.Inventory = Inventory(d.State, l.desired(d.State))
+	}
+	if d.State.Equal(&l.state) {
+		return d
+	}
+	if l.fails("git") {
+		if d.Retreat || l.pending != nil {
+			l.pending = &d.State
+		}
+		return d
+	}
+	was := l.state
+	l.state, l.pending = d.State, nil
+	l.commits(was, l.state, d.Subject)
+	if l.fails("crash") {
+		l.pending = nil
+		return d
+	}
+	l.settled = l.apply(l.state)
+	return d
+}
+
+// apply makes the cluster hold what a state asks for. It is false when the
+// cluster does not accept it.
+func (l *loop) apply(s rollout.State) bool {
+	objects := l.desired(s)
+	l.wrote(s, objects)
+	for _, object := range objects {
+		if err := l.kube.apply(object); err != nil {
+			return false
+		}
+		l.between()
+	}
+	return true
+}
+
+// prune removes what the app no longer has, once nothing is in flight.
+func (l *loop) prune(d *Decision) {
+	if d.Subject != "" || d.State.Source == "" {
+		return
+	}
+	for _, ref := range Prunable(d.State, l.desired(d.State)) {
+		if ref.Kind == "Deployment" {
+			delete(l.kube.deps, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
+		}
+		delete(l.kube.pins, ref)
+		d.State.Inventory = slices.DeleteFunc(slices.Clone(d.State.Inventory), func(r rollout.Ref) bool { return r == ref })
+		d.Subject = "shop pruned " + ref.String()
+	}
+}
+
+// rest lets everything happen that happens by itself at this moment. It is
+// false when that does not come to an end.
+func (l *loop) rest() bool {
+	for range 200 {
+		for moves := 0; l.kube.micro(); moves++ {
+			if moves > 10_000 {
+				return false
+			}
+		}
+		before := l.fingerprint()
+		if d := l.pass(); d.Subject == "" && l.settled && before == l.fingerprint() {
+			return true
+		}
+	}
+	return false
+}
+
+// fingerprint changes when anything that a pass could change does.
+func (l *loop) fingerprint() string {
+	all := dump(l.state) + fmt.Sprint(l.kube.pins, l.pending != nil)
+	for _, w := range slices.SortedFunc(maps.Keys(l.kube.deps), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
+		d := l.kube.deps[w]
+		all += fmt.Sprint(w, d.generation, d.observed, d.annotations)
+		for _, rs := range d.sets {
+			all += fmt.Sprint(rs.name, rs.version, len(rs.pods))
+		}
+	}
+	return all
+}
+
+// nextDue is when the world or a timer of the release goes on by itself, zero
+// if neither does.
+func (l *loop) nextDue() time.Time {
+	return soonest(l.kube.nextDue(), Decide(l.input(l.state, l.settled)).Requeue)
+}
