@@ -54,8 +54,13 @@ type world struct {
 	app     string
 	pods    *podWatch
 	log     *lockedBuffer
-	flags   []string
-	home    string
+	seen    struct {
+		sync.Mutex
+		head  string
+		state rollout.State
+	}
+	flags []string
+	home  string
 
 	mu      sync.Mutex // guards the process, which a test may kill and start again
 	process *exec.Cmd
@@ -208,15 +213,31 @@ func (w *world) cli(args ...string) (string, error) {
 	return string(out), err
 }
 
-// state reads the app's state from the state branch, as anybody could.
+// state reads the app's state from the state branch, as anybody could. It asks
+// git only when the branch has moved: a process for each look of eight parallel
+// tests takes a whole core.
 func (w *world) state() rollout.State {
 	w.t.Helper()
+	head, err := os.ReadFile(filepath.Join(w.repo.Bare, "refs", "heads", filepath.FromSlash(w.stateBranch())))
+	if err != nil {
+		return rollout.State{} // no branch yet
+	}
+	w.seen.Lock()
+	defer w.seen.Unlock()
+	if id := strings.TrimSpace(string(head)); id != w.seen.head {
+		w.seen.state, w.seen.head = w.readState(id), id
+	}
+	return w.seen.state
+}
+
+func (w *world) readState(commit string) rollout.State {
+	w.t.Helper()
 	file := rollout.StatePath(w.app)
-	show := exec.Command("git", "-C", w.repo.Bare, "cat-file", "blob", w.stateBranch()+":"+file)
+	show := exec.Command("git", "-C", w.repo.Bare, "cat-file", "blob", commit+":"+file)
 	show.Env = gittest.Env()
 	data, err := show.Output()
 	if err != nil {
-		return rollout.State{} // no branch yet, or no such file
+		return rollout.State{} // no such file
 	}
 	s, err := rollout.ParseState(file, data)
 	if err != nil {
