@@ -36,7 +36,7 @@ func (r *Reconciler) decideAll(ctx context.Context, work []*app, now time.Time) 
 
 // decide brings the cluster to what the recorded state asks for, looks at it,
 // and decides. A state whose objects the cluster does not accept does not
-// advance.
+// advance, and a retreat does not wait for them.
 //
 // Whether to go back is asked first: after a crash between a retreat and its
 // record, the recorded state would start the canary's pods anew.
@@ -44,26 +44,37 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	a := s.app
 	state := a.state
 	if a.pending != nil {
-		state = *a.pending
+		state = a.pending.State
 	}
-	if s.err = r.look(ctx, s, state, now); s.err != nil {
-		return
+	s.input = strategies.Input{
+		Now: now, App: a.App, Head: r.headOf(a), State: state, Promotion: a.promotion,
+		Observed: r.Observer.Observe(a.Name, workloads(a, state)),
 	}
-	if s.decision = strategies.Decide(s.input); !s.decision.Retreat {
-		if s.err = r.applyState(ctx, a, state); s.err == nil {
-			s.input.Settled = true
+	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
+	s.decision = strategies.Decide(s.input)
+	retreats := s.decision.Retreat
+	if !retreats {
+		s.err = r.applyState(ctx, a, state)
+		s.input.Settled = s.err == nil
+	}
+	switch {
+	case a.pending != nil: // what follows a retreat waits until that is recorded
+		if !retreats {
+			s.decision = *a.pending
 		}
-		s.input.Observed = r.Observer.Observe(a.Name, workloads(a, state))
-		s.decision = strategies.Decide(s.input)
-	}
-	if err := r.check(ctx, s); err != nil {
-		s.err = errors.Join(s.err, err)
-		return
+		s.decision.Subject = a.pending.Subject
+	case !retreats:
+		if err := r.decideSettled(ctx, s); err != nil {
+			s.err = errors.Join(s.err, err)
+			return
+		}
+		retreats = s.decision.Retreat
 	}
 	next := &s.decision.State
-	if s.decision.Retreat {
+	switch {
+	case retreats:
 		s.err = errors.Join(s.err, r.applyState(ctx, a, *next))
-	} else if s.input.Settled {
+	case s.input.Settled:
 		r.prune(ctx, s)
 	}
 	if next.Source != "" {
@@ -71,23 +82,27 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 			next.Inventory = strategies.Inventory(*next, objects)
 		}
 	}
-	s.changed = !next.Equal(&a.state)
+	if s.changed = !next.Equal(&a.state); s.changed && s.decision.Subject == "" {
+		s.decision.Subject = a.Name + " lists its objects again"
+	}
+	// It may hold what people wrote, which must not reach the commit's trailers.
+	s.decision.Subject = strings.Join(strings.Fields(s.decision.Subject), " ")
 }
 
-// look gathers what the decision depends on.
-func (r *Reconciler) look(ctx context.Context, s *step, state rollout.State, now time.Time) error {
-	a := s.app
-	s.input = strategies.Input{
-		Now: now, App: a.App, Head: r.headOf(a), State: state, Promotion: a.promotion,
-		Observed: r.Observer.Observe(a.Name, workloads(a, state)),
+// decideSettled decides on what the cluster shows once it holds what the state
+// asks for, and asks the cluster about the decision.
+func (r *Reconciler) decideSettled(ctx context.Context, s *step) error {
+	a, state := s.app, s.input.State
+	s.input.Observed = r.Observer.Observe(a.Name, workloads(a, state))
+	if state.Phase == "" || state.Phase == rollout.Pending {
+		adoptable, err := r.adoptable(ctx, s.input)
+		if err != nil {
+			return err
+		}
+		s.input.Adoptable = adoptable
 	}
-	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
-	if state.Phase != "" && state.Phase != rollout.Pending {
-		return nil
-	}
-	var err error
-	s.input.Adoptable, err = r.adoptable(ctx, s.input)
-	return err
+	s.decision = strategies.Decide(s.input)
+	return r.check(ctx, s)
 }
 
 // check asks the cluster about a commit that the app is about to follow, before
@@ -171,7 +186,8 @@ func workloads(a *app, s rollout.State) []rollout.Workload {
 }
 
 // applyState makes the cluster hold what a state asks for, which is nothing
-// before the app has followed a commit.
+// before the app has followed a commit. In a retreat, an object that the cluster
+// does not take keeps neither traffic nor pods from going back.
 func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State) error {
 	if s.Source == "" {
 		return nil
@@ -180,7 +196,17 @@ func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State) er
 	if err != nil {
 		return err
 	}
-	return r.Applier.Apply(ctx, a.Name, objects)
+	err = r.Applier.Apply(ctx, a.Name, objects)
+	if err == nil || s.Phase != rollout.Aborting {
+		return err
+	}
+	serving := slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
+		return o.Kind() != "Service" && o.Kind() != "Deployment"
+	})
+	if again := r.Applier.Apply(ctx, a.Name, serving); again != nil && again.Error() != err.Error() {
+		return errors.Join(err, again)
+	}
+	return err
 }
 
 // desired computes what a state asks for from the commits that it names and
@@ -214,7 +240,7 @@ func (r *Reconciler) renderAt(ctx context.Context, a *app, commit string) (*roll
 	if err != nil {
 		return nil, fmt.Errorf("read it from Git: %w", err)
 	}
-	built, err := r.Renderer.Render(snapshot, a.App, snapshot.Commit())
+	built, err := r.Renderer.Render(snapshot, r.appAt(snapshot, a.App), snapshot.Commit())
 	if err != nil {
 		return nil, err
 	}
@@ -266,11 +292,11 @@ func listed(refs []rollout.Ref) string {
 func (r *Reconciler) applyAll(ctx context.Context, steps []*step, now time.Time) {
 	forEach(r.Workers, steps, func(s *step) {
 		a := s.app
-		if s.changed && s.recorded {
-			if err := r.applyState(ctx, a, a.state); err != nil {
-				s.err = errors.Join(s.err, err)
-			}
+		if s.recorded {
+			s.err = errors.Join(s.err, r.applyState(ctx, a, a.state))
 			a.dirty = true // the next transition may be due at once
+		}
+		if s.recorded || s.decision.Retreat {
 			r.announce(ctx, s)
 		}
 		a.due = s.decision.Requeue
@@ -297,9 +323,13 @@ func soonest(a, b time.Time) time.Time {
 }
 
 // announce says what happened: one log line for each transition, and a note on
-// each workload.
+// each workload. A retreat is told of when it happens, not when Git hears of it.
 func (r *Reconciler) announce(ctx context.Context, s *step) {
-	state := s.app.state
+	told := s.app.told
+	if s.app.told = !s.recorded; told {
+		return
+	}
+	state := s.decision.State
 	r.Log.Info("transition", "app", state.App, "phase", string(state.Phase), "what", s.decision.Subject, "waiting", s.decision.Waiting)
 	warning := s.decision.Retreat || state.Held != nil || state.Phase == rollout.Stalled || state.Phase == rollout.Degraded
 	for _, w := range workloads(s.app, state) {

@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"sort"
 	"strings"
 	"time"
 
@@ -28,25 +27,26 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 	if err != nil {
 		return err
 	}
-	branch := r.config.StateBranch
-	updates := []Update{{
-		Branch: branch, Old: r.heads.State, Parent: r.heads.State, Edits: edits,
-		Message: r.message(changed), When: rollout.Second(now),
-	}}
+	// The state comes last: where pushes are not atomic, a proposal without its
+	// transition is harmless, and a transition without its proposal is not.
+	var updates []Update
 	for _, s := range changed {
 		updates = append(updates, r.proposals(ctx, s)...)
 	}
+	branch := r.config.StateBranch
+	updates = append(updates, Update{
+		Branch: branch, Old: r.heads.State, Parent: r.heads.State, Edits: edits,
+		Message: r.message(changed), When: rollout.Second(now),
+	})
 	commits, err := r.Repository.Push(ctx, updates)
 	if err != nil {
-		r.keepRetreats(changed)
+		keepRetreats(changed)
 		return err
 	}
 	r.stats.Commits++
 	r.heads.State, r.clusterFile = commits[branch], true
-	for _, u := range updates[1:] {
-		if u.Delete {
-			delete(r.heads.Proposals, u.Branch)
-		} else if r.heads.Proposals != nil {
+	for _, u := range updates[:len(updates)-1] {
+		if delete(r.heads.Proposals, u.Branch); commits[u.Branch] != "" {
 			r.heads.Proposals[u.Branch] = commits[u.Branch]
 		}
 	}
@@ -58,11 +58,10 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 
 // keepRetreats remembers retreats that Git could not record: they have been
 // applied, and must not be undone by the older state that Git still has.
-func (r *Reconciler) keepRetreats(steps []*step) {
+func keepRetreats(steps []*step) {
 	for _, s := range steps {
-		if s.decision.Retreat || s.app.pending != nil {
-			next := s.decision.State
-			s.app.pending = &next
+		if s.decision.Retreat {
+			s.app.pending = &s.decision
 		}
 	}
 }
@@ -94,7 +93,6 @@ func (r *Reconciler) stateEdits(changed []*step) (map[string][]byte, error) {
 //	Gitrollout-Source: 9f31c0…
 //	Gitrollout-App: shop phase=Progressing release=h1-7b4e2a91d0 step=3/8 weight=40
 func (r *Reconciler) message(changed []*step) string {
-	sort.SliceStable(changed, func(i, j int) bool { return changed[i].app.Name < changed[j].app.Name })
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.Cluster, changed[0].decision.Subject)
 	if more := len(changed) - 1; more > 0 {

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,13 +20,15 @@ type app struct {
 	rollout.App
 	head         strategies.Head
 	state        rollout.State
-	stateID      string // blob id of the state file that state was read from
+	stateID      string // blob id of the state file that was read last
 	promotion    *rollout.Promotion
 	promotionID  string
 	promotionErr error
 	renders      map[string]*rollout.Render // by commit: source and stable
-	pending      *rollout.State             // a retreat that Git has not recorded yet
+	pending      *strategies.Decision       // a retreat that was applied, and that Git has not recorded yet
+	told         bool                       // about pending
 	broken       error                      // the state file cannot be read: hands off
+	isOrphan     bool                       // Git does not list it any more
 	dirty        bool
 	due          time.Time
 	failures     int // passes in a row that ended with an error
@@ -38,20 +41,19 @@ func (r *Reconciler) gather(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
-	if heads.Main != r.heads.Main || r.main == nil {
+	var errs []error
+	if heads.Main != r.heads.Main {
 		if err := r.gatherMain(ctx, heads.Main); err != nil {
-			return err
+			errs = append(errs, err) // apps go on as of the last commit that could be read
 		}
-		r.heads.Main = heads.Main
 	}
-	if heads.State != r.heads.State || !r.stateKnown {
+	if r.config != nil && (heads.State != r.heads.State || !r.stateKnown) {
 		if err := r.gatherState(ctx, heads.State); err != nil {
-			return err
+			errs = append(errs, err)
 		}
-		r.heads.State, r.stateKnown = heads.State, true
 	}
 	r.heads.Proposals = heads.Proposals
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *Reconciler) gatherMain(ctx context.Context, head string) error {
@@ -59,49 +61,21 @@ func (r *Reconciler) gatherMain(ctx context.Context, head string) error {
 	if err != nil {
 		return fmt.Errorf("read commit %s: %w", rollout.ShortID(head), err)
 	}
-	apps, err := r.readConfig(snapshot)
+	config, err := r.configAt(snapshot)
 	if err != nil {
-		// Apps go on as of the last configuration that could be read; without
-		// one nothing is known of any app.
-		r.configErr = err
 		return err
 	}
-	r.configErr, r.main = nil, snapshot
+	apps, err := render.FindApps(snapshot, config)
+	if err != nil {
+		return err
+	}
+	r.main, r.config, r.heads.Main = snapshot, config, head
 	r.setApps(apps)
 	r.renderHeads(snapshot, apps)
 	for _, a := range apps {
 		r.readPromotion(snapshot, r.apps[a.Name])
 	}
 	return nil
-}
-
-// readConfig reads the configuration and finds the apps. The configuration is
-// parsed again only if its file changed.
-func (r *Reconciler) readConfig(tree Snapshot) ([]rollout.App, error) {
-	path := rollout.ConfigPath(r.Cluster)
-	entry, found, err := tree.Lookup(path)
-	if err != nil {
-		return nil, fmt.Errorf("look up %s: %w", path, err)
-	}
-	if !found {
-		return nil, &rollout.InvalidError{File: path, Msg: "does not exist", Fix: "commit a Config there, or name another cluster with --cluster"}
-	}
-	config := r.config
-	if config == nil || entry.ID != r.configID {
-		data, err := tree.ReadBlob(entry.ID)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if config, err = rollout.ParseConfig(path, data); err != nil {
-			return nil, err
-		}
-	}
-	apps, err := render.FindApps(tree, config)
-	if err != nil {
-		return nil, err
-	}
-	r.config, r.configID = config, entry.ID
-	return apps, nil
 }
 
 // setApps makes r.apps hold what Git lists. An app that left Git stays known,
@@ -111,20 +85,33 @@ func (r *Reconciler) setApps(listed []rollout.App) {
 	for _, a := range listed {
 		names[a.Name] = true
 		known := r.apps[a.Name]
-		if known == nil || known.App != a {
-			fresh := &app{App: a, dirty: true, renders: map[string]*rollout.Render{}}
-			if known != nil {
-				fresh.state, fresh.stateID, fresh.broken = known.state, known.stateID, known.broken
-			}
-			r.apps[a.Name] = fresh
+		if known == nil {
+			known = newApp(a)
+			r.apps[a.Name] = known
 		}
+		if known.App != a {
+			known.App, known.head, known.dirty = a, strategies.Head{}, true
+		}
+		known.isOrphan = false
 	}
 	for name, a := range r.apps {
-		if !names[name] {
+		switch {
+		case names[name]:
+		case a.isOnRecord():
 			r.orphan(a)
+		default:
+			delete(r.apps, name)
 		}
 	}
 }
+
+func newApp(a rollout.App) *app {
+	return &app{App: a, dirty: true, renders: map[string]*rollout.Render{}}
+}
+
+// isOnRecord reports whether the app has a file on the state branch, or a
+// retreat that is to be written to it.
+func (a *app) isOnRecord() bool { return a.state.Phase != "" || a.broken != nil || a.pending != nil }
 
 // orphan gives an app that Git no longer lists the reason for which it is left
 // alone. A typo in a glob must not take a service down.
@@ -135,8 +122,8 @@ func (r *Reconciler) orphan(a *app) {
 		Fix: fmt.Sprintf("list it again, or remove it for good: kubectl delete all,cm,secret -A -l %s=%s, then delete %s on the state branch",
 			rollout.LabelApp, a.Name, rollout.StatePath(a.Name)),
 	}
-	if a.head.Err == nil || a.head.Err.Error() != err.Error() {
-		a.head, a.dirty = strategies.Head{Err: err}, true
+	if !a.isOrphan {
+		a.isOrphan, a.head, a.dirty = true, strategies.Head{Err: err}, true
 	}
 }
 
@@ -150,6 +137,9 @@ func (r *Reconciler) renderHeads(snapshot Snapshot, apps []rollout.App) {
 		switch was := known.head; {
 		case err != nil && was.Err != nil && was.Err.Error() == err.Error():
 		case err == nil && was.Render != nil && was.Render.Digest == built.Digest:
+			same := *built // but perhaps from other files
+			same.Commit = was.Commit
+			known.head.Render = &same
 		default:
 			known.head = strategies.Head{Commit: snapshot.Commit(), Render: built, Err: err}
 			known.dirty = true
@@ -180,52 +170,73 @@ func (r *Reconciler) readPromotion(tree Snapshot, a *app) {
 
 // gatherState reads the state files that changed on the state branch.
 func (r *Reconciler) gatherState(ctx context.Context, head string) error {
-	if head == "" { // no branch yet: it is created with the first transition
-		r.state, r.clusterFile = nil, false
-		return nil
-	}
-	snapshot, err := r.Repository.Snapshot(ctx, head)
-	if err != nil {
-		return fmt.Errorf("read state commit %s: %w", rollout.ShortID(head), err)
-	}
-	if err := r.checkCluster(snapshot); err != nil {
-		return err
-	}
-	files, err := stateFiles(snapshot)
-	if err != nil {
-		return fmt.Errorf("list states: %w", err)
-	}
-	for name, id := range files {
-		a := r.apps[name]
-		if a == nil {
-			a = &app{App: rollout.App{Name: name}, renders: map[string]*rollout.Render{}}
-			r.apps[name] = a
+	files := map[string]string{}
+	r.clusterFile = false
+	if head != "" { // else it is created with the first transition
+		snapshot, err := r.Repository.Snapshot(ctx, head)
+		if err != nil {
+			return fmt.Errorf("read state commit %s: %w", rollout.ShortID(head), err)
 		}
-		if a.stateID != id {
+		if err := r.checkCluster(snapshot); err != nil {
+			return err
+		}
+		if files, err = stateFiles(snapshot); err != nil {
+			return fmt.Errorf("list states: %w", err)
+		}
+		for name, id := range files {
+			a := r.apps[name]
+			if a == nil {
+				a = newApp(rollout.App{Name: name})
+				r.apps[name] = a
+			}
 			r.readState(snapshot, a, id)
-		}
-		if a.head.Err == nil && a.head.Render == nil {
-			a.Path = a.state.Path
-			r.orphan(a)
+			if a.head.Err == nil && a.head.Render == nil {
+				a.Path = a.state.Path
+				r.orphan(a)
+			}
 		}
 	}
-	r.state = snapshot
+	for name, a := range r.apps {
+		if files[name] == "" {
+			r.forget(a)
+		}
+	}
+	r.heads.State, r.stateKnown = head, true
 	return nil
 }
 
-func (r *Reconciler) readState(tree Snapshot, a *app, id string) {
-	path := rollout.StatePath(a.Name)
-	data, err := tree.ReadBlob(id)
-	a.stateID, a.dirty, a.broken = id, true, nil
-	if err == nil {
-		var s *rollout.State
-		if s, err = rollout.ParseState(path, data); err == nil {
-			a.state, a.pending = *s, nil
-			return
-		}
+// forget starts an app afresh whose file is no longer on the state branch. One
+// that Git does not list either is gone for good.
+func (r *Reconciler) forget(a *app) {
+	if !a.isOnRecord() {
+		return
 	}
-	a.broken = fmt.Errorf("state file %s: %w", path, err)
-	r.Log.Error("app is left alone: its state cannot be read", "app", a.Name, "error", a.broken)
+	a.state, a.stateID, a.pending, a.broken, a.dirty = rollout.State{}, "", nil, nil, true
+	if a.isOrphan {
+		delete(r.apps, a.Name)
+	}
+}
+
+// readState reads one app's file if it is another one than last time.
+func (r *Reconciler) readState(tree Snapshot, a *app, id string) {
+	if a.stateID == id {
+		return
+	}
+	path := rollout.StatePath(a.Name)
+	var s *rollout.State
+	data, err := tree.ReadBlob(id)
+	if err == nil {
+		s, err = rollout.ParseState(path, data)
+	}
+	if err != nil {
+		a.stateID, a.broken = id, fmt.Errorf("state file %s: %w", path, err)
+		r.Log.Error("app is left alone: its state cannot be read", "app", a.Name, "error", a.broken)
+		return
+	}
+	if a.broken != nil || !s.Equal(&a.state) { // else it is what this process wrote
+		a.state, a.pending, a.broken, a.dirty = *s, nil, nil, true
+	}
+	a.stateID = id
 }
 
 // stateFiles lists apps/*/*.yaml: name to blob id.
@@ -262,7 +273,6 @@ func readDirIfAny(tree Snapshot, path string) ([]rollout.Entry, error) {
 func (r *Reconciler) checkCluster(tree Snapshot) error {
 	entry, found, err := tree.Lookup(rollout.ClusterPath)
 	if err != nil || !found {
-		r.clusterFile = false
 		return err
 	}
 	data, err := tree.ReadBlob(entry.ID)

@@ -34,13 +34,12 @@ type Reconciler struct {
 
 	heads       Heads
 	main        Snapshot
-	state       Snapshot
 	config      *rollout.Config
-	configID    string
-	configErr   error
+	configs     map[string]*rollout.Config // of older commits, by blob
+	configsMu   sync.Mutex
 	clusterFile bool // cluster.yaml exists
 	stateKnown  bool
-	lastFailure string
+	failing     map[string]bool // errors that have been logged
 	apps        map[string]*app
 	stats       Stats
 
@@ -62,14 +61,17 @@ func New(o Options) *Reconciler {
 	if o.Workers == 0 {
 		o.Workers = 8
 	}
-	return &Reconciler{Options: o, apps: map[string]*app{}, touched: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &Reconciler{
+		Options: o, apps: map[string]*app{}, configs: map[string]*rollout.Config{},
+		touched: map[string]bool{}, wake: make(chan struct{}, 1),
+	}
 }
 
 // Stats returns the counters.
 func (r *Reconciler) Stats() Stats { return r.stats }
 
-// maxTries bounds how often one pass decides again after losing the race for
-// the state branch. Each loss means that another writer has made progress.
+// maxTries bounds how often one pass decides when it loses the race for the
+// state branch each time. Each loss means that another writer made progress.
 const maxTries = 5
 
 // RunOnce is one pass. With fetch it looks at Git first; without, it works on
@@ -77,38 +79,38 @@ const maxTries = 5
 // went wrong, and each app that is not named in it has been handled.
 func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) error {
 	r.stats.Passes++
-	var errs []error
-	for try := 0; ; try++ {
-		if fetch {
-			if err := r.gather(ctx); err != nil {
-				errs = append(errs, err)
-			}
-		}
-		if r.main == nil || r.config == nil {
-			return errors.Join(errs...)
-		}
-		work := r.due(now)
-		plans := r.decideAll(ctx, work, now)
-		err := r.commit(ctx, plans, now)
-		if errors.Is(err, ErrConflict) && try < maxTries {
-			r.stats.Lost++
-			fetch = true
-			for _, a := range work {
-				a.dirty = true
-			}
-			continue
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("record in Git: %w", err))
-		}
-		r.applyAll(ctx, plans, now)
-		for _, p := range plans {
-			if p.err != nil {
-				errs = append(errs, fmt.Errorf("app %s: %w", p.app.Name, p.err))
-			}
-		}
-		return errors.Join(errs...)
+	var gathered error
+	if fetch {
+		gathered = r.gather(ctx)
 	}
+	if r.config == nil || !r.stateKnown {
+		return gathered
+	}
+	steps := r.decideAll(ctx, r.due(now), now)
+	err := r.commit(ctx, steps, now)
+	for try := 1; errors.Is(err, ErrConflict); try++ {
+		r.stats.Lost++
+		if try == maxTries {
+			break
+		}
+		for _, s := range steps {
+			s.app.dirty = true
+		}
+		gathered = r.gather(ctx)
+		steps = r.decideAll(ctx, r.due(now), now)
+		err = r.commit(ctx, steps, now)
+	}
+	errs := []error{gathered}
+	if err != nil {
+		errs = append(errs, fmt.Errorf("record in Git: %w", err))
+	}
+	r.applyAll(ctx, steps, now)
+	for _, s := range steps {
+		if s.err != nil {
+			errs = append(errs, fmt.Errorf("app %s: %w", s.app.Name, s.err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Touch marks an app as changed in the cluster and wakes Run. It may be called
@@ -152,8 +154,8 @@ func (r *Reconciler) due(now time.Time) []*app {
 func (r *Reconciler) nextDue() time.Time {
 	var next time.Time
 	for _, a := range r.apps {
-		if !a.due.IsZero() && (next.IsZero() || a.due.Before(next)) {
-			next = a.due
+		if a.broken == nil {
+			next = soonest(next, a.due)
 		}
 	}
 	return next

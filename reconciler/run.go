@@ -40,9 +40,9 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) {
 			}
 		}
 		if err := r.RunOnce(ctx, time.Now(), fetch); err != nil && ctx.Err() == nil {
-			r.logFailure(err)
+			r.logFailures(err)
 		} else if err == nil && fetch {
-			r.lastFailure = ""
+			r.failing = nil
 		}
 		if fetch {
 			poll.Reset(r.interval(interval))
@@ -70,12 +70,21 @@ func (r *Reconciler) anyDirty() bool {
 	return false
 }
 
-// logFailure logs an error once, not at each poll that meets it again.
-func (r *Reconciler) logFailure(err error) {
-	if text := err.Error(); text != r.lastFailure {
-		r.lastFailure = text
-		r.Log.Error("pass failed", "error", err)
+// logFailures logs each error of a pass once, not at each pass that meets it
+// again.
+func (r *Reconciler) logFailures(err error) {
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
 	}
+	failing := map[string]bool{}
+	for _, err := range all {
+		text := err.Error()
+		if failing[text] = true; !r.failing[text] {
+			r.Log.Error("pass failed", "error", err)
+		}
+	}
+	r.failing = failing
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// never is more pushes than any test makes.
+const never = 1 << 30
+
+// TestAdvanceIsInGitFirst refuses pushes before each advance of a release: as
+// long as Git does not have it, no object of it is applied, and then it is
+// recorded once.
+func TestAdvanceIsInGitFirst(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	blocked := func(what string, images map[string]int) {
+		w.Helper()
+		refs, writes := w.repo.Ref(stateBranch), w.api.count()
+		w.server.Fault(gittest.Faults{RejectPushes: never})
+		if err := p.passes(20); err == nil || !strings.Contains(err.Error(), "record in Git") {
+			w.Errorf("%s: the error is %v", what, err)
+		}
+		if made := w.api.since(writes); len(made) > 0 {
+			w.Errorf("%s: applied before it was in Git: %v", what, made)
+		}
+		for tag, n := range images {
+			if got := len(w.pods()[tag]); got != n {
+				w.Errorf("%s: %d pods of %s, want %d", what, got, tag, n)
+			}
+		}
+		w.server.Fault(gittest.Faults{})
+		if now := w.repo.Ref(stateBranch); now != refs {
+			w.Errorf("%s: the state branch moved to %s", what, now)
+		}
+		w.skew += time.Minute // the back-off is over
+	}
+	blocked("first deployment", map[string]int{"v1": 0})
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	blocked("release", map[string]int{"v1": 2, "v2": 0})
+	p.awaitPaused(second)
+	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	blocked("promotion", map[string]int{"v1": 2, "v2": 1})
+	p.awaitHealthy(second)
+	w.wantHistory("", "APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy")
+}
+
+// TestLostAnswer breaks the connection of every push after Git has done it,
+// once so that a look at the refs tells, and once so that the server is gone
+// for a while: in the end each transition is one commit.
+func TestLostAnswer(t *testing.T) {
+	for name, gone := range map[string]bool{"look at the refs": false, "server gone": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			p := w.start()
+			fault := gittest.Faults{DropAfter: 1}
+			if gone {
+				fault.BeforePush = func(int) { w.server.Fault(gittest.Faults{Status: 503}) }
+			}
+			drop := func(n int) {
+				t.Helper()
+				for range n {
+					before, deadline := w.repo.Ref(stateBranch), time.Now().Add(30*time.Second)
+					for w.repo.Ref(stateBranch) == before {
+						w.server.Fault(fault)
+						if err := p.passes(1); err != nil && !gone {
+							t.Error(err)
+						}
+						if time.Now().After(deadline) {
+							t.Fatal("no transition within 30 seconds")
+						}
+					}
+					if gone && p.passes(1) == nil {
+						t.Error("a pass without a server had no error")
+					}
+					w.server.Fault(gittest.Faults{})
+					w.skew += time.Minute
+				}
+			}
+			drop(2)
+			second := w.push("v2", version("v2", halfThenGate))
+			drop(2)
+			w.repo.Merge("gitrollout/promote/test/" + w.app)
+			drop(2)
+			p.awaitHealthy(second)
+			w.wantHistory("", "APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy")
+			w.repo.Fsck()
+		})
+	}
+}
+
+// TestLostRace moves a branch between a decision and its push.
+func TestLostRace(t *testing.T) {
+	other := 0
+	for name, race := range map[string]struct {
+		move func(w *loopWorld)
+		lost int
+	}{
+		"state branch": {func(w *loopWorld) { other++; w.edit(stateBranch, map[string]string{"README": fmt.Sprint(other)}) }, 1},
+		"another app's state": {func(w *loopWorld) {
+			s := rollout.State{App: "elsewhere", Path: "gone", Phase: rollout.Healthy}
+			data, err := s.Encode()
+			if err != nil {
+				w.Error(err)
+			}
+			w.edit(stateBranch, map[string]string{rollout.StatePath("elsewhere"): string(data)})
+		}, 1},
+		"main": {func(w *loopWorld) { w.edit("main", map[string]string{"README": "hello"}) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			start := w.repo.Ref(stateBranch)
+			second := w.push("v2", version("v2", halfThenGate))
+			w.server.Fault(gittest.Faults{BeforePush: func(int) {
+				w.server.Fault(gittest.Faults{})
+				race.move(w)
+			}})
+			if err := p.pass(); err != nil {
+				t.Error(err)
+			}
+			if s := w.state(); s.Release == nil || s.Release.Commit != second {
+				t.Errorf("after the pass the state is %s, want the release recorded", s.Phase)
+			}
+			if got := p.Stats().Lost; got != race.lost {
+				t.Errorf("%d lost pushes, want %d", got, race.lost)
+			}
+			p.awaitPaused(second)
+			n := 0
+			for _, line := range strings.Split(w.repo.InBare("log", "--format=%B", start+".."+stateBranch), "\n") {
+				if strings.Contains(line, w.app+" release h1-") {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("the release was recorded %d times", n)
+			}
+		})
+	}
+}
+
+// TestRaceIsBounded loses every race: the pass ends with an error, has applied
+// nothing, and a later pass goes on.
+func TestRaceIsBounded(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	writes, pushes := w.api.count(), 0
+	w.server.Fault(gittest.Faults{BeforePush: func(n int) {
+		pushes++
+		w.edit(stateBranch, map[string]string{"README": fmt.Sprint(n)})
+	}})
+	if err := p.pass(); err == nil || !strings.Contains(err.Error(), "record in Git") {
+		t.Errorf("the error is %v", err)
+	}
+	if pushes < 2 || pushes > 6 || p.Stats().Lost != pushes {
+		t.Errorf("%d pushes, %d counted as lost", pushes, p.Stats().Lost)
+	}
+	if made := w.api.since(writes); len(made) > 0 {
+		t.Errorf("applied %v", made)
+	}
+	w.server.Fault(gittest.Faults{})
+	p.awaitPaused(second)
+}
+
+// TestTwoInLockStep lets a second process make a whole pass between every
+// decision of the first and its push. With one clock both make the same commit,
+// which then is there once; with clocks that differ the first loses. Each
+// transition is made once.
+func TestTwoInLockStep(t *testing.T) {
+	for name, apart := range map[string]time.Duration{"one clock": 0, "clocks apart": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			first, second := w.start(), w.start()
+			inside := false
+			w.server.Fault(gittest.Faults{BeforePush: func(int) {
+				if inside {
+					return
+				}
+				inside = true
+				if err := second.RunOnce(second.ctx, time.Now().Add(w.skew+apart), true); err != nil {
+					t.Errorf("second: %v", err)
+				}
+				inside = false
+			}})
+			first.awaitHealthy(w.repo.Head())
+			commit := w.push("v2", version("v2", halfThenGate))
+			first.awaitPaused(commit)
+			w.repo.Merge("gitrollout/promote/test/" + w.app)
+			first.awaitHealthy(commit)
+			w.wantHistory("", "APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy")
+			if lost := first.Stats().Lost; apart > 0 && lost < 2 {
+				t.Errorf("the first lost %d races, want one for each transition that it began", lost)
+			}
+			if got := len(w.pods()["v2"]); got != 2 {
+				t.Errorf("%d pods of v2, want 2", got)
+			}
+		})
+	}
+}

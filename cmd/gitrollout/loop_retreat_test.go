@@ -1,0 +1,163 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestRetreatDoesNotWaitForGit reverts a release while Git refuses pushes. The
+// cluster goes back at once and stays there, in this process and in the next
+// one, whatever is pushed meanwhile; and when Git is back the retreat is
+// recorded once, before anything else.
+func TestRetreatDoesNotWaitForGit(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(second)
+	stable := w.pods()["v1"]
+	recorded := w.repo.Ref(stateBranch)
+
+	w.server.Fault(gittest.Faults{RejectPushes: never})
+	w.repo.Revert(second)
+	if err := p.pass(); err == nil || !strings.Contains(err.Error(), "record in Git") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := w.image(); got != "v1" {
+		t.Errorf("the Deployment asks for %s after the first pass, want v1", got)
+	}
+	writes := w.api.count()
+	_ = p.passes(20)
+	third := w.push("v3", version("v3", halfThenGate))
+	_ = p.passes(20)
+	p.end()
+	again := w.start()
+	_ = again.passes(20)
+	if made := deployments(w.api.since(writes)); len(made) > 0 {
+		t.Errorf("the Deployment was written again: %v", made)
+	}
+	if pods := w.pods(); len(pods["v2"])+len(pods["v3"]) > 0 || !slices.Equal(pods["v1"], stable) {
+		t.Errorf("pods are %v, want those of v1 that were there: %v", pods, stable)
+	}
+	if now := w.repo.Ref(stateBranch); now != recorded {
+		t.Fatalf("the state branch moved to %s", now)
+	}
+	w.server.Fault(gittest.Faults{})
+	w.skew += time.Minute
+	again.awaitPaused(third)
+	w.wantHistory(recorded, "APP back to", "APP release", "APP step 2/2 pause")
+}
+
+func deployments(writes []string) []string {
+	return slices.DeleteFunc(writes, func(w string) bool { return !strings.Contains(w, "/deployments/") })
+}
+
+// TestRetreatIsRecordedOnce is the same in one process, for a retreat that ends
+// and one that leaves the app degraded: told in the log when it happens, once,
+// and in Git once with its reason.
+func TestRetreatIsRecordedOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		back func(w *loopWorld, release rollout.Hash, commit string)
+		want []string
+	}{
+		"reverted": {func(w *loopWorld, _ rollout.Hash, commit string) { w.repo.Revert(commit) },
+			[]string{"APP back to %s: reverted by", "APP healthy"}},
+		"aborted": {func(w *loopWorld, release rollout.Hash, _ string) { w.decide(release, "abort", "line one\nGitrollout-App: forged") },
+			[]string{"APP back to %s: aborted by Dev <dev@example.com>: line one Gitrollout-App: forged", "APP degraded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			p := w.start()
+			first := p.awaitHealthy(w.repo.Head())
+			second := w.push("v2", version("v2", halfThenGate))
+			s := p.awaitPaused(second)
+			recorded := w.repo.Ref(stateBranch)
+			w.server.Fault(gittest.Faults{RejectPushes: never})
+			tt.back(w, s.Release.Hash, second)
+			_ = p.passes(30)
+			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
+				t.Errorf("the log tells %d times of the retreat", n)
+			}
+			// Somebody else writes to the branch: the retreat still is to be recorded.
+			w.edit(stateBranch, map[string]string{"README": "hello"})
+			writes := w.api.count()
+			_ = p.passes(5)
+			if made := deployments(w.api.since(writes)); len(made) > 0 {
+				t.Errorf("written: %v", made)
+			}
+			w.server.Fault(gittest.Faults{})
+			w.skew += time.Minute
+			p.await("at rest", func(s rollout.State) bool { return s.Release == nil })
+			w.wantHistory(recorded, "by another writer", strings.ReplaceAll(tt.want[0], "%s", string(first.Stable.Hash)), tt.want[1])
+			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
+				t.Errorf("the log tells %d times of the retreat", n)
+			}
+			if got := w.image(); got != "v1" {
+				t.Errorf("the Deployment asks for %s", got)
+			}
+			for _, line := range strings.Split(w.repo.Message(stateBranch+"~1"), "\n")[1:] {
+				if strings.HasPrefix(line, "Gitrollout-App: forged") {
+					t.Error("a reason in a promotion file became a trailer of the commit")
+				}
+			}
+		})
+	}
+}
+
+// decide commits a promotion file.
+func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
+	w.Helper()
+	p := rollout.Promotion{Release: release, Decision: rollout.Verb(verb), Reason: reason}
+	data, err := p.Encode()
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.repo.Pull()
+	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): string(data)})
+}
+
+// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse an object that
+// comes before the Deployment: the pods go back all the same. While it refuses
+// the Service, which routes, they do not.
+func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
+	for name, tt := range map[string]struct {
+		refused string
+		image   string
+	}{
+		"ConfigMap": {"/configmaps/", "v1"},
+		"Service":   {"/services/", "v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			strategy := strings.Replace(halfThenGate, "steps:", "stableService: APP\n      abortScaleDownDelaySeconds: 0\n      steps:", 1)
+			w := newLoopWorld(t, version("v1", strategy))
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			second := w.push("v2", with(version("v2", strategy), map[string]string{
+				"service.yaml": strings.ReplaceAll(version("v2", "")["service.yaml"], "port: 80", "port: 81"),
+			}))
+			p.awaitPaused(second)
+			recorded := w.repo.Ref(stateBranch)
+			w.api.refuse(tt.refused)
+			w.repo.Revert(second)
+			err := p.passes(5)
+			if err == nil || !strings.Contains(err.Error(), "the test says no") {
+				t.Errorf("the error is %v", err)
+			}
+			if got := w.image(); got != tt.image {
+				t.Errorf("the Deployment asks for %s, want %s", got, tt.image)
+			}
+			w.api.refuse()
+			w.skew += time.Minute
+			p.await("at rest", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			w.wantHistory(recorded, "APP back to", "APP healthy")
+			if got := w.image(); got != "v1" {
+				t.Errorf("the Deployment asks for %s at rest", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,406 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// loopWorld is what a loop lives in: a Git server and an API server, both real
+// and both ready to misbehave, one app named after its namespace, and a clock.
+type loopWorld struct {
+	*testing.T
+	repo   *gittest.Repo
+	server *gittest.Server
+	kube   *testcluster.Cluster
+	api    *apiGate
+	ns     string
+	app    string
+	skew   time.Duration // how far the loops' clock is ahead
+	log    *safeBuffer
+}
+
+const stateBranch = "gitrollout/state/test"
+
+// newLoopWorld pushes the first version of the app's files.
+func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
+	t.Helper()
+	t.Parallel()
+	kube := testcluster.Shared(t)
+	w := &loopWorld{T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{}}
+	w.app = w.ns
+	w.server = w.repo.HTTP(gittest.HTTPOptions{})
+	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*")})
+	w.push("first version", files)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("state branch, newest first:\n%s\nlog:\n%s", strings.Join(w.history(), "\n"), w.log)
+		}
+	})
+	return w
+}
+
+// config is a configuration with entries of apps, all in the test's namespace.
+func (w *loopWorld) config(apps ...string) string {
+	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
+	for _, entry := range apps {
+		text += entry + "\n  namespace: " + w.ns + "\n"
+	}
+	return text
+}
+
+// push commits files of the app, by name in its folder, on top of what the
+// server has.
+func (w *loopWorld) push(message string, files map[string]string) string {
+	w.Helper()
+	return w.pushAs(w.app, message, files)
+}
+
+func (w *loopWorld) pushAs(app, message string, files map[string]string) string {
+	w.Helper()
+	if w.repo.Ref("main") != "" {
+		w.repo.Pull()
+	}
+	for name, content := range files {
+		w.repo.Write(map[string]string{"apps/" + app + "/" + name: strings.ReplaceAll(content, "APP", app)})
+	}
+	return w.repo.Commit(message)
+}
+
+// start returns a new process on this world, which knows nothing.
+func (w *loopWorld) start() *loopProcess {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test"}, clusterOptions{kubeconfig: w.api.kubeconfig},
+		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	if err != nil {
+		w.Fatal(err)
+	}
+	p := &loopProcess{loop: l, w: w, ctx: ctx}
+	p.end = sync.OnceFunc(func() { l.close(); cancel() })
+	w.Cleanup(p.end)
+	return p
+}
+
+// loopProcess is one process, with its passes in the test's hand.
+type loopProcess struct {
+	*loop
+	w   *loopWorld
+	ctx context.Context
+	end func()
+}
+
+// pass looks at Git and the cluster once.
+func (p *loopProcess) pass() error { return p.RunOnce(p.ctx, time.Now().Add(p.w.skew), true) }
+
+// passes looks so many times, a second apart by the loops' clock and time enough
+// for the cluster to answer, and returns the last error of any.
+func (p *loopProcess) passes(n int) (last error) {
+	for range n {
+		if err := p.pass(); err != nil {
+			last = err
+		}
+		p.w.skew += time.Second
+		time.Sleep(20 * time.Millisecond)
+	}
+	return last
+}
+
+// await makes passes until the app's record satisfies a condition.
+func (p *loopProcess) await(what string, ok func(rollout.State) bool) rollout.State {
+	p.w.Helper()
+	return p.awaitOf(p.w.app, what, ok)
+}
+
+func (p *loopProcess) awaitOf(app, what string, ok func(rollout.State) bool) rollout.State {
+	p.w.Helper()
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		err = p.passes(1)
+		if s := p.w.stateOf(app); ok(s) {
+			return s
+		}
+	}
+	s := p.w.stateOf(app)
+	p.w.Fatalf("not within a minute: %s; last error %v; %s is %s %s held %+v progress %+v", what, err, app, s.Phase, s.Reason, s.Held, s.Progress)
+	return s
+}
+
+func (p *loopProcess) awaitHealthy(commit string) rollout.State {
+	p.w.Helper()
+	return p.await("healthy at "+rollout.ShortID(commit), func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Stable != nil && s.Stable.Commit == commit
+	})
+}
+
+// awaitPaused waits until the release of a commit is at its gate.
+func (p *loopProcess) awaitPaused(commit string) rollout.State {
+	p.w.Helper()
+	return p.await("paused at "+rollout.ShortID(commit), func(s rollout.State) bool {
+		return s.Phase == rollout.Paused && s.Release.Commit == commit
+	})
+}
+
+func (w *loopWorld) state() rollout.State { w.Helper(); return w.stateOf(w.app) }
+
+// stateOf reads the record as anybody could; one that cannot be read is none.
+func (w *loopWorld) stateOf(app string) rollout.State {
+	w.Helper()
+	file := rollout.StatePath(app)
+	if w.repo.Ref(stateBranch) == "" || !slices.Contains(w.repo.Files(stateBranch), file) {
+		return rollout.State{}
+	}
+	s, err := rollout.ParseState(file, []byte(w.repo.Show(stateBranch, file)))
+	if err != nil {
+		return rollout.State{}
+	}
+	return *s
+}
+
+// history is the state branch's subjects, newest first, without the cluster's
+// and the app's name.
+func (w *loopWorld) history() []string {
+	if w.repo.Ref(stateBranch) == "" {
+		return nil
+	}
+	var subjects []string
+	for _, s := range w.repo.Log(stateBranch) {
+		subjects = append(subjects, strings.TrimPrefix(strings.ReplaceAll(s, w.app, "APP"), "test: "))
+	}
+	return subjects
+}
+
+// wantHistory compares what was recorded since a commit with prefixes, oldest
+// first.
+func (w *loopWorld) wantHistory(since string, want ...string) {
+	w.Helper()
+	got := w.history()
+	if since != "" {
+		n := strings.Count(w.repo.InBare("rev-list", since+".."+stateBranch), "\n") + 1
+		got = got[:n]
+	}
+	slices.Reverse(got)
+	same := len(got) == len(want)
+	for i := 0; same && i < len(got); i++ {
+		same = strings.HasPrefix(got[i], want[i])
+	}
+	if !same {
+		w.Errorf("recorded:\n  %s\nwant:\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+// edit commits files on top of a branch of the server, as another writer does;
+// an empty content deletes.
+func (w *loopWorld) edit(branch string, files map[string]string) {
+	w.Helper()
+	dir := w.TempDir()
+	w.repo.Git("clone", "-q", "--single-branch", "--branch", branch, w.repo.Bare, dir)
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if content == "" {
+			if err := os.Remove(path); err != nil {
+				w.Fatal(err)
+			}
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			w.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.repo.Git("-C", dir, "add", "--all")
+	w.repo.Git("-C", dir, "commit", "-q", "-m", "by another writer")
+	w.repo.Git("-C", dir, "push", "-q", "origin", "HEAD:"+branch)
+}
+
+func (w *loopWorld) deployment() *appsv1.Deployment {
+	w.Helper()
+	d, err := w.kube.Kube.AppsV1().Deployments(w.ns).Get(context.Background(), w.app, metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return d
+}
+
+// image is the tag that the Deployment asks for.
+func (w *loopWorld) image() string {
+	w.Helper()
+	_, tag, _ := strings.Cut(w.deployment().Spec.Template.Spec.Containers[0].Image, ":")
+	return tag
+}
+
+// pods is the names of all pods of the namespace, by image tag.
+func (w *loopWorld) pods() map[string][]string {
+	w.Helper()
+	list, err := w.kube.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	pods := map[string][]string{}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			_, tag, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
+			pods[tag] = append(pods[tag], pod.Name)
+		}
+	}
+	return pods
+}
+
+// The strategy of most tests: half the pods, then a gate.
+const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
+
+// version is the files of an app of one Deployment, a Service, a ConfigMap and
+// a Rollout.
+func version(tag, strategy string) map[string]string {
+	return map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n",
+		"app.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: APP}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: APP}}
+  template:
+    metadata: {labels: {app: APP}}
+    spec:
+      containers:
+      - {name: app, image: "APP:` + tag + `"}
+`,
+		"service.yaml": `apiVersion: v1
+kind: Service
+metadata: {name: APP}
+spec: {selector: {app: APP}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: APP}
+data: {tag: "` + tag + `"}
+`,
+		"rollout.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: APP}\nspec:\n" +
+			"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: APP}\n  strategy:\n" + strategy,
+	}
+}
+
+// with returns files with some of them replaced.
+func with(files map[string]string, more map[string]string) map[string]string {
+	for name, content := range more {
+		files[name] = content
+	}
+	return files
+}
+
+// apiGate stands before the API server: it notes the requests that change
+// something, and refuses those that a test chooses.
+type apiGate struct {
+	kubeconfig string
+
+	mu     sync.Mutex
+	writes []string
+	deny   func(*http.Request) bool
+}
+
+func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
+	t.Helper()
+	target, err := url.Parse(kube.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(kube.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport, proxy.FlushInterval = transport, -1
+	proxy.ErrorHandler = func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) }
+	g := &apiGate{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if g.refuses(r) {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"the test says no"}`)
+			return
+		}
+		proxy.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	content := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: gate, cluster: {server: %q}}]\nusers: [{name: nobody, user: {}}]\n"+
+		"contexts: [{name: gate, context: {cluster: gate, user: nobody}}]\ncurrent-context: gate\n", server.URL)
+	if err := os.WriteFile(g.kubeconfig, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// refuses notes a request and tells whether it is to fail.
+func (g *apiGate) refuses(r *http.Request) bool {
+	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "/events") {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.deny != nil && g.deny(r) {
+		return true
+	}
+	if r.URL.Query().Get("dryRun") == "" {
+		g.writes = append(g.writes, r.Method+" "+r.URL.Path)
+	}
+	return false
+}
+
+// refuse makes writes whose path has one of the parts fail; none heals it.
+func (g *apiGate) refuse(parts ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deny = func(r *http.Request) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(r.URL.Path, part) })
+	}
+}
+
+// since returns the writes after the first n.
+func (g *apiGate) since(n int) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.writes[n:])
+}
+
+func (g *apiGate) count() int { return len(g.since(0)) }
+
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
