@@ -280,7 +280,7 @@ func TestWarnings(t *testing.T) {
 		},
 		"weight goes down": {
 			"  strategy: {canary: {steps: [{setWeight: 50}, {setWeight: 20}]}}\n",
-			[]string{"Rollout/shop/web: spec.strategy.canary.steps[1].setWeight goes down from 50 to 20: pods that were replaced in place are started anew"},
+			[]string{"Rollout/shop/web: spec.strategy.canary.steps[1].setWeight goes down from 50 to 20: the pods of the new version stay"},
 		},
 		"auto promotion off": {
 			"  strategy: {blueGreen: {activeService: web, autoPromotionEnabled: false, autoPromotionSeconds: 9}}\n",

@@ -337,7 +337,7 @@ func (d *document) checkSteps(v value) {
 			continue
 		}
 		if *step.SetWeight < weight && d.spec.Scaling == rollout.InPlace {
-			v.r.warn(fmt.Sprintf("%s[%d].setWeight", v.path, i), "goes down from %d to %d: pods that were replaced in place are started anew", weight, *step.SetWeight)
+			v.r.warn(fmt.Sprintf("%s[%d].setWeight", v.path, i), "goes down from %d to %d: the pods of the new version stay", weight, *step.SetWeight)
 		}
 		weight = *step.SetWeight
 	}

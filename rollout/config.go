@@ -104,7 +104,7 @@ func parseInterval(file, text string) (time.Duration, error) {
 		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is not a duration", text), Fix: "write 30s, 1m or the like"}
 	}
 	if d < minInterval {
-		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is less than %s", text, minInterval), Fix: "a webhook makes a push take effect at once, whatever the interval"}
+		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is less than %s", text, minInterval), Fix: "use 1s or more"}
 	}
 	return d, nil
 }
