@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -21,6 +22,7 @@ const (
 
 // View is what Desired needs besides the state.
 type View struct {
+	Now      time.Time        // zero: a pod serves as soon as it is ready, whatever minReadySeconds says
 	Source   *rollout.Render  // the render at State.Source
 	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
 	Observed rollout.Observed // for the numbers of pods and the ReplicaSets' own hashes
@@ -60,7 +62,7 @@ func NeedsStable(s rollout.State, v View) bool {
 	}
 	for _, p := range s.Progress {
 		if spec, ok := v.Source.Spec(p.Workload); ok {
-			if _, ok := holdOf(spec, p, s, v.Observed.Workloads[p.Workload]); !ok {
+			if _, ok := holdOf(spec, p, s, v); !ok {
 				return true
 			}
 		}
@@ -89,7 +91,7 @@ func desiredDeployment(s rollout.State, v View, o rollout.Object) rollout.Object
 	if !moving || !staged || !held(s) {
 		return stamp(o, hash, commitOf(s, w, hash), "")
 	}
-	h, ok := holdOf(spec, p, s, v.Observed.Workloads[w])
+	h, ok := holdOf(spec, p, s, v)
 	if !ok {
 		if stable, found := deploymentOf(v.Stable, w); found {
 			stable = stamp(stable, v.Stable.Templates[w], s.Stable.Commit, "")
@@ -188,7 +190,8 @@ func (h holdFence) unavailable() string { return fmt.Sprintf("%d%%", (100*h.m+h.
 // holdOf returns the fence for the stage that a workload is at. It is false
 // while there is nothing to hold: no canary pod is asked for, or none may start
 // yet because the stable pods are too few.
-func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, live rollout.ObservedWorkload) (holdFence, bool) {
+func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, v View) (holdFence, bool) {
+	live := v.Observed.Workloads[p.Workload]
 	n := replicas(spec, live)
 	want := countsAt(planOf(spec), p.Step, n)
 	stable, known := live.Find(s.StableHash(p.Workload))
@@ -206,16 +209,27 @@ func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, live rollout
 	if spec.Scaling == rollout.Surge {
 		return holdFence{s: want.canary, m: 0, n: n}, true
 	}
-	return walk(spec, want, n, stable, canary)
+	return walk(v.Now, spec, want, n, stable, canary)
 }
 
 // countsAt is what a step comes to rest at; after the last one, what the last
-// one did.
+// one did. The Deployment controller moves pods forward only, so a step that
+// asks for less than an earlier one keeps what there is. One that asks for no
+// canary pod at all starts anew from the stable template.
 func countsAt(p plan, step, n int) counts {
 	if len(p.stages) == 0 {
 		return counts{}
 	}
-	return p.stages[min(step, len(p.stages)-1)].counts(n)
+	i := min(step, len(p.stages)-1)
+	c := p.stages[i].counts(n)
+	for i--; i >= 0 && c.canary > 0; i-- {
+		before := p.stages[i].counts(n)
+		if before.canary == 0 {
+			break
+		}
+		c = counts{canary: max(c.canary, before.canary), stable: min(c.stable, before.stable)}
+	}
+	return c
 }
 
 // walk is the next fence on the way to a resting place of want.canary new and
@@ -230,13 +244,13 @@ func countsAt(p plan, step, n int) counts {
 //	ready  8+5      s=0 m=5   5 old, 5 new: at rest
 //
 // The number of old pods that are gone already is never undone: the controller
-// would not bring them back, and the fence would only flap. So a step that asks
-// for less than there is stays where it is, unless it asks for nothing at all.
+// would not bring them back, and the fence would only flap. So where a changed
+// list of steps asks for less than there is, it stays as it is.
 //
 // A pod that the controller has given up but not yet deleted is ready and will
 // not be: each ReplicaSet counts for no more than it asks for, and pods that a
 // scale-down is about to take are no room either.
-func walk(spec rollout.Spec, want counts, n int, stable, canary rollout.Revision) (holdFence, bool) {
+func walk(now time.Time, spec rollout.Spec, want counts, n int, stable, canary rollout.Revision) (holdFence, bool) {
 	surge, unavailable := spec.MaxSurge.RoundUp(n), spec.MaxUnavailable.RoundDown(n)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as Kubernetes resolves percentages that both come to nothing
@@ -247,7 +261,7 @@ func walk(spec rollout.Spec, want counts, n int, stable, canary rollout.Revision
 	restM := n - want.stable
 	restS := want.canary - restM
 	gone := min(max(0, n-stable.Desired), restM)
-	spare := min(stable.Ready(), stable.Desired) + min(canary.Ready(), canary.Desired) - (n - unavailable)
+	spare := servingOf(stable, spec, now) + servingOf(canary, spec, now) - (n - unavailable)
 	spare -= max(0, stable.Desired+canary.Desired-n-max(surge, restS))
 	if stable.Desired > n {
 		spare = 0
@@ -258,6 +272,14 @@ func walk(spec rollout.Spec, want counts, n int, stable, canary rollout.Revision
 		return holdFence{}, false
 	}
 	return holdFence{s: s, m: m, n: n}, true
+}
+
+// servingOf is how many pods of a ReplicaSet serve and will go on to.
+func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
+	if now.IsZero() {
+		return min(r.Ready(), r.Desired)
+	}
+	return min(r.Serving(now, minReady(spec)), r.Desired)
 }
 
 // pinsOf returns the pod-template-hash that each Service of the staged

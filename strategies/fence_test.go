@@ -112,7 +112,7 @@ func TestWalk(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
-			got, ok := walk(spec, tc.want, tc.n, tc.stable, tc.canary)
+			got, ok := walk(noon, spec, tc.want, tc.n, tc.stable, tc.canary)
 			if ok == tc.none {
 				t.Fatalf("%s: held is %t", tc.reason, ok)
 			}

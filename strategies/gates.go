@@ -118,7 +118,7 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 		return verdict{text: "Deployment " + pr.Workload.String() + " to exist"}
 	}
 	n := replicas(p.spec, live)
-	want := s.counts(n)
+	want := countsAt(p, pr.Step, n)
 	canary, _ := live.Find(in.State.Release.Templates[pr.Workload])
 	stable, _ := live.Find(in.State.StableHash(pr.Workload))
 	ready := minReady(p.spec)
@@ -131,8 +131,10 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 		if canary.Problem != "" {
 			v.text += " (" + canary.Problem + ")"
 		}
-		if canary.Ready() > serving {
-			v.due = canary.ReadySince[min(want.canary, canary.Ready())-1].Add(ready)
+		for _, since := range canary.ReadySince {
+			if due := since.Add(ready); due.After(in.Now) {
+				v.due = soonest(v.due, due) // in place, each pod that serves makes room for the next
+			}
 		}
 		return v
 	}

@@ -615,8 +615,19 @@ func (rs *replicaSet) live() []*pod {
 
 func (rs *replicaSet) ready() int {
 	n := 0
-	for _, p := range rs.live() {
-		if p.ready {
+	for _, p := range rs.pods {
+		if p.ready && !p.terminating {
+			n++
+		}
+	}
+	return n
+}
+
+// serving is how many pods have been ready for that long.
+func (rs *replicaSet) serving(now time.Time, minReady time.Duration) int {
+	n := 0
+	for _, p := range rs.pods {
+		if p.ready && !p.terminating && now.Sub(p.since) >= minReady {
 			n++
 		}
 	}

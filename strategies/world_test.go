@@ -200,7 +200,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 
 // desired is what a state asks for now.
 func (l *loop) desired(s rollout.State) []rollout.Object {
-	v := View{Source: l.git.at(s.Source), Observed: l.kube.observe()}
+	v := View{Now: l.kube.now, Source: l.git.at(s.Source), Observed: l.kube.observe()}
 	if v.Source == nil {
 		return nil
 	}
