@@ -131,9 +131,10 @@ func (r *Reconciler) orphan(a *app) {
 // objects come out the same keeps the head it had, so that the commit it names
 // is the one that last changed it.
 func (r *Reconciler) renderHeads(snapshot Snapshot, apps []rollout.App) {
+	commit := snapshot.Commit()
 	forEach(r.Workers, apps, func(a rollout.App) {
 		known := r.apps[a.Name]
-		built, err := r.Renderer.Render(snapshot, a, snapshot.Commit())
+		built, err := r.Renderer.Render(snapshot, a, commit)
 		switch was := known.head; {
 		case err != nil && was.Err != nil && was.Err.Error() == err.Error():
 		case err == nil && was.Render != nil && was.Render.Digest == built.Digest:
@@ -141,7 +142,7 @@ func (r *Reconciler) renderHeads(snapshot Snapshot, apps []rollout.App) {
 			same.Commit = was.Commit
 			known.head.Render = &same
 		default:
-			known.head = strategies.Head{Commit: snapshot.Commit(), Render: built, Err: err}
+			known.head = strategies.Head{Commit: commit, Render: built, Err: err}
 			known.dirty = true
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -136,8 +138,7 @@ func (r *Reconciler) due(now time.Time) []*app {
 	clear(r.touched)
 	r.mu.Unlock()
 	var work []*app
-	for _, name := range sortedKeys(r.apps) {
-		a := r.apps[name]
+	for _, a := range r.apps {
 		if a.broken != nil {
 			continue
 		}
@@ -146,6 +147,7 @@ func (r *Reconciler) due(now time.Time) []*app {
 			work = append(work, a)
 		}
 	}
+	slices.SortFunc(work, func(a, b *app) int { return strings.Compare(a.Name, b.Name) })
 	r.stats.Decided += len(work)
 	return work
 }
