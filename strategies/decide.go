@@ -150,7 +150,8 @@ func decideAtRest(in Input) Decision {
 	if s.Stable != nil {
 		stable = s.Stable.Hash
 	}
-	if target == "" || target == stable {
+	// A workload of another name is a new one, though its hash be the same.
+	if target == "" || (target == stable && !noneRuns(in)) {
 		return follow(in)
 	}
 	if s.Stable == nil || noneRuns(in) {

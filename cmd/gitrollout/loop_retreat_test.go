@@ -67,7 +67,9 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 	}{
 		"reverted": {func(w *loopWorld, _ rollout.Hash, commit string) { w.repo.Revert(commit) },
 			[]string{"APP back to %s: reverted by", "APP healthy"}},
-		"aborted": {func(w *loopWorld, release rollout.Hash, _ string) { w.decide(release, "abort", "line one\nGitrollout-App: forged") },
+		"aborted": {func(w *loopWorld, release rollout.Hash, _ string) {
+			w.decide(release, "abort", "line one\nGitrollout-App: forged")
+		},
 			[]string{"APP back to %s: aborted by Dev <dev@example.com>: line one Gitrollout-App: forged", "APP degraded"}},
 	} {
 		t.Run(name, func(t *testing.T) {

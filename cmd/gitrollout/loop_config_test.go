@@ -1,0 +1,305 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const configFile = ".gitrollout/test/config.yaml"
+
+// TestTroubleAtTheStart begins without Git or without a configuration that can
+// be used: the error says what is wrong, nothing is done, and it goes on by
+// itself once that is mended.
+func TestTroubleAtTheStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		config string // "-" for none, "" for a good one
+		want   string
+	}{
+		"Git away":      {"", "fetch"},
+		"missing":       {"-", configFile + ": does not exist; commit a Config there"},
+		"not YAML":      {"apps: [", configFile + ": is not valid YAML"},
+		"unknown field": {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napp: []\n", "app: is not a known field"},
+		"two of a name": {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}, {path: twin, name: APP}]\n", "are both the app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			good := w.repo.Show("main", configFile)
+			w.repo.Write(map[string]string{"twin/kustomization.yaml": "resources: []\n"})
+			switch tt.config {
+			case "":
+				w.server.Fault(gittest.Faults{Status: 503})
+			case "-":
+				w.repo.Remove(configFile).Commit("no configuration")
+			default:
+				w.repo.CommitFiles("a mistake", map[string]string{configFile: strings.ReplaceAll(tt.config, "APP", w.app)})
+			}
+			p := w.start()
+			for range 3 {
+				if err := p.pass(); err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("the error is %v, want %q", err, tt.want)
+				}
+			}
+			if w.repo.Ref(stateBranch) != "" || w.api.count() > 0 {
+				t.Errorf("something was done: %v", w.api.since(0))
+			}
+			w.server.Fault(gittest.Faults{})
+			p.awaitHealthy(w.repo.CommitFiles("mend", map[string]string{configFile: good}))
+		})
+	}
+}
+
+// TestConfigurationBreaksLater goes through a release whose configuration is
+// broken in the same commit or while it is under way: the app is as of the last
+// good one, its steps go on, and lost races are still decided again.
+func TestConfigurationBreaksLater(t *testing.T) {
+	w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1h}\n"))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	good := w.repo.Show("main", configFile)
+	second := w.push("v2", map[string]string{"app.yaml": version("v2", "")["app.yaml"]})
+	p.awaitPaused(second)
+	w.repo.CommitFiles("a mistake", map[string]string{configFile: "apps: ["})
+	w.push("v3", map[string]string{"app.yaml": version("v3", "")["app.yaml"]})
+	if err := p.passes(5); err == nil || !strings.Contains(err.Error(), "is not valid YAML") {
+		t.Errorf("the error is %v", err)
+	}
+	w.edit(stateBranch, map[string]string{"README": "by another writer"})
+	w.skew += time.Hour
+	p.awaitHealthy(second)
+	if got := w.image(); got != "v2" {
+		t.Errorf("the Deployment asks for %s", got)
+	}
+	third := w.repo.CommitFiles("mend", map[string]string{configFile: good})
+	p.awaitPaused(third)
+}
+
+// TestAppLeavesGit takes an app out of the configuration in the middle of a
+// release, in a running process and for a new one: its objects are left alone,
+// its record says why, and it goes on where it was when it is back.
+func TestAppLeavesGit(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	before := p.awaitPaused(second)
+	good := w.repo.Show("main", configFile)
+	pods := w.pods()
+	writes := w.api.count()
+	w.repo.CommitFiles("a slip", map[string]string{configFile: strings.Replace(good, "apps/*", "app/*", 1)})
+	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	for _, want := range []string{"no longer lists " + w.app, "apps/" + w.app, "left as they are", rollout.StatePath(w.app)} {
+		if !strings.Contains(s.Held.Message, want) {
+			t.Errorf("the reason does not name %q: %s", want, s.Held.Message)
+		}
+	}
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	p.end()
+	p = w.start()
+	if err := p.passes(5); err != nil {
+		t.Errorf("a new process: %v", err)
+	}
+	if now := w.state(); !now.Equal(&s) {
+		t.Errorf("a new process recorded %+v, want %+v", now, s)
+	}
+	w.repo.CommitFiles("back", map[string]string{configFile: good})
+	s = p.await("no longer held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
+	if s.Release.Commit != second || !s.Release.Since.Equal(before.Release.Since) || s.Progress[0] != before.Progress[0] {
+		t.Errorf("it goes on as %+v %+v, want %+v %+v", s.Release, s.Progress, before.Release, before.Progress)
+	}
+	if made := w.api.since(writes); len(made) > 0 || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
+		t.Errorf("written meanwhile: %v", made)
+	}
+	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	p.awaitHealthy(second)
+}
+
+// TestAppIsRemovedForGood follows the advice of the record of an app that left.
+func TestAppIsRemovedForGood(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
+	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): ""})
+	removed := w.repo.Ref(stateBranch)
+	if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != removed {
+		t.Errorf("error %v, recorded %v", err, w.history()[0])
+	}
+}
+
+// TestAppThatNeverWas is listed and left again before Git takes a push.
+func TestAppThatNeverWas(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	w.server.Fault(gittest.Faults{RejectPushes: never})
+	if err := p.pass(); err == nil {
+		t.Error("no error")
+	}
+	w.repo.Remove("apps/" + w.app).Commit("changed my mind")
+	w.server.Fault(gittest.Faults{})
+	w.skew += time.Minute
+	if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != "" {
+		t.Errorf("error %v, recorded %v", err, w.history())
+	}
+}
+
+// TestFolderMoves renames the app's folder at rest and at each stage of a
+// release, for a running process and for a new one. Nothing restarts, older
+// commits are read where the app was then, and a retreat finds its way.
+func TestFolderMoves(t *testing.T) {
+	for name, tt := range map[string]struct {
+		glob    string // of the new configuration
+		to      string // the new folder, with APP
+		restart bool
+	}{
+		"another pattern":                {"services/*", "services/APP", false},
+		"another pattern, a new process": {"services/*", "services/APP", true},
+		"both patterns":                  {"", "moved/APP", false},
+		"both patterns, a new process":   {"", "moved/APP", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, nil)
+			w.repo.Write(map[string]string{configFile: w.config("- path: apps/*", "- path: moved/*")})
+			first := w.push("v1", version("v1", halfThenGate))
+			p := w.start()
+			move := func(from, to string) string {
+				t.Helper()
+				from, to = strings.ReplaceAll(from, "APP", w.app), strings.ReplaceAll(to, "APP", w.app)
+				if tt.glob != "" {
+					w.repo.Write(map[string]string{configFile: w.config("- path: " + strings.Replace(to, w.app, "*", 1))})
+				}
+				w.repo.Git("add", "--all")
+				w.repo.Git("mv", "-k", from, to+"x")
+				w.repo.Git("mv", "-k", to+"x", to)
+				moved := w.repo.Commit("move to " + to)
+				if tt.restart {
+					p.end()
+					p = w.start()
+				}
+				p.await("the move recorded", func(s rollout.State) bool { return s.Path == to })
+				if err := p.passes(3); err != nil {
+					t.Errorf("after the move: %v", err)
+				}
+				return moved
+			}
+			p.awaitHealthy(first)
+			pods, generation := w.pods(), w.deployment().Generation
+			_ = w.repo.Write(map[string]string{strings.ReplaceAll(tt.to, "/APP", "/README"): "x", "apps/README": "x"})
+			move("apps/APP", tt.to)
+			if s := w.state(); s.Phase != rollout.Healthy || s.Stable.Commit != first {
+				t.Errorf("at rest: %s at %s", s.Phase, s.Stable.Commit)
+			}
+			if d := w.deployment(); d.Generation != generation || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
+				t.Errorf("the move at rest made generation %d of %d, pods %v", d.Generation, generation, w.pods())
+			}
+			for file, content := range version("v2", halfThenGate) {
+				w.repo.Write(map[string]string{strings.ReplaceAll(tt.to+"/"+file, "APP", w.app): strings.ReplaceAll(content, "APP", w.app)})
+			}
+			second := w.repo.Commit("v2")
+			p.awaitPaused(second)
+			if tt.restart {
+				p.end()
+				p = w.start()
+			}
+			pods = w.pods()
+			moved := move(tt.to, "apps/APP")
+			if s := w.state(); s.Phase != rollout.Paused || s.Release.Commit != second {
+				t.Errorf("in flight: %s %+v", s.Phase, s.Release)
+			}
+			if !maps.EqualFunc(pods, w.pods(), slices.Equal) {
+				t.Errorf("the move in flight made pods %v of %v", w.pods(), pods)
+			}
+			_ = moved
+			w.decide(w.state().Release.Hash, "abort", "")
+			p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+			if err := p.passes(3); err != nil {
+				t.Errorf("back at stable: %v", err)
+			}
+			if got := w.pods(); w.image() != "v1" || !slices.Equal(got["v1"], pods["v1"]) {
+				t.Errorf("image %s, pods %v", w.image(), got)
+			}
+		})
+	}
+}
+
+// TestNamespaceChanges moves an app to another namespace while Git refuses
+// pushes: nothing of it appears there before that is recorded.
+func TestNamespaceChanges(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	other := w.kube.Namespace(t)
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	w.server.Fault(gittest.Faults{RejectPushes: never})
+	writes := w.api.count()
+	moved := w.repo.CommitFiles("move", map[string]string{configFile: strings.ReplaceAll(w.repo.Show("main", configFile), w.ns, other)})
+	_ = p.passes(10)
+	if made := w.api.since(writes); len(made) > 0 {
+		t.Errorf("applied before it was in Git: %v", made)
+	}
+	w.server.Fault(gittest.Faults{})
+	w.skew += time.Minute
+	start := w.repo.Ref(stateBranch)
+	p.awaitHealthy(moved)
+	p.await("the old namespace's objects gone", func(s rollout.State) bool {
+		return !slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return r.Namespace == w.ns })
+	})
+	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned")
+}
+
+// TestDeploymentIsRenamed gives the Deployment another name. The old one stays
+// until the new one serves, and the next release has its stages.
+func TestDeploymentIsRenamed(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	start := w.repo.Ref(stateBranch)
+	rename := func(tag string) map[string]string {
+		files := version(tag, halfThenGate)
+		for _, name := range []string{"app.yaml", "rollout.yaml"} {
+			files[name] = strings.ReplaceAll(files[name], "name: APP}", "name: APP-new}")
+		}
+		return files
+	}
+	p.awaitHealthy(w.push("rename", rename("v1")))
+	p.await("the old one gone", func(s rollout.State) bool { return len(s.Inventory) == 3 })
+	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned Deployment/APP")
+	p.awaitPaused(w.push("v2", rename("v2")))
+	if pods := w.pods(); len(pods["v1"]) != 2 || len(pods["v2"]) != 1 {
+		t.Errorf("pods at the gate: %v", pods)
+	}
+}
+
+// TestErrorsAreJoined: what is wrong with Git does not hide what is wrong with
+// an app.
+func TestErrorsAreJoined(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	w.repo.CommitFiles("a mistake", map[string]string{configFile: "apps: ["})
+	if err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Delete(t.Context(), w.app, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.api.refuse("/configmaps/")
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		err := p.passes(1)
+		var joined interface{ Unwrap() []error }
+		if errors.As(err, &joined) && len(joined.Unwrap()) == 2 && strings.Contains(err.Error(), "app "+w.app+": ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+}

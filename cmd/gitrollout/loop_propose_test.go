@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Two gates in a row, with a weight between two more.
+const manyGates = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n      - pause: {}\n"
+
+// TestPromotionProposal follows the branch through a release with two gates.
+func TestPromotionProposal(t *testing.T) {
+	w := newLoopWorld(t, version("v1", manyGates))
+	branch := "gitrollout/promote/test/" + w.app
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("Faster checkout", version("v2", manyGates))
+	s := p.awaitPaused(second)
+	first := w.repo.Ref(branch)
+	if parent := w.repo.InBare("rev-parse", branch+"~1"); parent != second {
+		t.Errorf("it stands on %s, want main's %s", parent, second)
+	}
+	if files := w.repo.InBare("diff", "--name-only", second, branch); files != rollout.PromotionPath("test", w.app) {
+		t.Errorf("it changes %s", files)
+	}
+	promotion, err := rollout.ParsePromotion("x", []byte(w.repo.Show(branch, rollout.PromotionPath("test", w.app))))
+	if err != nil || promotion.Release != s.Release.Hash || promotion.Through != "1" || promotion.Decision != rollout.Promote {
+		t.Errorf("promotion %+v, %v", promotion, err)
+	}
+	for _, want := range []string{w.app, "step 2", string(s.Release.Hash), second[:7], "Dev <dev@example.com>", "Faster checkout", "50%", "git revert " + second[:7]} {
+		if message := w.repo.Message(branch); !strings.Contains(message, want) {
+			t.Errorf("the message does not name %q:\n%s", want, message)
+		}
+	}
+	if at := w.repo.InBare("log", "-1", "--format=%aI %cI", branch); strings.Count(at, s.Progress[0].Entered.Format("2006-01-02T15:04:05")) != 2 {
+		t.Errorf("its times are %s, want when the step was entered: %s", at, s.Progress[0].Entered)
+	}
+
+	// The user does not want it. What changes at the same gate makes no other.
+	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
+	w.push("more pods", map[string]string{"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4")})
+	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
+	if id := w.repo.Ref(branch); id != "" {
+		t.Errorf("%s is there again", id)
+	}
+	// The same decision by hand, and the next gate has its own.
+	w.repo.CommitFiles("promote", map[string]string{rollout.PromotionPath("test", w.app): fmt.Sprintf(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
+	p.await("at the second gate", func(s rollout.State) bool { return s.Progress[0].Step == 2 && s.Phase == rollout.Paused })
+	next := w.repo.Ref(branch)
+	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, rollout.PromotionPath("test", w.app)), `through: "2"`) {
+		t.Fatalf("the second gate's proposal is %q", next)
+	}
+	// Main moves on elsewhere; a plain merge applies.
+	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
+	_ = p.passes(2)
+	if now := w.repo.Ref(branch); now != next {
+		t.Errorf("an unrelated commit replaced %s by %s", next, now)
+	}
+	w.repo.Merge(branch)
+	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	if id := w.repo.Ref(branch); id != "" {
+		t.Errorf("%s is still there after the promotion", id)
+	}
+}
+
+// TestProposalIsDeterministic loses the race for the first push of a proposal
+// and makes it again in another process: the same commit.
+func TestProposalIsDeterministic(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	branch := "gitrollout/promote/test/" + w.app
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
+	p.end()
+	// As if the last push had not happened, but at the same second.
+	s := w.state()
+	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
+	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
+	again := w.start()
+	for range 20 {
+		if err := again.RunOnce(again.ctx, s.Progress[0].Entered, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := w.repo.Ref(branch); now != id || w.repo.Ref(stateBranch) != recorded {
+		t.Errorf("proposal %s and state %s, want %s and %s again", now, w.repo.Ref(stateBranch), id, recorded)
+	}
+}
+
+// TestProposalsThatAreStale are removed in the commit that makes them so.
+func TestProposalsThatAreStale(t *testing.T) {
+	for name, leave := range map[string]func(w *loopWorld, s rollout.State){
+		"aborted":    func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") },
+		"superseded": func(w *loopWorld, _ rollout.State) { w.push("v3", version("v3", halfThenGate)) },
+		"opened":     func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "promote", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			branch := "gitrollout/promote/test/" + w.app
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			recorded := w.repo.Ref(stateBranch)
+			leave(w, s)
+			for w.repo.Ref(stateBranch) == recorded {
+				_ = p.pass()
+			}
+			if id := w.repo.Ref(branch); id != "" {
+				t.Errorf("%s is still there", id)
+			}
+		})
+	}
+}
+
+// TestRevertProposal rejects a release that changed files of its app and of the
+// base that it shares with another one.
+func TestRevertProposal(t *testing.T) {
+	base := func(tag string) map[string]string {
+		return map[string]string{"base/kustomization.yaml": "configMapGenerator:\n- {name: base, literals: [v=" + tag + "]}\n"}
+	}
+	kustomization := "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n"
+	files := func(tag string) map[string]string {
+		return with(version(tag, halfThenGate), map[string]string{"kustomization.yaml": kustomization})
+	}
+	w := newLoopWorld(t, nil)
+	w.repo.Write(base("1")).Write(map[string]string{
+		"other/kustomization.yaml": "resources: [../base]\nnamePrefix: other-\n", "elsewhere/note": "one\n",
+		".gitrollout/test/config.yaml": w.config("- path: apps/*", "- path: other"),
+	})
+	first := w.push("v1", files("v1"))
+	p := w.start()
+	p.awaitHealthy(first)
+	w.repo.Write(base("2")).Write(map[string]string{"elsewhere/note": "two\n"})
+	second := w.push("v2", with(files("v2"), map[string]string{"extra.yaml": "x: y\n", "kustomization.yaml": strings.Replace(kustomization, "resources", "commonAnnotations: {x: why}\nresources", 1)}))
+	s := p.awaitPaused(second)
+	w.decide(s.Release.Hash, "abort", "too many errors")
+	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	branch := "gitrollout/revert/test/" + w.app
+	if w.repo.Ref(branch) == "" {
+		t.Fatal("no revert is proposed")
+	}
+	changed := strings.Split(w.repo.InBare("diff", "--name-only", branch+"~1", branch), "\n")
+	want := []string{"apps/" + w.app + "/app.yaml", "apps/" + w.app + "/kustomization.yaml", "apps/" + w.app + "/service.yaml", "base/kustomization.yaml"}
+	if !slices.Equal(changed, want) {
+		t.Errorf("it changes %v, want %v", changed, want)
+	}
+	if diff := w.repo.InBare(append([]string{"diff", "--name-only", first, branch, "--"}, want...)...); diff != "" {
+		t.Errorf("these are not as they were: %s", diff)
+	}
+	message := w.repo.Message(branch)
+	for _, want := range []string{w.app, string(s.Release.Hash), second[:7], "too many errors", "files of: other", "gitrollout retry " + w.app} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the message does not name %q:\n%s", want, message)
+		}
+	}
+	// The user removes it; nothing that happens to the degraded app brings it back.
+	id := w.repo.Ref(branch)
+	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
+	w.repo.CommitFiles("break", map[string]string{rollout.PromotionPath("test", w.app): "nonsense"})
+	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	w.repo.CommitFiles("mend", map[string]string{"README": "hello", rollout.PromotionPath("test", w.app): w.repo.Show("main~1", rollout.PromotionPath("test", w.app))})
+	p.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
+	if now := w.repo.Ref(branch); now != "" {
+		t.Errorf("%s is there again", now)
+	}
+	w.repo.InBare("update-ref", "refs/heads/"+branch, id)
+	w.repo.Merge(branch)
+	back := p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	if back.Stable.Commit != first {
+		t.Errorf("stable is of %s, want %s", back.Stable.Commit, first)
+	}
+	if now := w.repo.Ref(branch); now != "" {
+		t.Errorf("%s is still there after the merge", now)
+	}
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// settings is an app of one generated ConfigMap.
+func settings(value string) map[string]string {
+	return map[string]string{"kustomization.yaml": "configMapGenerator:\n- {name: APP, literals: [v=" + value + "], options: {disableNameSuffixHash: true}}\n"}
+}
+
+// TestStateIsBroken edits a record by hand so that it cannot be read, in a
+// running process and before the start of one. Nobody touches the app, another
+// one goes on, and it goes on itself when the file is mended.
+func TestStateIsBroken(t *testing.T) {
+	for name, content := range map[string]string{
+		"not YAML":        "phase: [",
+		"unknown field":   "apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: x\nphase: Healthy\nspeed: 9\n",
+		"another version": "apiVersion: gitrollout.dev/v9\nkind: RolloutState\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			other := w.app + "-other"
+			w.pushAs(other, "another app", settings("1"))
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			file := rollout.StatePath(w.app)
+			good := w.repo.Show(stateBranch, file)
+			w.edit(stateBranch, map[string]string{file: content})
+			broken := w.repo.Ref(stateBranch)
+			writes := w.api.count()
+			w.push("v2", version("v2", halfThenGate))
+			for _, restart := range []bool{false, true} {
+				if restart {
+					p.end()
+					p = w.start()
+				}
+				begun := len(w.log.String())
+				_ = p.passes(5)
+				if n := strings.Count(w.log.String()[begun:], "cannot be read"); n != 1 {
+					t.Errorf("restart %t: told %d times", restart, n)
+				}
+				if log := w.log.String()[begun:]; !strings.Contains(log, file) {
+					t.Errorf("the log does not name the file:\n%s", log)
+				}
+			}
+			if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != broken {
+				t.Errorf("writes %v, recorded %s", made, w.history()[0])
+			}
+			w.pushAs(other, "another value", settings("2"))
+			p.awaitOf(other, "the other app goes on", func(s rollout.State) bool { return s.Source == w.repo.Head() })
+			w.edit(stateBranch, map[string]string{file: good})
+			p.await("v2 at its gate", func(s rollout.State) bool { return s.Phase == rollout.Paused })
+		})
+	}
+}
+
+// TestStateOfAnotherCluster: the branch is refused with the reason, at the start
+// and later, and nothing is done.
+func TestStateOfAnotherCluster(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	good := w.repo.Show(stateBranch, rollout.ClusterPath)
+	for field, content := range map[string]string{
+		"uid":     strings.Replace(good, "uid: ", "uid: not-", 1),
+		"cluster": strings.Replace(good, "cluster: test", "cluster: other", 1),
+	} {
+		w.edit(stateBranch, map[string]string{rollout.ClusterPath: content})
+		second := w.push("v2 "+field, version("v2"+field, halfThenGate))
+		writes, refused := w.api.count(), w.repo.Ref(stateBranch)
+		for _, q := range []*loopProcess{p, w.start()} {
+			if err := q.passes(3); err == nil || !strings.Contains(err.Error(), "the state branch is for cluster") {
+				t.Errorf("%s: the error is %v", field, err)
+			}
+		}
+		if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != refused {
+			t.Errorf("%s: writes %v, recorded %s", field, made, w.history()[0])
+		}
+		w.edit(stateBranch, map[string]string{rollout.ClusterPath: good})
+		w.skew += time.Minute
+		p.awaitPaused(second)
+		w.decide(w.state().Release.Hash, "promote", "")
+		p.awaitHealthy(second)
+	}
+}
+
+// TestStateIsGone deletes the state branch, or one app's file, at rest: what
+// runs is adopted again, and no pod is touched.
+func TestStateIsGone(t *testing.T) {
+	for name, restart := range map[string]bool{"same process": false, "new process": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			p := w.start()
+			first := w.repo.Head()
+			p.awaitHealthy(first)
+			w.decide("h1-0000000000", "promote", "a commit that changes nothing of the app")
+			pods, generation := w.pods(), w.deployment().Generation
+			for _, remove := range []func(){
+				func() { w.repo.InBare("update-ref", "-d", "refs/heads/"+stateBranch) },
+				func() { w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): ""}) },
+			} {
+				remove()
+				if restart {
+					p.end()
+					p = w.start()
+				}
+				s := p.await("adopted again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+				if err := p.passes(5); err != nil || s.Reason != "adopted as it runs" {
+					t.Errorf("error %v, reason %q", err, s.Reason)
+				}
+				if !slices.Contains(w.repo.Files(stateBranch), rollout.ClusterPath) {
+					t.Error("the new branch does not say which cluster it is for")
+				}
+			}
+			if d := w.deployment(); d.Generation != generation || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
+				t.Errorf("generation %d of %d, pods %v of %v", d.Generation, generation, w.pods(), pods)
+			}
+		})
+	}
+}
+
+// TestManyAppsOneCommit releases 50 apps by one commit: one push for each pass
+// in which anything moves, one trailer for each app.
+func TestManyAppsOneCommit(t *testing.T) {
+	const n = 50
+	w := newLoopWorld(t, nil)
+	write := func(tag string) {
+		for i := range n {
+			app := fmt.Sprintf("%s-%d", w.app, i)
+			for name, content := range version(tag, "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1}\n") {
+				content = strings.ReplaceAll(content, "replicas: 2", "replicas: 1")
+				w.repo.Write(map[string]string{"apps/" + app + "/" + name: strings.ReplaceAll(content, "APP", app)})
+			}
+		}
+	}
+	p := w.start()
+	pushes := func() (n int64) { return p.Repository.(*repository).mirror().Stats().Pushes }
+	for _, tag := range []string{"v1", "v2"} {
+		write(tag)
+		commit := w.repo.Commit(tag)
+		commits, before := p.Stats().Commits, pushes()
+		passes := 0
+		for healthy := 0; healthy < n; passes++ {
+			if passes > 500 {
+				t.Fatalf("%s: %d apps healthy after 500 passes", tag, healthy)
+			}
+			if err := p.passes(1); err != nil {
+				t.Fatal(err)
+			}
+			healthy = 0
+			for _, s := range statesOf(t, w.repo) {
+				if s.Phase == rollout.Healthy && s.Stable.Commit == commit {
+					healthy++
+				}
+			}
+		}
+		made := p.Stats().Commits - commits
+		if int64(made) != pushes()-before || made > passes {
+			t.Errorf("%s: %d commits and %d pushes in %d passes", tag, made, pushes()-before, passes)
+		}
+		t.Logf("%s: %d transitions of %d apps in %d commits and %d passes", tag, strings.Count(w.repo.InBare("log", "--format=%B", stateBranch), "Gitrollout-App:"), n, made, passes)
+	}
+	for _, line := range strings.Split(w.repo.InBare("log", "--format=%B%x00", stateBranch), "\x00") {
+		for _, trailer := range strings.Split(line, "\n") {
+			if strings.HasPrefix(trailer, "Gitrollout-App:") && strings.Count(line, trailer+"\n") > 1 {
+				t.Errorf("twice in one commit: %s", trailer)
+			}
+		}
+	}
+	w.repo.Fsck()
+}
+
+// TestFreshProcessAtEachPhase ends the process after every single pass of a
+// story and starts another one: what is recorded and which pods are started is
+// the same as without.
+func TestFreshProcessAtEachPhase(t *testing.T) {
+	story := func(t *testing.T, fresh bool) (history []string, pods map[string]int) {
+		w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n      - setWeight: 100\n      - pause: {duration: 5}\n"))
+		p := w.start()
+		seen := map[string]map[string]bool{}
+		until := func(what string, ok func(rollout.State) bool) rollout.State {
+			t.Helper()
+			for deadline := time.Now().Add(2 * time.Minute); ; {
+				if err := p.passes(1); err != nil {
+					t.Error(err)
+				}
+				for tag, names := range w.pods() {
+					for _, name := range names {
+						if seen[tag] == nil {
+							seen[tag] = map[string]bool{}
+						}
+						seen[tag][name] = true
+					}
+				}
+				s := w.state()
+				if ok(s) {
+					return s
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("not %s: %s %s", what, s.Phase, s.Reason)
+				}
+				if fresh {
+					p.end()
+					p = w.start()
+				}
+			}
+		}
+		healthy := func(tag string) {
+			t.Helper()
+			until(tag+" healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && w.image() == tag && s.Release == nil })
+		}
+		gate := func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 1 }
+		healthy("v1")
+		w.push("v2", version("v2", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n      - setWeight: 100\n      - pause: {duration: 5}\n"))
+		until("v2 at its gate", gate)
+		w.repo.Merge("gitrollout/promote/test/" + w.app)
+		healthy("v2")
+		third := w.push("v3", map[string]string{"app.yaml": version("v3", "")["app.yaml"]})
+		until("v3 at its gate", gate)
+		w.repo.Revert(third)
+		healthy("v2")
+		fourth := w.push("v4", map[string]string{"app.yaml": version("v4", "")["app.yaml"]})
+		s := until("v4 at its gate", gate)
+		w.decide(s.Release.Hash, "abort", "")
+		until("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+		if !strings.Contains(s.Release.Commit, fourth) || w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
+			t.Error("no revert is proposed")
+		}
+		pods = map[string]int{}
+		for tag, names := range seen {
+			pods[tag] = len(names)
+		}
+		return w.history(), pods
+	}
+	var histories [2][]string
+	var pods [2]map[string]int
+	t.Run("one process", func(t *testing.T) { histories[0], pods[0] = story(t, false) })
+	t.Run("a process for each pass", func(t *testing.T) { histories[1], pods[1] = story(t, true) })
+	t.Cleanup(func() {
+		if !slices.EqualFunc(histories[0], histories[1], func(a, b string) bool { return strings.Fields(a)[1] == strings.Fields(b)[1] }) || !maps.Equal(pods[0], pods[1]) {
+			t.Errorf("one process: %v\n%s\na process for each pass: %v\n%s", pods[0], strings.Join(histories[0], "\n"), pods[1], strings.Join(histories[1], "\n"))
+		}
+	})
+}
+
+// TestRecordReplacesRetreat: a record that another process wrote
+// replaces a retreat that Git never took.
+func TestRecordReplacesRetreat(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(second)
+	w.server.Fault(gittest.Faults{RejectPushes: never})
+	w.repo.Revert(second)
+	_ = p.passes(3)
+	w.server.Fault(gittest.Faults{})
+	other := w.start()
+	other.await("healthy by another process", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	recorded := w.repo.Ref(stateBranch)
+	w.skew += time.Minute
+	if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != recorded {
+		t.Errorf("error %v, recorded %s", err, w.history()[0])
+	}
+}
