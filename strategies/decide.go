@@ -107,7 +107,7 @@ func hold(s rollout.State, reason, message, commit string) Decision {
 // adoption of what runs already.
 func decideFirst(in Input) Decision {
 	s, head := in.State, in.Head.Render
-	var strange []rollout.Workload
+	var strange, moving []rollout.Workload
 	running := 0
 	for _, spec := range head.Specs {
 		live, exists := in.Observed.Workloads[spec.Workload]
@@ -115,8 +115,12 @@ func decideFirst(in Input) Decision {
 			continue
 		}
 		running++
-		if live.Hash != head.Templates[spec.Workload] && !in.Adoptable[spec.Workload] {
+		template := head.Templates[spec.Workload]
+		switch {
+		case live.Hash != template && !in.Adoptable[spec.Workload]:
 			strange = append(strange, spec.Workload)
+		case halfway(live, template):
+			moving = append(moving, spec.Workload)
 		}
 	}
 	release := newRelease(in)
@@ -128,9 +132,13 @@ func decideFirst(in Input) Decision {
 			strange[0], release.Hash)
 		s.Phase = rollout.Pending
 		return hold(s, "Adoption", msg, in.Head.Commit.ID)
-	case running > 0 && len(strange) == 0:
+	case len(moving) > 0 && !approved:
+		msg := fmt.Sprintf("Deployment %s is in the middle of a release, and no release is on record; "+
+			"restore the state branch, or finish the release at once with a promotion file: release: %s, through: full", moving[0], release.Hash)
+		s.Phase = rollout.Pending
+		return hold(s, "Adoption", msg, in.Head.Commit.ID)
+	case running > 0 && len(strange)+len(moving) == 0:
 		s.Phase, s.Source, s.Stable, s.Verified = rollout.Healthy, in.Head.Commit.ID, &release, remember(nil, release.Hash)
-		s.Reason = "adopted as it runs"
 		return Decision{State: s, Subject: fmt.Sprintf("%s adopted at %s", s.App, rollout.ShortID(release.Commit))}
 	}
 	s.Source = in.Head.Commit.ID
@@ -140,6 +148,13 @@ func decideFirst(in Input) Decision {
 	}
 	s.Phase, s.Release, s.Reason = rollout.Progressing, &release, "first deployment: no stable version to protect, so no steps"
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
+}
+
+// halfway reports whether pods of another release than the template's run.
+func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
+	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
+		return r.Hash != "" && r.Hash != template && r.Desired > 0
+	})
 }
 
 // decideAtRest handles an app without a release in flight.

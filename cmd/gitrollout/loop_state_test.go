@@ -103,7 +103,7 @@ func TestStateIsGone(t *testing.T) {
 			first := w.repo.Head()
 			p.awaitHealthy(first)
 			w.decide("h1-0000000000", "promote", "a commit that changes nothing of the app")
-			pods, generation := w.pods(), w.deployment().Generation
+			pods := w.pods()
 			for _, remove := range []func(){
 				func() { w.repo.InBare("update-ref", "-d", "refs/heads/"+stateBranch) },
 				func() { w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): ""}) },
@@ -121,10 +121,39 @@ func TestStateIsGone(t *testing.T) {
 					t.Error("the new branch does not say which cluster it is for")
 				}
 			}
-			if d := w.deployment(); d.Generation != generation || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
-				t.Errorf("generation %d of %d, pods %v of %v", d.Generation, generation, w.pods(), pods)
+			if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
+				t.Errorf("pods %v, want %v", now, pods)
 			}
 		})
+	}
+}
+
+// TestStateIsGoneInFlight deletes the state branch while a release is at its
+// gate. Nothing says any more what is stable, so no pod moves until somebody
+// decides.
+func TestStateIsGoneInFlight(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	release := p.awaitPaused(second).Release.Hash
+	pods := w.pods()
+	w.repo.InBare("update-ref", "-d", "refs/heads/"+stateBranch)
+	for range 2 {
+		s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+		if err := p.passes(5); err != nil || !strings.Contains(s.Held.Message, "in the middle of a release") {
+			t.Errorf("error %v, held %+v", err, s.Held)
+		}
+		if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
+			t.Errorf("pods %v, want %v", now, pods)
+		}
+		p.end()
+		p = w.start()
+	}
+	w.decide(release, "promote", "")
+	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	if got := w.pods(); len(got["v2"]) != 2 || len(got["v1"]) > 0 {
+		t.Errorf("pods %v", got)
 	}
 }
 

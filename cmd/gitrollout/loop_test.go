@@ -370,12 +370,13 @@ func (g *apiGate) refuses(r *http.Request) bool {
 	return false
 }
 
-// refuse makes writes whose path has one of the parts fail; none heals it.
+// refuse makes writes whose path has one of the parts fail ("$" is the path's
+// end); none heals it.
 func (g *apiGate) refuse(parts ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deny = func(r *http.Request) bool {
-		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(r.URL.Path, part) })
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(r.URL.Path+"$", part) })
 	}
 }
 

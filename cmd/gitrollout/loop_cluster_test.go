@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func (w *loopWorld) configMaps() []string {
+	w.Helper()
+	list, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: rollout.LabelApp})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var names []string
+	for _, c := range list.Items {
+		names = append(names, strings.ReplaceAll(c.Name, w.app, "APP"))
+	}
+	return names
+}
+
+// TestPrune takes objects away from an app in the same commit that releases a
+// new version. They stay until that is healthy; the generated ConfigMap of the
+// old version stays as long as one of its pods does; what is annotated stays
+// for good; and the inventory shrinks in one commit.
+func TestPrune(t *testing.T) {
+	files := func(tag string, more ...string) map[string]string {
+		files := version(tag, halfThenGate)
+		files["app.yaml"] = strings.Replace(files["app.yaml"], `:`+tag+`"}`, `:`+tag+`-stop2s", envFrom: [{configMapRef: {name: env}}]}`, 1)
+		files["kustomization.yaml"] = "resources: [" + strings.Join(append([]string{"app.yaml", "service.yaml", "rollout.yaml"}, more...), ", ") + "]\n" +
+			"configMapGenerator:\n- {name: env, literals: [tag=" + tag + "]}\n"
+		for _, name := range []string{"a.yaml", "b.yaml", "kept.yaml"} {
+			files[name] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + strings.TrimSuffix(name, ".yaml") + "\n"
+		}
+		files["kept.yaml"] += "  annotations: {gitrollout.dev/prune: disabled}\n"
+		return files
+	}
+	w := newLoopWorld(t, files("v1", "a.yaml", "b.yaml", "kept.yaml"))
+	p := w.start()
+	first := p.awaitHealthy(w.repo.Head())
+	all := w.configMaps()
+	if len(all) != 5 || len(first.Inventory) != 7 {
+		t.Fatalf("ConfigMaps %v, inventory %v", all, first.Inventory)
+	}
+	second := w.push("v2", files("v2"))
+	p.awaitPaused(second)
+	_ = p.passes(5)
+	if now := w.configMaps(); len(now) != 6 || !slices.Contains(now, "a") {
+		t.Errorf("at the gate the ConfigMaps are %v", now)
+	}
+	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	p.awaitHealthy(second)
+	recorded := w.repo.Ref(stateBranch)
+	if now := w.configMaps(); len(now) != 6 {
+		t.Errorf("as it becomes healthy the ConfigMaps are %v", now)
+	}
+	old := slices.IndexFunc(all, func(name string) bool { return strings.HasPrefix(name, "env-") })
+	s := p.await("a and b gone", func(s rollout.State) bool { return len(s.Inventory) < 8 })
+	if now := w.configMaps(); slices.Contains(now, "a") || slices.Contains(now, "b") || !slices.Contains(now, "kept") {
+		t.Errorf("ConfigMaps %v", now)
+	}
+	stopping := func() bool {
+		list, err := w.kube.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range list.Items {
+			if strings.Contains(pod.Spec.Containers[0].Image, ":v1") {
+				return true
+			}
+		}
+		return false
+	}
+	if there := slices.Contains(w.configMaps(), all[old]); !there && stopping() {
+		t.Errorf("%s is gone while pods use it", all[old])
+	}
+	s = p.await("the old version's ConfigMap gone", func(s rollout.State) bool { return len(s.Inventory) == 5 })
+	if now := w.configMaps(); !slices.Contains(now, "kept") || slices.Contains(now, all[old]) || stopping() {
+		t.Errorf("ConfigMaps %v, inventory %v", now, s.Inventory)
+	}
+	log := w.repo.Log(recorded + ".." + stateBranch)
+	if len(log) > 2 || !strings.HasSuffix(log[len(log)-1], "pruned ConfigMap/a, ConfigMap/b") {
+		t.Errorf("recorded %q, want one commit for a and b and one for what pods used", log)
+	}
+	if err := p.passes(5); err != nil || len(w.repo.Log(recorded+".."+stateBranch)) != len(log) {
+		t.Errorf("error %v, recorded %v", err, w.history())
+	}
+}
+
+// TestRefusedByTheCluster brings a kind that the cluster does not have. The app
+// is held before anything is applied, is asked for again less and less often,
+// and goes on when the kind appears.
+func TestRefusedByTheCluster(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	group := w.ns + ".example.com"
+	files := with(version("v2", halfThenGate), map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, odd.yaml]\n",
+		"odd.yaml":           "apiVersion: " + group + "/v1\nkind: Odd\nmetadata: {name: APP}\n",
+	})
+	p := w.start()
+	first := p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", files)
+	writes := w.api.count()
+	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if !strings.Contains(s.Held.Message, "the cluster refuses") || !strings.Contains(s.Held.Message, "Odd") || s.Source != first.Source || s.Held.Commit != second {
+		t.Errorf("held %+v at %s", s.Held, s.Source)
+	}
+	recorded := w.repo.Ref(stateBranch)
+	decided := p.Stats().Decided
+	if err := p.passes(300); err != nil {
+		t.Error(err)
+	}
+	if n := p.Stats().Decided - decided; n < 5 || n > 20 {
+		t.Errorf("asked %d times in five minutes, want 1, 2, 4 … 60 seconds apart", n)
+	}
+	if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != recorded {
+		t.Errorf("written %v, recorded %v", made, w.history()[0])
+	}
+	w.createCRD(group)
+	w.skew += time.Minute
+	p.awaitPaused(second)
+	if p.end(); w.state().Held != nil {
+		t.Error("still held")
+	}
+}
+
+// createCRD defines the kind Odd of a group, which goes with the test.
+func (w *loopWorld) createCRD(group string) {
+	w.Helper()
+	client, err := dynamic.NewForConfig(w.kube.Config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "odds." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": "Odd", "plural": "odds"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+		},
+	}}
+	if _, err := crds.Create(context.Background(), crd, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = crds.Delete(context.Background(), "odds."+group, metav1.DeleteOptions{}) })
+}
+
+// TestApplyFails lets the API server fail for one app: it is tried again 1, 2,
+// 4 … 60 seconds later, and the other app goes on with every push.
+func TestApplyFails(t *testing.T) {
+	w := newLoopWorld(t, settings("1"))
+	other := w.app + "-other"
+	w.pushAs(other, "another app", settings("1"))
+	p := w.start()
+	p.await("applied", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.api.refuse("/configmaps/" + w.app + "$")
+	if err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Delete(t.Context(), w.app, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	began := w.skew
+	var at []time.Duration
+	for w.skew < began+5*time.Minute {
+		err := p.passes(1)
+		if err != nil {
+			at = append(at, w.skew-began)
+			if !strings.Contains(err.Error(), "app "+w.app+": ") || strings.Contains(err.Error(), other) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		if len(at) == 3 && err != nil {
+			w.pushAs(other, "meanwhile", settings("2"))
+			p.awaitOf(other, "the other app goes on", func(s rollout.State) bool { return s.Source == w.repo.Head() })
+		}
+	}
+	var gaps []string
+	for i := 1; i < len(at); i++ {
+		gaps = append(gaps, fmt.Sprint(at[i]-at[i-1]))
+	}
+	t.Logf("tried again after %v", gaps)
+	if len(at) < 6 || len(at) > 13 || at[len(at)-1]-at[len(at)-2] < 55*time.Second {
+		t.Errorf("tried at %v, want longer and longer pauses up to a minute", at)
+	}
+	w.api.refuse()
+	w.skew += time.Minute
+	if err := p.passes(2); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), w.app, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		t.Error("it is not there again")
+	}
+}
