@@ -222,7 +222,9 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	s := in.State
 	was := s.Phase
 	s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
-	s.Source = s.Stable.Commit
+	if in.Source == nil || in.Source.Release() != s.Stable.Hash {
+		s.Source = s.Stable.Commit
+	}
 	s.Reason = fmt.Sprintf("Git asks for %s, which was rejected: %s", rejection.Hash, rejection.Reason)
 	d := Decision{State: s, Waiting: "a revert of " + rollout.ShortID(rejection.Commit) + ", a new version, or decision: retry"}
 	if was != rollout.Degraded {
@@ -254,6 +256,11 @@ func startRelease(in Input, why string) Decision {
 	release := newRelease(in)
 	release.Fast = isFast(in, release.Hash)
 	s.Rejected = slices.DeleteFunc(slices.Clone(s.Rejected), func(r rollout.Rejection) bool { return r.Hash == release.Hash })
+	if in.Source != nil && in.Source.Release() == s.Stable.Hash {
+		stable := *s.Stable
+		stable.Commit = s.Source // the newest that serves with it: what an abort goes back to
+		s.Stable = &stable
+	}
 	s.Release, s.Retreat, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, why
 	s.Progress = firstProgress(in, release)
 	s.Phase = phaseOf(in.Head.Render, s.Progress)

@@ -323,7 +323,7 @@ func serviceNames(spec rollout.Spec) (main, side string) {
 //	                 stable has no ready pod;
 //	                 new once switched
 //	Promoting        new if switched, else all      new
-//	Aborting         stable if enough of it serves  stable; a preview stays until the drain
+//	Aborting         stable once enough is ready    stable; a preview stays until the drain
 func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload, stable, fresh rollout.Revision) (main, side string) {
 	switched := hasSwitched(planOf(spec), p.Step)
 	switch {
@@ -332,7 +332,7 @@ func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live roll
 		if held(s) && spec.BlueGreen != nil {
 			side = fresh.PodHash
 		}
-		if min(stable.Ready(), stable.Desired) >= max(1, neededStable(spec, p, live)) && !draining(s, spec, p, live) {
+		if min(stable.Ready(), stable.Desired) >= neededStable(spec, p, live) && !draining(s, spec, p, live) {
 			main = stable.PodHash
 		}
 	case s.Phase == rollout.Promoting && switched:
@@ -341,7 +341,7 @@ func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live roll
 		side = fresh.PodHash
 	case switched:
 		main, side = fresh.PodHash, fresh.PodHash
-	case spec.BlueGreen == nil && (stable.Ready() == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0):
+	case spec.BlueGreen == nil && (min(stable.Ready(), stable.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0):
 		side = fresh.PodHash // in place at 100 %, or with one pod: none of stable is left to pin to
 	default:
 		main, side = stable.PodHash, orElse(fresh.PodHash, stable.PodHash)
@@ -359,15 +359,15 @@ func draining(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollo
 }
 
 // neededStable is how many stable pods must be ready before a retreat sends all
-// traffic to them: as many as served it before the retreat, all if none did.
+// traffic to them: all of them, where the new version had taken it over, and
+// any, where stable had it all the time.
 func neededStable(spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) int {
 	n := replicas(spec, live)
 	pl := planOf(spec)
-	kept := min(countsAt(pl, p.Step, n).stable, n)
-	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) || kept == 0 {
-		return n
+	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) || countsAt(pl, p.Step, n).stable == 0 {
+		return max(1, n)
 	}
-	return kept
+	return 1
 }
 
 func hasSwitched(p plan, step int) bool {

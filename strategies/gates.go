@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -107,7 +108,7 @@ func gateTimer(in Input, pr rollout.Progress, s stage) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
 	}
-	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", s.text, due.Format(time.RFC3339))}
+	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", strings.TrimPrefix(s.text, "wait for "), due.Format(time.RFC3339))}
 }
 
 // gatePods waits until the new version's pods have served for the user's

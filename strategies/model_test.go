@@ -281,7 +281,7 @@ func (k *kube) microDeployment() string {
 			d.writes = d.writes[1:]
 			if w.version != w.set.version { // a conflict: the controller tries again from the start
 				d.writes = nil
-				break
+				return "ReplicaSet " + w.set.name + " conflict"
 			}
 			if did := d.scale(w.set, w.replicas); did != "" {
 				return did

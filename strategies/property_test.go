@@ -55,7 +55,7 @@ func TestInvariants(t *testing.T) {
 				}
 				return
 			}
-			seeds := 250
+			seeds := 150
 			if testing.Short() {
 				seeds = 25
 			}

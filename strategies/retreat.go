@@ -73,8 +73,12 @@ func decideAborting(in Input) Decision {
 		return d
 	}
 	s := in.State
+	target := in.Head.Render.Release()
+	if _, rejected := s.IsRejected(target); in.Promotion.OpensAll(target) && target != s.Stable.Hash && !rejected {
+		return overtake(in)
+	}
 	d := Decision{State: s, Waiting: "all pods to be of the stable version", Requeue: laterOnly(s.Retreat.Drain, in.Now)}
-	if target := in.Head.Render.Release(); target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
+	if target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
 		// Git came back to stable while the retreat was under way: its
 		// configuration is the one to retreat to.
@@ -83,6 +87,21 @@ func decideAborting(in Input) Decision {
 		}
 		d.Subject = fmt.Sprintf("%s back to %s as of %s", s.App, s.Stable.Hash, in.Head.Commit.Short())
 	}
+	return d
+}
+
+// overtake ends a retreat that has not arrived: stable itself may be what is
+// broken, and then it never does. A version that somebody promotes fully by its
+// hash replaces all others by the user's own rolling update.
+func overtake(in Input) Decision {
+	in.State.Release, in.State.Progress, in.State.Retreat = nil, nil, nil
+	d := startRelease(in, "")
+	for i := range d.State.Progress {
+		p := &d.State.Progress[i]
+		p.Step, p.Name, p.Weight, p.Opened = p.Of, "promote", 100, promoter(in)
+	}
+	d.State.Phase = rollout.Promoting
+	d.Subject = fmt.Sprintf("%s release %s overtakes the way back, promoted by %s", d.State.App, d.State.Release.Hash, promoter(in))
 	return d
 }
 

@@ -1,0 +1,441 @@
+package strategies
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts in testdata expect")
+
+// TestScripts plays each release in testdata/*.txtar against the model of
+// Kubernetes. A script is a comment, one file for each workload (spec), and a
+// timeline: what people and the cluster do, at the margin, and below it,
+// indented, what is committed to the state branch and where the app comes to
+// rest. testdata/README.md lists the commands.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 15 {
+		t.Errorf("%d scripts, want at least 15", len(files))
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(archive.Comment) == 0 {
+				t.Error("the script does not say what it shows")
+			}
+			s, timeline := readScript(t, archive)
+			got := s.play(t, string(timeline.Data))
+			if diff := cmp.Diff(string(timeline.Data), got); diff != "" && !*update {
+				t.Errorf("(-want +got, rewrite with -update):\n%s", diff)
+			}
+			if timeline.Data = []byte(got); *update {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// script is a world that is driven by a timeline.
+type script struct {
+	*loop
+	life   map[string]lifetime
+	output []string
+	config int
+}
+
+func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
+	t.Helper()
+	var first source
+	var timeline *txtar.File
+	for i, f := range archive.Files {
+		if f.Name == "timeline" {
+			timeline = &archive.Files[i]
+			continue
+		}
+		spec := readSpec(t, f.Data, strings.TrimSuffix(f.Name, ".yaml"))
+		first.workloads = append(first.workloads, staged{spec: spec, version: "v1"})
+	}
+	if timeline == nil {
+		t.Fatal("no timeline")
+	}
+	k := newKube(rand.New(rand.NewPCG(1, 1)), noon)
+	s := &script{loop: newLoop(newHistory(first), k), life: map[string]lifetime{}}
+	k.fate = func(version string) lifetime { return s.life[version] }
+	s.loop.commits = func(_, _ rollout.State, subject string) { s.print("  commit %s", subject) }
+	return s, timeline
+}
+
+// scriptSpec is a Rollout document, as far as the scripts need it.
+type scriptSpec struct {
+	Replicas                *int            `json:"replicas"`
+	MaxSurge                string          `json:"maxSurge"`
+	MaxUnavailable          string          `json:"maxUnavailable"`
+	MinReadySeconds         int             `json:"minReadySeconds"`
+	ProgressDeadlineSeconds int             `json:"progressDeadlineSeconds"`
+	ProgressDeadlineAbort   bool            `json:"progressDeadlineAbort"`
+	RollbackWindow          *int            `json:"rollbackWindow"`
+	Scaling                 rollout.Scaling `json:"scaling"`
+	Canary                  *struct {
+		StableService              string       `json:"stableService"`
+		CanaryService              string       `json:"canaryService"`
+		MinPodsPerReplicaSet       int          `json:"minPodsPerReplicaSet"`
+		AbortScaleDownDelaySeconds int          `json:"abortScaleDownDelaySeconds"`
+		ScaleDownDelaySeconds      int          `json:"scaleDownDelaySeconds"`
+		Steps                      []scriptStep `json:"steps"`
+	} `json:"canary"`
+	BlueGreen *rollout.BlueGreen `json:"blueGreen"`
+}
+
+type scriptStep struct {
+	Name      string `json:"name"`
+	SetWeight *int   `json:"setWeight"`
+	Pause     *struct {
+		Duration string `json:"duration"`
+	} `json:"pause"`
+	SetCanaryScale *rollout.CanaryScale `json:"setCanaryScale"`
+}
+
+func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
+	t.Helper()
+	doc := scriptSpec{MaxSurge: "25%", MaxUnavailable: "25%", ProgressDeadlineSeconds: 600, Scaling: rollout.InPlace}
+	if err := yaml.UnmarshalStrict(data, &doc); err != nil {
+		t.Fatalf("%s.yaml: %v", name, err)
+	}
+	spec := rollout.Spec{
+		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, Replicas: doc.Replicas,
+		MaxSurge: readAmount(t, doc.MaxSurge), MaxUnavailable: readAmount(t, doc.MaxUnavailable),
+		MinReadySeconds: doc.MinReadySeconds, ProgressDeadlineSeconds: doc.ProgressDeadlineSeconds,
+		ProgressDeadlineAbort: doc.ProgressDeadlineAbort, RollbackWindow: doc.RollbackWindow, Scaling: doc.Scaling,
+		BlueGreen: doc.BlueGreen,
+	}
+	if spec.BlueGreen != nil {
+		spec.Scaling = rollout.Surge
+		return spec
+	}
+	spec.Canary = &rollout.Canary{}
+	if c := doc.Canary; c != nil {
+		*spec.Canary = rollout.Canary{
+			StableService: c.StableService, CanaryService: c.CanaryService, MinPodsPerReplicaSet: c.MinPodsPerReplicaSet,
+			AbortScaleDownDelaySeconds: c.AbortScaleDownDelaySeconds, ScaleDownDelaySeconds: c.ScaleDownDelaySeconds,
+			Steps: readSteps(t, c.Steps),
+		}
+	}
+	return spec
+}
+
+func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
+	t.Helper()
+	var steps []rollout.Step
+	for _, s := range from {
+		step := rollout.Step{Name: s.Name, SetWeight: s.SetWeight, SetCanaryScale: s.SetCanaryScale}
+		if s.Pause != nil {
+			step.Pause = &rollout.Pause{}
+			if s.Pause.Duration != "" {
+				step.Pause.Duration = new(readDuration(t, s.Pause.Duration))
+			}
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+func readAmount(t *testing.T, text string) rollout.Amount {
+	t.Helper()
+	return rollout.Amount{Value: readInt(t, strings.TrimSuffix(text, "%")), Percent: strings.HasSuffix(text, "%")}
+}
+
+func readInt(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func readDuration(t *testing.T, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (s *script) print(format string, args ...any) {
+	s.output = append(s.output, s.readable(fmt.Sprintf(format, args...)))
+}
+
+// readable names versions where the program names hashes.
+func (s *script) readable(text string) string {
+	var pairs []string
+	for i := range s.git.commits {
+		r := s.git.at(commitID(i))
+		var versions []string
+		for _, w := range s.git.commits[i].workloads {
+			if hash := string(r.Templates[w.spec.Workload]); hash != "" {
+				pairs = append(pairs, hash, w.version)
+			}
+			if !w.plain && !w.gone {
+				versions = append(versions, w.version)
+			}
+		}
+		if hash := string(r.Release()); hash != "" {
+			pairs = append(pairs, hash, strings.Join(versions, "+"))
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// play runs a timeline and returns it with what happened.
+func (s *script) play(t *testing.T, timeline string) string {
+	t.Helper()
+	for line := range strings.Lines(timeline) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		s.output = append(s.output, line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		words := strings.Fields(line)
+		s.command(t, words[0], words[1:])
+		if !s.rest() {
+			t.Fatalf("%s: the world does not come to rest", line)
+		}
+		s.print("  expect %s", s.status())
+	}
+	return strings.Join(s.output, "\n") + "\n"
+}
+
+// status is where the app is, in one line.
+func (s *script) status() string {
+	var parts []string
+	phase := string(s.state.Phase)
+	for _, p := range s.state.Progress {
+		if s.state.Phase != rollout.Aborting {
+			phase += fmt.Sprintf(" %s %d/%d %s (%d%%)", p.Workload.Name, min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
+		}
+	}
+	parts = append(parts, phase+" at "+orElse(s.state.Source, "nothing"))
+	for _, w := range sortedWorkloads(s.kube.deps) {
+		var sets []string
+		for _, rs := range s.kube.deps[w].sets {
+			if rs.replicas > 0 || len(rs.live()) > 0 {
+				text := fmt.Sprintf("%d %s", len(rs.live()), versionOf(rs.template))
+				if n := rs.ready(); n < len(rs.live()) {
+					text += fmt.Sprintf(" (%d ready)", n)
+				}
+				sets = append(sets, text)
+			}
+		}
+		parts = append(parts, w.Name+": "+strings.Join(append(sets, s.pinsOf(w)...), ", "))
+	}
+	d := Decide(s.input(s.state, s.settled))
+	if s.state.Held != nil {
+		parts = append(parts, "held: "+s.state.Held.Reason)
+	} else if d.Waiting != "" {
+		parts = append(parts, "waits for "+d.Waiting)
+	}
+	if s.state.Reason != "" && !strings.Contains(parts[len(parts)-1], s.state.Reason) {
+		parts = append(parts, s.state.Reason)
+	}
+	return strings.Join(parts, " | ")
+}
+
+func (s *script) pinsOf(w rollout.Workload) []string {
+	var pins []string
+	for ref, hash := range s.kube.pins {
+		for _, rs := range s.kube.deps[w].sets {
+			if strings.HasPrefix(ref.Name, w.Name) && rs.podHash == hash {
+				pins = append(pins, ref.Name+" -> "+versionOf(rs.template))
+			}
+		}
+	}
+	slices.Sort(pins)
+	return pins
+}
+
+// command does what one line of a timeline says.
+func (s *script) command(t *testing.T, verb string, args []string) {
+	t.Helper()
+	if after, ok := strings.CutPrefix(verb, "+"); ok {
+		s.wait(readDuration(t, after))
+		return
+	}
+	arg := func(i int) string { return append(args, "", "")[i] }
+	switch verb {
+	case "start", "crash":
+		s.settled, s.pending = false, nil
+	case "push": // push v2, push web=v2 api=v3, push config
+		s.push(args)
+	case "revert":
+		s.revert()
+	case "promote", "hold", "abort", "retry":
+		s.decide(rollout.Verb(verb), arg(0))
+	case "withdraw":
+		s.git.push(func(x *source) { x.promotion = nil })
+	case "break", "fix":
+		s.git.push(func(x *source) { x.broken = verb == "break" })
+	case "steps": // steps web [{setWeight: 50}]
+		var steps []scriptStep
+		if err := yaml.UnmarshalStrict([]byte(strings.Join(args[1:], " ")), &steps); err != nil {
+			t.Fatal(err)
+		}
+		s.edit(arg(0), func(w *staged) { c := *w.spec.Canary; c.Steps = readSteps(t, steps); w.spec.Canary = &c })
+	case "replicas": // replicas web 5
+		s.edit(arg(0), func(w *staged) { w.spec.Replicas = new(readInt(t, arg(1))) })
+	case "document", "workload", "pause": // document web off, workload api on, pause web on
+		s.edit(arg(0), func(w *staged) {
+			switch verb {
+			case "document":
+				w.plain = arg(1) == "off"
+			case "workload":
+				w.gone = arg(1) == "off"
+			default:
+				w.spec.Paused = arg(1) == "on"
+			}
+		})
+	default:
+		s.cluster(t, verb, arg)
+	}
+}
+
+// cluster does what a line says of the cluster.
+func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
+	t.Helper()
+	switch verb {
+	case "never": // pods of v2 never become ready
+		s.life[arg(0)] = lifetime{never: true}
+	case "slow": // slow v2 30s
+		s.life[arg(0)] = lifetime{ready: readDuration(t, arg(1))}
+	case "heal": // pods of v2 become ready now
+		delete(s.life, arg(0))
+		s.pods(arg(0), func(p *pod) bool { p.never, p.due = false, s.kube.now; return true })
+	case "kill": // kill 2 pods of v2: kill v2 2
+		left := readInt(t, arg(1))
+		s.pods(arg(0), func(p *pod) bool { left--; p.terminating = true; return left > 0 })
+	case "scale": // an autoscaler: scale web 20
+		d := s.kube.deps[rollout.Workload{Namespace: testApp.Namespace, Name: arg(0)}]
+		d.replicas = readInt(t, arg(1))
+		d.generation++
+	case "running": // a Deployment that gitrollout has never seen: running web v0
+		for _, w := range s.git.head().workloads {
+			if w.spec.Workload.Name == arg(0) {
+				w.version = arg(1)
+				if err := s.kube.apply(deploymentObject(w)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for s.kube.micro() {
+		}
+	default:
+		t.Fatalf("unknown command %q", verb)
+	}
+}
+
+// wait lets time pass, stopping wherever something is due.
+func (s *script) wait(d time.Duration) {
+	end := s.kube.now.Add(d)
+	for {
+		due := s.nextDue()
+		if !due.After(s.kube.now) || !due.Before(end) {
+			break
+		}
+		s.kube.now = due
+		s.rest()
+	}
+	s.kube.now = end
+}
+
+func (s *script) push(args []string) {
+	s.git.push(func(x *source) {
+		for _, arg := range args {
+			name, version, one := strings.Cut(arg, "=")
+			if !one {
+				name, version = "", arg
+			}
+			if version == "config" {
+				x.config++
+				continue
+			}
+			for i := range x.workloads {
+				if name == "" || x.workloads[i].spec.Workload.Name == name {
+					x.workloads[i].version = version
+				}
+			}
+		}
+	})
+}
+
+// revert brings back the newest other version.
+func (s *script) revert() {
+	head := s.git.at(s.git.headID()).Release()
+	for i := len(s.git.commits) - 1; i >= 0; i-- {
+		if before := s.git.commits[i]; s.git.at(commitID(i)).Release() != head {
+			s.git.push(func(x *source) { x.workloads, x.config = before.clone().workloads, before.config })
+			return
+		}
+	}
+}
+
+func (s *script) edit(name string, change func(*staged)) {
+	s.git.push(func(x *source) {
+		for i := range x.workloads {
+			if x.workloads[i].spec.Workload.Name == name {
+				change(&x.workloads[i])
+			}
+		}
+	})
+}
+
+// decide merges a promotion file for what the head asks for. "stale" names a
+// release that is not in flight.
+func (s *script) decide(verb rollout.Verb, through string) {
+	release := s.git.at(s.git.headID()).Release()
+	if through == "stale" {
+		release, through = "h1-stale", rollout.Full
+	}
+	s.config++
+	p := rollout.Promotion{Release: release, Decision: verb, Through: orElse(through, rollout.Full), Author: "Ann", Digest: fmt.Sprint(s.config)}
+	s.git.push(func(x *source) { x.promotion = &p })
+}
+
+func (s *script) pods(version string, do func(*pod) bool) {
+	for _, w := range sortedWorkloads(s.kube.deps) {
+		for _, rs := range s.kube.deps[w].sets {
+			if versionOf(rs.template) != version {
+				continue
+			}
+			for _, p := range rs.live() {
+				if !do(p) {
+					return
+				}
+			}
+		}
+	}
+}
