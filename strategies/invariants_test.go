@@ -374,7 +374,7 @@ func (s *sim) followRelease(w rollout.Workload, d *deployment, was, is rollout.S
 	for _, n := range d.started {
 		started += n
 	}
-	_, moving := is.ProgressOf(w)
+	_, moving := is.ProgressOf(w) // not when it overtakes
 	quiet := !s.chaos.scales && !s.chaos.kills && !s.chaos.crashes
 	switch {
 	case releaseID(is) != "" && releaseID(is) != releaseID(was):

@@ -92,15 +92,12 @@ func decideAborting(in Input) Decision {
 
 // overtake ends a retreat that has not arrived: stable itself may be what is
 // broken, and then it never does. A version that somebody promotes fully by its
-// hash replaces all others by the user's own rolling update.
+// hash replaces all others by the user's own rolling update: nothing is staged,
+// so there is no progress, and Services select all pods.
 func overtake(in Input) Decision {
-	in.State.Release, in.State.Progress, in.State.Retreat = nil, nil, nil
+	in.State.Release, in.State.Retreat = nil, nil
 	d := startRelease(in, "")
-	for i := range d.State.Progress {
-		p := &d.State.Progress[i]
-		p.Step, p.Name, p.Weight, p.Opened = p.Of, "promote", 100, promoter(in)
-	}
-	d.State.Phase = rollout.Promoting
+	d.State.Progress, d.State.Phase = nil, rollout.Promoting
 	d.Subject = fmt.Sprintf("%s release %s overtakes the way back, promoted by %s", d.State.App, d.State.Release.Hash, promoter(in))
 	return d
 }
