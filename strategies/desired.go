@@ -41,7 +41,9 @@ func Desired(s rollout.State, v View) []rollout.Object {
 		ref := o.Ref()
 		switch {
 		case ref.Group == "apps" && ref.Kind == "Deployment":
-			o = desiredDeployment(s, v, o)
+			if o = desiredDeployment(s, v, o); o == nil {
+				continue
+			}
 		case ref.Group == "" && ref.Kind == "Service":
 			if hash := pins[ref]; hash != "" {
 				o = o.Copy()
@@ -83,6 +85,8 @@ func held(s rollout.State) bool {
 	}
 }
 
+// desiredDeployment returns the Deployment that the state asks for, nil to leave
+// the one in the cluster as it is.
 func desiredDeployment(s rollout.State, v View, o rollout.Object) rollout.Object {
 	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
 	hash := v.Source.Templates[w]
@@ -93,15 +97,7 @@ func desiredDeployment(s rollout.State, v View, o rollout.Object) rollout.Object
 	}
 	h, ok := holdOf(spec, p, s, v)
 	if !ok {
-		if stable, found := deploymentOf(v.Stable, w); found {
-			stable = stamp(stable, v.Stable.Templates[w], s.Stable.Commit, "")
-			if n, set := o.Map("spec")["replicas"]; set {
-				setMap(stable, n, "spec", "replicas") // how many is not staged
-			} else {
-				delete(stable.Map("spec"), "replicas")
-			}
-			return stable
-		}
+		return stableDeployment(s, v, o)
 	}
 	status := fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s", min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App)
 	o = stamp(o, hash, s.Release.Commit, status)
@@ -112,6 +108,24 @@ func desiredDeployment(s rollout.State, v View, o rollout.Object) rollout.Object
 		"rollingUpdate": map[string]any{"maxSurge": h.surge(), "maxUnavailable": h.unavailable()},
 	}, "spec", "strategy")
 	return o
+}
+
+// stableDeployment returns the Deployment of the stable commit, with as many
+// replicas as the newest one asks for: how many is not staged. It is nil when
+// that commit has none: what is not known to be safe is not applied.
+func stableDeployment(s rollout.State, v View, o rollout.Object) rollout.Object {
+	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	stable, found := deploymentOf(v.Stable, w)
+	if !found {
+		return nil
+	}
+	stable = stamp(stable, v.Stable.Templates[w], s.Stable.Commit, "")
+	if n, set := o.Map("spec")["replicas"]; set {
+		setMap(stable, n, "spec", "replicas")
+	} else {
+		delete(stable.Map("spec"), "replicas")
+	}
+	return stable
 }
 
 func deploymentOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {

@@ -27,7 +27,7 @@ func decideInFlight(in Input) Decision {
 		}
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
-	if in.Source == nil || in.Source.Digest != head.Digest {
+	if in.Source == nil || in.Source.Digest != head.Digest || replanned(in) {
 		return adopt(in)
 	}
 	if s.Phase == rollout.Promoting || s.Stable == nil {
@@ -65,6 +65,19 @@ func leave(in Input, target rollout.Hash) Decision {
 			reason: fmt.Sprintf("superseded by %s of %s in %s", target, head.Author, head.Short()), to: s.Stable.Commit,
 		})
 	}
+}
+
+// replanned reports whether the recorded steps are not those that the document
+// compiles to, although Git has not changed: another version of this program
+// recorded them.
+func replanned(in Input) bool {
+	for _, p := range in.State.Progress {
+		spec, ok := in.Head.Render.Spec(p.Workload)
+		if ok && in.State.Phase != rollout.Promoting && planOf(spec).digest() != p.Plan {
+			return true
+		}
+	}
+	return false
 }
 
 // adopt follows a change that is not a new version: replicas, Services, steps.

@@ -1,0 +1,172 @@
+package strategies
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// FuzzDecide feeds Decide states that no run would reach and observations that
+// contradict them. Whatever comes, it must not panic or change its input, must
+// say so when something changed, and must come to rest.
+func FuzzDecide(f *testing.F) {
+	f.Add(uint64(1), []byte{})
+	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add(uint64(3), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
+	f.Add(uint64(4), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255})
+	for phase := range byte(8) {
+		f.Add(uint64(phase), []byte{phase, 1, 1, 0, 1, 1, 2, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, data []byte) {
+		in, git := fuzzInput(seed, data)
+		for i := range 80 {
+			before := dump(in)
+			d := Decide(in)
+			if dump(Decide(in)) != dump(d) {
+				t.Fatal("two decisions from one input")
+			}
+			Explain(in)
+			Gate(in)
+			if v := (View{Now: in.Now, Source: git.at(d.State.Source), Observed: in.Observed}); v.Source != nil {
+				if NeedsStable(d.State, v) {
+					v.Stable = git.at(d.State.Stable.Commit)
+				}
+				objects := Desired(d.State, v)
+				Prunable(d.State, objects)
+				if dump(Desired(d.State, v)) != dump(objects) {
+					t.Fatal("Desired is not deterministic")
+				}
+			}
+			if dump(in) != before {
+				t.Fatal("the input was changed")
+			}
+			if d.State.Equal(&in.State) != (d.Subject == "") {
+				t.Fatalf("subject %q, equal %t", d.Subject, d.State.Equal(&in.State))
+			}
+			if d.Subject == "" {
+				return
+			}
+			data, err := d.State.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := rollout.ParseState("state.yaml", data); err != nil {
+				t.Fatalf("after %d transitions: %v\n%s", i, err, data)
+			}
+			in.State, in.Source = d.State, git.at(d.State.Source)
+		}
+		t.Fatalf("does not come to rest: %s", dump(in.State))
+	})
+}
+
+// fuzzInput draws a history from the seed, and the rest from the data: the
+// state of one world, the head of another, an observation of a third.
+func fuzzInput(seed uint64, data []byte) (Input, *history) {
+	next := func(n int) int {
+		if len(data) == 0 {
+			return 0
+		}
+		b := int(data[0])
+		data = data[1:]
+		return b % n
+	}
+	rng := rand.New(rand.NewPCG(seed, 3))
+	git := newHistory(randomSource(rng))
+	for _, version := range []string{"v2", "v3", "v1"} {
+		git.push(func(x *source) {
+			for i := range x.workloads {
+				if i == 0 || next(2) == 0 {
+					x.workloads[i].version = version
+				}
+				x.workloads[i].plain, x.workloads[i].gone = next(8) == 1, next(16) == 1
+				if next(8) == 1 && x.workloads[i].spec.Canary != nil {
+					c := *x.workloads[i].spec.Canary
+					c.Steps = randomSteps(rng, x.workloads[i].spec.Scaling)
+					x.workloads[i].spec.Canary = &c
+				}
+			}
+			x.config += next(2)
+		})
+	}
+	last := len(git.commits) - 1
+	commit := func() int { return next(last + 1) }
+	head := commitID(commit())
+	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp, Settled: next(3) > 0}
+	in.Head = Head{Commit: rollout.Commit{ID: head, Author: "Ann"}, Render: git.at(head)}
+	if next(8) == 1 {
+		in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
+	}
+	in.State = fuzzState(next, git, commit)
+	in.Source = git.at(in.State.Source)
+	if next(2) == 1 {
+		in.Promotion = &rollout.Promotion{
+			Release: git.at(commitID(commit())).Release(), Decision: rollout.Verbs()[next(4)], Digest: "d",
+			Through: []string{rollout.Full, "0", "1", "2", "promotion"}[next(5)],
+		}
+	}
+	in.Observed = fuzzObserved(next, git, in.Now)
+	return in, git
+}
+
+func fuzzState(next func(int) int, git *history, commit func() int) rollout.State {
+	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Phases()[next(8)], Source: commitID(commit())}
+	release := func() *rollout.Release {
+		id := commitID(commit())
+		r := git.at(id)
+		return &rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged(), Fast: next(4) == 1}
+	}
+	if next(4) > 0 || s.Phase == rollout.Degraded || s.Phase == rollout.Aborting {
+		s.Stable = release()
+		s.Verified = []rollout.Hash{s.Stable.Hash}
+	}
+	resting := s.Phase == rollout.Healthy || s.Phase == rollout.Degraded || s.Phase == rollout.Pending
+	if !resting {
+		s.Release = release()
+		for _, spec := range git.at(s.Release.Commit).Specs {
+			p := planOf(spec)
+			if next(4) > 0 {
+				s.Progress = append(s.Progress, progressAt(p, spec.Workload, next(len(p.stages)+1), noon))
+			}
+		}
+	}
+	if s.Phase == rollout.Aborting {
+		s.Retreat = &rollout.Retreat{Reject: next(2) == 1, Routed: noon, Drain: noon.Add(time.Duration(next(3)) * time.Minute), To: s.Stable.Commit}
+	}
+	if next(4) == 1 {
+		s.Rejected = []rollout.Rejection{{Hash: git.at(commitID(commit())).Release(), Commit: s.Source, Reason: "errors", At: noon}}
+	}
+	if next(4) == 1 {
+		s.Held = &rollout.Held{Reason: "InvalidInput", Message: "kustomization.yaml: is not valid YAML"}
+	}
+	return s
+}
+
+func fuzzObserved(next func(int) int, git *history, now time.Time) rollout.Observed {
+	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
+	for w, hash := range git.at(commitID(0)).Templates {
+		if next(8) == 1 {
+			continue
+		}
+		live := rollout.ObservedWorkload{Replicas: next(12), Hash: hash, Synced: next(3) > 0, Complete: next(2) == 1}
+		for i := range git.commits {
+			r := rollout.Revision{
+				Name: commitID(i), Hash: git.at(commitID(i)).Templates[w], PodHash: commitID(i), Number: i,
+				Desired: next(12), Pods: next(12), Current: next(3) == 1,
+			}
+			for range next(12) {
+				r.ReadySince = append(r.ReadySince, now.Add(-time.Duration(next(60))*time.Second))
+			}
+			if r.Current {
+				live.Hash = r.Hash
+			}
+			if next(3) > 0 {
+				live.Revisions = append(live.Revisions, r)
+			}
+		}
+		o.Workloads[w] = live
+	}
+	return o
+}
