@@ -81,6 +81,9 @@ func TestStateOfAnotherCluster(t *testing.T) {
 			if err := q.passes(3); err == nil || !strings.Contains(err.Error(), "the state branch is for cluster") {
 				t.Errorf("%s: the error is %v", field, err)
 			}
+			if n := q.Stats().Decided; q != p && n > 0 {
+				t.Errorf("%s: a new process decided %d times without a record", field, n)
+			}
 		}
 		if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != refused {
 			t.Errorf("%s: writes %v, recorded %s", field, made, w.history()[0])
