@@ -214,6 +214,9 @@ func follow(in Input) Decision {
 	if was != rollout.Healthy {
 		return Decision{State: s, Subject: fmt.Sprintf("%s healthy: Git agrees with what serves", s.App)}
 	}
+	if s.Source == in.State.Source {
+		return Decision{State: s}
+	}
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 

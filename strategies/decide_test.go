@@ -1,0 +1,351 @@
+package strategies
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var web = rollout.Workload{Namespace: testApp.Namespace, Name: "web"}
+
+// oneWeb is an app with one workload of ten pods and a canary in place.
+func oneWeb(change func(*rollout.Spec)) *history {
+	spec := rollout.Spec{
+		Workload: web, Replicas: new(10), MaxSurge: rollout.Amount{Value: 25, Percent: true}, MaxUnavailable: rollout.Amount{Value: 25, Percent: true},
+		ProgressDeadlineSeconds: 600, Scaling: rollout.InPlace,
+		Canary: &rollout.Canary{Steps: []rollout.Step{
+			{SetWeight: new(20)}, {Pause: &rollout.Pause{}}, {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}},
+		}},
+	}
+	if change != nil {
+		change(&spec)
+	}
+	return newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
+}
+
+func version(v string) func(*source) {
+	return func(x *source) { x.workloads[0].version = v }
+}
+
+// set is a ReplicaSet with that many pods, ready since noon.
+func set(h *history, commit string, desired, ready int) rollout.Revision {
+	r := pods(desired, ready)
+	r.Name, r.PodHash, r.Hash = "web-"+commit, commit, h.at(commit).Templates[web]
+	return r
+}
+
+// world is an Input at rest at the first commit of a history, with the newest
+// one as the head.
+func world(h *history, sets ...rollout.Revision) Input {
+	release := rollout.Release{
+		Commit: commitID(0), Hash: h.at(commitID(0)).Release(), Author: "Ann", Since: noon, Templates: h.at(commitID(0)).Staged(),
+	}
+	if len(sets) == 0 {
+		sets = []rollout.Revision{set(h, commitID(0), 10, 10)}
+	}
+	return Input{
+		Now: noon.Add(time.Hour), App: testApp, Head: h.headInput(), Source: h.at(commitID(0)), Settled: true, Promotion: h.head().promotion,
+		State: rollout.State{
+			App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(0), Stable: &release, Verified: []rollout.Hash{release.Hash},
+		},
+		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
+			web: {Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets},
+		}},
+	}
+}
+
+// inFlight is a world with the newest commit released, at a step.
+func inFlight(h *history, step int, sets ...rollout.Revision) Input {
+	in := world(h, sets...)
+	in.State = Decide(in).State
+	in.Source = h.at(in.State.Source)
+	spec, _ := in.Source.Spec(web)
+	in.State.Progress = []rollout.Progress{progressAt(planOf(spec), web, step, in.Now)}
+	in.State.Phase = phaseOf(in.Source, in.State.Progress)
+	live := in.Observed.Workloads[web]
+	live.Hash, live.Complete = in.Source.Templates[web], false
+	in.Observed.Workloads[web] = live
+	return in
+}
+
+func TestDecideAtRest(t *testing.T) {
+	reject := func(in *Input, h rollout.Hash) {
+		in.State.Rejected = []rollout.Rejection{{Hash: h, Commit: commitID(1), Reason: "errors", At: noon, Promotion: "d1"}}
+	}
+	type want struct {
+		Phase   rollout.Phase
+		Source  string
+		Release string // its commit
+		Fast    bool
+		Held    string
+		Says    string // part of the subject
+	}
+	cases := map[string]struct {
+		reason string
+		push   []func(*source)
+		change func(*Input, *history)
+		want   want
+	}{
+		"Nothing":       {"nothing to do is no transition", nil, nil, want{Phase: rollout.Healthy, Source: commitID(0)}},
+		"Configuration": {"what is no template is followed at once", []func(*source){func(x *source) { x.config++ }}, nil, want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"}},
+		"PromotionOnly": {"a commit that changes nothing of the app is not followed", []func(*source){func(x *source) { x.promotion = &rollout.Promotion{} }}, nil, want{Phase: rollout.Healthy, Source: commitID(0)}},
+		"Version":       {"a new template is a release", []func(*source){version("v2")}, nil, want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"}},
+		"VerifiedBefore": {"a hash that served well is rolled out without pauses", []func(*source){version("v2")}, func(in *Input, h *history) {
+			in.State.Verified = append(in.State.Verified, h.at(commitID(1)).Release())
+		}, want{Phase: rollout.Promoting, Source: commitID(1), Release: commitID(1), Fast: true, Says: "verified before"}},
+		"Rejected": {"a rejected hash is not tried again", []func(*source){version("v2")}, func(in *Input, h *history) { reject(in, h.at(commitID(1)).Release()) }, want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
+		"RejectedConfig": {"and stable keeps the newest that it served with", []func(*source){func(x *source) { x.config++ }, version("v2")}, func(in *Input, h *history) {
+			reject(in, h.at(commitID(2)).Release())
+			in.State.Source, in.Source = commitID(1), h.at(commitID(1))
+		}, want{Phase: rollout.Degraded, Source: commitID(1), Says: "degraded"}},
+		"Retry": {"unless somebody says retry", []func(*source){version("v2")}, func(in *Input, h *history) {
+			reject(in, h.at(commitID(1)).Release())
+			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: h.at(commitID(1)).Release(), Digest: "d2"}
+		}, want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"}},
+		"RetryStale": {"about this very hash", []func(*source){version("v2")}, func(in *Input, h *history) {
+			reject(in, h.at(commitID(1)).Release())
+			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: "h1-other", Digest: "d2"}
+		}, want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
+		"RetryTwice": {"and the same file retries once", []func(*source){version("v2")}, func(in *Input, h *history) {
+			reject(in, h.at(commitID(1)).Release())
+			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: h.at(commitID(1)).Release(), Digest: "d1"}
+		}, want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
+		"Broken":      {"what cannot be rendered is not followed", []func(*source){func(x *source) { x.broken = true }}, nil, want{Phase: rollout.Healthy, Source: commitID(0), Held: "InvalidInput", Says: "held"}},
+		"Mended":      {"and is forgotten when it can", nil, func(in *Input, _ *history) { in.State.Held = &rollout.Held{Reason: "InvalidInput", Message: "x"} }, want{Phase: rollout.Healthy, Source: commitID(0), Says: "goes on"}},
+		"NoDocuments": {"without Rollout documents Deployments are plain", []func(*source){func(x *source) { x.workloads[0].plain, x.workloads[0].version = true, "v2" }}, nil, want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"}},
+		"NoPods":      {"without pods there is nothing to protect", []func(*source){func(x *source) { x.workloads[0].spec.Replicas, x.workloads[0].version = new(0), "v2" }}, nil, want{Phase: rollout.Promoting, Source: commitID(1), Release: commitID(1), Says: "release"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(nil)
+			for _, push := range tc.push {
+				h.push(push)
+			}
+			in := world(h)
+			if tc.change != nil {
+				tc.change(&in, h)
+			}
+			d := Decide(in)
+			got := want{Phase: d.State.Phase, Source: d.State.Source, Says: tc.want.Says}
+			if r := d.State.Release; r != nil {
+				got.Release, got.Fast = r.Commit, r.Fast
+			}
+			if d.State.Held != nil {
+				got.Held = d.State.Held.Reason
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if !strings.Contains(d.Subject, tc.want.Says) || (d.Subject == "") != (tc.want.Says == "") {
+				t.Errorf("%s: subject is %q, want %q", tc.reason, d.Subject, tc.want.Says)
+			}
+			if d.Retreat {
+				t.Errorf("%s: applied before it is recorded", tc.reason)
+			}
+		})
+	}
+}
+
+// The same trouble in a later commit is no transition: a branch that stays
+// broken does not fill the state branch.
+func TestHeldIsRecordedOnce(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(func(x *source) { x.broken = true })
+	in := world(h)
+	d := Decide(in)
+	if d.Subject == "" || d.State.Held == nil || d.State.Held.Commit != commitID(1) {
+		t.Fatalf("held is %+v, subject %q", d.State.Held, d.Subject)
+	}
+	h.push(func(x *source) { x.config++ })
+	in.State, in.Head = d.State, h.headInput()
+	if d := Decide(in); d.Subject != "" || d.State.Held.Commit != commitID(1) {
+		t.Errorf("recorded again: %q, %+v", d.Subject, d.State.Held)
+	}
+}
+
+func TestLeavingARelease(t *testing.T) {
+	type want struct {
+		Phase    rollout.Phase
+		To       string
+		Rejected bool
+		Drain    time.Duration // after the routes
+	}
+	surge := func(s *rollout.Spec) {
+		s.Scaling, s.Canary.StableService, s.Canary.AbortScaleDownDelaySeconds = rollout.Surge, "web", 30
+	}
+	abort := func(x *source) { x.promotion = &rollout.Promotion{Decision: rollout.Abort, Author: "Bob", Digest: "d"} }
+	cases := map[string]struct {
+		reason string
+		spec   func(*rollout.Spec)
+		push   func(*source)
+		change func(*Input)
+		want   want
+	}{
+		"Revert":         {"a revert's own commit is where the app goes, and nothing is rejected", surge, version("v1"), nil, want{rollout.Aborting, commitID(3), false, 0}},
+		"Supersede":      {"the newest that stable served with", surge, version("v3"), nil, want{rollout.Aborting, commitID(1), false, 0}},
+		"Abort":          {"rejected; the canary's pods stay for the delay", surge, abort, nil, want{rollout.Aborting, commitID(1), true, 30 * time.Second}},
+		"AbortInPlace":   {"in place stable needs their room", nil, abort, nil, want{rollout.Aborting, commitID(1), true, 0}},
+		"AbortPromoting": {"while promoting stable is no longer whole", surge, abort, func(in *Input) { in.State.Phase = rollout.Promoting }, want{rollout.Aborting, commitID(1), true, 0}},
+		"Deadline": {"progressDeadlineAbort", func(s *rollout.Spec) { s.ProgressDeadlineAbort = true }, func(x *source) { x.promotion = nil },
+			func(in *Input) { in.Now = in.Now.Add(600 * time.Second) }, want{rollout.Aborting, commitID(1), true, 0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(tc.spec)
+			h.push(func(x *source) { x.config++ })
+			h.push(version("v2"))
+			in := world(h, set(h, commitID(0), 10, 10), set(h, commitID(2), 2, 0))
+			in.State.Source, in.Source = commitID(1), h.at(commitID(1)) // the configuration was followed
+			in.State = Decide(in).State
+			in.Source = h.at(in.State.Source)
+			h.push(tc.push)
+			if p := h.head().promotion; p != nil {
+				p.Release = in.State.Release.Hash
+			}
+			in.Head, in.Promotion = h.headInput(), h.head().promotion
+			if tc.change != nil {
+				tc.change(&in)
+			}
+			d := Decide(in)
+			if d.State.Retreat == nil || !d.Retreat {
+				t.Fatalf("%s: no retreat but %q", tc.reason, d.Subject)
+			}
+			_, rejected := d.State.IsRejected(in.State.Release.Hash)
+			got := want{d.State.Phase, d.State.Retreat.To, rejected, d.State.Retreat.Drain.Sub(d.State.Retreat.Routed)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestGates(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
+	h.push(version("v2"))
+	hash := h.at(commitID(1)).Release()
+	stable := set(h, commitID(0), 8, 8)
+	fresh := func(ready int) rollout.Revision { return set(h, commitID(1), 2, ready) }
+	cases := map[string]struct {
+		reason    string
+		step      int
+		at        time.Duration // after noon
+		sets      []rollout.Revision
+		promotion *rollout.Promotion
+		change    func(*Input)
+		want      verdict
+	}{
+		"Done":       {"pods serve, old ones are gone", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true}},
+		"NotReady":   {"pods are missing", 0, time.Hour, []rollout.Revision{stable, fresh(1)}, nil, nil, verdict{text: "pods of the new version: 1 of 2 serve"}},
+		"Problem":    {"and why", 0, time.Hour, []rollout.Revision{stable, {Hash: hash, Desired: 2, Pods: 2, Problem: "ImagePullBackOff"}}, nil, nil, verdict{text: "pods of the new version: 0 of 2 serve (ImagePullBackOff)"}},
+		"TooYoung":   {"ready is not yet serving", 0, 10 * time.Second, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{text: "pods of the new version: 0 of 2 serve", due: noon.Add(time.Minute)}},
+		"OldAreLeft": {"in place the old ones have to go", 0, time.Hour, []rollout.Revision{set(h, commitID(0), 10, 10), fresh(2)}, nil, nil, verdict{text: "pods of the old version: 2 of 10 have yet to go"}},
+		"NotSynced": {"the controller has not seen it", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, func(in *Input) {
+			live := in.Observed.Workloads[web]
+			live.Synced = false
+			in.Observed.Workloads[web] = live
+		}, verdict{text: "the Deployment controller"}},
+		"Gone":       {"somebody deleted the Deployment", 0, time.Hour, []rollout.Revision{stable}, nil, func(in *Input) { delete(in.Observed.Workloads, web) }, verdict{text: "Deployment shop/web to exist"}},
+		"NotSettled": {"the cluster has not accepted the step", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, func(in *Input) { in.Settled = false }, verdict{text: "the cluster to accept the objects of setWeight 20"}},
+		"Gate":       {"nobody has promoted", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}},
+		"GateOpen":   {"somebody has", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "1", Author: "Bob"}, nil, verdict{done: true, by: "Bob"}},
+		"GateStale":  {"something else", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Through: "full"}, nil, verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}},
+		"GateFast":   {"a verified hash waits for nobody", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, func(in *Input) { in.State.Release.Fast = true }, verdict{done: true}},
+		"Timer":      {"the clock runs from when the step began", 2, time.Hour + 59*time.Second, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"}},
+		"TimerDone":  {"and is through", 2, time.Hour + time.Minute, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true}},
+		"TimerBack":  {"a clock that was set back waits longer", 2, 0, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"}},
+		"TimerOpen":  {"somebody does not wait for it", 2, time.Hour, []rollout.Revision{stable, fresh(2)}, &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "soak"}, nil, verdict{done: true, by: "a promotion file"}},
+		"Hold":       {"hold stops everything", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, &rollout.Promotion{Release: hash, Decision: rollout.Hold, Author: "Bob"}, nil, verdict{paused: true, text: "the end of decision: hold by Bob"}},
+		"Paused":     {"and so does the document", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, func(in *Input) { in.Head.Render.Specs[0].Paused = true }, verdict{paused: true, text: "the end of paused: true in the Rollout document"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h.renders = map[int]*rollout.Render{} // a case may change its render
+			in := inFlight(h, tc.step, tc.sets...)
+			in.Now, in.Promotion = noon.Add(tc.at), tc.promotion
+			if tc.change != nil {
+				tc.change(&in)
+			}
+			spec, _ := in.Head.Render.Spec(web)
+			got := verdictAt(in, planOf(spec), in.State.Progress[0])
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOverdue(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(version("v2"))
+	entered := noon.Add(time.Hour)
+	late := func(r rollout.Revision, at time.Duration) rollout.Revision {
+		r.ReadySince = append(r.ReadySince, entered.Add(at))
+		return r
+	}
+	cases := map[string]struct {
+		reason string
+		step   int
+		sets   []rollout.Revision
+		after  time.Duration
+		want   bool
+	}{
+		"InTime":      {"just before the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)}, 599 * time.Second, false},
+		"TooLate":     {"at the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)}, 600 * time.Second, true},
+		"PodWasReady": {"a pod that became ready is progress", 0, []rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)}, 600 * time.Second, false},
+		"PodLongAgo":  {"once", 0, []rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)}, 900 * time.Second, true},
+		"Pause":       {"pauses do not count", 1, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2)}, 24 * time.Hour, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := inFlight(h, tc.step, tc.sets...)
+			in.Now = entered.Add(tc.after)
+			if _, got := overdue(in); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestRollbackWindow(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		window   *int
+		verified []rollout.Hash // newest first, stable is the first
+		want     bool
+	}{
+		"Unlimited":     {"every verified hash", nil, []rollout.Hash{"a", "b", "c", "x"}, true},
+		"NotVerified":   {"a hash that never served", nil, []rollout.Hash{"a", "b"}, false},
+		"None":          {"0 is none", new(0), []rollout.Hash{"a", "x"}, false},
+		"InsideOfTwo":   {"the second one before stable", new(2), []rollout.Hash{"a", "b", "x"}, true},
+		"OutsideOfTwo":  {"the third one", new(2), []rollout.Hash{"a", "b", "c", "x"}, false},
+		"NothingBefore": {"an app without a history", nil, nil, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(func(s *rollout.Spec) { s.RollbackWindow = tc.window })
+			in := world(h)
+			in.State.Verified = tc.verified
+			if got := isFast(in, "x"); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestRemember(t *testing.T) {
+	list := []rollout.Hash{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+	before := dump(list)
+	if diff := cmp.Diff([]rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"}, remember(list, "x")); diff != "" {
+		t.Errorf("the oldest goes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]rollout.Hash{"4", "0", "1", "2", "3", "5", "6", "7", "8", "9"}, remember(list, "4")); diff != "" {
+		t.Errorf("a known one moves (-want +got):\n%s", diff)
+	}
+	if dump(list) != before {
+		t.Error("the list was changed in place")
+	}
+}

@@ -1,0 +1,286 @@
+package strategies
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// shape is what Desired says about a Deployment.
+type shape struct {
+	Version  string
+	Commit   string
+	Surge    any // nil: the user's own
+	Unavail  any
+	Deadline any
+	MinReady any
+	Replicas any
+	Held     bool // the status annotation names the step
+}
+
+func shapeOf(t *testing.T, objects []rollout.Object) shape {
+	t.Helper()
+	for _, o := range objects {
+		if o.Kind() != "Deployment" {
+			continue
+		}
+		rolling := o.Map("spec", "strategy", "rollingUpdate")
+		return shape{
+			Version: o.Map("spec", "template")["version"].(string), Commit: o.Annotation(rollout.AnnotationCommit),
+			Surge: rolling["maxSurge"], Unavail: rolling["maxUnavailable"], Deadline: o.Map("spec")["progressDeadlineSeconds"],
+			MinReady: o.Map("spec")["minReadySeconds"], Replicas: o.Map("spec")["replicas"], Held: o.Annotation(rollout.AnnotationStatus) != "",
+		}
+	}
+	return shape{}
+}
+
+func viewOf(in Input, h *history) View {
+	v := View{Now: in.Now, Source: h.at(in.State.Source), Observed: in.Observed}
+	if NeedsStable(in.State, v) {
+		v.Stable = h.at(in.State.Stable.Commit)
+	}
+	return v
+}
+
+func TestDesiredDeployment(t *testing.T) {
+	own := shape{Surge: "25%", Unavail: "25%", MinReady: int64(0), Replicas: int64(10)}
+	user := func(version, commit string) shape {
+		s := own
+		s.Version, s.Commit = version, commit
+		return s
+	}
+	hold := func(surge, unavailable string) shape {
+		return shape{
+			Version: "v2", Commit: commitID(1), Surge: surge, Unavail: unavailable, Deadline: int64(holdProgressDeadline),
+			MinReady: int64(holdMinReadySeconds), Replicas: int64(10), Held: true,
+		}
+	}
+	surge := func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" }
+	old, fresh := 10, 0
+	cases := map[string]struct {
+		reason string
+		spec   func(*rollout.Spec)
+		step   int
+		old    int
+		fresh  int
+		change func(*Input, *history)
+		want   shape
+	}{
+		"FirstStep":   {"template and hold in one", nil, 0, old, fresh, nil, hold("0%", "20%")},
+		"Surge":       {"stable stays whole", surge, 0, old, fresh, nil, hold("20%", "0%")},
+		"Promoting":   {"the user's own fields", nil, 3, 8, 2, func(in *Input, _ *history) { in.State.Phase = rollout.Promoting }, user("v2", commitID(1))},
+		"NoCanaryYet": {"a step without canary pods is still stable's", func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) }, 0, old, fresh, nil, user("v1", commitID(0))},
+		"UnknownStable": {"until stable's ReplicaSet is known nothing can be held", nil, 0, old, fresh, func(in *Input, _ *history) {
+			live := in.Observed.Workloads[web]
+			live.Revisions = live.Revisions[1:]
+			in.Observed.Workloads[web] = live
+		}, user("v1", commitID(0))},
+		"FromZero": {"a workload that comes back from no pods comes back as stable", surge, 0, 0, 0, nil, user("v1", commitID(0))},
+		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *Input, _ *history) {
+			in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
+			in.State.Retreat = &rollout.Retreat{To: commitID(0)}
+		}, user("v1", commitID(0))},
+		"RetreatDelayed": {"until the canary's pods may go they are held", surge, 0, 10, 2, func(in *Input, _ *history) {
+			in.State.Phase, in.State.Retreat = rollout.Aborting, &rollout.Retreat{To: commitID(0)}
+		}, hold("20%", "0%")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(tc.spec)
+			h.push(version("v2"))
+			in := inFlight(h, tc.step, set(h, commitID(0), tc.old, tc.old), set(h, commitID(1), tc.fresh, tc.fresh))
+			if tc.change != nil {
+				tc.change(&in, h)
+			}
+			v := viewOf(in, h)
+			before := dump(v)
+			if diff := cmp.Diff(tc.want, shapeOf(t, Desired(in.State, v))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if dump(v) != before {
+				t.Error("the renders were changed")
+			}
+		})
+	}
+}
+
+// How many pods there are is not staged: a release that also changes replicas
+// changes them at once, and one that leaves them to an autoscaler does so too.
+func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
+	for name, replicas := range map[string]*int{"More": new(20), "Autoscaler": nil} {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) })
+			h.push(func(x *source) { x.workloads[0].version, x.workloads[0].spec.Replicas = "v2", replicas })
+			in := inFlight(h, 0, set(h, commitID(0), 10, 10))
+			got := shapeOf(t, Desired(in.State, viewOf(in, h)))
+			want := any(nil)
+			if replicas != nil {
+				want = int64(*replicas)
+			}
+			if got.Version != "v1" || got.Replicas != want {
+				t.Errorf("%s has %v replicas, want v1 and %v", got.Version, got.Replicas, want)
+			}
+		})
+	}
+}
+
+func TestPins(t *testing.T) {
+	canary := func(s *rollout.Spec) {
+		s.Scaling, s.Canary.StableService, s.Canary.CanaryService = rollout.Surge, "web", "web-canary"
+	}
+	inPlace := func(s *rollout.Spec) {
+		s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
+		s.Canary.Steps = append(s.Canary.Steps, rollout.Step{SetWeight: new(100)})
+	}
+	blueGreen := func(s *rollout.Spec) {
+		s.Scaling, s.Canary = rollout.Surge, nil
+		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", PreviewService: "web-preview", ScaleDownDelaySeconds: 30, AbortScaleDownDelaySeconds: 30}
+	}
+	back := func(source string) func(*Input) {
+		return func(in *Input) {
+			in.State.Phase, in.State.Source, in.State.Retreat = rollout.Aborting, source, &rollout.Retreat{To: commitID(0)}
+		}
+	}
+	promoting := func(in *Input) { in.State.Phase = rollout.Promoting }
+	old, fresh := commitID(0), commitID(1) // the pod hashes of the ReplicaSets in these tests
+	cases := map[string]struct {
+		reason     string
+		spec       func(*rollout.Spec)
+		step       int
+		old, fresh int
+		change     func(*Input)
+		want       [2]string // main, side
+	}{
+		"CanaryStarts":      {"pinned before the new pods exist", canary, 0, 10, -1, nil, [2]string{old, old}},
+		"Canary":            {"each its own", canary, 0, 10, 2, nil, [2]string{old, fresh}},
+		"CanaryOldGone":     {"all of stable died: what is left serves", canary, 0, 0, 2, nil, [2]string{"", fresh}},
+		"CanaryPromoting":   {"all pods serve", canary, 3, 8, 5, promoting, [2]string{"", fresh}},
+		"CanaryAbort":       {"back at once", canary, 0, 10, 2, back(fresh), [2]string{old, old}},
+		"CanaryAbortBroken": {"even to few", canary, 0, 1, 2, back(fresh), [2]string{old, old}},
+		"PromotedAbort":     {"not to pods that may be on their way out", canary, 3, 10, 5, back(old), [2]string{"", old}},
+		"InPlaceAll":        {"at 100 % none of stable is left", inPlace, 3, 3, 8, nil, [2]string{"", fresh}},
+		"InPlaceAllAbort":   {"not before the stable template is back", inPlace, 3, 10, 0, back(old), [2]string{"", old}},
+		"Preview":           {"users stay, testers see the new one", blueGreen, 0, 10, 10, nil, [2]string{old, fresh}},
+		"PreviewOldGone":    {"what nobody approved gets no users", blueGreen, 0, 0, 10, nil, [2]string{old, fresh}},
+		"Switched":          {"one change of a selector", blueGreen, 2, 10, 10, nil, [2]string{fresh, fresh}},
+		"SwitchedPromoting": {"and it stays so while the old set goes", blueGreen, 4, 5, 10, promoting, [2]string{fresh, fresh}},
+		"SwitchedAbort":     {"back to a whole set; the preview stays until the drain", blueGreen, 3, 10, 10, back(fresh), [2]string{old, fresh}},
+		"SwitchedAbortFew":  {"not to half of one", blueGreen, 3, 5, 10, back(fresh), [2]string{"", fresh}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(tc.spec)
+			h.push(version("v2"))
+			sets := []rollout.Revision{set(h, old, tc.old, tc.old)}
+			if tc.fresh >= 0 {
+				sets = append(sets, set(h, fresh, tc.fresh, tc.fresh))
+			}
+			in := inFlight(h, tc.step, sets...)
+			if tc.change != nil {
+				tc.change(&in)
+			}
+			pins := pinsOf(in.State, viewOf(in, h))
+			spec, _ := h.at(fresh).Spec(web)
+			main, side := serviceNames(spec)
+			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }
+			if diff := cmp.Diff(tc.want, [2]string{pins[ref(main)], pins[ref(side)]}); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestInventoryAndPrunable(t *testing.T) {
+	ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: name} }
+	object := func(name string) rollout.Object {
+		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}}
+	}
+	s := rollout.State{Inventory: []rollout.Ref{ref("b"), ref("old")}}
+	desired := []rollout.Object{object("c"), object("b"), object("a")}
+	if diff := cmp.Diff([]rollout.Ref{ref("a"), ref("b"), ref("c"), ref("old")}, Inventory(s, desired)); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]rollout.Ref{ref("old")}, Prunable(s, desired)); diff != "" {
+		t.Errorf("prunable (-want +got):\n%s", diff)
+	}
+	s.Release = &rollout.Release{}
+	if got := Prunable(s, desired); len(got) > 0 {
+		t.Errorf("%v would be pruned while a release is in flight", got)
+	}
+	s.Release, s.Held = nil, &rollout.Held{}
+	if got := Prunable(s, desired); len(got) > 0 {
+		t.Errorf("%v would be pruned although Git cannot be understood", got)
+	}
+}
+
+func TestAbortDelay(t *testing.T) {
+	canary := func(name string, scaling rollout.Scaling, service string, seconds int) rollout.Spec {
+		return rollout.Spec{
+			Workload: rollout.Workload{Namespace: "shop", Name: name}, Scaling: scaling,
+			Canary: &rollout.Canary{StableService: service, AbortScaleDownDelaySeconds: seconds},
+		}
+	}
+	blueGreen := rollout.Spec{Workload: web, Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AbortScaleDownDelaySeconds: 20}}
+	cases := map[string]struct {
+		reason string
+		specs  []rollout.Spec
+		want   time.Duration
+	}{
+		"None":      {"nothing known: at once", nil, 0},
+		"Surge":     {"routes first, pods later", []rollout.Spec{canary("web", rollout.Surge, "web", 30)}, 30 * time.Second},
+		"BlueGreen": {"the preview stays for a while", []rollout.Spec{blueGreen}, 20 * time.Second},
+		"Longest":   {"of several the longest", []rollout.Spec{canary("web", rollout.Surge, "web", 10), blueGreen}, 20 * time.Second},
+		"InPlace":   {"stable needs their room", []rollout.Spec{blueGreen, canary("web", rollout.InPlace, "web", 30)}, 0},
+		"Shared":    {"pods that share stable's Service would go on serving", []rollout.Spec{blueGreen, canary("web", rollout.Surge, "", 30)}, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Source: &rollout.Render{Specs: tc.specs}, State: rollout.State{Release: &rollout.Release{Hash: "x"}}}
+			if got := abortDelay(in); got != tc.want {
+				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestExplain(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" })
+	h.push(version("v2"))
+	in := inFlight(h, 1, set(h, commitID(0), 10, 10), set(h, commitID(1), 2, 2))
+	all := Explain(in)
+	if len(all) != 1 {
+		t.Fatalf("%d explanations, want 1", len(all))
+	}
+	e := all[0]
+	type line struct {
+		Strategy             string
+		Step, Weight, Real   int
+		Replicas, Ready      int
+		Roles                []string
+		Steps                int
+		WaitsForAPromotion   bool
+		GateStep             int
+		GateShut, GateClosed bool
+	}
+	got := line{Strategy: e.Strategy, Step: e.Step, Weight: e.Weight, Real: e.Real, Replicas: e.Replicas, Ready: e.Ready, Steps: len(e.Steps), WaitsForAPromotion: e.Waiting != ""}
+	for _, r := range e.Revisions {
+		got.Roles = append(got.Roles, r.Role)
+	}
+	got.GateStep, got.GateShut = Gate(in)
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "1"}
+	_, shut := Gate(in)
+	got.GateClosed = shut
+	want := line{
+		Strategy: "canary", Step: 1, Weight: 20, Real: 16, Replicas: 10, Ready: 12, Roles: []string{"stable", "canary"}, Steps: 3,
+		WaitsForAPromotion: true, GateStep: 1, GateShut: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Explain(Input{}); got != nil {
+		t.Errorf("an app without a render is explained as %v", got)
+	}
+}
