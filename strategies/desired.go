@@ -335,8 +335,9 @@ func serviceNames(spec rollout.Spec) (main, side string) {
 //	                 main (stable, active)          side (canary, preview)
 //	between steps    stable; a canary's all while   new once it has a ReplicaSet
 //	                 stable has no ready pod;
-//	                 new once switched
-//	Promoting        new if switched, else all      new
+//	                 new once switched, all while
+//	                 the new one has no ready pod
+//	Promoting        the same if switched, else all new
 //	Aborting         stable once enough is ready    stable; a preview stays until the drain
 func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload, stable, fresh rollout.Revision) (main, side string) {
 	switched := hasSwitched(planOf(spec), p.Step)
@@ -349,12 +350,10 @@ func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live roll
 		if min(stable.Ready(), stable.Desired) >= neededStable(spec, p, live) && !draining(s, spec, p, live) {
 			main = stable.PodHash
 		}
-	case s.Phase == rollout.Promoting && switched:
+	case switched && fresh.Ready() > 0:
 		main, side = fresh.PodHash, fresh.PodHash
-	case s.Phase == rollout.Promoting:
+	case switched || s.Phase == rollout.Promoting:
 		side = fresh.PodHash
-	case switched:
-		main, side = fresh.PodHash, fresh.PodHash
 	case spec.BlueGreen == nil && (min(stable.Ready(), stable.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0):
 		side = fresh.PodHash // in place at 100 %, or with one pod: none of stable is left to pin to
 	default:

@@ -166,6 +166,7 @@ func TestPins(t *testing.T) {
 		"Preview":           {"users stay, testers see the new one", blueGreen, 0, 10, 10, nil, [2]string{old, fresh}},
 		"PreviewOldGone":    {"what nobody approved gets no users", blueGreen, 0, 0, 10, nil, [2]string{old, fresh}},
 		"Switched":          {"one change of a selector", blueGreen, 2, 10, 10, nil, [2]string{fresh, fresh}},
+		"SwitchedNoPods":    {"a switch that a crash undid", blueGreen, 2, 10, 0, nil, [2]string{"", fresh}},
 		"SwitchedPromoting": {"and it stays so while the old set goes", blueGreen, 4, 5, 10, promoting, [2]string{fresh, fresh}},
 		"SwitchedAbort":     {"back to a whole set; the preview stays until the drain", blueGreen, 3, 10, 10, back(fresh), [2]string{old, fresh}},
 		"SwitchedAbortFew":  {"not to half of one", blueGreen, 3, 5, 10, back(fresh), [2]string{"", fresh}},

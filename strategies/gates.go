@@ -124,7 +124,7 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 	stable, _ := live.Find(in.State.StableHash(pr.Workload))
 	ready := minReady(p.spec)
 	serving := canary.Serving(in.Now, ready)
-	if want.canary == 0 && s.weight > 0 && n == 0 {
+	if c := p.spec.Canary; n == 0 && c != nil && pr.Step < len(c.Steps) && s.weight > 0 {
 		return verdict{text: "replicas: the workload has none"}
 	}
 	if serving < want.canary {

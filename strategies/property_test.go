@@ -35,10 +35,10 @@ var worlds = map[string]chaos{
 // found is also a table's case or a script.
 var regressions = map[string][]uint64{
 	"Calm":        {258, 331, 430, 491},
-	"BadVersions": {284, 503},
+	"BadVersions": {284, 503, 858},
 	"Scales":      {324, 525, 553},
-	"Crashes":     {288, 563},
-	"Everything":  {334},
+	"Crashes":     {288, 563, 1031},
+	"Everything":  {334, 762},
 }
 
 // TestInvariants releases at random into random worlds. See checkPods,
