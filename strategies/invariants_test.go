@@ -45,16 +45,15 @@ type watched struct {
 	floor    int // ready pods that the user's maxUnavailable asks for
 	excused  int // of which the test itself took away so many
 
-	release, plan      string // the release that the limits below are of
-	leastOld, mostNew  int    // what its steps allow so far, while the hold is on
-	limited, onHold    bool
-	base               int  // pods of the release's version started before it
-	baseStable         int  // pods of stable's version started when the retreat began
-	whole              bool // the retreat began with stable whole
-	disturbed          bool // pods died or replicas changed during the release
-	scaling            rollout.Scaling
-	scalingChanged     bool
-	retreatingFromHeld bool
+	release, plan     string // the release that the limits below are of
+	leastOld, mostNew int    // what its steps allow so far, while the hold is on
+	limited, onHold   bool
+	base              int  // pods of the release's version started before it
+	baseStable        int  // pods of stable's version started when the retreat began
+	whole             bool // the retreat began with stable whole
+	disturbed         bool // pods died or replicas changed during the release
+	scaling           rollout.Scaling
+	scalingChanged    bool
 }
 
 func newSim(seed uint64, c chaos, first source, verbose bool) *sim {
@@ -62,7 +61,7 @@ func newSim(seed uint64, c chaos, first source, verbose bool) *sim {
 	k := newKube(rng, noon)
 	s := &sim{
 		loop: newLoop(newHistory(first), k), rng: rng, chaos: c,
-		watched: map[rollout.Workload]*watched{}, bad: map[string]bool{}, judging: true, verbose: verbose,
+		watched: map[rollout.Workload]*watched{}, bad: map[string]bool{}, verbose: verbose,
 	}
 	k.lag = c.lag
 	k.onChange = func(what string) {
@@ -91,7 +90,7 @@ func (s *sim) note(format string, args ...any) {
 
 // fail records the first violation.
 func (s *sim) fail(format string, args ...any) {
-	if s.failure == "" && s.judging {
+	if s.failure == "" {
 		s.failure = fmt.Sprintf(format, args...)
 		s.note("VIOLATION: %s", s.failure)
 	}
@@ -349,58 +348,6 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 	for w, d := range s.kube.deps {
 		s.followRelease(w, d, was, is)
-	}
-}
-
-// followRelease counts the pods that a release and a retreat start.
-func (s *sim) followRelease(w rollout.Workload, d *deployment, was, is rollout.State) {
-	x := s.watch(w)
-	spec, staged := s.specOf(w)
-	version := func(r *rollout.Release) string {
-		if r == nil {
-			return ""
-		}
-		for _, rs := range d.sets {
-			if rollout.Hash(rs.annotations[rollout.AnnotationHash]) == r.Templates[w] {
-				return versionOf(rs.template)
-			}
-		}
-		return ""
-	}
-	if staged && x.scaling != spec.Scaling {
-		x.scaling, x.scalingChanged = spec.Scaling, releaseID(was) == releaseID(is)
-	}
-	started := 0
-	for _, n := range d.started {
-		started += n
-	}
-	_, moving := is.ProgressOf(w) // not when it overtakes
-	quiet := !s.chaos.scales && !s.chaos.kills && !s.chaos.crashes
-	switch {
-	case releaseID(is) != "" && releaseID(is) != releaseID(was):
-		x.base, x.disturbed, x.scalingChanged = started, !moving || is.Stable == nil || s.overtaken, false
-	case is.Phase == rollout.Aborting && was.Phase != rollout.Aborting:
-		x.disturbed = true
-		p, wasHeld := was.ProgressOf(w)
-		x.whole = staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && held(was) && !x.scalingChanged
-		x.baseStable = d.started[version(is.Stable)]
-	case is.Phase == rollout.Healthy && was.Phase == rollout.Promoting && quiet && !x.disturbed:
-		if n := started - x.base; n != d.replicas {
-			s.fail("%s: the release started %d pods, it has %d", w, n, d.replicas)
-		}
-	}
-	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
-		if n := d.started[version(is.Stable)] - x.baseStable; n != 0 {
-			s.fail("%s: the retreat started %d stable pods, and they were all there", w, n)
-		}
-	}
-	if is.Phase == rollout.Healthy && is.Stable != nil && is.StableHash(w) != "" {
-		serving := s.serving(w, d)
-		if x.replicas != d.replicas {
-			s.replicasChanged(x, d, spec)
-			x.excused = 0
-		}
-		x.up = serving >= x.floor
 	}
 }
 

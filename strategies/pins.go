@@ -1,0 +1,103 @@
+package strategies
+
+import (
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// pinsOf returns the pod-template-hash that each Service of the staged
+// workloads selects; a Service that is not in it selects all pods, as the user
+// wrote it. The hash is read from the ReplicaSet, so a version without one
+// cannot be pinned yet.
+func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
+	pins := map[rollout.Ref]string{}
+	for _, p := range s.Progress {
+		spec, ok := v.Source.Spec(p.Workload)
+		if !ok || s.Stable == nil || s.Release == nil {
+			continue
+		}
+		live := v.Observed.Workloads[p.Workload]
+		stable, _ := live.Find(s.StableHash(p.Workload))
+		fresh, _ := live.Find(s.Release.Templates[p.Workload])
+		main, side := pinHashes(s, spec, p, live, stable, fresh)
+		mainName, sideName := serviceNames(spec)
+		for name, hash := range map[string]string{mainName: main, sideName: side} {
+			if name != "" && hash != "" {
+				pins[rollout.Ref{Kind: "Service", Namespace: p.Workload.Namespace, Name: name}] = hash
+			}
+		}
+	}
+	return pins
+}
+
+// serviceNames returns the Service that users reach and the one for the new
+// version.
+func serviceNames(spec rollout.Spec) (main, side string) {
+	if spec.BlueGreen != nil {
+		return spec.BlueGreen.ActiveService, spec.BlueGreen.PreviewService
+	}
+	return spec.Canary.StableService, spec.Canary.CanaryService
+}
+
+// pinHashes decides what both Services select.
+//
+//	                 main (stable, active)          side (canary, preview)
+//	between steps    stable; a canary's all while   new once it has a ReplicaSet
+//	                 stable has no ready pod;
+//	                 new once switched, all while
+//	                 the new one has no ready pod
+//	Promoting        the same if switched, else all new
+//	Aborting         stable once enough is ready    stable; a preview stays until the drain
+func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload, stable, fresh rollout.Revision) (main, side string) {
+	switched := hasSwitched(planOf(spec), p.Step)
+	switch {
+	case s.Phase == rollout.Aborting:
+		side = stable.PodHash
+		if held(s) && spec.BlueGreen != nil {
+			side = fresh.PodHash
+		}
+		if min(stable.Ready(), stable.Desired) >= neededStable(spec, p, live) && !draining(s, spec, p, live) {
+			main = stable.PodHash
+		}
+	case switched && fresh.Ready() > 0:
+		main, side = fresh.PodHash, fresh.PodHash
+	case switched || s.Phase == rollout.Promoting:
+		side = fresh.PodHash
+	case spec.BlueGreen == nil && (min(stable.Ready(), stable.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0):
+		side = fresh.PodHash // in place at 100 %, or with one pod: none of stable is left to pin to
+	default:
+		main, side = stable.PodHash, orElse(fresh.PodHash, stable.PodHash)
+	}
+	return main, side
+}
+
+// draining reports whether the Deployment controller may still be removing the
+// last stable pods: the release was at a step that keeps none or was being
+// promoted when its retreat began, and the stable template is not yet back.
+func draining(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) bool {
+	promoted := !slices.ContainsFunc(s.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
+	keepsNone := countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0
+	return (promoted || keepsNone) && (live.Hash != s.StableHash(p.Workload) || !live.Synced)
+}
+
+// neededStable is how many stable pods must be ready before a retreat sends all
+// traffic to them: all of them, where the new version had taken it over, and
+// any, where stable had it all the time.
+func neededStable(spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) int {
+	n := replicas(spec, live)
+	pl := planOf(spec)
+	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) || countsAt(pl, p.Step, n).stable == 0 {
+		return max(1, n)
+	}
+	return 1
+}
+
+func hasSwitched(p plan, step int) bool {
+	for i, s := range p.stages {
+		if i <= step && s.switched {
+			return true
+		}
+	}
+	return false
+}

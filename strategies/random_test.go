@@ -1,0 +1,100 @@
+package strategies
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func randomSource(rng *rand.Rand) source {
+	var s source
+	names := []string{"web", "api"}
+	for i := range 1 + rng.IntN(4)/3 {
+		s.workloads = append(s.workloads, staged{spec: randomSpec(rng, names[i]), version: "v1"})
+	}
+	return s
+}
+
+func randomSpec(rng *rand.Rand, name string) rollout.Spec {
+	limits := [][2]rollout.Amount{
+		{{Value: 25, Percent: true}, {Value: 25, Percent: true}}, {{Value: 25, Percent: true}, {Value: 25, Percent: true}},
+		{{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}}, {{Value: 100, Percent: true}, {Value: 0}},
+		{{Value: 0}, {Value: 100, Percent: true}}, {{Value: 0, Percent: true}, {Value: 1, Percent: true}}, {{Value: 1, Percent: true}, {Value: 0, Percent: true}}, {{Value: 50, Percent: true}, {Value: 0}},
+	}
+	limit := limits[rng.IntN(len(limits))]
+	spec := rollout.Spec{
+		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0], MaxUnavailable: limit[1],
+		ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0, Scaling: rollout.InPlace,
+	}
+	if rng.IntN(3) > 0 {
+		spec.Replicas = new(sizes[rng.IntN(len(sizes))])
+	}
+	if rng.IntN(3) == 0 {
+		spec.MinReadySeconds = 1 + rng.IntN(20)
+	}
+	if rng.IntN(4) == 0 {
+		spec.RollbackWindow = new(rng.IntN(3))
+	}
+	if rng.IntN(4) == 0 {
+		spec.Scaling, spec.BlueGreen = rollout.Surge, randomBlueGreen(rng, name)
+		return spec
+	}
+	if rng.IntN(2) == 0 {
+		spec.Scaling = rollout.Surge
+	}
+	spec.Canary = &rollout.Canary{Steps: randomSteps(rng, spec.Scaling)}
+	if rng.IntN(4) == 0 {
+		spec.Canary.MinPodsPerReplicaSet = rng.IntN(4)
+	}
+	if rng.IntN(2) == 0 {
+		spec.Canary.StableService, spec.Canary.CanaryService = name, name+"-canary"
+	}
+	if spec.Scaling == rollout.Surge {
+		spec.Canary.AbortScaleDownDelaySeconds, spec.Canary.ScaleDownDelaySeconds = rng.IntN(3)*15, rng.IntN(3)*15
+	}
+	return spec
+}
+
+func randomBlueGreen(rng *rand.Rand, name string) *rollout.BlueGreen {
+	b := &rollout.BlueGreen{
+		ActiveService: name, AutoPromotionEnabled: rng.IntN(2) == 0, AutoPromotionSeconds: rng.IntN(3) * 20,
+		ScaleDownDelaySeconds: rng.IntN(3) * 15, AbortScaleDownDelaySeconds: rng.IntN(3) * 15,
+	}
+	if rng.IntN(2) == 0 {
+		b.PreviewService = name + "-preview"
+	}
+	if rng.IntN(3) == 0 {
+		b.PreviewReplicaCount = new(rng.IntN(4))
+	}
+	return b
+}
+
+func randomSteps(rng *rand.Rand, scaling rollout.Scaling) []rollout.Step {
+	weights := []int{0, 1, 5, 10, 20, 25, 33, 50, 50, 66, 75, 90, 99, 100}
+	var steps []rollout.Step
+	weight := 0
+	for range rng.IntN(6) {
+		var step rollout.Step
+		switch n := rng.IntN(10); {
+		case n < 5:
+			w := weights[rng.IntN(len(weights))]
+			if w < weight && rng.IntN(4) > 0 {
+				w = weight
+			}
+			weight = w
+			step.SetWeight = &w
+		case n < 7:
+			step.Pause = &rollout.Pause{}
+		case n < 9 || scaling != rollout.Surge:
+			step.Pause = &rollout.Pause{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second)}
+		default:
+			step.SetCanaryScale = []*rollout.CanaryScale{{Replicas: new(rng.IntN(5))}, {Weight: new(rng.IntN(101))}, {MatchTrafficWeight: true}}[rng.IntN(3)]
+		}
+		if len(steps) == 0 {
+			step.Name = "first"
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
