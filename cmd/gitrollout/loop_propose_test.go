@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -83,7 +84,7 @@ func TestProposalIsDeterministic(t *testing.T) {
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	again := w.start()
-	for range 20 {
+	for deadline := time.Now().Add(time.Minute); w.repo.Ref(branch) == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if err := again.RunOnce(again.ctx, s.Progress[0].Entered, true); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -153,8 +154,29 @@ func life(t *testing.T, app shop, at int) (outcome, []string) {
 		o.log = append(o.log, commitID.ReplaceAllString(strings.ReplaceAll(line, w.app, "APP"), "COMMIT"))
 	}
 	w.repo.Fsck()
+	w.awaitUnpinned("shop", "shop-preview")
 	w.awaitRestart(g)
 	return o, g.effects()
+}
+
+// awaitUnpinned waits until the Services select what Git says, as they do only
+// after the last commit of a release.
+func (w *world) awaitUnpinned(services ...string) {
+	w.t.Helper()
+	for _, name := range services {
+		for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+			s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(w.t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if len(s.Spec.Selector) == 1 {
+				break
+			}
+			if time.Now().After(deadline) {
+				w.t.Fatalf("Service %s still selects %v after %s", name, s.Spec.Selector, patience)
+			}
+		}
+	}
 }
 
 // awaitRestart waits until the process that was to be killed has been, and the

@@ -189,11 +189,12 @@ func (w *world) restartAfterKill() {
 // stop asks gitrollout to end and waits for it.
 func (w *world) stop() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped || w.process == nil {
+	done := w.stopped || w.process == nil
+	w.stopped = true
+	w.mu.Unlock() // the process may be waiting for restartAfterKill to see that it is over
+	if done {
 		return
 	}
-	w.stopped = true
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
