@@ -54,7 +54,7 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	s.decision = strategies.Decide(s.input)
 	retreats := s.decision.Retreat
 	if !retreats {
-		s.err = r.applyState(ctx, a, state)
+		s.err = r.applyState(ctx, a, state, now)
 		s.input.Settled = s.err == nil
 	}
 	switch {
@@ -73,12 +73,12 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	next := &s.decision.State
 	switch {
 	case retreats:
-		s.err = errors.Join(s.err, r.applyState(ctx, a, *next))
+		s.err = errors.Join(s.err, r.applyState(ctx, a, *next, now))
 	case s.input.Settled:
 		r.prune(ctx, s)
 	}
 	if next.Source != "" {
-		if objects, err := r.desired(ctx, a, *next); err == nil {
+		if objects, err := r.desired(ctx, a, *next, now); err == nil {
 			next.Inventory = strategies.Inventory(*next, objects)
 		}
 	}
@@ -113,7 +113,7 @@ func (r *Reconciler) check(ctx context.Context, s *step) error {
 	if s.decision.Retreat || next.Source == s.input.State.Source {
 		return nil
 	}
-	objects, err := r.desired(ctx, s.app, next)
+	objects, err := r.desired(ctx, s.app, next, s.input.Now)
 	if err != nil {
 		return err
 	}
@@ -188,11 +188,11 @@ func workloads(a *app, s rollout.State) []rollout.Workload {
 // applyState makes the cluster hold what a state asks for, which is nothing
 // before the app has followed a commit. In a retreat, an object that the cluster
 // does not take keeps neither traffic nor pods from going back.
-func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State) error {
+func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, now time.Time) error {
 	if s.Source == "" {
 		return nil
 	}
-	objects, err := r.desired(ctx, a, s)
+	objects, err := r.desired(ctx, a, s, now)
 	if err != nil {
 		return err
 	}
@@ -211,12 +211,12 @@ func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State) er
 
 // desired computes what a state asks for from the commits that it names and
 // what the cluster shows now.
-func (r *Reconciler) desired(ctx context.Context, a *app, s rollout.State) ([]rollout.Object, error) {
+func (r *Reconciler) desired(ctx context.Context, a *app, s rollout.State, now time.Time) ([]rollout.Object, error) {
 	source, err := r.renderAt(ctx, a, s.Source)
 	if err != nil {
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
 	}
-	view := strategies.View{Source: source, Observed: r.Observer.Observe(a.Name, workloads(a, s))}
+	view := strategies.View{Now: now, Source: source, Observed: r.Observer.Observe(a.Name, workloads(a, s))}
 	if strategies.NeedsStable(s, view) {
 		if view.Stable, err = r.renderAt(ctx, a, s.Stable.Commit); err != nil {
 			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)
@@ -259,7 +259,7 @@ func (r *Reconciler) prune(ctx context.Context, s *step) {
 	if s.decision.Subject != "" || next.Source == "" {
 		return
 	}
-	objects, err := r.desired(ctx, s.app, *next)
+	objects, err := r.desired(ctx, s.app, *next, s.input.Now)
 	if err != nil {
 		return // applyState has reported it
 	}
@@ -293,7 +293,7 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, now time.Time)
 	forEach(r.Workers, steps, func(s *step) {
 		a := s.app
 		if s.recorded {
-			s.err = errors.Join(s.err, r.applyState(ctx, a, a.state))
+			s.err = errors.Join(s.err, r.applyState(ctx, a, a.state, now))
 			a.dirty = true // the next transition may be due at once
 		}
 		if s.recorded || s.decision.Retreat {

@@ -349,3 +349,19 @@ func TestRemember(t *testing.T) {
 		t.Error("the list was changed in place")
 	}
 }
+
+// TestPauseWatchesPods: at a pause, an autoscaler may have asked for pods that
+// make room for others once they serve, and nothing else would look then.
+func TestPauseWatchesPods(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
+	h.push(version("v2"))
+	in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	if d := Decide(in); !d.Requeue.IsZero() {
+		t.Errorf("all pods serve, and it looks again at %v", d.Requeue)
+	}
+	young := in.Observed.Workloads[web].Revisions[1].ReadySince
+	young[1] = in.Now.Add(-20 * time.Second)
+	if d, want := Decide(in), in.Now.Add(40*time.Second); !d.Requeue.Equal(want) {
+		t.Errorf("looks again at %v, want %v", d.Requeue, want)
+	}
+}

@@ -22,7 +22,7 @@ const (
 
 // View is what Desired needs besides the state.
 type View struct {
-	Now      time.Time        // zero: a pod serves as soon as it is ready, whatever minReadySeconds says
+	Now      time.Time        // for minReadySeconds
 	Source   *rollout.Render  // the render at State.Source
 	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
 	Observed rollout.Observed // for the numbers of pods and the ReplicaSets' own hashes
@@ -290,9 +290,6 @@ func walk(now time.Time, spec rollout.Spec, want counts, n int, stable, canary r
 
 // servingOf is how many pods of a ReplicaSet serve and will go on to.
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
-	if now.IsZero() {
-		return min(r.Ready(), r.Desired)
-	}
 	return min(r.Serving(now, minReady(spec)), r.Desired)
 }
 

@@ -132,11 +132,7 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 		if canary.Problem != "" {
 			v.text += " (" + canary.Problem + ")"
 		}
-		for _, since := range canary.ReadySince {
-			if due := since.Add(ready); due.After(in.Now) {
-				v.due = soonest(v.due, due) // in place, each pod that serves makes room for the next
-			}
-		}
+		v.due = servesNext(in.Now, ready, canary)
 		return v
 	}
 	if p.spec.Scaling == rollout.InPlace && stable.Desired > want.stable {
@@ -146,6 +142,19 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 		return verdict{text: "the Deployment controller"}
 	}
 	return verdict{done: true}
+}
+
+// servesNext is when the next ready pod will have been so for minReady, zero if
+// all have.
+func servesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
+	for _, v := range versions {
+		for _, since := range v.ReadySince {
+			if at := since.Add(minReady); at.After(now) {
+				due = soonest(due, at)
+			}
+		}
+	}
+	return due
 }
 
 // deadline is a workload of the release that makes no progress.

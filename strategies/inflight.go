@@ -144,6 +144,11 @@ func advance(in Input) Decision {
 		if skip && spec.Canary != nil && p.Step < len(spec.Canary.Steps) && !userHolds(in, spec) && in.Settled {
 			v, next = verdict{done: true, by: promoter(in)}, len(spec.Canary.Steps)
 		}
+		if spec.Scaling == rollout.InPlace {
+			// Each pod that serves makes room for the next, at a pause too: an
+			// autoscaler may have asked for it.
+			due = soonest(due, servesNext(in.Now, minReady(spec), in.Observed.Workloads[p.Workload].Revisions...))
+		}
 		if !v.done {
 			waits = append(waits, v.text)
 			paused = paused && v.paused

@@ -323,15 +323,18 @@ func (k *kube) createPod(d *deployment, rs *replicaSet) string {
 	return "pod " + p.name + " (" + version + ") created"
 }
 
-// deletePod deletes the pod that the ReplicaSet controller deletes first: one
-// that is not ready, then (because nodes and ages decide in between) any.
+// deletePod deletes the pod that the ReplicaSet controller deletes first where
+// nodes are evenly used: one that is not ready, then the one that became ready
+// last. (On uneven nodes it takes a pod with a neighbour first, and so may take
+// one that serves before one that does not yet. A plain Deployment loses the
+// same pod, so this model does not hold it against a release.)
 func (k *kube) deletePod(live []*pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
 	for _, i := range pick {
-		if !live[i].ready {
-			victim = live[i]
-			break
+		p := live[i]
+		if p.ready != victim.ready && victim.ready || p.ready == victim.ready && p.since.After(victim.since) {
+			victim = p
 		}
 	}
 	victim.terminating = true

@@ -131,7 +131,7 @@ func (w *world) desired(ctx context.Context, app rollout.App, in strategies.Inpu
 		}
 		in.Source = built
 	}
-	view := strategies.View{Source: in.Source, Observed: in.Observed}
+	view := strategies.View{Now: in.Now, Source: in.Source, Observed: in.Observed}
 	if strategies.NeedsStable(in.State, view) {
 		stable, err := w.renderAt(ctx, app, in.State.Stable.Commit)
 		if err != nil {
