@@ -24,7 +24,7 @@ type Options struct {
 	Cluster string
 	// StateRef is another state branch than that of Cluster.
 	StateRef string
-	// Identity is the author and committer of what is pushed; the zero value is gitrollout itself.
+	// Identity is the author and committer of what is pushed; the zero value is Self.
 	Identity Identity
 	// Timeout bounds each operation (default 2 minutes), MaxBytes each answer of the server (default 1 GiB).
 	Timeout  time.Duration
@@ -84,7 +84,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	}
 	opts.URL = remote.String()
 	if opts.Identity == (Identity{}) {
-		opts.Identity = Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
+		opts.Identity = Self
 	}
 	if err := opts.Identity.check(); err != nil {
 		return nil, err

@@ -259,6 +259,10 @@ func encodeTree(entries []object.TreeEntry) []byte {
 // Identity is who commits.
 type Identity struct{ Name, Email string }
 
+// Self is who commits when nobody else is named: nobody's address, as RFC 2606
+// reserves .invalid.
+var Self = Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
+
 func (i Identity) check() error {
 	if strings.TrimSpace(i.Name) == "" || strings.TrimSpace(i.Email) == "" || strings.ContainsAny(i.Name+i.Email, "<>\n\x00") {
 		return fmt.Errorf("identity %q <%s>: a name and an e-mail address without angle brackets are needed", i.Name, i.Email)

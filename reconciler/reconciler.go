@@ -115,6 +115,18 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 	return errors.Join(errs...)
 }
 
+// Unreadable joins the reasons of the apps that are left alone because their
+// state cannot be read.
+func (r *Reconciler) Unreadable() error {
+	var errs []error
+	for _, name := range sortedKeys(r.apps) {
+		if err := r.apps[name].broken; err != nil {
+			errs = append(errs, fmt.Errorf("app %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Touch marks an app as changed in the cluster and wakes Run. It may be called
 // from any goroutine.
 func (r *Reconciler) Touch(app string) {

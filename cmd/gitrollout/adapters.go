@@ -145,8 +145,12 @@ type snapshot struct{ *git.Snapshot }
 // Commit is reconciler.Snapshot's.
 func (s snapshot) Commit() rollout.Commit {
 	c := s.Snapshot.Commit()
+	author := fmt.Sprintf("%s <%s>", c.AuthorName, c.AuthorEmail)
+	if c.AuthorEmail == git.Self.Email {
+		author = "a merged proposal" // merged without a merge commit: Git does not say by whom
+	}
 	return rollout.Commit{
-		ID: c.ID, Author: fmt.Sprintf("%s <%s>", c.AuthorName, c.AuthorEmail),
+		ID: c.ID, Author: author,
 		When: rollout.Second(c.AuthorTime), Subject: c.Subject,
 	}
 }

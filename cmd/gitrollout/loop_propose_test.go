@@ -180,3 +180,17 @@ func TestRevertProposal(t *testing.T) {
 		t.Errorf("%s is still there after the merge", now)
 	}
 }
+
+// TestFastForwardedProposal: a proposal merged without a merge commit has
+// gitrollout itself as its author, who decided nothing.
+func TestFastForwardedProposal(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w.repo.InBare("update-ref", "refs/heads/main", "refs/heads/gitrollout/promote/test/"+w.app)
+	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	if log := strings.Join(w.history(), "\n"); !strings.Contains(log, "a merged proposal") {
+		t.Errorf("nothing says how it was promoted:\n%s", log)
+	}
+}

@@ -52,6 +52,9 @@ func TestStateIsBroken(t *testing.T) {
 					t.Errorf("the log does not name the file:\n%s", log)
 				}
 			}
+			if err := p.Unreadable(); err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("once would say %v", err)
+			}
 			if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != broken {
 				t.Errorf("writes %v, recorded %s", made, w.history()[0])
 			}

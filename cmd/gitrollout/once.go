@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os/signal"
@@ -41,7 +42,8 @@ The exit code is not 0 if something went wrong with any app.`,
 				return err
 			}
 			defer l.close()
-			if err := l.RunOnce(ctx, time.Now(), true); err != nil {
+			err = l.RunOnce(ctx, time.Now(), true)
+			if err = errors.Join(err, l.Unreadable()); err != nil {
 				return err
 			}
 			if told.n == 0 {
