@@ -2,19 +2,20 @@ package strategies
 
 import (
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // followRelease counts the pods that a release and a retreat start.
-func (s *sim) followRelease(w rollout.Workload, d *deployment, was, is rollout.State) {
+func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is rollout.State) {
 	x := s.watch(w)
 	spec, staged := s.specOf(w)
 	version := func(r *rollout.Release) string {
 		if r == nil {
 			return ""
 		}
-		for _, rs := range d.sets {
-			if rollout.Hash(rs.annotations[rollout.AnnotationHash]) == r.Templates[w] {
-				return versionOf(rs.template)
+		for _, rs := range d.Sets {
+			if rollout.Hash(rs.Annotations[rollout.AnnotationHash]) == r.Templates[w] {
+				return kube.VersionOf(rs.Template)
 			}
 		}
 		return ""
@@ -23,7 +24,7 @@ func (s *sim) followRelease(w rollout.Workload, d *deployment, was, is rollout.S
 		x.scaling, x.scalingChanged = spec.Scaling, releaseID(was) == releaseID(is)
 	}
 	started := 0
-	for _, n := range d.started {
+	for _, n := range d.Started {
 		started += n
 	}
 	_, moving := is.ProgressOf(w) // not when it overtakes
@@ -35,23 +36,23 @@ func (s *sim) followRelease(w rollout.Workload, d *deployment, was, is rollout.S
 		x.disturbed = true
 		p, wasHeld := was.ProgressOf(w)
 		x.whole = staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && held(was) && !x.scalingChanged
-		x.baseStable = d.started[version(is.Stable)]
+		x.baseStable = d.Started[version(is.Stable)]
 	case is.Phase == rollout.Healthy && was.Phase == rollout.Promoting && quiet && !x.disturbed:
-		if n := started - x.base; n != d.replicas {
-			s.fail("%s: the release started %d pods, it has %d", w, n, d.replicas)
+		if n := started - x.base; n != d.Replicas {
+			s.fail("%s: the release started %d pods, it has %d", w, n, d.Replicas)
 		}
 	}
 	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
-		if n := d.started[version(is.Stable)] - x.baseStable; n != 0 {
+		if n := d.Started[version(is.Stable)] - x.baseStable; n != 0 {
 			s.fail("%s: the retreat started %d stable pods, and they were all there", w, n)
 		}
 	}
 	if is.Phase == rollout.Healthy && is.Stable != nil && is.StableHash(w) != "" {
 		serving := s.serving(w, d)
-		if x.replicas != d.replicas {
-			s.replicasChanged(x, d, spec)
-			x.excused = 0
+		if x.Replicas != d.Replicas {
+			x.Scaled(s.kube.Now, d, spec)
+			x.Excused = 0
 		}
-		x.up = serving >= x.floor
+		x.Up = serving >= x.Floor
 	}
 }

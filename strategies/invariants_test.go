@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // sim is one random world. Its invariants are checked after each micro-step.
@@ -40,10 +41,7 @@ type chaos struct {
 
 // watched is what the invariants remember of one workload.
 type watched struct {
-	up       bool // it has served well: from now on the user's limits hold
-	replicas int
-	floor    int // ready pods that the user's maxUnavailable asks for
-	excused  int // of which the test itself took away so many
+	kube.Guard
 
 	release, plan     string // the release that the limits below are of
 	leastOld, mostNew int    // what its steps allow so far, while the hold is on
@@ -58,22 +56,22 @@ type watched struct {
 
 func newSim(seed uint64, c chaos, first source, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	k := newKube(rng, noon)
+	k := kube.New(rng, noon)
 	s := &sim{
 		loop: newLoop(newHistory(first), k), rng: rng, chaos: c,
 		watched: map[rollout.Workload]*watched{}, bad: map[string]bool{}, verbose: verbose,
 	}
-	k.lag = c.lag
-	k.onChange = func(what string) {
+	k.Lag = c.lag
+	k.OnChange = func(what string) {
 		s.note("    %s", what)
 		s.checkPods()
 	}
-	k.fate = func(version string) lifetime {
-		return lifetime{never: s.bad[version], ready: time.Duration(rng.IntN(4)) * time.Second}
+	k.Fate = func(version string) kube.Lifetime {
+		return kube.Lifetime{Never: s.bad[version], Ready: time.Duration(rng.IntN(4)) * time.Second}
 	}
 	s.loop.between = func() {
 		for range rng.IntN(3) {
-			k.micro()
+			k.Micro()
 		}
 	}
 	s.loop.decided, s.loop.wrote, s.loop.commits = s.checkDecision, s.checkWrite, s.checkCommit
@@ -114,40 +112,19 @@ func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) {
 
 // checkPods holds after each micro-step of Kubernetes.
 func (s *sim) checkPods() {
-	for w, d := range s.kube.deps {
+	for w, d := range s.kube.Deployments {
 		spec, ok := s.specOf(w)
 		if !ok || s.state.Stable == nil {
-			s.watch(w).up = false
+			s.watch(w).Up = false
 			continue
 		}
 		x := s.watch(w)
-		if x.replicas != d.replicas {
-			s.replicasChanged(x, d, spec)
+		trouble := x.Trouble(s.kube, d, spec, kube.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag, Overtaken: s.overtaken})
+		if trouble != "" {
+			s.fail("%s", trouble)
 		}
-		ready, serving, versions := 0, 0, map[string]int{}
-		for _, rs := range d.sets {
-			serving += rs.serving(s.kube.now, minReady(spec))
-			if n := rs.ready(); n > 0 {
-				ready += n
-				versions[versionOf(rs.template)] += n
-			}
-		}
-		if !x.up {
+		if !x.Up {
 			continue
-		}
-		if s.written == rollout.Aborting {
-			// In a retreat Kubernetes takes all of the canary's pods for unhealthy
-			// ones: it does not spare those that have served for long.
-			serving = ready
-		}
-		if serving+x.excused < x.floor && !s.chaos.lag && !s.overtaken {
-			s.fail("%s: %d pods serve (%d are ready), the user allows no less than %d (%d taken by the test)", w, serving, ready, x.floor, x.excused)
-		}
-		if len(versions) > 2 && !s.overtaken {
-			s.fail("%s: three versions have ready pods: %v", w, versions)
-		}
-		if x.excused == 0 && !s.chaos.lag {
-			s.checkService(w, d, spec, ready)
 		}
 		if x.limited && !s.chaos.scales && !s.chaos.lag && !x.scalingChanged {
 			s.checkCounts(w, d, x)
@@ -155,53 +132,16 @@ func (s *sim) checkPods() {
 	}
 }
 
-// replicasChanged moves the floor. Pods that a scale-up asks for need time; a
-// scale-down in flight is spread over the ReplicaSets by size, whether their
-// pods are ready or not (sync.go, scale), so each pod that is not ready may
-// cost one that is.
-func (s *sim) replicasChanged(x *watched, d *deployment, spec rollout.Spec) {
-	surge, unavailable := spec.MaxSurge.RoundUp(d.replicas), min(d.replicas, spec.MaxUnavailable.RoundDown(d.replicas))
-	if surge == 0 && unavailable == 0 {
-		unavailable = min(1, d.replicas)
-	}
-	floor := d.replicas - unavailable
-	if floor > x.floor {
-		x.excused += floor - x.floor
-	} else {
-		for _, rs := range d.sets {
-			x.excused += max(rs.replicas, len(rs.live())) - rs.serving(s.kube.now, minReady(spec))
-		}
-		x.excused += len(active(d.sets)) // each set's share is rounded
-	}
-	x.replicas, x.floor = d.replicas, floor
-}
-
-// checkService: users are never sent to a version without ready pods while the
-// other one has some.
-func (s *sim) checkService(w rollout.Workload, d *deployment, spec rollout.Spec, ready int) {
-	main, _ := serviceNames(spec)
-	pin := s.kube.pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: main}]
-	if main == "" || pin == "" || ready == 0 || s.watch(w).floor == 0 {
-		return
-	}
-	for _, rs := range d.sets {
-		if rs.podHash == pin && rs.ready() > 0 {
-			return
-		}
-	}
-	s.fail("%s: Service %s selects %s, which has no ready pod, and %d others have", w, main, pin, ready)
-}
-
-func (s *sim) checkCounts(w rollout.Workload, d *deployment, x *watched) {
-	for _, rs := range d.sets {
-		switch rollout.Hash(rs.annotations[rollout.AnnotationHash]) {
+func (s *sim) checkCounts(w rollout.Workload, d *kube.Deployment, x *watched) {
+	for _, rs := range d.Sets {
+		switch rollout.Hash(rs.Annotations[rollout.AnnotationHash]) {
 		case s.state.StableHash(w):
-			if rs.replicas < x.leastOld {
-				s.fail("%s: %d stable pods are left, the step keeps %d", w, rs.replicas, x.leastOld)
+			if rs.Replicas < x.leastOld {
+				s.fail("%s: %d stable pods are left, the step keeps %d", w, rs.Replicas, x.leastOld)
 			}
 		case s.releaseHash(w):
-			if rs.replicas > x.mostNew || len(rs.live()) > x.mostNew {
-				s.fail("%s: %d canary pods, the step asks for %d", w, rs.replicas, x.mostNew)
+			if rs.Replicas > x.mostNew || len(rs.Live()) > x.mostNew {
+				s.fail("%s: %d canary pods, the step asks for %d", w, rs.Replicas, x.mostNew)
 			}
 		}
 	}
@@ -238,9 +178,7 @@ func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 }
 
 func acceptable(o rollout.Object) error {
-	var k kube
-	k.deps, k.onChange = map[rollout.Workload]*deployment{}, func(string) {}
-	return k.applyDeployment(o)
+	return kube.New(nil, noon).Apply(o)
 }
 
 func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workload) {
@@ -260,7 +198,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	}
 	p, _ := state.ProgressOf(w)
 	spec, _ := s.git.at(state.Source).Spec(w)
-	c := countsAt(planOf(spec), p.Step, s.kube.deps[w].replicas)
+	c := countsAt(planOf(spec), p.Step, s.kube.Deployments[w].Replicas)
 	if id := releaseID(state); x.release != id {
 		x.leastOld, x.mostNew = c.stable, c.canary
 		x.release, x.plan = id, p.Plan
@@ -346,41 +284,41 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	if s.flights++; s.flights > 60 {
 		s.fail("%d commits without a change of the world", s.flights)
 	}
-	for w, d := range s.kube.deps {
+	for w, d := range s.kube.Deployments {
 		s.followRelease(w, d, was, is)
 	}
 }
 
 // quiet forgives nothing from now on where everything is in order again.
 func (s *sim) quiet() {
-	for w, d := range s.kube.deps {
-		if x := s.watch(w); s.serving(w, d) >= x.floor {
-			x.excused = 0
+	for w, d := range s.kube.Deployments {
+		if x := s.watch(w); s.serving(w, d) >= x.Floor {
+			x.Excused = 0
 		}
 	}
 }
 
 // serving is how many pods have been ready for as long as the user asks.
-func (s *sim) serving(w rollout.Workload, d *deployment) int {
+func (s *sim) serving(w rollout.Workload, d *kube.Deployment) int {
 	spec, _ := s.specOf(w)
 	n := 0
-	for _, rs := range d.sets {
-		n += rs.serving(s.kube.now, minReady(spec))
+	for _, rs := range d.Sets {
+		n += rs.Serving(s.kube.Now, minReady(spec))
 	}
 	return n
 }
 
 // kill takes a ready pod away: for good, or its readiness for a while.
 func (s *sim) kill() {
-	for _, w := range sortedWorkloads(s.kube.deps) {
-		d := s.kube.deps[w]
-		for _, i := range s.rng.Perm(len(d.sets)) {
-			for _, p := range d.sets[i].live() {
-				if p.ready && s.rng.IntN(3) == 0 {
-					s.watch(w).excused++
-					p.ready, p.due = false, s.kube.now.Add(time.Duration(s.rng.IntN(10))*time.Second)
-					p.terminating = s.rng.IntN(2) == 0
-					s.note("KILL %s (terminating %t)", p.name, p.terminating)
+	for _, w := range sortedWorkloads(s.kube.Deployments) {
+		d := s.kube.Deployments[w]
+		for _, i := range s.rng.Perm(len(d.Sets)) {
+			for _, p := range d.Sets[i].Live() {
+				if p.Ready && s.rng.IntN(3) == 0 {
+					s.watch(w).Excused++
+					p.Ready, p.Due = false, s.kube.Now.Add(time.Duration(s.rng.IntN(10))*time.Second)
+					p.Terminating = s.rng.IntN(2) == 0
+					s.note("KILL %s (terminating %t)", p.Name, p.Terminating)
 					return
 				}
 			}
@@ -388,6 +326,6 @@ func (s *sim) kill() {
 	}
 }
 
-func sortedWorkloads(m map[rollout.Workload]*deployment) []rollout.Workload {
+func sortedWorkloads(m map[rollout.Workload]*kube.Deployment) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(m), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 var (
@@ -123,14 +124,14 @@ func (s *sim) start() {
 	adopt := s.rng.IntN(6) == 0
 	if adopt {
 		for _, w := range s.git.head().workloads {
-			if err := s.kube.apply(deploymentObject(w)); err != nil {
+			if err := s.kube.Apply(deploymentObject(w)); err != nil {
 				s.fail("apply by hand: %v", err)
 			}
 		}
 	}
 	s.rest()
 	for _, w := range s.git.head().workloads {
-		if d := s.kube.deps[w.spec.Workload]; d != nil && w.spec.Replicas == nil {
+		if d := s.kube.Deployments[w.spec.Workload]; d != nil && w.spec.Replicas == nil {
 			s.scaleTo(d, sizes[s.rng.IntN(len(sizes))])
 		}
 	}
@@ -147,21 +148,21 @@ func (s *sim) start() {
 
 var sizes = []int{0, 1, 1, 2, 3, 3, 5, 5, 7, 10, 10, 12}
 
-func (s *sim) scaleTo(d *deployment, n int) {
-	s.note("SCALE %s to %d", d.workload, n)
-	if d.replicas != n {
-		d.replicas = n
-		d.generation++
-		s.kube.onChange("replicas")
+func (s *sim) scaleTo(d *kube.Deployment, n int) {
+	s.note("SCALE %s to %d", d.Workload, n)
+	if d.Replicas != n {
+		d.Replicas = n
+		d.Generation++
+		s.kube.OnChange("replicas")
 	}
 }
 
 func (s *sim) advance() {
-	if due := s.nextDue(); due.After(s.kube.now) && s.rng.IntN(4) > 0 {
-		s.kube.now = due
+	if due := s.nextDue(); due.After(s.kube.Now) && s.rng.IntN(4) > 0 {
+		s.kube.Now = due
 		return
 	}
-	s.kube.now = s.kube.now.Add(time.Duration(1+s.rng.IntN(20)) * time.Second)
+	s.kube.Now = s.kube.Now.Add(time.Duration(1+s.rng.IntN(20)) * time.Second)
 }
 
 // act does one random thing.
@@ -169,7 +170,7 @@ func (s *sim) act() {
 	switch n := s.rng.IntN(100); {
 	case n < 55:
 		for range 1 + s.rng.IntN(12) {
-			if !s.kube.micro() {
+			if !s.kube.Micro() {
 				break
 			}
 		}
@@ -179,7 +180,7 @@ func (s *sim) act() {
 	case n < 88:
 		s.advance()
 	case n < 89:
-		s.kube.now = s.kube.now.Add(time.Hour)
+		s.kube.Now = s.kube.Now.Add(time.Hour)
 	case n < 93:
 		if s.rest() {
 			s.quiet()
@@ -200,9 +201,9 @@ func (s *sim) act() {
 }
 
 func (s *sim) hpa() {
-	for _, w := range sortedWorkloads(s.kube.deps) {
+	for _, w := range sortedWorkloads(s.kube.Deployments) {
 		if spec, ok := s.specOf(w); ok && spec.Replicas == nil && s.rng.IntN(2) == 0 {
-			s.scaleTo(s.kube.deps[w], sizes[s.rng.IntN(len(sizes))])
+			s.scaleTo(s.kube.Deployments[w], sizes[s.rng.IntN(len(sizes))])
 		}
 	}
 }
@@ -305,10 +306,10 @@ func (s *sim) settle() {
 	s.note("SETTLE")
 	s.loop.fails = func(string) bool { return false }
 	s.bad = map[string]bool{}
-	for _, d := range s.kube.deps {
-		for _, rs := range d.sets {
-			for _, p := range rs.pods {
-				p.never = false
+	for _, d := range s.kube.Deployments {
+		for _, rs := range d.Sets {
+			for _, p := range rs.Pods {
+				p.Never = false
 			}
 		}
 	}
@@ -328,12 +329,12 @@ func (s *sim) settle() {
 		}
 		s.quiet()
 		head := s.git.at(s.git.headID())
-		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil && (s.state.Stable == nil || s.state.Stable.Hash == head.Release()) && !s.nextDue().After(s.kube.now) {
+		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil && (s.state.Stable == nil || s.state.Stable.Hash == head.Release()) && !s.nextDue().After(s.kube.Now) {
 			s.checkEnd(head)
 			return
 		}
-		if due := s.nextDue(); due.After(s.kube.now) {
-			s.kube.now = due
+		if due := s.nextDue(); due.After(s.kube.Now) {
+			s.kube.Now = due
 			continue
 		}
 		verb := rollout.Promote
@@ -349,22 +350,22 @@ func (s *sim) settle() {
 }
 
 func (s *sim) checkEnd(head *rollout.Render) {
-	observed := s.kube.observe()
+	observed := s.kube.Observe()
 	for w, hash := range head.Templates {
 		live := observed.Workloads[w]
 		if live.Hash != hash || !live.Complete {
 			s.fail("%s is at %s, complete %t, Git asks for %s", w, live.Hash, live.Complete, hash)
 		}
 	}
-	for ref, pin := range s.kube.pins {
+	for ref, pin := range s.kube.Pins {
 		if pin != "" {
 			s.fail("%s still selects %s", ref, pin)
 		}
 	}
 	before, objects := s.state, dump(s.desired(s.state))
 	for range 3 {
-		s.kube.now = s.kube.now.Add(24 * time.Hour)
-		if d := s.pass(); d.Subject != "" || !s.state.Equal(&before) || dump(s.desired(s.state)) != objects || s.kube.micro() {
+		s.kube.Now = s.kube.Now.Add(24 * time.Hour)
+		if d := s.pass(); d.Subject != "" || !s.state.Equal(&before) || dump(s.desired(s.state)) != objects || s.kube.Micro() {
 			s.fail("something moves at rest: %q", d.Subject)
 		}
 	}

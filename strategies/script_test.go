@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts in testdata expect")
@@ -59,7 +60,7 @@ func TestScripts(t *testing.T) {
 // script is a world that is driven by a timeline.
 type script struct {
 	*loop
-	life   map[string]lifetime
+	life   map[string]kube.Lifetime
 	output []string
 	config int
 }
@@ -79,9 +80,9 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	if timeline == nil {
 		t.Fatal("no timeline")
 	}
-	k := newKube(rand.New(rand.NewPCG(1, 1)), noon)
-	s := &script{loop: newLoop(newHistory(first), k), life: map[string]lifetime{}}
-	k.fate = func(version string) lifetime { return s.life[version] }
+	k := kube.New(rand.New(rand.NewPCG(1, 1)), noon)
+	s := &script{loop: newLoop(newHistory(first), k), life: map[string]kube.Lifetime{}}
+	k.Fate = func(version string) kube.Lifetime { return s.life[version] }
 	s.loop.commits = func(_, _ rollout.State, subject string) { s.print("  commit %s", subject) }
 	return s, timeline
 }
@@ -143,12 +144,12 @@ func (s *script) status() string {
 		}
 	}
 	parts = append(parts, phase+" at "+orElse(s.state.Source, "nothing"))
-	for _, w := range sortedWorkloads(s.kube.deps) {
+	for _, w := range sortedWorkloads(s.kube.Deployments) {
 		var sets []string
-		for _, rs := range s.kube.deps[w].sets {
-			if rs.replicas > 0 || len(rs.live()) > 0 {
-				text := fmt.Sprintf("%d %s", len(rs.live()), versionOf(rs.template))
-				if n := rs.ready(); n < len(rs.live()) {
+		for _, rs := range s.kube.Deployments[w].Sets {
+			if rs.Replicas > 0 || len(rs.Live()) > 0 {
+				text := fmt.Sprintf("%d %s", len(rs.Live()), kube.VersionOf(rs.Template))
+				if n := rs.Ready(); n < len(rs.Live()) {
 					text += fmt.Sprintf(" (%d ready)", n)
 				}
 				sets = append(sets, text)
@@ -170,10 +171,10 @@ func (s *script) status() string {
 
 func (s *script) pinsOf(w rollout.Workload) []string {
 	var pins []string
-	for ref, hash := range s.kube.pins {
-		for _, rs := range s.kube.deps[w].sets {
-			if strings.HasPrefix(ref.Name, w.Name) && rs.podHash == hash {
-				pins = append(pins, ref.Name+" -> "+versionOf(rs.template))
+	for ref, hash := range s.kube.Pins {
+		for _, rs := range s.kube.Deployments[w].Sets {
+			if strings.HasPrefix(ref.Name, w.Name) && rs.PodHash == hash {
+				pins = append(pins, ref.Name+" -> "+kube.VersionOf(rs.Template))
 			}
 		}
 	}
@@ -231,29 +232,29 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	t.Helper()
 	switch verb {
 	case "never": // pods of v2 never become ready
-		s.life[arg(0)] = lifetime{never: true}
+		s.life[arg(0)] = kube.Lifetime{Never: true}
 	case "slow": // slow v2 30s
-		s.life[arg(0)] = lifetime{ready: readDuration(t, arg(1))}
+		s.life[arg(0)] = kube.Lifetime{Ready: readDuration(t, arg(1))}
 	case "heal": // pods of v2 become ready now
 		delete(s.life, arg(0))
-		s.pods(arg(0), func(p *pod) bool { p.never, p.due = false, s.kube.now; return true })
+		s.pods(arg(0), func(p *kube.Pod) bool { p.Never, p.Due = false, s.kube.Now; return true })
 	case "kill": // kill 2 pods of v2: kill v2 2
 		left := readInt(t, arg(1))
-		s.pods(arg(0), func(p *pod) bool { left--; p.terminating = true; return left > 0 })
+		s.pods(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
 	case "scale": // an autoscaler: scale web 20
-		d := s.kube.deps[rollout.Workload{Namespace: testApp.Namespace, Name: arg(0)}]
-		d.replicas = readInt(t, arg(1))
-		d.generation++
+		d := s.kube.Deployments[rollout.Workload{Namespace: testApp.Namespace, Name: arg(0)}]
+		d.Replicas = readInt(t, arg(1))
+		d.Generation++
 	case "running": // a Deployment that gitrollout has never seen: running web v0
 		for _, w := range s.git.head().workloads {
 			if w.spec.Workload.Name == arg(0) {
 				w.version = arg(1)
-				if err := s.kube.apply(deploymentObject(w)); err != nil {
+				if err := s.kube.Apply(deploymentObject(w)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		for s.kube.micro() {
+		for s.kube.Micro() {
 		}
 	default:
 		t.Fatalf("unknown command %q", verb)
@@ -262,16 +263,16 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 
 // wait lets time pass, stopping wherever something is due.
 func (s *script) wait(d time.Duration) {
-	end := s.kube.now.Add(d)
+	end := s.kube.Now.Add(d)
 	for {
 		due := s.nextDue()
-		if !due.After(s.kube.now) || !due.Before(end) {
+		if !due.After(s.kube.Now) || !due.Before(end) {
 			break
 		}
-		s.kube.now = due
+		s.kube.Now = due
 		s.rest()
 	}
-	s.kube.now = end
+	s.kube.Now = end
 }
 
 func (s *script) push(args []string) {
@@ -327,13 +328,13 @@ func (s *script) decide(verb rollout.Verb, through string) {
 	s.git.push(func(x *source) { x.promotion = &p })
 }
 
-func (s *script) pods(version string, do func(*pod) bool) {
-	for _, w := range sortedWorkloads(s.kube.deps) {
-		for _, rs := range s.kube.deps[w].sets {
-			if versionOf(rs.template) != version {
+func (s *script) pods(version string, do func(*kube.Pod) bool) {
+	for _, w := range sortedWorkloads(s.kube.Deployments) {
+		for _, rs := range s.kube.Deployments[w].Sets {
+			if kube.VersionOf(rs.Template) != version {
 				continue
 			}
-			for _, p := range rs.live() {
+			for _, p := range rs.Live() {
 				if !do(p) {
 					return
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // source is what the users' branch says at one commit.
@@ -163,7 +164,7 @@ func amountValue(a rollout.Amount) any {
 // then applied, a retreat is applied and then recorded.
 type loop struct {
 	git     *history
-	kube    *kube
+	kube    *kube.Cluster
 	state   rollout.State  // what the state branch holds
 	pending *rollout.State // memory: a retreat that could not be recorded yet
 	settled bool           // of the last pass
@@ -175,7 +176,7 @@ type loop struct {
 	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
 }
 
-func newLoop(git *history, k *kube) *loop {
+func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
 		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
@@ -185,14 +186,14 @@ func newLoop(git *history, k *kube) *loop {
 // input gathers what a decision depends on.
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
-		Now: l.kube.now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.observe(), Settled: settled,
+		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
+		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Settled: settled,
 	}
 	if s.Phase == "" || s.Phase == rollout.Pending {
 		in.Adoptable = map[rollout.Workload]bool{}
 		for _, w := range l.git.head().workloads {
-			d, ok := l.kube.deps[w.spec.Workload]
-			in.Adoptable[w.spec.Workload] = ok && d.annotations[rollout.AnnotationHash] == "" && versionOf(d.template) == w.version
+			d, ok := l.kube.Deployments[w.spec.Workload]
+			in.Adoptable[w.spec.Workload] = ok && d.Annotations[rollout.AnnotationHash] == "" && kube.VersionOf(d.Template) == w.version
 		}
 	}
 	return in
@@ -200,7 +201,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 
 // desired is what a state asks for now.
 func (l *loop) desired(s rollout.State) []rollout.Object {
-	v := View{Now: l.kube.now, Source: l.git.at(s.Source), Observed: l.kube.observe()}
+	v := View{Now: l.kube.Now, Source: l.git.at(s.Source), Observed: l.kube.Observe()}
 	if v.Source == nil {
 		return nil
 	}
@@ -253,7 +254,7 @@ func (l *loop) apply(s rollout.State) bool {
 	objects := l.desired(s)
 	l.wrote(s, objects)
 	for _, object := range objects {
-		if err := l.kube.apply(object); err != nil {
+		if err := l.kube.Apply(object); err != nil {
 			return false
 		}
 		l.between()
@@ -268,9 +269,9 @@ func (l *loop) prune(d *Decision) {
 	}
 	for _, ref := range Prunable(d.State, l.desired(d.State)) {
 		if ref.Kind == "Deployment" {
-			delete(l.kube.deps, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
+			delete(l.kube.Deployments, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 		}
-		delete(l.kube.pins, ref)
+		delete(l.kube.Pins, ref)
 		d.State.Inventory = slices.DeleteFunc(slices.Clone(d.State.Inventory), func(r rollout.Ref) bool { return r == ref })
 		d.Subject = "shop pruned " + ref.String()
 	}
@@ -280,7 +281,7 @@ func (l *loop) prune(d *Decision) {
 // false when that does not come to an end.
 func (l *loop) rest() bool {
 	for range 200 {
-		for moves := 0; l.kube.micro(); moves++ {
+		for moves := 0; l.kube.Micro(); moves++ {
 			if moves > 10_000 {
 				return false
 			}
@@ -295,12 +296,12 @@ func (l *loop) rest() bool {
 
 // fingerprint changes when anything that a pass could change does.
 func (l *loop) fingerprint() string {
-	all := dump(l.state) + fmt.Sprint(l.kube.pins, l.pending != nil)
-	for _, w := range slices.SortedFunc(maps.Keys(l.kube.deps), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
-		d := l.kube.deps[w]
-		all += fmt.Sprint(w, d.generation, d.observed, d.annotations)
-		for _, rs := range d.sets {
-			all += fmt.Sprint(rs.name, rs.version, len(rs.pods))
+	all := dump(l.state) + fmt.Sprint(l.kube.Pins, l.pending != nil)
+	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
+		d := l.kube.Deployments[w]
+		all += fmt.Sprint(w, d.Generation, d.Observed, d.Annotations)
+		for _, rs := range d.Sets {
+			all += fmt.Sprint(rs.Name, rs.Version, len(rs.Pods))
 		}
 	}
 	return all
@@ -309,5 +310,5 @@ func (l *loop) fingerprint() string {
 // nextDue is when the world or a timer of the release goes on by itself, zero
 // if neither does.
 func (l *loop) nextDue() time.Time {
-	return soonest(l.kube.nextDue(), Decide(l.input(l.state, l.settled)).Requeue)
+	return soonest(l.kube.NextDue(), Decide(l.input(l.state, l.settled)).Requeue)
 }

@@ -34,6 +34,8 @@ var table = map[string]rule{
 			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
 	},
+	// The model is below everything that is tested on it.
+	"simulate/kube":        {own: []string{"rollout"}},
 	"internal/archtest":    {},
 	"internal/e2e":         {},
 	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},

@@ -1,4 +1,4 @@
-package strategies
+package kube
 
 import (
 	"fmt"
@@ -17,14 +17,14 @@ import (
 // on their way out as available (12 old, 12 new, maxSurge 100%, 2 ready: 12 ->
 // 11 -> 9). No user of a Deployment can prevent that, so the strictest
 // invariants are checked without lag.
-func (k *kube) microDeployment() string {
+func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if len(d.writes) == 0 {
-			for _, rs := range d.sets {
-				if k.lag {
+			for _, rs := range d.Sets {
+				if k.Lag {
 					break
 				}
-				if live := rs.live(); len(live) > rs.replicas {
+				if live := rs.Live(); len(live) > rs.Replicas {
 					return k.deletePod(live)
 				}
 				k.report(rs)
@@ -36,11 +36,11 @@ func (k *kube) microDeployment() string {
 		for len(d.writes) > 0 {
 			w := d.writes[0]
 			d.writes = d.writes[1:]
-			if w.version != w.set.version { // a conflict: the controller tries again from the start
+			if w.Version != w.set.Version { // a conflict: the controller tries again from the start
 				d.writes = nil
-				return "ReplicaSet " + w.set.name + " conflict"
+				return "ReplicaSet " + w.set.Name + " conflict"
 			}
-			if did := d.scale(w.set, w.replicas); did != "" {
+			if did := d.scale(w.set, w.Replicas); did != "" {
 				return did
 			}
 		}
@@ -48,20 +48,20 @@ func (k *kube) microDeployment() string {
 	return ""
 }
 
-func (d *deployment) scale(rs *replicaSet, replicas int) string {
+func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	surge, _ := d.fenceposts()
-	was := rs.replicas
-	if rs.replicas == replicas && rs.desiredNote == d.replicas && rs.maxNote == d.replicas+surge {
+	was := rs.Replicas
+	if rs.Replicas == replicas && rs.desiredNote == d.Replicas && rs.maxNote == d.Replicas+surge {
 		return ""
 	}
-	rs.replicas, rs.desiredNote, rs.maxNote = replicas, d.replicas, d.replicas+surge
-	rs.version++
-	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.name, was, replicas)
+	rs.Replicas, rs.desiredNote, rs.maxNote = replicas, d.Replicas, d.Replicas+surge
+	rs.Version++
+	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
 // syncDeployment is DeploymentController.syncDeployment. It queues what it
 // would write to ReplicaSets and writes the rest at once.
-func (k *kube) syncDeployment(d *deployment) string {
+func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
 	if fresh != nil {
@@ -74,7 +74,7 @@ func (k *kube) syncDeployment(d *deployment) string {
 	} else {
 		if fresh == nil {
 			fresh = k.createReplicaSet(d, olds)
-			did = "ReplicaSet " + fresh.name + " created"
+			did = "ReplicaSet " + fresh.Name + " created"
 		}
 		d.rolloutRolling(fresh, olds)
 	}
@@ -85,9 +85,9 @@ func (k *kube) syncDeployment(d *deployment) string {
 }
 
 // split is FindNewReplicaSet (the oldest of equals) and FindOldReplicaSets.
-func (d *deployment) split() (fresh *replicaSet, olds []*replicaSet) {
-	for _, rs := range d.sets {
-		if fresh == nil && rs.template == d.template {
+func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
+	for _, rs := range d.Sets {
+		if fresh == nil && rs.Template == d.Template {
 			fresh = rs
 		} else {
 			olds = append(olds, rs)
@@ -98,15 +98,15 @@ func (d *deployment) split() (fresh *replicaSet, olds []*replicaSet) {
 
 // copyToReplicaSet is SetNewReplicaSetAnnotations and the minReadySeconds that
 // only the new ReplicaSet is given (sync.go, getNewReplicaSet).
-func (d *deployment) copyToReplicaSet(fresh *replicaSet, olds []*replicaSet) string {
+func (d *Deployment) copyToReplicaSet(fresh *ReplicaSet, olds []*ReplicaSet) string {
 	number := 0
 	for _, rs := range olds {
 		number = max(number, rs.number)
 	}
 	changed := fresh.minReady != d.minReady
-	for key, v := range d.annotations {
-		changed = changed || fresh.annotations[key] != v
-		fresh.annotations[key] = v
+	for key, v := range d.Annotations {
+		changed = changed || fresh.Annotations[key] != v
+		fresh.Annotations[key] = v
 	}
 	if fresh.number < number+1 {
 		fresh.number, changed = number+1, true
@@ -115,67 +115,67 @@ func (d *deployment) copyToReplicaSet(fresh *replicaSet, olds []*replicaSet) str
 	if !changed {
 		return ""
 	}
-	fresh.version++
-	return "ReplicaSet " + fresh.name + " annotated"
+	fresh.Version++
+	return "ReplicaSet " + fresh.Name + " annotated"
 }
 
-func (k *kube) createReplicaSet(d *deployment, olds []*replicaSet) *replicaSet {
+func (k *Cluster) createReplicaSet(d *Deployment, olds []*ReplicaSet) *ReplicaSet {
 	sum := fnv.New32a()
-	sum.Write([]byte(d.template))
+	sum.Write([]byte(d.Template))
 	podHash := strconv.FormatUint(uint64(sum.Sum32()), 36)
-	rs := &replicaSet{
-		name: d.workload.Name + "-" + podHash, podHash: podHash, template: d.template,
-		annotations: maps.Clone(d.annotations), minReady: d.minReady, number: 1,
+	rs := &ReplicaSet{
+		Name: d.Workload.Name + "-" + podHash, PodHash: podHash, Template: d.Template,
+		Annotations: maps.Clone(d.Annotations), minReady: d.minReady, number: 1,
 	}
 	for _, old := range olds {
 		rs.number = max(rs.number, old.number+1)
 	}
 	surge, _ := d.fenceposts()
-	rs.replicas, rs.desiredNote, rs.maxNote = d.newReplicas(rs, olds), d.replicas, d.replicas+surge
-	d.sets = append(d.sets, rs)
+	rs.Replicas, rs.desiredNote, rs.maxNote = d.newReplicas(rs, olds), d.Replicas, d.Replicas+surge
+	d.Sets = append(d.Sets, rs)
 	return rs
 }
 
-func sizeOf(sets []*replicaSet) int {
+func sizeOf(sets []*ReplicaSet) int {
 	n := 0
 	for _, rs := range sets {
-		n += rs.replicas
+		n += rs.Replicas
 	}
 	return n
 }
 
-func active(sets []*replicaSet) []*replicaSet {
-	return slices.DeleteFunc(slices.Clone(sets), func(rs *replicaSet) bool { return rs == nil || rs.replicas == 0 })
+func active(sets []*ReplicaSet) []*ReplicaSet {
+	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
 // newReplicas is util.NewRSNewReplicas. It resolves maxSurge without
 // fenceposts.
-func (d *deployment) newReplicas(fresh *replicaSet, olds []*replicaSet) int {
+func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
-		return d.replicas
+		return d.Replicas
 	}
-	total, most := sizeOf(olds)+fresh.replicas, d.replicas+d.surge.RoundUp(d.replicas)
+	total, most := sizeOf(olds)+fresh.Replicas, d.Replicas+d.surge.RoundUp(d.Replicas)
 	if total >= most {
-		return fresh.replicas
+		return fresh.Replicas
 	}
-	return fresh.replicas + min(most-total, d.replicas-fresh.replicas)
+	return fresh.Replicas + min(most-total, d.Replicas-fresh.Replicas)
 }
 
-func (d *deployment) queue(rs *replicaSet, replicas int, force bool) bool {
-	if !force && rs.replicas == replicas {
+func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
+	if !force && rs.Replicas == replicas {
 		return false
 	}
-	d.writes = append(d.writes, write{set: rs, version: rs.version, replicas: replicas})
-	return rs.replicas != replicas
+	d.writes = append(d.writes, write{set: rs, Version: rs.Version, Replicas: replicas})
+	return rs.Replicas != replicas
 }
 
 // rolloutRolling is rolling.go: scale up if we can, else scale down if we can.
-func (d *deployment) rolloutRolling(fresh *replicaSet, olds []*replicaSet) {
+func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
-	case fresh.replicas > d.replicas:
-		d.queue(fresh, d.replicas, false)
+	case fresh.Replicas > d.Replicas:
+		d.queue(fresh, d.Replicas, false)
 		return
-	case fresh.replicas < d.replicas && d.queue(fresh, d.newReplicas(fresh, olds), false):
+	case fresh.Replicas < d.Replicas && d.queue(fresh, d.newReplicas(fresh, olds), false):
 		return
 	}
 	olds = active(olds)
@@ -183,16 +183,16 @@ func (d *deployment) rolloutRolling(fresh *replicaSet, olds []*replicaSet) {
 		return
 	}
 	_, unavailable := d.fenceposts()
-	least := d.replicas - unavailable
-	most := sizeOf(olds) + fresh.replicas - least - (fresh.replicas - fresh.status.available)
+	least := d.Replicas - unavailable
+	most := sizeOf(olds) + fresh.Replicas - least - (fresh.Replicas - fresh.status.available)
 	if most <= 0 {
 		return
 	}
-	size := map[*replicaSet]int{}
+	size := map[*ReplicaSet]int{}
 	cleaned := 0
 	for _, rs := range olds { // cleanupUnhealthyReplicas
-		size[rs] = rs.replicas
-		if broken := rs.replicas - rs.status.available; cleaned < most && broken > 0 {
+		size[rs] = rs.Replicas
+		if broken := rs.Replicas - rs.status.available; cleaned < most && broken > 0 {
 			n := min(most-cleaned, broken)
 			size[rs] -= n
 			cleaned += n
@@ -211,13 +211,13 @@ func (d *deployment) rolloutRolling(fresh *replicaSet, olds []*replicaSet) {
 	}
 }
 
-func (k *kube) rolloutRecreate(d *deployment, fresh *replicaSet, olds []*replicaSet) {
+func (k *Cluster) rolloutRecreate(d *Deployment, fresh *ReplicaSet, olds []*ReplicaSet) {
 	down := false
 	for _, rs := range olds {
 		down = d.queue(rs, 0, false) || down
 	}
 	for _, rs := range olds {
-		down = down || len(rs.pods) > 0
+		down = down || len(rs.Pods) > 0
 	}
 	if down {
 		return
@@ -225,12 +225,12 @@ func (k *kube) rolloutRecreate(d *deployment, fresh *replicaSet, olds []*replica
 	if fresh == nil {
 		fresh = k.createReplicaSet(d, olds)
 	}
-	d.queue(fresh, d.replicas, false)
+	d.queue(fresh, d.Replicas, false)
 }
 
-func (d *deployment) isScalingEvent() bool {
-	for _, rs := range active(d.sets) {
-		if rs.desiredNote != d.replicas {
+func (d *Deployment) isScalingEvent() bool {
+	for _, rs := range active(d.Sets) {
+		if rs.desiredNote != d.Replicas {
 			return true
 		}
 	}
@@ -238,15 +238,15 @@ func (d *deployment) isScalingEvent() bool {
 }
 
 // scaleProportionally is sync.go's scale.
-func (d *deployment) scaleProportionally(fresh *replicaSet, olds []*replicaSet) {
+func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) {
 	all := active(append(slices.Clone(olds), fresh))
 	switch {
 	case len(all) == 1:
-		d.queue(all[0], d.replicas, false)
+		d.queue(all[0], d.Replicas, false)
 		return
 	case len(all) == 0:
 		return // no active set has a note that differs
-	case fresh != nil && fresh.replicas == d.replicas && fresh.desiredNote == d.replicas && fresh.status.available == d.replicas:
+	case fresh != nil && fresh.Replicas == d.Replicas && fresh.desiredNote == d.Replicas && fresh.status.available == d.Replicas:
 		for _, rs := range active(olds) {
 			d.queue(rs, 0, false)
 		}
@@ -256,25 +256,25 @@ func (d *deployment) scaleProportionally(fresh *replicaSet, olds []*replicaSet) 
 	}
 	surge, _ := d.fenceposts()
 	allowed := 0
-	if d.replicas > 0 {
-		allowed = d.replicas + surge
+	if d.Replicas > 0 {
+		allowed = d.Replicas + surge
 	}
 	toAdd := allowed - sizeOf(all)
-	newest := map[*replicaSet]int{}
-	for i, rs := range d.sets {
+	newest := map[*ReplicaSet]int{}
+	for i, rs := range d.Sets {
 		newest[rs] = i
 	}
-	slices.SortStableFunc(all, func(a, b *replicaSet) int {
+	slices.SortStableFunc(all, func(a, b *ReplicaSet) int {
 		switch {
-		case a.replicas != b.replicas:
-			return b.replicas - a.replicas
+		case a.Replicas != b.Replicas:
+			return b.Replicas - a.Replicas
 		case toAdd > 0:
 			return newest[b] - newest[a]
 		default:
 			return newest[a] - newest[b]
 		}
 	})
-	size, added := map[*replicaSet]int{}, 0
+	size, added := map[*ReplicaSet]int{}, 0
 	for _, rs := range all {
 		part := 0
 		if toAdd != 0 && toAdd != added {
@@ -285,7 +285,7 @@ func (d *deployment) scaleProportionally(fresh *replicaSet, olds []*replicaSet) 
 				part = max(part, toAdd-added)
 			}
 		}
-		size[rs], added = rs.replicas+part, added+part
+		size[rs], added = rs.Replicas+part, added+part
 	}
 	for i, rs := range all {
 		if i == 0 && toAdd != 0 {
@@ -296,34 +296,34 @@ func (d *deployment) scaleProportionally(fresh *replicaSet, olds []*replicaSet) 
 }
 
 // fraction is util.getReplicaSetFraction.
-func (d *deployment) fraction(rs *replicaSet) int {
-	if d.replicas == 0 {
-		return -rs.replicas
+func (d *Deployment) fraction(rs *ReplicaSet) int {
+	if d.Replicas == 0 {
+		return -rs.Replicas
 	}
 	surge, _ := d.fenceposts()
 	before := rs.maxNote
 	if before == 0 {
-		if before = d.status.replicas; before == 0 {
+		if before = d.status.Replicas; before == 0 {
 			return 0
 		}
 	}
-	scaled := float64(rs.replicas*(d.replicas+surge)) / float64(before)
-	return int(scaled+0.5) - rs.replicas // integer.RoundToInt32: half away from zero
+	scaled := float64(rs.Replicas*(d.Replicas+surge)) / float64(before)
+	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
 }
 
-func (d *deployment) writeStatus(fresh *replicaSet) string {
-	was, seen := d.status, d.observed
-	d.status.replicas, d.status.updated, d.status.available = 0, 0, 0
-	for _, rs := range d.sets {
-		d.status.replicas += rs.status.replicas
+func (d *Deployment) writeStatus(fresh *ReplicaSet) string {
+	was, seen := d.status, d.Observed
+	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
+	for _, rs := range d.Sets {
+		d.status.Replicas += rs.status.Replicas
 		d.status.available += rs.status.available
 	}
 	if fresh != nil {
-		d.status.updated = fresh.status.replicas
+		d.status.updated = fresh.status.Replicas
 	}
-	d.observed = d.generation
-	if was == d.status && seen == d.observed {
+	d.Observed = d.Generation
+	if was == d.status && seen == d.Observed {
 		return ""
 	}
-	return "Deployment " + d.workload.Name + " status"
+	return "Deployment " + d.Workload.Name + " status"
 }

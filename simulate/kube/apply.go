@@ -1,0 +1,153 @@
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// VersionOf names the version that a pod template is: the field version of the
+// templates that only this model understands, or else the tag of the first
+// container's image.
+func VersionOf(template string) string {
+	var t struct {
+		Version string `json:"version"`
+		Spec    struct {
+			Containers []struct {
+				Image string `json:"image"`
+			} `json:"containers"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal([]byte(template), &t); err != nil {
+		return "?"
+	}
+	if t.Version != "" || len(t.Spec.Containers) == 0 {
+		return t.Version
+	}
+	image := t.Spec.Containers[0].Image
+	if _, tag, found := strings.Cut(image, ":"); found {
+		return tag
+	}
+	return image
+}
+
+// Apply is a server-side apply with force by one field manager.
+func (k *Cluster) Apply(o rollout.Object) error {
+	switch ref := o.Ref(); {
+	case ref.Kind == "Service":
+		pin, _ := o.Map("spec", "selector")[rollout.LabelPodHash].(string)
+		if was, ok := k.Pins[ref]; !ok || was != pin {
+			k.Pins[ref] = pin
+			k.OnChange(fmt.Sprintf("Service %s selects %q", ref.Name, pin))
+		}
+		return nil
+	case ref.Kind == "Deployment":
+		return k.applyDeployment(o)
+	default:
+		return nil
+	}
+}
+
+func (k *Cluster) applyDeployment(o rollout.Object) error {
+	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	template, err := json.Marshal(o.Map("spec")["template"])
+	if err != nil {
+		return err
+	}
+	next := Deployment{Workload: w, Template: string(template), Annotations: map[string]string{}, Replicas: 1}
+	for key, v := range o.Map("metadata", "annotations") {
+		next.Annotations[key], _ = v.(string)
+	}
+	was, exists := k.Deployments[w]
+	if exists {
+		next.Replicas = was.Replicas
+	}
+	if n, ok := o.Map("spec")["replicas"].(int64); ok {
+		next.Replicas = int(n)
+	}
+	if n, ok := o.Map("spec")["minReadySeconds"].(int64); ok {
+		next.minReady = int(n)
+	}
+	next.recreate = o.Map("spec", "strategy")["type"] == "Recreate"
+	next.surge, next.unavailable = rollout.Amount{Value: 25, Percent: true}, rollout.Amount{Value: 25, Percent: true}
+	if r := o.Map("spec", "strategy", "rollingUpdate"); r != nil {
+		next.surge, next.unavailable = amountOf(r["maxSurge"]), amountOf(r["maxUnavailable"])
+	}
+	if err := validate(o, next); err != nil {
+		return err
+	}
+	if !exists {
+		next.Generation, next.Started = 1, map[string]int{}
+		k.Deployments[w] = &next
+		k.OnChange("Deployment " + w.Name + " created")
+		return nil
+	}
+	changed := was.Template != next.Template || was.Replicas != next.Replicas || was.minReady != next.minReady ||
+		was.recreate != next.recreate || was.surge != next.surge || was.unavailable != next.unavailable
+	if !changed && maps.Equal(was.Annotations, next.Annotations) {
+		return nil
+	}
+	if changed {
+		was.Generation++
+	}
+	was.Template, was.Annotations, was.Replicas, was.minReady = next.Template, next.Annotations, next.Replicas, next.minReady
+	was.recreate, was.surge, was.unavailable = next.recreate, next.surge, next.unavailable
+	k.OnChange(fmt.Sprintf("Deployment %s is %s, minReady %d, surge %s, unavailable %s",
+		w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable))
+	return nil
+}
+
+func amountOf(v any) rollout.Amount {
+	switch v := v.(type) {
+	case int64:
+		return rollout.Amount{Value: int(v)}
+	case string:
+		n, err := strconv.Atoi(strings.TrimSuffix(v, "%"))
+		if err != nil || !strings.HasSuffix(v, "%") {
+			return rollout.Amount{Value: -1}
+		}
+		return rollout.Amount{Value: n, Percent: true}
+	default:
+		return rollout.Amount{Value: 25, Percent: true}
+	}
+}
+
+// validate is pkg/apis/apps/validation ValidateDeploymentSpec, as far as it
+// concerns these fields.
+func validate(o rollout.Object, d Deployment) error {
+	deadline := 600
+	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
+		deadline = int(n)
+	}
+	switch {
+	case d.surge.Value < 0 || d.unavailable.Value < 0:
+		return errors.New("maxSurge and maxUnavailable must be numbers or percentages")
+	case !d.recreate && d.surge.Value == 0 && d.unavailable.Value == 0:
+		return errors.New("maxUnavailable may not be 0 when maxSurge is 0")
+	case d.unavailable.Percent && d.unavailable.Value > 100:
+		return errors.New("maxUnavailable must not be greater than 100%")
+	case d.Replicas < 0 || d.minReady < 0 || deadline <= d.minReady || deadline > 1<<31-1:
+		return fmt.Errorf("replicas %d, minReadySeconds %d, progressDeadlineSeconds %d", d.Replicas, d.minReady, deadline)
+	}
+	return nil
+}
+
+// fenceposts is util.ResolveFenceposts, with MaxUnavailable's limit.
+func (d *Deployment) fenceposts() (surge, unavailable int) {
+	if d.recreate {
+		return 0, 0
+	}
+	surge, unavailable = d.surge.RoundUp(d.Replicas), d.unavailable.RoundDown(d.Replicas)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	if d.Replicas == 0 {
+		return surge, 0
+	}
+	return surge, min(unavailable, d.Replicas)
+}

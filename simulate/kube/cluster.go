@@ -1,0 +1,124 @@
+package kube
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Cluster is Kubernetes as far as a release can see it: an API server that takes
+// Deployments and Services, the Deployment controller with the arithmetic of
+// k8s.io/kubernetes v1.36.3 pkg/controller/deployment (rolling.go, sync.go,
+// util/deployment_util.go), the ReplicaSet controller and a kubelet.
+//
+// Everything happens in micro-steps: one write to a ReplicaSet, one pod created
+// or deleted, one status written, one pod that becomes ready. Which one is next
+// is drawn at random, so that controllers see each other's work late and in any
+// order, as they do.
+type Cluster struct {
+	Now         time.Time
+	rng         *rand.Rand
+	Deployments map[rollout.Workload]*Deployment
+	Pins        map[rollout.Ref]string        // what each Service selects: a pod-template-hash, or "" for all pods
+	Fate        func(version string) Lifetime // what becomes of a pod
+	OnChange    func(what string)             // called after each micro-step that changed something
+	Lag         bool                          // the Deployment controller may sync before ReplicaSets have reported
+	serial      int
+}
+
+// Lifetime is what becomes of a pod after its creation.
+type Lifetime struct {
+	Ready time.Duration // until it is ready
+	Never bool          // it never becomes ready
+}
+
+// Deployment is one Deployment, with its ReplicaSets.
+type Deployment struct {
+	Workload             rollout.Workload
+	Generation, Observed int
+	Annotations          map[string]string
+	Template             string // JSON
+	Replicas             int
+	minReady             int
+	recreate             bool
+	surge, unavailable   rollout.Amount
+	Sets                 []*ReplicaSet // oldest first
+	writes               []write       // what the controller's present sync has yet to write
+	status               struct{ Replicas, updated, available int }
+	Started              map[string]int // pods ever created, by version
+}
+
+// ReplicaSet is one version of a Deployment, with its pods.
+type ReplicaSet struct {
+	Name, PodHash, Template string
+	Annotations             map[string]string
+	number                  int
+	Replicas                int // spec.replicas
+	minReady                int
+	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
+	Version                 int // resourceVersion: a write against an older one fails
+	Pods                    []*Pod
+	status                  struct{ Replicas, available int }
+}
+
+// Pod is one pod.
+type Pod struct {
+	Name        string
+	created     time.Time
+	Due         time.Time // from when it may be ready
+	Never       bool
+	Ready       bool
+	Since       time.Time
+	Terminating bool
+}
+
+// write is one update of a ReplicaSet, made against the version that the
+// controller has seen.
+type write struct {
+	set      *ReplicaSet
+	Version  int
+	Replicas int
+}
+
+// New returns a cluster without objects. What is left to chance it takes from
+// rng, so that the same seed lives the same life.
+func New(rng *rand.Rand, now time.Time) *Cluster {
+	return &Cluster{
+		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{}, Pins: map[rollout.Ref]string{},
+		Fate:     func(string) Lifetime { return Lifetime{} },
+		OnChange: func(string) {},
+	}
+}
+
+// Micro makes one random micro-step and reports whether there was one to make.
+func (k *Cluster) Micro() bool {
+	for _, i := range k.rng.Perm(4) {
+		var did string
+		switch i {
+		case 0:
+			did = k.microDeployment()
+		case 1, 2:
+			did = k.microReplicaSet()
+		case 3:
+			did = k.microKubelet()
+		}
+		if did != "" {
+			k.OnChange(did)
+			return true
+		}
+	}
+	return false
+}
+
+// shuffled returns the Deployments in random order.
+func (k *Cluster) shuffled() []*Deployment {
+	all := slices.SortedFunc(maps.Values(k.Deployments), func(a, b *Deployment) int {
+		return strings.Compare(a.Workload.String(), b.Workload.String())
+	})
+	k.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}

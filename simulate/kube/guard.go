@@ -1,0 +1,97 @@
+package kube
+
+import (
+	"fmt"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Guard holds a Deployment to what its owner's fields promise to users, while
+// releases move its pods: as many pods serve as maxUnavailable asks for, at most
+// two versions serve at once, and no Service selects a version without ready
+// pods while the other one has some.
+type Guard struct {
+	Up       bool // it has served well: from now on the promises hold
+	Replicas int
+	Floor    int // ready pods that the user's maxUnavailable asks for
+	Excused  int // of which the test itself took away so many
+}
+
+// Leave says which promises do not hold at the moment, and why.
+type Leave struct {
+	Retreating bool // Kubernetes takes the canary's pods for unhealthy ones, and spares none that has served for long
+	Lag        bool // controllers work with old numbers, and break maxUnavailable by themselves
+	Overtaken  bool // somebody promoted a release fully while another one was on its way back
+}
+
+// Trouble says which promise is broken now, "" if none is.
+func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leave) string {
+	if g.Replicas != d.Replicas {
+		g.Scaled(k.Now, d, spec)
+	}
+	ready, serving, versions := 0, 0, map[string]int{}
+	for _, rs := range d.Sets {
+		serving += rs.Serving(k.Now, time.Duration(spec.MinReadySeconds)*time.Second)
+		if n := rs.Ready(); n > 0 {
+			ready += n
+			versions[VersionOf(rs.Template)] += n
+		}
+	}
+	if leave.Retreating {
+		serving = ready
+	}
+	switch {
+	case !g.Up:
+		return ""
+	case serving+g.Excused < g.Floor && !leave.Lag && !leave.Overtaken:
+		return fmt.Sprintf("%s: %d pods serve (%d are ready), the user allows no less than %d (%d taken by the test)", d.Workload, serving, ready, g.Floor, g.Excused)
+	case len(versions) > 2 && !leave.Overtaken:
+		return fmt.Sprintf("%s: three versions have ready pods: %v", d.Workload, versions)
+	case g.Excused == 0 && !leave.Lag:
+		return g.misled(k, d, spec, ready)
+	default:
+		return ""
+	}
+}
+
+// Scaled moves the floor. Pods that a scale-up asks for need time; a scale-down
+// in flight is spread over the ReplicaSets by size, whether their pods are ready
+// or not (sync.go, scale), so each pod that is not ready may cost one that is.
+func (g *Guard) Scaled(now time.Time, d *Deployment, spec rollout.Spec) {
+	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
+	if surge == 0 && unavailable == 0 {
+		unavailable = min(1, d.Replicas)
+	}
+	floor := d.Replicas - unavailable
+	if floor > g.Floor {
+		g.Excused += floor - g.Floor
+	} else {
+		for _, rs := range d.Sets {
+			g.Excused += max(rs.Replicas, len(rs.Live())) - rs.Serving(now, time.Duration(spec.MinReadySeconds)*time.Second)
+		}
+		g.Excused += len(active(d.Sets)) // each set's share is rounded
+	}
+	g.Replicas, g.Floor = d.Replicas, floor
+}
+
+// misled finds a Service that sends users to a version without ready pods.
+func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) string {
+	name := ""
+	switch {
+	case spec.BlueGreen != nil:
+		name = spec.BlueGreen.ActiveService
+	case spec.Canary != nil:
+		name = spec.Canary.StableService
+	}
+	pin := k.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: name}]
+	if name == "" || pin == "" || ready == 0 || g.Floor == 0 {
+		return ""
+	}
+	for _, rs := range d.Sets {
+		if rs.PodHash == pin && rs.Ready() > 0 {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s: Service %s selects %s, which has no ready pod, and %d others have", d.Workload, name, pin, ready)
+}

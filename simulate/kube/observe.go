@@ -1,0 +1,72 @@
+package kube
+
+import (
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// forever is a minReadySeconds that no pod of a simulation lives to see: the
+// hold's, or anybody's who means the same.
+const forever = 1 << 30
+
+// NextDue is the earliest time at which something happens by itself.
+func (k *Cluster) NextDue() time.Time {
+	var due time.Time
+	for _, d := range k.Deployments {
+		for _, rs := range d.Sets {
+			for _, p := range rs.Live() {
+				at := p.Due
+				if p.Ready {
+					at = p.Since.Add(time.Duration(rs.minReady) * time.Second)
+				}
+				if !p.Never && at.After(k.Now) && rs.minReady < forever {
+					due = soonest(due, at)
+				}
+				if !p.Never && !p.Ready && at.After(k.Now) {
+					due = soonest(due, at)
+				}
+			}
+		}
+	}
+	return due
+}
+
+// Observe is what the cluster package would report now.
+func (k *Cluster) Observe() rollout.Observed {
+	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
+	for w, d := range k.Deployments {
+		fresh, _ := d.split()
+		live := rollout.ObservedWorkload{
+			Replicas: d.Replicas, Hash: rollout.Hash(d.Annotations[rollout.AnnotationHash]), Synced: d.Observed == d.Generation,
+			Complete: d.Observed == d.Generation && d.status.updated == d.Replicas &&
+				d.status.Replicas == d.Replicas && d.status.available == d.Replicas,
+		}
+		for _, rs := range d.Sets {
+			r := rollout.Revision{
+				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), PodHash: rs.PodHash,
+				Current: rs == fresh, Number: rs.number, Desired: rs.Replicas, Pods: len(rs.Live()),
+			}
+			for _, p := range rs.Live() {
+				if p.Ready {
+					r.ReadySince = append(r.ReadySince, p.Since)
+				} else if p.Never {
+					r.Problem = "CrashLoopBackOff"
+				}
+			}
+			slices.SortFunc(r.ReadySince, time.Time.Compare)
+			live.Revisions = append(live.Revisions, r)
+		}
+		slices.SortFunc(live.Revisions, func(a, b rollout.Revision) int { return b.Number - a.Number })
+		o.Workloads[w] = live
+	}
+	return o
+}
+
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

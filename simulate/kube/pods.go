@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// microReplicaSet is the ReplicaSet controller: one pod, or one status.
+func (k *Cluster) microReplicaSet() string {
+	for _, d := range k.shuffled() {
+		for _, i := range k.rng.Perm(len(d.Sets)) {
+			rs := d.Sets[i]
+			live := rs.Live()
+			if (len(live) == rs.Replicas || k.rng.IntN(2) == 0) && k.report(rs) {
+				return "ReplicaSet " + rs.Name + " status"
+			}
+			switch {
+			case len(live) < rs.Replicas:
+				return k.createPod(d, rs)
+			case len(live) > rs.Replicas:
+				return k.deletePod(live)
+			}
+		}
+	}
+	return ""
+}
+
+// report writes the ReplicaSet's status.
+func (k *Cluster) report(rs *ReplicaSet) bool {
+	was := rs.status
+	live := rs.Live()
+	rs.status.Replicas, rs.status.available = len(live), 0
+	for _, p := range live {
+		if p.Ready && k.Now.Sub(p.Since) >= time.Duration(rs.minReady)*time.Second {
+			rs.status.available++
+		}
+	}
+	if was == rs.status {
+		return false
+	}
+	rs.Version++
+	return true
+}
+
+// Live are the pods that the ReplicaSet controller counts.
+func (rs *ReplicaSet) Live() []*Pod {
+	return slices.DeleteFunc(slices.Clone(rs.Pods), func(p *Pod) bool { return p.Terminating })
+}
+
+// Ready is how many of its pods are ready and stay.
+func (rs *ReplicaSet) Ready() int {
+	n := 0
+	for _, p := range rs.Pods {
+		if p.Ready && !p.Terminating {
+			n++
+		}
+	}
+	return n
+}
+
+// Serving is how many pods have been ready for that long.
+func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
+	n := 0
+	for _, p := range rs.Pods {
+		if p.Ready && !p.Terminating && now.Sub(p.Since) >= minReady {
+			n++
+		}
+	}
+	return n
+}
+
+func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
+	k.serial++
+	version := VersionOf(rs.Template)
+	d.Started[version]++
+	life := k.Fate(version)
+	p := &Pod{Name: fmt.Sprintf("%s-%d", rs.Name, k.serial), created: k.Now, Due: k.Now.Add(life.Ready), Never: life.Never}
+	rs.Pods = append(rs.Pods, p)
+	return "pod " + p.Name + " (" + version + ") created"
+}
+
+// deletePod deletes the pod that the ReplicaSet controller deletes first where
+// nodes are evenly used: one that is not ready, then the one that became ready
+// last. (On uneven nodes it takes a pod with a neighbour first, and so may take
+// one that serves before one that does not yet. A plain Deployment loses the
+// same pod, so this model does not hold it against a release.)
+func (k *Cluster) deletePod(live []*Pod) string {
+	pick := k.rng.Perm(len(live))
+	victim := live[pick[0]]
+	for _, i := range pick {
+		p := live[i]
+		if p.Ready != victim.Ready && victim.Ready || p.Ready == victim.Ready && p.Since.After(victim.Since) {
+			victim = p
+		}
+	}
+	victim.Terminating = true
+	return fmt.Sprintf("pod %s deleted (ready %t)", victim.Name, victim.Ready)
+}
+
+// microKubelet lets one pod become ready or end.
+func (k *Cluster) microKubelet() string {
+	for _, d := range k.shuffled() {
+		for _, i := range k.rng.Perm(len(d.Sets)) {
+			rs := d.Sets[i]
+			for _, j := range k.rng.Perm(len(rs.Pods)) {
+				switch p := rs.Pods[j]; {
+				case p.Terminating:
+					rs.Pods = slices.Delete(rs.Pods, j, j+1)
+					return "pod " + p.Name + " gone"
+				case !p.Ready && !p.Never && !k.Now.Before(p.Due):
+					p.Ready, p.Since = true, k.Now
+					return "pod " + p.Name + " (" + VersionOf(rs.Template) + ") ready"
+				}
+			}
+		}
+	}
+	return ""
+}
