@@ -109,6 +109,9 @@ func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, s
 		return c, false, nil
 	}
 	data, err := encodeCommit(after, parent, r.opts.Identity, u.When, u.Message)
+	if err == nil && r.opts.Sign != nil {
+		data, err = r.opts.Sign(data)
+	}
 	if err != nil {
 		return c, false, fmt.Errorf("branch %s: %w", u.Ref, err)
 	}

@@ -26,6 +26,9 @@ type Options struct {
 	StateRef string
 	// Identity is the author and committer of what is pushed; the zero value is Self.
 	Identity Identity
+	// Sign, when set, returns a commit object with its signature in it; what it is given has none. It should
+	// return the same bytes for the same commit, so that a repeated push stays harmless.
+	Sign func(commit []byte) ([]byte, error)
 	// Timeout bounds each operation (default 2 minutes), MaxBytes each answer of the server (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64

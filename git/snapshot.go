@@ -76,6 +76,27 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 // Commit is the commit that was read. Its ID is "" for the empty snapshot of a branch that does not exist.
 func (s *Snapshot) Commit() CommitInfo { return s.commit }
 
+// Verifier judges the signature of a commit, given as Git stores it: who signed it, or why that does not count.
+type Verifier interface {
+	Verify(commit []byte) (signer string, err error)
+}
+
+// SignedBy tells who signed the commit, in the verifier's words. An error means that the signature does not
+// count, and says why; the empty snapshot is signed by nobody.
+func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
+	if s.commit.ID == "" {
+		return "", errors.New("there is no commit")
+	}
+	o, err := s.store.typed(plumbing.CommitObject, plumbing.NewHash(s.commit.ID))
+	if err != nil {
+		return "", err
+	}
+	if signer, err = v.Verify(o.data); err != nil {
+		return "", fmt.Errorf("commit %s: %w", s.commit.ID[:7], err)
+	}
+	return signer, nil
+}
+
 // Lookup finds what is at a path; ok is false when nothing is.
 func (s *Snapshot) Lookup(path string) (entry Entry, ok bool, err error) {
 	path, err = cleanPath(path)

@@ -23,13 +23,14 @@ var table = map[string]rule{
 	"rollout":    {others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
 	"strategies": {own: []string{"rollout"}, pure: true},
 	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
+	"sign":       {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
 	"render":     {own: []string{"rollout"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
 	"reconciler": {own: []string{"render", "rollout", "strategies"}},
 	"cmd/gitrollout": {
-		own: []string{"cluster", "git", "reconciler", "render", "rollout", "strategies"},
+		own: []string{"cluster", "git", "reconciler", "render", "rollout", "sign", "strategies"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),

@@ -78,7 +78,8 @@ func (r *Repo) SSH(opts SSHOptions) *Server {
 	return s
 }
 
-// NewKeyFile writes a new private key, which no server knows, and returns its file.
+// NewKeyFile writes a new private key, which no server knows, and returns its file. The public key is
+// beside it, in a file with .pub at its end.
 func (r *Repo) NewKeyFile() string {
 	r.t.Helper()
 	_, file := r.newKey(filepath.Join(r.t.TempDir(), "key"))
@@ -100,6 +101,9 @@ func (r *Repo) newKey(file string) (ssh.Signer, string) {
 	}
 	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {
+		r.t.Fatalf("gittest: key: %v", err)
+	}
+	if err := os.WriteFile(file+".pub", ssh.MarshalAuthorizedKey(signer.PublicKey()), 0o600); err != nil {
 		r.t.Fatalf("gittest: key: %v", err)
 	}
 	return signer, file

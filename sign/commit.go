@@ -1,0 +1,100 @@
+package sign
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrUnsigned is a commit without a signature.
+var ErrUnsigned = errors.New("the commit is not signed")
+
+// signed is a commit taken apart.
+type signed struct {
+	payload   []byte // what the signature covers: the commit without it
+	signature string // armored
+	when      time.Time
+}
+
+// split takes the signature out of a commit object, in the same way as git: the header gpgsig and its
+// continuation lines are the signature, and all headers that begin with gpgsig are left out of what is
+// signed. A commit with two signatures is refused, because programs differ in which one they read.
+func split(commit []byte) (s signed, err error) {
+	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
+	if !ok {
+		return s, errors.New("the commit object has no end of its header")
+	}
+	var payload, signature bytes.Buffer
+	keep := &payload
+	signatures := 0
+	for line := range bytes.SplitSeq(head, []byte("\n")) {
+		name, value, _ := bytes.Cut(line, []byte(" "))
+		switch {
+		case len(line) > 0 && line[0] == ' ':
+			if keep == &signature {
+				line = line[1:]
+			}
+		case string(name) == "gpgsig":
+			keep, line = &signature, value
+			signatures++
+		case bytes.HasPrefix(name, []byte("gpgsig")):
+			keep = nil
+		default:
+			keep = &payload
+			if string(name) == "committer" {
+				s.when = stamp(value)
+			}
+		}
+		if keep != nil {
+			keep.Write(line)
+			keep.WriteByte('\n')
+		}
+	}
+	switch {
+	case signatures == 0:
+		return s, ErrUnsigned
+	case signatures > 1:
+		return s, errors.New("the commit has more than one signature")
+	case s.when.IsZero():
+		return s, errors.New("the commit does not say when it was made")
+	}
+	payload.WriteByte('\n')
+	payload.Write(body)
+	s.payload, s.signature = payload.Bytes(), signature.String()
+	return s, nil
+}
+
+// stamp reads the time of "Name <address> 1767225600 +0000"; zero if there is none.
+func stamp(value []byte) time.Time {
+	i := bytes.LastIndexByte(value, '>')
+	if i < 0 {
+		return time.Time{}
+	}
+	fields := strings.Fields(string(value[i+1:]))
+	if len(fields) == 0 {
+		return time.Time{}
+	}
+	seconds, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil || seconds <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
+// Insert puts an armored signature into a commit object that has none: after the last header, as git does.
+func Insert(commit []byte, signature string) ([]byte, error) {
+	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
+	if !ok || strings.TrimSpace(signature) == "" {
+		return nil, fmt.Errorf("no place for a signature of %d bytes in a commit of %d", len(signature), len(commit))
+	}
+	var out bytes.Buffer
+	out.Write(head)
+	out.WriteString("\ngpgsig ")
+	out.WriteString(strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n "))
+	out.WriteString("\n\n")
+	out.Write(body)
+	return out.Bytes(), nil
+}

@@ -1,0 +1,121 @@
+package sign
+
+import (
+	"bytes"
+	"crypto"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+)
+
+// Keyring is OpenPGP public keys whose signatures count.
+type Keyring struct {
+	file string
+	keys openpgp.EntityList
+}
+
+// ParseKeyring reads armored public keys, as gpg --armor --export writes them, one block or several. The
+// file's name is for messages. Private keys and revoked keys are refused.
+func ParseKeyring(file string, data []byte) (*Keyring, error) {
+	k := &Keyring{file: file}
+	const begin = "-----BEGIN PGP "
+	for rest := string(data); ; {
+		at := strings.Index(rest, begin)
+		if at < 0 {
+			break
+		}
+		block := rest[at:]
+		if next := strings.Index(block[1:], begin); next >= 0 {
+			block = block[:next+1]
+		}
+		rest = rest[at+len(block):]
+		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(block))
+		if err != nil {
+			return nil, fmt.Errorf("%s: OpenPGP key block %d cannot be read: %w; write what gpg --armor --export prints", file, len(k.keys)+1, err)
+		}
+		k.keys = append(k.keys, keys...)
+	}
+	if len(k.keys) == 0 {
+		return nil, fmt.Errorf("%s: holds no OpenPGP public key; write what gpg --armor --export prints", file)
+	}
+	for _, key := range k.keys {
+		switch {
+		case key.PrivateKey != nil:
+			return nil, fmt.Errorf("%s: %s is a private key; export the public one: gpg --armor --export", file, owner(key))
+		case len(key.Revocations) > 0:
+			return nil, fmt.Errorf("%s: the key of %s is revoked; remove it", file, owner(key))
+		}
+	}
+	return k, nil
+}
+
+// owner is the key's first user id and its fingerprint.
+func owner(e *openpgp.Entity) string {
+	name := "?"
+	if id := e.PrimaryIdentity(); id != nil {
+		name = strings.Map(printable, id.Name)
+	}
+	return fmt.Sprintf("%s (%X)", name, e.PrimaryKey.Fingerprint)
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return -1
+	}
+	return r
+}
+
+// madeAt is when a signature says that it was made.
+func madeAt(raw []byte) (time.Time, error) {
+	p, err := packet.NewReader(bytes.NewReader(raw)).Next()
+	signature, ok := p.(*packet.Signature)
+	if err != nil || !ok {
+		return time.Time{}, errors.New("the OpenPGP signature is malformed")
+	}
+	return signature.CreationTime, nil
+}
+
+// weak are hashes for which different contents with the same signature can be made.
+var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
+
+// check tells who signed. The library panics on some malformed input, which is then no signature.
+func (k *Keyring) check(c signed) (who string, err error) {
+	defer func() {
+		if recover() != nil {
+			who, err = "", errors.New("the OpenPGP signature is malformed")
+		}
+	}()
+	block, err := armor.Decode(strings.NewReader(c.signature))
+	if err != nil || block.Type != openpgp.SignatureType {
+		return "", errors.New("the OpenPGP signature is malformed")
+	}
+	raw, err := io.ReadAll(block.Body)
+	if err != nil {
+		return "", errors.New("the OpenPGP signature is malformed")
+	}
+	made, err := madeAt(raw)
+	if err != nil {
+		return "", err
+	}
+	// A key must have been valid when it signed, which may be a moment after the commit was begun.
+	config := &packet.Config{Time: func() time.Time { return made }}
+	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, bytes.NewReader(c.payload), bytes.NewReader(raw), config)
+	switch {
+	case err != nil && signer == nil:
+		return "", fmt.Errorf("its OpenPGP signature is not by a key in %s, or does not match its content", k.file)
+	case err != nil:
+		return "", fmt.Errorf("its OpenPGP signature by %s: %w", owner(signer), err)
+	case signature == nil || signer == nil || signature.SigType != packet.SigTypeBinary:
+		return "", errors.New("its OpenPGP signature is not one of data")
+	case slices.Contains(weak, signature.Hash):
+		return "", fmt.Errorf("its OpenPGP signature uses %s, which can be forged", signature.Hash)
+	}
+	return owner(signer), nil
+}

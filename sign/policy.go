@@ -1,0 +1,35 @@
+package sign
+
+import (
+	"errors"
+	"strings"
+)
+
+// Policy is whose signatures count; either half may be nil.
+type Policy struct {
+	SSH     *Signers
+	OpenPGP *Keyring
+}
+
+// Verify tells who signed a commit object: a principal of the list, or the user id and the fingerprint of a
+// key of the keyring. Any error means that the signature does not count, and its text says why: ErrUnsigned,
+// a key that is not listed or was not valid when the commit was made, a content that differs.
+func (p Policy) Verify(commit []byte) (signer string, err error) {
+	c, err := split(commit)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case strings.HasPrefix(c.signature, "-----BEGIN "+sshType):
+		if p.SSH == nil {
+			return "", errors.New("it is signed with SSH, and no SSH keys are trusted")
+		}
+		return p.SSH.check(c)
+	case strings.HasPrefix(c.signature, "-----BEGIN PGP SIGNATURE"):
+		if p.OpenPGP == nil {
+			return "", errors.New("it is signed with OpenPGP, and no OpenPGP keys are trusted")
+		}
+		return p.OpenPGP.check(c)
+	}
+	return "", errors.New("its signature is neither SSH nor OpenPGP")
+}

@@ -1,0 +1,186 @@
+package sign
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// namespace is what git signs under, so that a signature of a file is not one of a commit.
+const namespace = "git"
+
+// Signers is a list of SSH keys in the format of allowed_signers (ssh-keygen(1)), one on each line:
+//
+//	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
+//
+// Options: namespaces (a pattern list; without it every namespace is allowed), valid-after and valid-before
+// (YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, always read as UTC). cert-authority is refused: certificates
+// are not supported.
+type Signers struct {
+	file string
+	keys []allowed
+}
+
+// allowed is one line.
+type allowed struct {
+	principal     string    // the first of the line
+	key           []byte    // in SSH's wire format
+	after, before time.Time // zero: no bound
+}
+
+// ParseSigners reads a list. The file's name is for messages, which name the line. A list without keys is an
+// error: it would refuse everything, which nobody means.
+func ParseSigners(file string, data []byte) (*Signers, error) {
+	s := &Signers{file: file}
+	for i, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		a, ok, err := parseAllowed(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", file, i+1, err)
+		}
+		if ok {
+			s.keys = append(s.keys, a)
+		}
+	}
+	if len(s.keys) == 0 {
+		return nil, fmt.Errorf("%s: lists no key for signing commits; write one on each line: ann@example.com ssh-ed25519 AAAA…", file)
+	}
+	return s, nil
+}
+
+// parseAllowed reads one line; ok is false for a key that is for another namespace.
+func parseAllowed(line string) (a allowed, ok bool, err error) {
+	principals, rest := word(line)
+	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
+	if a.principal == "" || rest == "" {
+		return a, false, fmt.Errorf("wants a principal and a key: ann@example.com ssh-ed25519 AAAA…")
+	}
+	// The key comes next, or options and then the key.
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(rest))
+	options := ""
+	if first, after := word(rest); !isKeyType(first) {
+		options = first
+		key, _, _, _, err = ssh.ParseAuthorizedKey([]byte(after))
+	}
+	if err != nil {
+		return a, false, fmt.Errorf("the key of %s cannot be read; write what is in its .pub file", a.principal)
+	}
+	if _, is := key.(*ssh.Certificate); is {
+		return a, false, fmt.Errorf("the key of %s is a certificate, which is not supported; list the key itself", a.principal)
+	}
+	a.key = key.Marshal()
+	ok, err = a.options(options)
+	return a, ok, err
+}
+
+func isKeyType(s string) bool {
+	return strings.HasPrefix(s, "ssh-") || strings.HasPrefix(s, "ecdsa-") || strings.HasPrefix(s, "sk-")
+}
+
+// word cuts at the first space outside of double quotes.
+func word(s string) (first, rest string) {
+	if i := unquoted(s, " \t"); i >= 0 {
+		return s[:i], strings.TrimLeft(s[i:], " \t")
+	}
+	return s, ""
+}
+
+// unquoted finds the first of some characters outside of double quotes, -1 if there is none.
+func unquoted(s, any string) int {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case !quoted && strings.IndexByte(any, s[i]) >= 0:
+			return i
+		}
+	}
+	return -1
+}
+
+// options reads the options of a line; ok is false if the key is not for commits.
+func (a *allowed) options(text string) (ok bool, err error) {
+	ok = true
+	for text != "" {
+		option := text
+		if i := unquoted(text, ","); i >= 0 {
+			option, text = text[:i], text[i+1:]
+		} else {
+			text = ""
+		}
+		name, value, _ := strings.Cut(option, "=")
+		value = strings.Trim(value, `"`)
+		switch strings.ToLower(name) {
+		case "namespaces":
+			ok = ok && matches(value, namespace)
+		case "valid-after":
+			a.after, err = timestamp(value)
+		case "valid-before":
+			a.before, err = timestamp(value)
+		case "cert-authority":
+			err = fmt.Errorf("cert-authority is not supported; list the keys themselves")
+		default:
+			err = fmt.Errorf("option %q is not one of namespaces, valid-after, valid-before", name)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return ok, nil
+}
+
+// matches is OpenSSH's pattern list: one of the patterns matches and none of the negated ones.
+func matches(patterns, s string) bool {
+	found := false
+	for pattern := range strings.SplitSeq(patterns, ",") {
+		pattern, negated := strings.CutPrefix(pattern, "!")
+		is, err := path.Match(strings.NewReplacer("[", `\[`, `\`, `\\`).Replace(pattern), s)
+		switch {
+		case err != nil || !is:
+		case negated:
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
+}
+
+// timestamp reads OpenSSH's times, in UTC with or without the Z.
+func timestamp(value string) (time.Time, error) {
+	digits := strings.TrimSuffix(value, "Z")
+	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {
+		if len(digits) != len(layout) {
+			continue
+		}
+		if t, err := time.Parse(layout, digits); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
+}
+
+// allows finds who may sign with a key at a time.
+func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {
+	err = fmt.Errorf("its key is not in %s", s.file)
+	for _, a := range s.keys {
+		switch {
+		case !bytes.Equal(a.key, key):
+		case !a.after.IsZero() && at.Before(a.after):
+			err = fmt.Errorf("the key of %s in %s is valid from %s on, and the commit is of %s", a.principal, s.file, a.after.Format(time.RFC3339), at.Format(time.RFC3339))
+		case !a.before.IsZero() && !at.Before(a.before):
+			err = fmt.Errorf("the key of %s in %s was valid until %s, and the commit is of %s", a.principal, s.file, a.before.Format(time.RFC3339), at.Format(time.RFC3339))
+		default:
+			return a.principal, nil
+		}
+	}
+	return "", err
+}
