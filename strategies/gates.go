@@ -175,7 +175,8 @@ func (d deadline) reason() string {
 
 // overdue finds a workload whose pods have made no progress for longer than its
 // deadline. Progress is entering a step and each new pod that becomes ready;
-// pauses do not count. It returns the earliest deadline either way.
+// pauses do not count, and neither does the time in which a workload waits for
+// the others of its release. It returns the earliest deadline either way.
 func overdue(in Input) (deadline, bool) {
 	var first deadline
 	for _, spec := range releaseSpecs(in) {
@@ -190,11 +191,17 @@ func overdue(in Input) (deadline, bool) {
 		if s, ok := planOf(spec).at(pr.Step); ok && s.wait != waitPods && in.State.Stable != nil {
 			continue
 		}
+		if pr.Step >= pr.Of && in.State.Phase != rollout.Promoting && in.State.Stable != nil {
+			continue // it is through its steps and waits for the others
+		}
 		if in.State.Stable != nil && in.State.Phase == rollout.Promoting && live.Complete {
 			continue
 		}
 		canary, _ := live.Find(in.State.Release.Templates[spec.Workload])
 		since := pr.Entered
+		if in.State.Phase == rollout.Promoting {
+			since = promotedAt(in.State)
+		}
 		if n := canary.Ready(); n > 0 && canary.ReadySince[n-1].After(since) {
 			since = canary.ReadySince[n-1]
 		}
@@ -204,6 +211,20 @@ func overdue(in Input) (deadline, bool) {
 		}
 	}
 	return first, !first.at.IsZero() && !in.Now.Before(first.at)
+}
+
+// promotedAt is when the last workload of a release was through its steps.
+func promotedAt(s rollout.State) time.Time {
+	var at time.Time
+	for _, p := range s.Progress {
+		if p.Entered.After(at) {
+			at = p.Entered
+		}
+	}
+	if len(s.Progress) == 0 { // it overtook the way back from another one
+		return s.Release.Since
+	}
+	return at
 }
 
 // releaseSpecs are the specs that the release in flight follows: Git's newest,
