@@ -1,0 +1,205 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Effect is one thing that a process is about to do to the world.
+type Effect struct {
+	Verb   string // fetch, read, push, check, compare, apply, prune
+	Object string // what it is done to
+}
+
+// String returns the effect in words.
+func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
+
+// Outcome is what becomes of an effect. The zero Outcome is that it happens.
+type Outcome struct {
+	Err   error // what the process is told
+	After bool  // it happens all the same: only the answer is lost
+}
+
+// Gate is asked before each effect of a process, and may make the process wait.
+type Gate func(Effect) Outcome
+
+// Open lets everything happen.
+func Open(Effect) Outcome { return Outcome{} }
+
+// ErrRejected is what a hook or a protected branch says.
+var ErrRejected = errors.New("remote rejected: pre-receive hook declined")
+
+// Clone is one process's way to the Git server, with the commits that it has
+// fetched.
+type Clone struct {
+	server  *Git
+	name    string // of the process
+	branch  string
+	cluster string
+	gate    Gate
+	local   map[string]bool
+	state   string // the state branch, as the newest configuration names it
+	main    string // where main was at the last look
+}
+
+var _ reconciler.Repository = (*Clone)(nil)
+
+// Clone returns a mirror without commits, for the process of that name.
+func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
+	return &Clone{
+		server: g, name: name, branch: branch, cluster: cluster, gate: gate,
+		local: map[string]bool{}, state: "gitrollout/state/" + cluster,
+	}
+}
+
+// Fetch is reconciler.Repository's.
+func (c *Clone) Fetch(context.Context) (reconciler.Heads, error) {
+	outcome := c.gate(Effect{Verb: "fetch"})
+	if outcome.Err != nil {
+		return reconciler.Heads{}, outcome.Err
+	}
+	main := c.server.refs[c.branch]
+	if main == "" {
+		return reconciler.Heads{}, fmt.Errorf("branch %s does not exist", c.branch)
+	}
+	c.main = main
+	c.followStateBranch(main)
+	heads := reconciler.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
+	c.local[heads.Main], c.local[heads.State] = true, true
+	for _, kind := range []string{"promote", "revert"} {
+		for _, name := range c.server.Branches("gitrollout/" + kind + "/" + c.cluster + "/") {
+			heads.Proposals[name] = c.server.refs[name]
+		}
+	}
+	return heads, nil
+}
+
+// followStateBranch reads which branch the configuration names. One that cannot
+// be read changes nothing.
+func (c *Clone) followStateBranch(main string) {
+	path := rollout.ConfigPath(c.cluster)
+	config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
+	if err == nil {
+		c.state = config.StateBranch
+	}
+}
+
+// Snapshot is reconciler.Repository's.
+func (c *Clone) Snapshot(_ context.Context, id string) (reconciler.Snapshot, error) {
+	if !c.local[id] {
+		if outcome := c.gate(Effect{Verb: "read", Object: rollout.ShortID(id)}); outcome.Err != nil {
+			return nil, outcome.Err
+		}
+	}
+	found := c.server.commits[id]
+	if found == nil {
+		return nil, fmt.Errorf("commit %s: not found", id)
+	}
+	c.local[id] = true
+	return snapshot{found}, nil
+}
+
+// Push is reconciler.Repository's. The server moves all branches or none.
+func (c *Clone) Push(_ context.Context, updates []reconciler.Update) (map[string]string, error) {
+	made := make(map[string]string, len(updates))
+	var moves []move
+	for _, u := range updates {
+		m, err := c.prepare(u)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case m.to != nil && m.to.ID != u.Old:
+			made[u.Branch] = m.to.ID
+			moves = append(moves, m)
+		case u.Delete && u.Old != "":
+			moves = append(moves, m)
+		case !u.Delete:
+			made[u.Branch] = u.Old
+		}
+	}
+	if len(moves) == 0 {
+		return made, nil
+	}
+	outcome := c.gate(Effect{Verb: "push", Object: moves[len(moves)-1].branch})
+	if outcome.Err != nil && !outcome.After {
+		return nil, outcome.Err
+	}
+	if err := c.server.receive(c.name, moves); err != nil {
+		return nil, err
+	}
+	if outcome.Err != nil {
+		return nil, outcome.Err
+	}
+	for _, m := range moves {
+		if m.to != nil {
+			c.local[m.to.ID] = true
+		}
+	}
+	return made, nil
+}
+
+// move is one branch of a push.
+type move struct {
+	branch, from string
+	to           *commit // nil deletes
+}
+
+// prepare makes an update's commit; to is nil if it would change nothing.
+func (c *Clone) prepare(u reconciler.Update) (move, error) {
+	m := move{branch: u.Branch, from: u.Old}
+	proposal := strings.HasPrefix(u.Branch, "gitrollout/promote/") || strings.HasPrefix(u.Branch, "gitrollout/revert/")
+	switch {
+	case u.Delete && !proposal:
+		return m, fmt.Errorf("branch %s: only proposals may be deleted", u.Branch)
+	case u.Delete:
+		return m, nil
+	case u.Old != "" && u.Parent != u.Old && !proposal:
+		return m, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q", u.Branch, u.Parent, u.Old)
+	case u.Parent != "" && c.server.commits[u.Parent] == nil:
+		return m, fmt.Errorf("commit %s: not found", u.Parent)
+	}
+	made := c.server.make(u.Parent, u.Edits, Self, u.Message, u.When)
+	if parent := c.server.commits[u.Parent]; parent != nil && parent.root().id == made.root().id {
+		return m, nil
+	}
+	c.server.add(made)
+	m.to = c.server.commits[made.ID]
+	return m, nil
+}
+
+// receive moves the branches of a push, unless one of them is elsewhere. A push
+// that has arrived before is no conflict.
+func (g *Git) receive(by string, moves []move) error {
+	var moved []string
+	arrived := true
+	for _, m := range moves {
+		now, to := g.refs[m.branch], ""
+		if m.to != nil {
+			to = m.to.ID
+		}
+		arrived = arrived && now == to
+		if now != m.from {
+			moved = append(moved, m.branch)
+		}
+	}
+	if arrived {
+		return nil
+	}
+	if len(moved) > 0 {
+		return fmt.Errorf("%w: %s", reconciler.ErrConflict, strings.Join(moved, ", "))
+	}
+	for _, m := range moves {
+		to := ""
+		if m.to != nil {
+			to = m.to.ID
+		}
+		g.Set(by, m.branch, to)
+	}
+	return nil
+}

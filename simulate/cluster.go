@@ -1,0 +1,111 @@
+package simulate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// Cluster is an API server in memory: objects that are applied with force by one
+// field manager, over the model of the controllers in Kube.
+type Cluster struct {
+	Kube *kube.Cluster
+
+	objects map[rollout.Ref]*object
+	version int                                               // grows with everything that watches would report
+	writes  int                                               // objects written and deleted by reconcilers
+	writing func(by *View, app string, object rollout.Object) // sees each write before it happens
+	changed func(what string)                                 // is told of everything that happens, after it did
+}
+
+// object is what the API server holds of an applied object.
+type object struct {
+	app    string
+	digest string
+	body   rollout.Object
+}
+
+// NewCluster returns an empty cluster. Chance takes what it needs from rng.
+func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
+	c := &Cluster{Kube: kube.New(rng, now), objects: map[rollout.Ref]*object{}}
+	c.writing = func(*View, string, rollout.Object) {}
+	c.changed = func(string) {}
+	c.Kube.OnChange = func(what string) {
+		c.version++
+		c.changed(what)
+	}
+	return c
+}
+
+// Objects lists what is in the cluster, sorted.
+func (c *Cluster) Objects() []rollout.Ref {
+	return slices.SortedFunc(maps.Keys(c.objects), rollout.Ref.Compare)
+}
+
+// apply writes one object.
+func (c *Cluster) apply(app string, o rollout.Object, digest string) error {
+	if err := c.Kube.Apply(o); err != nil {
+		return err
+	}
+	c.objects[o.Ref()] = &object{app: app, digest: digest, body: o}
+	c.version++
+	c.writes++
+	c.changed(o.Kind() + " " + o.Name() + " applied")
+	return nil
+}
+
+// Delete removes an object and what it owns, as anybody may.
+func (c *Cluster) Delete(ref rollout.Ref) {
+	delete(c.objects, ref)
+	delete(c.Kube.Pins, ref)
+	if w := (rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}); ref == w.Ref() {
+		delete(c.Kube.Deployments, w)
+	}
+	c.version++
+	c.changed(ref.Kind + " " + ref.Name + " deleted")
+}
+
+// Edit changes an object by hand, behind the back of whoever applied it.
+func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
+	live := c.objects[ref]
+	if live == nil {
+		return fmt.Errorf("%s does not exist", ref)
+	}
+	edited := live.body.Copy()
+	change(edited)
+	if err := c.Kube.Apply(edited); err != nil {
+		return err
+	}
+	c.objects[ref] = &object{app: live.app, digest: "by hand", body: edited}
+	c.version++
+	return nil
+}
+
+// digestOf identifies what is applied, and for which app.
+func digestOf(app string, o rollout.Object) (string, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return "", fmt.Errorf("encode %s: %w", o.Ref(), err)
+	}
+	sum := sha256.Sum256(append(raw, app...))
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// drifted reports whether somebody changed a field that the object names.
+func (c *Cluster) drifted(o rollout.Object) bool {
+	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	d := c.Kube.Deployments[w]
+	if o.Ref() != w.Ref() || d == nil {
+		return false
+	}
+	n, named := o.Map("spec")["replicas"].(int64)
+	return named && int(n) != d.Replicas
+}

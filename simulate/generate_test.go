@@ -1,0 +1,257 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const (
+	testCluster = "sim"
+	testBranch  = "main"
+	stateBranch = "gitrollout/state/" + testCluster
+	namespace   = "shop"
+)
+
+// source is what the users' branch says at one commit.
+type source struct {
+	apps []appSource
+}
+
+// appSource is one app's folder.
+type appSource struct {
+	name      string
+	workloads []workloadSource
+	config    int  // something that is no template: a ConfigMap's content
+	broken    bool // it cannot be rendered
+	promotion *rollout.Promotion
+}
+
+// workloadSource is one Deployment and, unless plain, its Rollout document.
+type workloadSource struct {
+	name, version    string
+	plain, gone      bool
+	replicas         *int
+	limits           [2]any // maxSurge, maxUnavailable
+	minReady         int
+	deadline, window int // window -1: not given
+	deadlineAbort    bool
+	paused           bool
+	services         []string
+	canary           map[string]any
+	blueGreen        map[string]any
+}
+
+func (s source) clone() source {
+	s.apps = slices.Clone(s.apps)
+	for i := range s.apps {
+		s.apps[i].workloads = slices.Clone(s.apps[i].workloads)
+	}
+	return s
+}
+
+// files is the whole branch.
+func (s source) files() map[string]*string {
+	out := map[string]*string{}
+	put := func(path string, v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // literals are JSON
+		}
+		text := string(raw) + "\n"
+		out[path] = &text
+	}
+	put(rollout.ConfigPath(testCluster), map[string]any{
+		"apiVersion": rollout.APIVersion, "kind": "Config", "apps": []any{map[string]any{"path": "apps/*", "namespace": namespace}},
+	})
+	for _, a := range s.apps {
+		dir := "apps/" + a.name + "/"
+		put(dir+"config.yaml", manifest("v1", "ConfigMap", a.name, map[string]any{"data": map[string]any{"n": fmt.Sprint(a.config)}}))
+		resources := []any{"config.yaml"}
+		for _, w := range a.workloads {
+			if w.gone {
+				out[dir+w.name+".yaml"], out[dir+w.name+"-rollout.yaml"], out[dir+w.name+"-services.yaml"] = nil, nil, nil
+				continue
+			}
+			resources = append(resources, w.name+".yaml")
+			put(dir+w.name+".yaml", w.deployment())
+			if !w.plain {
+				resources = append(resources, w.name+"-rollout.yaml")
+				put(dir+w.name+"-rollout.yaml", w.rollout())
+			}
+			if len(w.services) > 0 {
+				resources = append(resources, w.name+"-services.yaml")
+				put(dir+w.name+"-services.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": w.serviceObjects()})
+			}
+		}
+		if a.broken {
+			resources = append(resources, "missing.yaml")
+		}
+		put(dir+"kustomization.yaml", map[string]any{"resources": resources})
+		promotion := rollout.PromotionPath(testCluster, a.name)
+		out[promotion] = nil
+		if a.promotion != nil {
+			data, err := a.promotion.Encode()
+			if err != nil {
+				panic(err)
+			}
+			text := string(data)
+			out[promotion] = &text
+		}
+	}
+	return out
+}
+
+func manifest(version, kind, name string, more map[string]any) map[string]any {
+	o := map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name}}
+	for key, v := range more {
+		o[key] = v
+	}
+	return o
+}
+
+func (w workloadSource) deployment() map[string]any {
+	labels := map[string]any{"app": w.name}
+	spec := map[string]any{
+		"selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example/" + w.name + ":" + w.version}}},
+		},
+		"strategy":                map[string]any{"rollingUpdate": map[string]any{"maxSurge": w.limits[0], "maxUnavailable": w.limits[1]}},
+		"minReadySeconds":         w.minReady,
+		"progressDeadlineSeconds": w.deadline,
+	}
+	if w.replicas != nil {
+		spec["replicas"] = *w.replicas
+	}
+	return manifest("apps/v1", "Deployment", w.name, map[string]any{"spec": spec})
+}
+
+func (w workloadSource) serviceObjects() []any {
+	var all []any
+	for _, name := range w.services {
+		all = append(all, manifest("v1", "Service", name, map[string]any{
+			"spec": map[string]any{"selector": map[string]any{"app": w.name}, "ports": []any{map[string]any{"port": 80}}},
+		}))
+	}
+	return all
+}
+
+func (w workloadSource) rollout() map[string]any {
+	strategy := map[string]any{"canary": w.canary}
+	if w.blueGreen != nil {
+		strategy = map[string]any{"blueGreen": w.blueGreen}
+	}
+	spec := map[string]any{
+		"workloadRef":           map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.name},
+		"strategy":              strategy,
+		"paused":                w.paused,
+		"progressDeadlineAbort": w.deadlineAbort,
+	}
+	if w.window >= 0 {
+		spec["rollbackWindow"] = map[string]any{"revisions": w.window}
+	}
+	return manifest(rollout.APIVersion, "Rollout", w.name, map[string]any{"spec": spec})
+}
+
+var sizes = []int{0, 1, 1, 2, 3, 3, 5, 5, 7, 10, 10, 12}
+
+func randomSource(rng *rand.Rand) source {
+	var s source
+	for _, name := range []string{"shop", "mail"}[:1+rng.IntN(4)/3] {
+		a := appSource{name: name}
+		for _, suffix := range []string{"-web", "-api"}[:1+rng.IntN(5)/4] {
+			a.workloads = append(a.workloads, randomWorkload(rng, name+suffix))
+		}
+		s.apps = append(s.apps, a)
+	}
+	return s
+}
+
+func randomWorkload(rng *rand.Rand, name string) workloadSource {
+	limits := [][2]any{
+		{"25%", "25%"}, {"25%", "25%"}, {1, 0}, {0, 1}, {3, 2}, {"100%", 0}, {0, "100%"}, {"1%", "0%"}, {"50%", 0},
+	}
+	w := workloadSource{
+		name: name, version: "v1", limits: limits[rng.IntN(len(limits))], deadline: 60 + rng.IntN(600), window: -1,
+		deadlineAbort: rng.IntN(4) == 0,
+	}
+	if rng.IntN(3) > 0 {
+		w.replicas = new(sizes[rng.IntN(len(sizes))])
+	}
+	if rng.IntN(3) == 0 {
+		w.minReady = 1 + rng.IntN(20)
+	}
+	if rng.IntN(4) == 0 {
+		w.window = rng.IntN(3)
+	}
+	if rng.IntN(4) == 0 {
+		w.randomBlueGreen(rng)
+		return w
+	}
+	scaling := "inPlace"
+	w.canary = map[string]any{}
+	if rng.IntN(2) == 0 {
+		scaling = "surge"
+		w.canary["abortScaleDownDelaySeconds"], w.canary["scaleDownDelaySeconds"] = rng.IntN(3)*15, rng.IntN(3)*15
+	}
+	w.canary["scaling"], w.canary["steps"] = scaling, randomSteps(rng, scaling)
+	if scaling == "surge" && rng.IntN(4) == 0 {
+		w.canary["minPodsPerReplicaSet"] = rng.IntN(4)
+	}
+	if rng.IntN(2) == 0 {
+		w.services = []string{name, name + "-canary"}
+		w.canary["stableService"], w.canary["canaryService"] = name, name+"-canary"
+	}
+	return w
+}
+
+func (w *workloadSource) randomBlueGreen(rng *rand.Rand) {
+	w.services = []string{w.name}
+	w.blueGreen = map[string]any{
+		"activeService": w.name, "autoPromotionEnabled": rng.IntN(2) == 0, "autoPromotionSeconds": rng.IntN(3) * 20,
+		"scaleDownDelaySeconds": rng.IntN(3) * 15, "abortScaleDownDelaySeconds": rng.IntN(3) * 15,
+	}
+	if rng.IntN(2) == 0 {
+		w.services = append(w.services, w.name+"-preview")
+		w.blueGreen["previewService"] = w.name + "-preview"
+	}
+	if rng.IntN(3) == 0 {
+		w.blueGreen["previewReplicaCount"] = rng.IntN(4)
+	}
+}
+
+func randomSteps(rng *rand.Rand, scaling string) []any {
+	weights := []int{0, 1, 5, 10, 20, 25, 33, 50, 50, 66, 75, 90, 99, 100}
+	steps := []any{}
+	weight := 0
+	for range rng.IntN(6) {
+		step := map[string]any{}
+		switch n := rng.IntN(10); {
+		case n < 5:
+			w := weights[rng.IntN(len(weights))]
+			if w < weight && rng.IntN(4) > 0 {
+				w = weight
+			}
+			weight = w
+			step["setWeight"] = w
+		case n < 7:
+			step["pause"] = map[string]any{}
+		case n < 9 || scaling != "surge":
+			step["pause"] = map[string]any{"duration": fmt.Sprintf("%ds", 1+rng.IntN(60))}
+		default:
+			step["setCanaryScale"] = []any{
+				map[string]any{"replicas": rng.IntN(5)}, map[string]any{"weight": rng.IntN(101)}, map[string]any{"matchTrafficWeight": true},
+			}[rng.IntN(3)]
+		}
+		if len(steps) == 0 {
+			step["name"] = "first"
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}

@@ -1,0 +1,161 @@
+package simulate
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Git is a server that keeps commits for ever and branches where they were
+// pushed last. A commit's id follows from its content.
+type Git struct {
+	commits map[string]*commit
+	refs    map[string]string
+	moved   func(by string, branch, from, to string)
+}
+
+type commit struct {
+	rollout.Commit
+	parent  string
+	message string
+	files   map[string]file
+	tree    *tree // made when it is first read
+}
+
+type file struct {
+	content string
+	kind    rollout.EntryKind
+}
+
+// Self is the author of what reconcilers commit, as Snapshots show it.
+const Self = "a merged proposal"
+
+// NewGit returns a server without branches. Moved is told of each branch that
+// moved, after it did.
+func NewGit(moved func(by string, branch, from, to string)) *Git {
+	if moved == nil {
+		moved = func(string, string, string, string) {}
+	}
+	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
+}
+
+// Head is where a branch is, "" if it does not exist.
+func (g *Git) Head(branch string) string { return g.refs[branch] }
+
+// Branches lists the branches that begin with a prefix.
+func (g *Git) Branches(prefix string) []string {
+	var names []string
+	for name := range g.refs {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Files returns what a commit holds, by path; links are left out.
+func (g *Git) Files(id string) map[string]string {
+	files := map[string]string{}
+	if c := g.commits[id]; c != nil {
+		for name, f := range c.files {
+			if f.kind == rollout.File {
+				files[name] = f.content
+			}
+		}
+	}
+	return files
+}
+
+// Parent is the commit that a commit was made on, "" for the first.
+func (g *Git) Parent(id string) string {
+	if c := g.commits[id]; c != nil {
+		return c.parent
+	}
+	return ""
+}
+
+// Subject is the first line of a commit's message.
+func (g *Git) Subject(id string) string {
+	if c := g.commits[id]; c != nil {
+		return c.Subject
+	}
+	return ""
+}
+
+// Change is a commit that a person makes on top of a branch.
+type Change struct {
+	Branch, Author, Message string
+	When                    time.Time
+	Edits                   map[string]*string // path to content; nil deletes the file or folder
+	Links                   map[string]string  // path to target
+}
+
+// Commit makes a person's commit and pushes it.
+func (g *Git) Commit(c Change) string {
+	edits := make(map[string][]byte, len(c.Edits))
+	for name, content := range c.Edits {
+		edits[name] = nil
+		if content != nil {
+			edits[name] = []byte(*content)
+		}
+	}
+	made := g.make(g.refs[c.Branch], edits, c.Author, c.Message, c.When)
+	for name, target := range c.Links {
+		made.files[name] = file{content: target, kind: rollout.Symlink}
+	}
+	g.add(made)
+	g.Set(c.Author, c.Branch, made.ID)
+	return made.ID
+}
+
+// Set moves a branch to a commit, whatever it is at; "" deletes it.
+func (g *Git) Set(by, branch, id string) {
+	was := g.refs[branch]
+	if g.refs[branch] = id; id == "" {
+		delete(g.refs, branch)
+	}
+	g.moved(by, branch, was, id)
+}
+
+// make prepares a commit on a parent, which is not stored yet.
+func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
+	files := map[string]file{}
+	if p := g.commits[parent]; p != nil {
+		maps.Copy(files, p.files)
+	}
+	for name, content := range edits {
+		if content == nil {
+			maps.DeleteFunc(files, func(path string, _ file) bool { return path == name || strings.HasPrefix(path, name+"/") })
+		}
+	}
+	for name, content := range edits {
+		if content != nil {
+			files[name] = file{content: string(content), kind: rollout.File}
+		}
+	}
+	subject, _, _ := strings.Cut(message, "\n")
+	return &commit{
+		Commit: rollout.Commit{Author: author, When: rollout.Second(when), Subject: subject},
+		parent: parent, message: message, files: files,
+	}
+}
+
+// add gives a commit its id and stores it.
+func (g *Git) add(c *commit) {
+	c.ID = hashOf(fmt.Sprint(c.root().id, c.parent, c.Author, c.When.Unix(), c.message))
+	if g.commits[c.ID] == nil {
+		g.commits[c.ID] = c
+	}
+}
+
+func hashOf(content string) string {
+	sum := sha1.Sum([]byte(content))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,360 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func (u *universe) actor(name string) *actor {
+	for _, a := range u.procs {
+		if a.Process != nil && a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// people push, promote, revert and err.
+func (u *universe) people() {
+	i := u.rng.IntN(len(u.head().apps))
+	name := u.head().apps[i].name
+	app := func(what string, change func(*appSource)) {
+		u.edit(what+" of "+name, func(s *source) { change(&s.apps[i]) })
+	}
+	switch n := u.rng.IntN(100); {
+	case n < 30:
+		app("a version", func(a *appSource) {
+			for j := range a.workloads {
+				if j == 0 || u.rng.IntN(2) == 0 {
+					a.workloads[j].version = u.nextVersion()
+				}
+			}
+		})
+	case n < 36:
+		app("configuration", func(a *appSource) { a.config++ })
+	case n < 48:
+		old := u.sources[u.history[u.rng.IntN(len(u.history))]].clone()
+		app("a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
+	case n < 53:
+		app("other steps", func(a *appSource) { otherSteps(u.rng, &a.workloads[u.rng.IntN(len(a.workloads))]) })
+	case n < 55:
+		app("the Rollout document (toggled)", func(a *appSource) { w := &a.workloads[u.rng.IntN(len(a.workloads))]; w.plain = !w.plain })
+	case n < 57 && len(u.head().apps[i].workloads) > 1:
+		app("a workload (toggled)", func(a *appSource) { a.workloads[1].gone = !a.workloads[1].gone })
+	case n < 61:
+		app("an error (toggled)", func(a *appSource) { a.broken = !a.broken })
+	case n < 64:
+		app("paused (toggled)", func(a *appSource) { a.workloads[0].paused = !a.workloads[0].paused })
+	case n < 67 && u.chaos.scales:
+		app("replicas", func(a *appSource) {
+			if w := &a.workloads[0]; w.replicas != nil {
+				w.replicas = new(sizes[u.rng.IntN(len(sizes))])
+			}
+		})
+	case n < 80:
+		u.merge("gitrollout/promote/"+testCluster+"/"+name, i)
+	case n < 94:
+		p := u.promotion(name)
+		app(fmt.Sprintf("%s %s through %s", p.Decision, p.Release, p.Through), func(a *appSource) { a.promotion = p })
+	case n < 96 && u.chaos.rewrites:
+		u.rewrite()
+	default:
+		app("no promotion file", func(a *appSource) { a.promotion = nil })
+	}
+}
+
+func otherSteps(rng *rand.Rand, w *workloadSource) {
+	if w.canary == nil {
+		return
+	}
+	canary := map[string]any{}
+	for key, v := range w.canary {
+		canary[key] = v
+	}
+	canary["steps"] = randomSteps(rng, w.canary["scaling"].(string))
+	w.canary = canary
+}
+
+// merge takes a proposal over as its author wrote it.
+func (u *universe) merge(branch string, i int) {
+	id := u.git.Head(branch)
+	if id == "" {
+		return
+	}
+	name := u.head().apps[i].name
+	path := rollout.PromotionPath(testCluster, name)
+	p, err := rollout.ParsePromotion(path, []byte(u.git.Files(id)[path]))
+	if err != nil {
+		u.fail("the proposal %s cannot be read: %v", branch, err)
+		return
+	}
+	u.edit("merge of "+branch, func(s *source) { s.apps[i].promotion = p })
+}
+
+// rewrite force-pushes main to an older commit.
+func (u *universe) rewrite() {
+	if len(u.history) < 2 {
+		return
+	}
+	keep := 1 + u.rng.IntN(len(u.history)-1)
+	u.note("PEOPLE force main back by %d", len(u.history)-keep)
+	u.history = u.history[:keep]
+	u.git.Set("Ann", testBranch, u.history[keep-1])
+}
+
+func (u *universe) nextVersion() string {
+	u.serial++
+	v := fmt.Sprintf("v%d", u.serial+1)
+	if u.chaos.bad && u.rng.IntN(3) == 0 {
+		u.bad[v] = true
+	}
+	return v
+}
+
+// promotion is a random file, mostly for the release in flight.
+func (u *universe) promotion(app string) *rollout.Promotion {
+	u.serial++
+	p := &rollout.Promotion{Release: "h1-stale", Through: rollout.Full, At: fmt.Sprint(u.serial)}
+	state, head := u.oracle.states[app], u.oracle.at(app, u.git.Head(testBranch))
+	switch n := u.rng.IntN(10); {
+	case n < 6 && state.Release != nil:
+		p.Release = state.Release.Hash
+	case n < 9 && head != nil && head.Release() != "":
+		p.Release = head.Release()
+	}
+	verbs := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Promote, rollout.Hold, rollout.Abort, rollout.Abort, rollout.Retry}
+	p.Decision = verbs[u.rng.IntN(len(verbs))]
+	if p.Decision == rollout.Promote {
+		if u.rng.IntN(3) > 0 {
+			p.Through = []string{"0", "1", "2", "3", "4", "first", "99"}[u.rng.IntN(7)]
+		} else {
+			u.oracle.full[p.Release] = true
+		}
+	}
+	return p
+}
+
+// meddle does what nobody should.
+func (u *universe) meddle() {
+	state := u.git.Head(stateBranch)
+	switch n := u.rng.IntN(6); {
+	case n == 0:
+		u.note("MEDDLE: the state branch is deleted")
+		u.git.Set("Eve", stateBranch, "")
+	case n == 1 && u.git.Parent(state) != "":
+		for range 1 + u.rng.IntN(4) {
+			if parent := u.git.Parent(state); parent != "" {
+				state = parent
+			}
+		}
+		u.note("MEDDLE: the state branch is rolled back")
+		u.git.Set("Eve", stateBranch, state)
+	case n == 2 && state != "":
+		name := u.head().apps[0].name
+		text := "garbage"
+		u.note("MEDDLE: the state of %s is garbage", name)
+		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string]*string{rollout.StatePath(name): &text}})
+	case n == 3 && state != "":
+		text := fmt.Sprint(u.moves)
+		u.note("MEDDLE: a file on the state branch")
+		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string]*string{"README": &text}})
+	default:
+		u.meddleWithObjects()
+	}
+}
+
+func (u *universe) meddleWithObjects() {
+	all := u.cluster.Objects()
+	if len(all) == 0 {
+		return
+	}
+	ref := all[u.rng.IntN(len(all))]
+	if u.rng.IntN(4) == 0 {
+		u.note("MEDDLE: %s is deleted", ref)
+		u.cluster.Delete(ref)
+		return
+	}
+	u.note("MEDDLE: %s is edited", ref)
+	err := u.cluster.Edit(ref, func(o rollout.Object) {
+		if o.Kind() == "Deployment" {
+			o.Map("spec")["minReadySeconds"] = int64(u.rng.IntN(5))
+			delete(o.Map("spec"), "progressDeadlineSeconds")
+		}
+	})
+	if err != nil {
+		u.fail("edit %s: %v", ref, err)
+	}
+}
+
+// start deploys the first version.
+func (u *universe) start() {
+	u.calm = true
+	u.rest()
+	for _, w := range u.workloads() {
+		if spec, ok := u.oracle.specOf(w); ok && spec.Replicas == nil {
+			u.scaleTo(w, sizes[u.rng.IntN(len(sizes))])
+		}
+	}
+	for range 40 {
+		u.advance()
+		u.rest()
+		if u.healthy() || u.failure != "" {
+			u.oracle.quiet()
+			u.calm = false
+			return
+		}
+	}
+	u.fail("the first deployment does not end: %s", u.where())
+}
+
+// healthy reports whether every app is what Git asks for.
+func (u *universe) healthy() bool {
+	for _, a := range u.head().apps {
+		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
+		if head == nil || s.Phase != rollout.Healthy || s.Held != nil || s.Release != nil || (s.Stable != nil && s.Stable.Hash != head.Release()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *universe) where() string {
+	text := ""
+	for _, a := range u.head().apps {
+		s := u.oracle.states[a.name]
+		text += fmt.Sprintf("%s is %s %s, held %+v, progress %s; ", a.name, s.Phase, s.Reason, s.Held, dump(s.Progress))
+	}
+	for _, a := range u.procs {
+		if a.err != nil {
+			text += fmt.Sprintf("%s: %v; ", a.Name, a.err)
+		}
+	}
+	return text
+}
+
+// settle puts everything right and expects the world to end well: what Git asks
+// for serves, nothing is pinned, and nothing moves any more.
+func (u *universe) settle() {
+	if u.failure != "" {
+		return
+	}
+	u.note("SETTLE")
+	u.calm = true
+	for _, a := range u.procs {
+		for a.running {
+			u.step(a)
+		}
+		u.watch(a, false)
+		a.skew = 0
+	}
+	u.bad = map[string]bool{}
+	for _, d := range u.kube.Deployments {
+		for _, rs := range d.Sets {
+			for _, p := range rs.Pods {
+				p.Never = false
+			}
+		}
+	}
+	if head := u.git.Head(stateBranch); u.chaos.meddling && head != "" {
+		u.repair(head)
+	}
+	u.edit("everything is put right", func(s *source) {
+		for i := range s.apps {
+			a := &s.apps[i]
+			a.broken, a.promotion = false, nil
+			for j := range a.workloads {
+				a.workloads[j].plain, a.workloads[j].paused = false, false
+			}
+		}
+	})
+	for i := range 150 {
+		if !u.rest() && i > 20 {
+			u.fail("the world does not come to rest: %s", u.where())
+		}
+		if u.failure != "" {
+			return
+		}
+		u.oracle.quiet()
+		if u.healthy() && !u.kube.NextDue().After(u.kube.Now) {
+			u.checkEnd()
+			return
+		}
+		if i%4 == 3 {
+			u.insist(i)
+		}
+		if due := u.kube.NextDue(); due.After(u.kube.Now) {
+			u.kube.Now = due
+		} else {
+			u.kube.Now = u.kube.Now.Add(strides[i%len(strides)])
+		}
+	}
+	u.fail("the world does not become healthy: %s", u.where())
+}
+
+// strides are how time passes while everybody waits for a world to settle: by
+// timers of a release, by back-offs, by deadlines.
+var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
+
+// insist does what a person does with an app that waits for one.
+func (u *universe) insist(i int) {
+	for j, a := range u.head().apps {
+		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
+		if head == nil || head.Release() == "" || (s.Phase == rollout.Healthy && s.Held == nil) {
+			continue
+		}
+		p := &rollout.Promotion{Release: head.Release(), Decision: rollout.Promote, Through: rollout.Full, At: fmt.Sprint("settle ", i)}
+		if s.Phase == rollout.Degraded {
+			p.Decision = rollout.Retry
+		}
+		u.oracle.full[p.Release] = true
+		u.edit(fmt.Sprintf("%s of %s", p.Decision, a.name), func(x *source) { x.apps[j].promotion = p })
+	}
+}
+
+// repair removes what nobody can read from the state branch.
+func (u *universe) repair(head string) {
+	edits := map[string]*string{}
+	for path, content := range u.git.Files(head) {
+		if content == "garbage" {
+			edits[path] = nil
+		}
+	}
+	if len(edits) > 0 {
+		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "repaired", When: u.kube.Now, Edits: edits})
+	}
+}
+
+// checkEnd: Git and the cluster agree, nothing is pinned, nothing is written
+// twice and nothing moves.
+func (u *universe) checkEnd() {
+	observed := u.kube.Observe()
+	for _, a := range u.head().apps {
+		for w, hash := range u.oracle.at(a.name, u.git.Head(testBranch)).Templates {
+			if live := observed.Workloads[w]; live.Hash != hash || !live.Complete {
+				u.fail("%s is at %s, complete %t, Git asks for %s", w, live.Hash, live.Complete, hash)
+			}
+		}
+	}
+	for ref, pin := range u.kube.Pins {
+		if pin != "" {
+			u.fail("%s still selects %s", ref, pin)
+		}
+	}
+	moves, writes := u.moves, u.cluster.writes
+	for range 3 {
+		u.kube.Now = u.kube.Now.Add(24 * time.Hour)
+		for _, a := range u.procs {
+			a.commits = map[string]int{}
+			if err := a.Pass(u.now(a), true); err != nil {
+				u.fail("a pass at rest of %s: %v", a.Name, err)
+			}
+		}
+		if u.kube.Micro() || u.moves != moves || u.cluster.writes != writes {
+			u.fail("something moves at rest: %d branches, %d objects", u.moves-moves, u.cluster.writes-writes)
+			return
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package simulate
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// shortcut is a renderer that knows what the random sources come to, so that a
+// seed takes milliseconds. TestShortcut holds it to the real one, and every
+// tenth seed lives on the real one.
+type shortcut struct {
+	known map[string]appSource // by the id of the app's folder
+	made  map[string]*rollout.Render
+}
+
+var _ reconciler.Renderer = (*shortcut)(nil)
+
+func newShortcut() *shortcut {
+	return &shortcut{known: map[string]appSource{}, made: map[string]*rollout.Render{}}
+}
+
+// learn notes what the folders of a commit come to.
+func (r *shortcut) learn(c *commit, s source) {
+	for _, a := range s.apps {
+		if e, found := c.root().entries["apps/"+a.name]; found {
+			r.known[e.ID] = a
+		}
+	}
+}
+
+// Render is reconciler.Renderer's.
+func (r *shortcut) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	e, _, err := tree.Lookup(app.Path)
+	if err != nil {
+		return nil, err
+	}
+	made := r.made[e.ID]
+	if made == nil {
+		a, known := r.known[e.ID]
+		if !known || a.broken {
+			return nil, rollout.Invalidf(app.Path+"/kustomization.yaml", "resources", "missing.yaml does not exist")
+		}
+		made = a.render(app)
+		r.made[e.ID] = made
+	}
+	out := *made
+	out.Commit = commit
+	return &out, nil
+}
+
+func (a appSource) render(app rollout.App) *rollout.Render {
+	dir := "apps/" + a.name + "/"
+	r := &rollout.Render{App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"}}
+	config := manifest("v1", "ConfigMap", a.name, map[string]any{"data": map[string]any{"n": strconv.Itoa(a.config)}})
+	objects := []any{config}
+	var deployments []any
+	for _, w := range a.workloads {
+		if w.gone {
+			continue
+		}
+		r.Files = append(r.Files, dir+w.name+".yaml")
+		if len(w.services) > 0 {
+			r.Files = append(r.Files, dir+w.name+"-services.yaml")
+		}
+		objects, deployments = append(objects, w.serviceObjects()...), append(deployments, w.deployment())
+		if !w.plain {
+			r.Files = append(r.Files, dir+w.name+"-rollout.yaml")
+			r.Specs = append(r.Specs, w.spec())
+		}
+	}
+	slices.Sort(r.Files)
+	slices.SortFunc(r.Specs, func(a, b rollout.Spec) int { return strings.Compare(a.Workload.Name, b.Workload.Name) })
+	byName := func(a, b any) int {
+		return strings.Compare(rollout.Object(a.(map[string]any)).Name(), rollout.Object(b.(map[string]any)).Name())
+	}
+	slices.SortFunc(objects[1:], byName)
+	slices.SortFunc(deployments, byName)
+	for _, o := range append(objects, deployments...) {
+		made := rollout.Object(plain(o).(map[string]any))
+		made.Map("metadata")["namespace"] = namespace
+		if made.Kind() == "Deployment" {
+			hash, err := rollout.HashTemplate(made.Map("spec", "template"))
+			if err != nil {
+				panic(err) // literals are JSON
+			}
+			r.Templates[rollout.Workload{Namespace: namespace, Name: made.Name()}] = hash
+		}
+		r.Objects = append(r.Objects, made)
+	}
+	raw, err := json.Marshal(struct{ Objects, Specs any }{r.Objects, r.Specs})
+	if err != nil {
+		panic(err)
+	}
+	r.Digest = hashOf(string(raw))
+	return r
+}
+
+// plain turns Go literals into what a decoder makes of them.
+func plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, e := range v {
+			out[key] = plain(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plain(e)
+		}
+		return out
+	case int:
+		return int64(v)
+	default:
+		return v
+	}
+}
+
+func (w workloadSource) spec() rollout.Spec {
+	s := rollout.Spec{
+		Workload: rollout.Workload{Namespace: namespace, Name: w.name}, Replicas: w.replicas,
+		MaxSurge: amount(w.limits[0]), MaxUnavailable: amount(w.limits[1]), MinReadySeconds: w.minReady,
+		ProgressDeadlineSeconds: w.deadline, ProgressDeadlineAbort: w.deadlineAbort, Paused: w.paused, Scaling: rollout.Surge,
+	}
+	if w.window >= 0 {
+		s.RollbackWindow = new(w.window)
+	}
+	number := func(from map[string]any, key string, absent int) int {
+		if n, given := from[key].(int); given {
+			return n
+		}
+		return absent
+	}
+	text := func(from map[string]any, key string) string { s, _ := from[key].(string); return s }
+	if b := w.blueGreen; b != nil {
+		s.BlueGreen = &rollout.BlueGreen{
+			ActiveService: text(b, "activeService"), PreviewService: text(b, "previewService"),
+			AutoPromotionEnabled: b["autoPromotionEnabled"].(bool), AutoPromotionSeconds: number(b, "autoPromotionSeconds", 0),
+			ScaleDownDelaySeconds: number(b, "scaleDownDelaySeconds", 30), AbortScaleDownDelaySeconds: number(b, "abortScaleDownDelaySeconds", 30),
+		}
+		if n, given := b["previewReplicaCount"].(int); given {
+			s.BlueGreen.PreviewReplicaCount = &n
+		}
+		return s
+	}
+	c := w.canary
+	s.Scaling = rollout.Scaling(text(c, "scaling"))
+	s.Canary = &rollout.Canary{
+		StableService: text(c, "stableService"), CanaryService: text(c, "canaryService"),
+		MinPodsPerReplicaSet:       number(c, "minPodsPerReplicaSet", 0),
+		AbortScaleDownDelaySeconds: number(c, "abortScaleDownDelaySeconds", 30), ScaleDownDelaySeconds: number(c, "scaleDownDelaySeconds", 0),
+	}
+	if s.Scaling == rollout.InPlace {
+		s.Canary.AbortScaleDownDelaySeconds = 0
+	}
+	for _, raw := range c["steps"].([]any) {
+		s.Canary.Steps = append(s.Canary.Steps, stepOf(raw.(map[string]any)))
+	}
+	return s
+}
+
+func stepOf(raw map[string]any) rollout.Step {
+	var step rollout.Step
+	step.Name, _ = raw["name"].(string)
+	if n, given := raw["setWeight"].(int); given {
+		step.SetWeight = &n
+	}
+	if pause, given := raw["pause"].(map[string]any); given {
+		step.Pause = &rollout.Pause{}
+		if d, given := pause["duration"].(string); given {
+			duration, err := time.ParseDuration(d)
+			if err != nil {
+				panic(err)
+			}
+			step.Pause.Duration = &duration
+		}
+	}
+	if scale, given := raw["setCanaryScale"].(map[string]any); given {
+		step.SetCanaryScale = &rollout.CanaryScale{}
+		if n, given := scale["replicas"].(int); given {
+			step.SetCanaryScale.Replicas = &n
+		}
+		if n, given := scale["weight"].(int); given {
+			step.SetCanaryScale.Weight = &n
+		}
+		_, step.SetCanaryScale.MatchTrafficWeight = scale["matchTrafficWeight"]
+	}
+	return step
+}
+
+func amount(v any) rollout.Amount {
+	if n, is := v.(int); is {
+		return rollout.Amount{Value: n}
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(v.(string), "%"))
+	if err != nil {
+		panic(err)
+	}
+	return rollout.Amount{Value: n, Percent: true}
+}
+
+// TestShortcut compares the shortcut with the real renderer.
+func TestShortcut(t *testing.T) {
+	for seed := range uint64(60) {
+		g, s := NewGit(nil), randomSource(rand.New(rand.NewPCG(seed, 1)))
+		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "first", Edits: s.files()})
+		quick := newShortcut()
+		quick.learn(g.commits[id], s)
+		for _, a := range s.apps {
+			app, at := rollout.App{Name: a.name, Path: "apps/" + a.name, Namespace: namespace}, g.commits[id].Commit
+			want, err := render.New().Render(snapshot{g.commits[id]}, app, at)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			got, err := quick.Render(snapshot{g.commits[id]}, app, at)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			got.Digest, want.Digest, want.Warnings = "", "", nil
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("seed %d, %s (-real +shortcut):\n%s", seed, a.name, diff)
+			}
+		}
+	}
+}

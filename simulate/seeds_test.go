@@ -1,0 +1,155 @@
+package simulate
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "live only this seed, and print its trace")
+	seedsFlag = flag.Int("seeds", 0, "how many seeds to live, shared among the worlds")
+	worldFlag = flag.String("world", "", "live only in this world")
+)
+
+// worlds are the kinds of trouble. A violation is replayed with
+// go test ./simulate -run TestSeeds -world NAME -seed N
+var worlds = []struct {
+	name string
+	chaos
+}{
+	{"Calm", chaos{bad: true}},
+	{"Kills", chaos{kills: true, bad: true}},
+	{"Scales", chaos{scales: true, lag: true}},
+	{"Crashes", chaos{crashes: true, bad: true}},
+	{"Git", chaos{git: true, crashes: true, bad: true}},
+	{"API", chaos{api: true, crashes: true, bad: true}},
+	{"Watches", chaos{stale: true, bad: true}},
+	{"Clocks", chaos{clock: true, crashes: true, bad: true}},
+	{"Rewrites", chaos{rewrites: true, git: true, bad: true}},
+	{"Pair", chaos{processes: 2, crashes: true, git: true}},
+	{"Eight", chaos{processes: 8, crashes: true}},
+	{"Meddling", chaos{meddling: true, crashes: true}},
+	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
+}
+
+// life is one seed in one world.
+type life struct {
+	world int
+	seed  uint64
+}
+
+func (l life) String() string { return fmt.Sprintf("-world %s -seed %d", worlds[l.world].name, l.seed) }
+
+// live lives one seed: a first deployment, then releases and trouble, then
+// everything that was wrong is put right and it must end well.
+func live(seed uint64, c chaos, wrap func(*Process, *reconciler.Options), verbose bool) *universe {
+	u := newUniverse(seed, c, wrap, verbose)
+	u.start()
+	for range 60 + u.rng.IntN(240) {
+		if u.failure != "" {
+			return u
+		}
+		u.act()
+	}
+	u.settle()
+	return u
+}
+
+// TestSeeds lives many random worlds. What must hold is in oracle_test.go, how
+// it must end in settle.
+func TestSeeds(t *testing.T) {
+	chosen := func(i int) bool { return *worldFlag == "" || strings.EqualFold(worlds[i].name, *worldFlag) }
+	if *seedFlag != 0 {
+		for i, w := range worlds {
+			if !chosen(i) {
+				continue
+			}
+			u := live(*seedFlag, w.chaos, nil, true)
+			t.Log(w.name + "\n" + strings.Join(u.trace, "\n"))
+			if u.failure != "" {
+				t.Error(u.failure)
+			}
+		}
+		return
+	}
+	seeds := 520
+	if testing.Short() {
+		seeds = 65
+	}
+	if *seedsFlag > 0 {
+		seeds = *seedsFlag
+	}
+	var all []life
+	for i := 0; len(all) < seeds; i++ {
+		if w := i % len(worlds); chosen(w) {
+			all = append(all, life{world: w, seed: uint64(i/len(worlds)) + 1})
+		}
+	}
+	liveAll(t, all)
+}
+
+func liveAll(t *testing.T, all []life) {
+	t.Helper()
+	began := time.Now()
+	var mu sync.Mutex
+	var failed []life
+	done, writes := 0, 0
+	work := make(chan life)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for l := range work {
+				u := live(l.seed, worlds[l.world].chaos, nil, false)
+				mu.Lock()
+				done, writes = done+1, writes+u.oracle.writes
+				if u.failure != "" {
+					failed = append(failed, l)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	last := time.Now()
+	for _, l := range all {
+		work <- l
+		if time.Since(last) > 2*time.Second {
+			last = time.Now()
+			mu.Lock()
+			fmt.Fprintf(os.Stderr, "simulate: %d of %d seeds, %.0f a second, %d failed\n", done, len(all), float64(done)/time.Since(began).Seconds(), len(failed))
+			mu.Unlock()
+		}
+	}
+	close(work)
+	wg.Wait()
+	t.Logf("%d seeds in %d worlds, %.0f a second, %d writes to clusters checked, %d seeds failed",
+		len(all), len(worlds), float64(len(all))/time.Since(began).Seconds(), writes, len(failed))
+	slices.SortFunc(failed, func(a, b life) int { return int(a.seed) - int(b.seed) })
+	for i, l := range failed {
+		if i == 5 {
+			t.Errorf("and %d more", len(failed)-i)
+			break
+		}
+		u := live(l.seed, worlds[l.world].chaos, nil, true)
+		t.Errorf("go test ./simulate -run TestSeeds %s: %s\n%s", l, u.failure, strings.Join(u.trace[max(0, len(u.trace)-40):], "\n"))
+	}
+}
+
+// TestReplay lives a few seeds twice: the same happens, to the last effect.
+func TestReplay(t *testing.T) {
+	for i, w := range worlds {
+		seed := uint64(1000 + i)
+		first, again := live(seed, w.chaos, nil, true), live(seed, w.chaos, nil, true)
+		if a, b := strings.Join(first.trace, "\n"), strings.Join(again.trace, "\n"); a != b {
+			t.Errorf("%s: two lives of one seed differ: %d and %d lines", life{i, seed}, len(first.trace), len(again.trace))
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// tree is a commit's content in the shape that Git gives it: ids are of content,
+// for folders all the way down.
+type tree struct {
+	id      string
+	entries map[string]rollout.Entry
+	folders map[string][]rollout.Entry
+	blobs   map[string]string
+}
+
+// root returns the commit's tree.
+func (c *commit) root() *tree {
+	if c.tree == nil {
+		c.tree = &tree{entries: map[string]rollout.Entry{}, folders: map[string][]rollout.Entry{}, blobs: map[string]string{}}
+		c.tree.id = c.tree.folder("", slices.Sorted(maps.Keys(c.files)), c.files).ID
+	}
+	return c.tree
+}
+
+// folder indexes one folder: names are the sorted paths below it.
+func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
+	prefix := ""
+	if dir != "" {
+		prefix = dir + "/"
+	}
+	var list []rollout.Entry
+	for i := 0; i < len(names); i++ {
+		name := strings.TrimPrefix(names[i], prefix)
+		if first, _, nested := strings.Cut(name, "/"); nested {
+			below := prefix + first + "/"
+			end := i
+			for end < len(names) && strings.HasPrefix(names[end], below) {
+				end++
+			}
+			list = append(list, t.folder(prefix+first, names[i:end], files))
+			i = end - 1
+			continue
+		}
+		f := files[names[i]]
+		e := rollout.Entry{Name: name, Kind: f.kind, ID: hashOf(string(f.kind) + f.content)}
+		t.blobs[e.ID], t.entries[names[i]] = f.content, e
+		list = append(list, e)
+	}
+	var sum strings.Builder
+	for _, e := range list {
+		sum.WriteString(string(e.Kind) + " " + e.Name + " " + e.ID + "\n")
+	}
+	self := rollout.Entry{Name: path.Base(dir), Kind: rollout.Dir, ID: hashOf(sum.String())}
+	if dir == "" {
+		self.Name = ""
+	}
+	t.entries[dir], t.folders[dir] = self, list
+	return self
+}
+
+// snapshot is a commit as the loop reads it.
+type snapshot struct{ c *commit }
+
+var _ reconciler.Snapshot = snapshot{}
+
+// Commit is reconciler.Snapshot's.
+func (s snapshot) Commit() rollout.Commit { return s.c.Commit }
+
+// Lookup is render.Tree's.
+func (s snapshot) Lookup(name string) (rollout.Entry, bool, error) {
+	e, found := s.c.root().entries[name]
+	return e, found, nil
+}
+
+// ReadDir is render.Tree's.
+func (s snapshot) ReadDir(name string) ([]rollout.Entry, error) {
+	list, found := s.c.root().folders[name]
+	if !found {
+		return nil, fmt.Errorf("commit %s: %q is not a folder", s.c.Short(), name)
+	}
+	return slices.Clone(list), nil
+}
+
+// ReadBlob is render.Tree's.
+func (s snapshot) ReadBlob(id string) ([]byte, error) {
+	content, found := s.c.root().blobs[id]
+	if !found {
+		return nil, fmt.Errorf("commit %s: no file has the id %s", s.c.Short(), id)
+	}
+	return []byte(content), nil
+}

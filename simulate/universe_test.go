@@ -1,0 +1,414 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// chaos is what a world suffers besides releases.
+type chaos struct {
+	processes int  // how many reconcilers work on the same cluster
+	kills     bool // pods die or lose their readiness
+	scales    bool // an autoscaler works
+	bad       bool // some versions never become ready
+	lag       bool // controllers see each other's work late
+	crashes   bool // processes die between any two effects
+	git       bool // Git is down for minutes, refuses pushes, loses answers
+	api       bool // the API server answers 409, 429, 500, or not at all
+	stale     bool // watches break for a while
+	clock     bool // the processes' clocks are wrong, and jump
+	rewrites  bool // main is force-pushed
+	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes what was applied
+}
+
+// universe is one random world: Git, a cluster, reconcilers and people.
+type universe struct {
+	rng      *rand.Rand
+	chaos    chaos
+	git      *Git
+	cluster  *Cluster
+	kube     *kube.Cluster
+	parts    Parts
+	quick    *shortcut // nil where the real renderer is used
+	procs    []*actor
+	sources  map[string]source // by commit
+	history  []string          // of main, oldest first
+	bad      map[string]bool   // versions whose pods never become ready
+	serial   int
+	calm     bool      // everything that was wrong is put right
+	gitDown  time.Time // until when
+	apiFault time.Time // when the API server failed last
+	moves    int       // of branches
+	oracle   *oracle
+
+	verbose bool
+	trace   []string
+	failure string
+}
+
+// actor is a process in a world.
+type actor struct {
+	*Process
+	skew    time.Duration // of its clock
+	missed  bool          // its watches were down: everything is looked at when they are back
+	commits map[string]int
+	records map[string]int // how many there were when its pass began, by app
+	seen    string         // main, as of its last pass
+}
+
+// newUniverse makes a world whose life follows from the seed. Wrap may put
+// something between the reconcilers and the world.
+func newUniverse(seed uint64, c chaos, wrap func(*Process, *reconciler.Options), verbose bool) *universe {
+	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, verbose: verbose}
+	u.git = NewGit(u.branchMoved)
+	u.cluster = NewCluster(u.rng, noon)
+	u.kube = u.cluster.Kube
+	u.kube.Lag = c.lag
+	u.kube.Fate = func(version string) kube.Lifetime {
+		return kube.Lifetime{Never: u.bad[version], Ready: time.Duration(u.rng.IntN(4)) * time.Second}
+	}
+	var renderer reconciler.Renderer = render.New()
+	if seed%10 != 0 {
+		u.quick = newShortcut()
+		renderer = u.quick
+	}
+	u.parts = Parts{
+		Git: u.git, Cluster: u.cluster, Branch: testBranch, Wrap: wrap,
+		Options: reconciler.Options{Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch}, Renderer: renderer},
+	}
+	u.oracle = newOracle(u, renderer)
+	u.cluster.changed, u.cluster.writing = u.changed, u.oracle.checkWrite
+	for i := range max(1, c.processes) {
+		u.procs = append(u.procs, &actor{})
+		u.restart(u.procs[i], fmt.Sprintf("p%d", i))
+		if c.clock {
+			u.procs[i].skew = time.Duration(u.rng.IntN(120)-60) * time.Second
+		}
+	}
+	u.push(randomSource(u.rng), "first")
+	return u
+}
+
+func (u *universe) restart(a *actor, name string) {
+	a.Process, a.seen = Start(name, u.parts), ""
+}
+
+func (u *universe) note(format string, args ...any) {
+	if u.verbose {
+		u.trace = append(u.trace, fmt.Sprintf(format, args...))
+	}
+}
+
+// fail records the first violation.
+func (u *universe) fail(format string, args ...any) {
+	if u.failure == "" {
+		u.failure = fmt.Sprintf(format, args...)
+		u.note("VIOLATION: %s", u.failure)
+	}
+}
+
+// changed is told of everything that happens in the cluster.
+func (u *universe) changed(what string) {
+	u.note("    %s", what)
+	for _, a := range u.procs {
+		if a.Process == nil {
+			continue
+		}
+		if a.View.Stale {
+			a.missed = true
+			continue
+		}
+		u.touch(a)
+	}
+	u.oracle.checkPods()
+}
+
+func (u *universe) touch(a *actor) {
+	for _, app := range u.head().apps {
+		a.Touch(app.name)
+	}
+}
+
+func (u *universe) branchMoved(by, branch, from, to string) {
+	u.moves++
+	u.note("  %s moves %s from %s to %s: %s", by, branch, rollout.ShortID(from), rollout.ShortID(to), u.git.Subject(to))
+	if branch == stateBranch {
+		u.oracle.checkState(by, from, to)
+	}
+}
+
+// head is what people want now.
+func (u *universe) head() source { return u.sources[u.git.Head(testBranch)] }
+
+func (u *universe) push(s source, what string) {
+	edits := s.files()
+	if from := u.git.Head(testBranch); from != "" {
+		for path := range u.git.Files(from) {
+			if _, named := edits[path]; !named {
+				edits[path] = nil
+			}
+		}
+	}
+	u.serial++
+	id := u.git.Commit(Change{Branch: testBranch, Author: "Ann", Message: fmt.Sprintf("%s %d", what, u.serial), When: u.kube.Now, Edits: edits})
+	u.sources[id] = s
+	u.history = append(u.history, id)
+	if u.quick != nil {
+		u.quick.learn(u.git.commits[id], s)
+	}
+}
+
+// edit pushes a change of the head.
+func (u *universe) edit(what string, change func(*source)) {
+	next := u.head().clone()
+	change(&next)
+	u.note("PEOPLE %s", what)
+	u.push(next, what)
+}
+
+// now is the time by a process's clock.
+func (u *universe) now(a *actor) time.Time { return u.kube.Now.Add(a.skew) }
+
+// begin starts a pass.
+func (u *universe) begin(a *actor) {
+	fetch := u.rng.IntN(3) > 0
+	u.note("PASS of %s, fetch %t", a.Name, fetch)
+	u.pass(a, fetch)
+}
+
+// pass begins a pass without further ado.
+func (u *universe) pass(a *actor, fetch bool) {
+	a.commits, a.records = map[string]int{}, map[string]int{}
+	for app, records := range u.oracle.records {
+		a.records[app] = len(records)
+	}
+	u.after(a, a.Begin(u.now(a), fetch))
+}
+
+// after looks at what a step of a pass has brought.
+func (u *universe) after(a *actor, ended bool) {
+	if !ended {
+		return
+	}
+	u.note("  %s ends: %v", a.Name, a.err)
+	u.oracle.checkPass(a)
+	a.seen = a.Clone.main
+}
+
+// step lets a process do what it is about to do, or not.
+func (u *universe) step(a *actor) {
+	if u.chaos.crashes && !u.calm && u.rng.IntN(60) == 0 {
+		u.note("CRASH of %s before %s", a.Name, a.next)
+		u.crash(a)
+		return
+	}
+	outcome := u.outcome(a.next)
+	if outcome.Err != nil {
+		u.note("  %s: %s fails: %v (happens all the same: %t)", a.Name, a.next, outcome.Err, outcome.After)
+	}
+	u.after(a, a.Resume(outcome))
+}
+
+func (u *universe) crash(a *actor) {
+	a.Kill()
+	u.restart(a, a.Name)
+}
+
+var (
+	errDown    = errors.New("Git does not answer")
+	errLost    = errors.New("the connection broke")
+	errServer  = errors.New("the server answers 500, 429 or 409")
+	errTimeout = errors.New("timeout")
+)
+
+// outcome draws what becomes of an effect.
+func (u *universe) outcome(e Effect) Outcome {
+	if u.calm {
+		return Outcome{}
+	}
+	switch e.Verb {
+	case "fetch", "read", "push":
+		if u.kube.Now.Before(u.gitDown) {
+			return Outcome{Err: errDown}
+		}
+		if !u.chaos.git || u.rng.IntN(12) > 0 {
+			return Outcome{}
+		}
+		if e.Verb != "push" {
+			return Outcome{Err: errDown}
+		}
+		return []Outcome{{Err: ErrRejected}, {Err: errLost, After: true}, {Err: errLost}}[u.rng.IntN(3)]
+	default:
+		if !u.chaos.api || u.rng.IntN(12) > 0 {
+			return Outcome{}
+		}
+		u.apiFault = u.kube.Now
+		return []Outcome{{Err: errServer}, {Err: errTimeout, After: true}, {Err: errTimeout}}[u.rng.IntN(3)]
+	}
+}
+
+// act lets one random thing happen.
+func (u *universe) act() {
+	switch n := u.rng.IntN(100); {
+	case n < 40:
+		for range 1 + u.rng.IntN(10) {
+			if !u.kube.Micro() {
+				break
+			}
+		}
+	case n < 76:
+		a := u.procs[u.rng.IntN(len(u.procs))]
+		if !a.running {
+			u.begin(a)
+		}
+		for range 1 + u.rng.IntN(6) {
+			if a.running {
+				u.step(a)
+			}
+		}
+	case n < 86:
+		u.advance()
+	case n < 89:
+		if u.rest() {
+			u.oracle.quiet()
+		}
+	case n < 95:
+		u.people()
+	default:
+		u.trouble()
+	}
+}
+
+func (u *universe) advance() {
+	switch n := u.rng.IntN(10); {
+	case n < 5:
+		if due := u.kube.NextDue(); due.After(u.kube.Now) {
+			u.kube.Now = due
+			return
+		}
+		fallthrough
+	case n < 9:
+		u.kube.Now = u.kube.Now.Add(time.Duration(1+u.rng.IntN(20)) * time.Second)
+	default:
+		u.kube.Now = u.kube.Now.Add(time.Duration(1+u.rng.IntN(600)) * time.Second)
+	}
+}
+
+// trouble is one of the faults that last.
+func (u *universe) trouble() {
+	a := u.procs[u.rng.IntN(len(u.procs))]
+	switch n := u.rng.IntN(7); {
+	case n == 0 && u.chaos.kills:
+		u.kill()
+	case n == 1 && u.chaos.scales:
+		u.scale()
+	case n == 2 && u.chaos.crashes:
+		u.note("CRASH of %s", a.Name)
+		u.crash(a)
+	case n == 3 && u.chaos.git:
+		u.gitDown = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
+		u.note("GIT is down until %s", u.gitDown.Format(time.TimeOnly))
+	case n == 4 && u.chaos.stale:
+		u.watch(a, !a.View.Stale)
+	case n == 5 && u.chaos.clock:
+		a.skew += time.Duration(u.rng.IntN(600)-300) * time.Second
+		u.note("CLOCK of %s is off by %s", a.Name, a.skew)
+	case n == 6 && u.chaos.meddling:
+		u.meddle()
+	}
+}
+
+func (u *universe) watch(a *actor, broken bool) {
+	u.note("WATCH of %s broken: %t", a.Name, broken)
+	a.View.refresh()
+	a.View.Stale = broken
+	if !broken && a.missed {
+		a.missed = false
+		u.touch(a)
+	}
+}
+
+// rest lets everything happen that happens by itself at this moment. It is
+// false when that does not come to an end.
+func (u *universe) rest() bool {
+	for range 100 {
+		for moves := 0; u.kube.Micro(); moves++ {
+			if moves > 10_000 {
+				return false
+			}
+		}
+		before, failed := [2]int{u.cluster.version, u.moves}, false
+		for _, a := range u.procs {
+			for a.running {
+				u.step(a)
+			}
+			u.note("PASS of %s", a.Name)
+			for u.pass(a, true); a.running; {
+				u.step(a)
+			}
+			failed = failed || a.err != nil
+		}
+		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" {
+			return !failed
+		}
+		if u.failure != "" {
+			return true
+		}
+	}
+	return u.chaos.git || u.chaos.api || u.chaos.crashes // faults may go on
+}
+
+// kill takes a ready pod away: for good, or its readiness for a while.
+func (u *universe) kill() {
+	for _, w := range u.workloads() {
+		d := u.kube.Deployments[w]
+		for _, i := range u.rng.Perm(len(d.Sets)) {
+			for _, p := range d.Sets[i].Live() {
+				if p.Ready && u.rng.IntN(3) == 0 {
+					u.oracle.guard(w).Excused++
+					p.Ready, p.Due = false, u.kube.Now.Add(time.Duration(u.rng.IntN(10))*time.Second)
+					p.Terminating = u.rng.IntN(2) == 0
+					u.note("KILL %s (terminating %t)", p.Name, p.Terminating)
+					u.kube.OnChange("pod " + p.Name)
+					return
+				}
+			}
+		}
+	}
+}
+
+func (u *universe) scale() {
+	for _, w := range u.workloads() {
+		if spec, ok := u.oracle.specOf(w); ok && spec.Replicas == nil && u.rng.IntN(2) == 0 {
+			u.scaleTo(w, sizes[u.rng.IntN(len(sizes))])
+		}
+	}
+}
+
+func (u *universe) scaleTo(w rollout.Workload, n int) {
+	if d := u.kube.Deployments[w]; d.Replicas != n {
+		u.note("SCALE %s to %d", w, n)
+		d.Replicas = n
+		d.Generation++
+		u.kube.OnChange("replicas")
+	}
+}
+
+func (u *universe) workloads() []rollout.Workload {
+	var all []rollout.Workload
+	for w := range u.kube.Deployments {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
+	return all
+}

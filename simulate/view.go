@@ -1,0 +1,175 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// View is the cluster as one process sees and writes it. While Stale is set its
+// watches bring nothing: it shows what it saw last, and what it has written
+// itself since then.
+type View struct {
+	Stale bool
+
+	cluster  *Cluster
+	name     string // of the process
+	gate     Gate
+	version  int
+	observed rollout.Observed
+	digests  map[rollout.Ref]string // of what the watches show; "" for what somebody changed
+	told     rollout.Observed       // the last answer of Observe
+}
+
+var (
+	_ reconciler.Observer = (*View)(nil)
+	_ reconciler.Applier  = (*View)(nil)
+)
+
+// View returns the cluster as a new process sees it.
+func (c *Cluster) View(name string, gate Gate) *View {
+	return &View{cluster: c, name: name, gate: gate, version: -1}
+}
+
+// refresh reads what the watches have brought.
+func (v *View) refresh() {
+	if v.version == v.cluster.version || (v.Stale && v.version >= 0) {
+		return
+	}
+	v.version, v.observed = v.cluster.version, v.cluster.Kube.Observe()
+	v.digests = make(map[rollout.Ref]string, len(v.cluster.objects))
+	for ref, o := range v.cluster.objects {
+		if v.digests[ref] = o.digest; v.cluster.drifted(o.body) {
+			v.digests[ref] = ""
+		}
+	}
+}
+
+// Observe is reconciler.Observer's.
+func (v *View) Observe(_ string, workloads []rollout.Workload) rollout.Observed {
+	v.refresh()
+	out := rollout.Observed{Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads))}
+	for _, w := range workloads {
+		if live, ok := v.observed.Workloads[w]; ok {
+			out.Workloads[w] = live
+		}
+	}
+	v.told = out
+	return out
+}
+
+// SameTemplate is reconciler.Observer's. The model adds no defaults, so equal
+// templates are those with the same JSON.
+func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
+	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
+		return false, outcome.Err
+	}
+	d := v.cluster.Kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}]
+	if d == nil {
+		return false, nil
+	}
+	template, err := json.Marshal(o.Map("spec")["template"])
+	if err != nil {
+		return false, fmt.Errorf("encode the template of %s: %w", name(o), err)
+	}
+	return string(template) == d.Template, nil
+}
+
+func name(o rollout.Object) string { return o.Kind() + "/" + o.Name() }
+
+// Check is reconciler.Applier's.
+func (v *View) Check(_ context.Context, app string, objects []rollout.Object) error {
+	if outcome := v.gate(Effect{Verb: "check", Object: app}); outcome.Err != nil {
+		return outcome.Err
+	}
+	for _, o := range objects {
+		if err := kube.New(nil, v.cluster.Kube.Now).Apply(o); err != nil {
+			return &rollout.InvalidError{Msg: fmt.Sprintf("the cluster refuses %s %s: %v", o.Kind(), o.Name(), err)}
+		}
+	}
+	return nil
+}
+
+// Apply is reconciler.Applier's. What the watches show to be as asked for costs
+// nothing.
+func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
+	for _, o := range objects {
+		digest, err := digestOf(app, o)
+		if err != nil {
+			return err
+		}
+		v.refresh()
+		if v.digests[o.Ref()] == digest {
+			continue
+		}
+		outcome := v.gate(Effect{Verb: "apply", Object: name(o)})
+		if outcome.Err == nil || outcome.After {
+			v.cluster.writing(v, app, o)
+			if err := v.cluster.apply(app, o, digest); err != nil {
+				return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), err)
+			}
+		}
+		if outcome.Err != nil {
+			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
+		}
+		v.learn(o, digest)
+	}
+	return nil
+}
+
+// learn shows what was just written even where watches lag behind.
+func (v *View) learn(o rollout.Object, digest string) {
+	if !v.Stale {
+		return
+	}
+	v.digests[o.Ref()] = digest
+	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	d := v.cluster.Kube.Deployments[w]
+	if o.Ref() != w.Ref() || d == nil {
+		return
+	}
+	all := maps.Clone(v.observed.Workloads)
+	live := all[w]
+	live.Replicas, live.Hash = d.Replicas, rollout.Hash(o.Annotation(rollout.AnnotationHash))
+	if d.Observed != d.Generation {
+		live.Synced, live.Complete = false, false
+	}
+	revisions := make([]rollout.Revision, len(live.Revisions))
+	for i, r := range live.Revisions {
+		r.Current = r.Hash == live.Hash
+		revisions[i] = r
+	}
+	live.Revisions, all[w] = revisions, live
+	v.observed.Workloads = all
+}
+
+// Prune is reconciler.Applier's. What is no longer the app's is gone as far as
+// the app is concerned.
+func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
+	var gone []rollout.Ref
+	for _, ref := range candidates {
+		live := v.cluster.objects[ref]
+		if live == nil || live.app != app {
+			gone = append(gone, ref)
+			continue
+		}
+		if live.body.Annotation(rollout.AnnotationPrune) == "disabled" {
+			continue
+		}
+		outcome := v.gate(Effect{Verb: "prune", Object: ref.Kind + "/" + ref.Name})
+		if outcome.Err == nil || outcome.After {
+			v.cluster.writes++
+			v.cluster.Delete(ref)
+		}
+		if outcome.Err != nil {
+			return gone, outcome.Err
+		}
+		gone = append(gone, ref)
+	}
+	return gone, nil
+}
