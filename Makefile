@@ -10,16 +10,17 @@ GO       ?= go
 FUZZTIME ?= 30s
 BENCH    ?= .
 CONTEXT  ?=
+SEEDS    ?= 1000
 
 ROOT := $(CURDIR)
 NEST := internal/localcluster
 # Packages whose tests are pure or talk to servers inside the test process.
-UNIT := ./rollout/... ./strategies/... ./render/... ./git/... ./internal/archtest/... ./internal/gittest/...
+UNIT := ./rollout/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/...
 # Packages that are cheap enough under the race detector at every run.
-RACE := ./rollout/... ./strategies/... ./reconciler/...
+RACE := ./rollout/... ./strategies/... ./reconciler/... ./simulate/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build localcluster kubectl demo test test-unit test-race test-e2e vet fmt-check bench fuzz lint golden clean FORCE
+.PHONY: help build localcluster kubectl demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +62,9 @@ vet:
 
 fmt-check:
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; [ -z "$$out" ] || { echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; }
+
+simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds; prints how to replay what fails
+	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
 bench: localcluster kubectl ## Measure polls and pushes among 1, 100 and 1,000 apps, beside git pull | kustomize | kubectl apply
 	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout

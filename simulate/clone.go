@@ -67,8 +67,10 @@ func (c *Clone) Fetch(context.Context) (reconciler.Heads, error) {
 	if main == "" {
 		return reconciler.Heads{}, fmt.Errorf("branch %s does not exist", c.branch)
 	}
-	c.main = main
-	c.followStateBranch(main)
+	if c.main != main {
+		c.main = main
+		c.followStateBranch(main)
+	}
 	heads := reconciler.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
 	c.local[heads.Main], c.local[heads.State] = true, true
 	for _, kind := range []string{"promote", "revert"} {

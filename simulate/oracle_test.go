@@ -29,7 +29,7 @@ type oracle struct {
 	guards   map[rollout.Workload]*kube.Guard
 	back     map[string]bool // a retreat was applied that is not recorded yet, by app
 	over     map[string]bool // somebody promoted a release fully before the way back from another had ended
-	stale    int             // writes that an older record explains
+	stale    map[string]bool // a process that lacks the newest record has written since the app was healthy
 	writes   int
 }
 
@@ -42,7 +42,7 @@ func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
 	return &oracle{
 		u: u, renderer: renderer, renders: map[string]*rollout.Render{}, parsed: map[string]rollout.State{},
 		states: map[string]rollout.State{}, records: map[string][]rollout.State{}, full: map[rollout.Hash]bool{},
-		pending: map[string]pending{}, guards: map[rollout.Workload]*kube.Guard{}, back: map[string]bool{}, over: map[string]bool{},
+		pending: map[string]pending{}, guards: map[rollout.Workload]*kube.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{},
 	}
 }
 
@@ -96,7 +96,7 @@ func (o *oracle) checkPods() {
 		}
 		trouble := g.Trouble(o.u.kube, o.u.kube.Deployments[w], spec, kube.Leave{
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
-			Lag:        o.u.chaos.lag, Overtaken: o.over[app],
+			Lag:        o.u.chaos.lag, Overtaken: o.over[app] || o.stale[app],
 		})
 		if trouble != "" {
 			o.u.fail("%s", trouble)
@@ -154,7 +154,7 @@ func (o *oracle) checkState(by, from, to string) {
 		case was.Phase == rollout.Aborting && now.Phase == rollout.Promoting:
 			o.over[app] = true
 		case now.Phase == rollout.Healthy:
-			o.over[app] = false
+			o.over[app], o.stale[app] = false, false
 			o.servesWell(app, now)
 		}
 	}
@@ -288,7 +288,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	for i := len(records) - 1; i >= 0; i-- {
 		_, back := o.retreat(a, app, records[i], asks)
 		if back || asks(records[i]) {
-			o.stale++
+			o.stale[app] = true
 			if o.u.chaos.processes <= 1 && !o.u.chaos.git && !o.u.chaos.meddling {
 				o.u.fail("%s writes %s as of an older record (%d of %d)", a.Name, name(object), i+1, len(records))
 			}

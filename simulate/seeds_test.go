@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"gitrollout.dev/gitrollout/reconciler"
 )
 
 var (
@@ -20,12 +19,14 @@ var (
 	worldFlag = flag.String("world", "", "live only in this world")
 )
 
-// worlds are the kinds of trouble. A violation is replayed with
-// go test ./simulate -run TestSeeds -world NAME -seed N
-var worlds = []struct {
+type world struct {
 	name string
 	chaos
-}{
+}
+
+// worlds are the kinds of trouble. A violation is replayed with
+// go test ./simulate -run TestSeeds -world NAME -seed N
+var worlds = []world{
 	{"Calm", chaos{bad: true}},
 	{"Kills", chaos{kills: true, bad: true}},
 	{"Scales", chaos{scales: true, lag: true}},
@@ -51,8 +52,8 @@ func (l life) String() string { return fmt.Sprintf("-world %s -seed %d", worlds[
 
 // live lives one seed: a first deployment, then releases and trouble, then
 // everything that was wrong is put right and it must end well.
-func live(seed uint64, c chaos, wrap func(*Process, *reconciler.Options), verbose bool) *universe {
-	u := newUniverse(seed, c, wrap, verbose)
+func live(seed uint64, c chaos, m mutation, verbose bool) *universe {
+	u := newUniverse(seed, c, m, verbose)
 	u.start()
 	for range 60 + u.rng.IntN(240) {
 		if u.failure != "" {
@@ -73,7 +74,7 @@ func TestSeeds(t *testing.T) {
 			if !chosen(i) {
 				continue
 			}
-			u := live(*seedFlag, w.chaos, nil, true)
+			u := live(*seedFlag, w.chaos, mutation{}, true)
 			t.Log(w.name + "\n" + strings.Join(u.trace, "\n"))
 			if u.failure != "" {
 				t.Error(u.failure)
@@ -99,6 +100,7 @@ func TestSeeds(t *testing.T) {
 
 func liveAll(t *testing.T, all []life) {
 	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a life is short and leaves little behind
 	began := time.Now()
 	var mu sync.Mutex
 	var failed []life
@@ -108,7 +110,7 @@ func liveAll(t *testing.T, all []life) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for l := range work {
-				u := live(l.seed, worlds[l.world].chaos, nil, false)
+				u := live(l.seed, worlds[l.world].chaos, mutation{}, false)
 				mu.Lock()
 				done, writes = done+1, writes+u.oracle.writes
 				if u.failure != "" {
@@ -138,7 +140,7 @@ func liveAll(t *testing.T, all []life) {
 			t.Errorf("and %d more", len(failed)-i)
 			break
 		}
-		u := live(l.seed, worlds[l.world].chaos, nil, true)
+		u := live(l.seed, worlds[l.world].chaos, mutation{}, true)
 		t.Errorf("go test ./simulate -run TestSeeds %s: %s\n%s", l, u.failure, strings.Join(u.trace[max(0, len(u.trace)-40):], "\n"))
 	}
 }
@@ -147,7 +149,7 @@ func liveAll(t *testing.T, all []life) {
 func TestReplay(t *testing.T) {
 	for i, w := range worlds {
 		seed := uint64(1000 + i)
-		first, again := live(seed, w.chaos, nil, true), live(seed, w.chaos, nil, true)
+		first, again := live(seed, w.chaos, mutation{}, true), live(seed, w.chaos, mutation{}, true)
 		if a, b := strings.Join(first.trace, "\n"), strings.Join(again.trace, "\n"); a != b {
 			t.Errorf("%s: two lives of one seed differ: %d and %d lines", life{i, seed}, len(first.trace), len(again.trace))
 		}

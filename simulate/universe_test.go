@@ -47,6 +47,7 @@ type universe struct {
 	serial   int
 	calm     bool      // everything that was wrong is put right
 	gitDown  time.Time // until when
+	pushDown time.Time // until when Git can be read, and refuses pushes
 	apiFault time.Time // when the API server failed last
 	moves    int       // of branches
 	oracle   *oracle
@@ -66,9 +67,8 @@ type actor struct {
 	seen    string         // main, as of its last pass
 }
 
-// newUniverse makes a world whose life follows from the seed. Wrap may put
-// something between the reconcilers and the world.
-func newUniverse(seed uint64, c chaos, wrap func(*Process, *reconciler.Options), verbose bool) *universe {
+// newUniverse makes a world whose life follows from the seed.
+func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, verbose: verbose}
 	u.git = NewGit(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
@@ -83,8 +83,11 @@ func newUniverse(seed uint64, c chaos, wrap func(*Process, *reconciler.Options),
 		renderer = u.quick
 	}
 	u.parts = Parts{
-		Git: u.git, Cluster: u.cluster, Branch: testBranch, Wrap: wrap,
+		Git: u.git, Cluster: u.cluster, Branch: testBranch,
 		Options: reconciler.Options{Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch}, Renderer: renderer},
+	}
+	if m.wrap != nil {
+		u.parts.Wrap = func(p *Process, o *reconciler.Options) { m.wrap(u, p, o) }
 	}
 	u.oracle = newOracle(u, renderer)
 	u.cluster.changed, u.cluster.writing = u.changed, u.oracle.checkWrite
@@ -241,6 +244,9 @@ func (u *universe) outcome(e Effect) Outcome {
 		if u.kube.Now.Before(u.gitDown) {
 			return Outcome{Err: errDown}
 		}
+		if e.Verb == "push" && u.kube.Now.Before(u.pushDown) {
+			return Outcome{Err: ErrRejected}
+		}
 		if !u.chaos.git || u.rng.IntN(12) > 0 {
 			return Outcome{}
 		}
@@ -315,6 +321,9 @@ func (u *universe) trouble() {
 	case n == 2 && u.chaos.crashes:
 		u.note("CRASH of %s", a.Name)
 		u.crash(a)
+	case n == 3 && u.chaos.git && u.rng.IntN(2) == 0:
+		u.pushDown = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
+		u.note("GIT refuses pushes until %s", u.pushDown.Format(time.TimeOnly))
 	case n == 3 && u.chaos.git:
 		u.gitDown = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
 		u.note("GIT is down until %s", u.gitDown.Format(time.TimeOnly))

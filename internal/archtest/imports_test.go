@@ -37,6 +37,7 @@ var table = map[string]rule{
 	},
 	// The model is below everything that is tested on it.
 	"simulate/kube":        {own: []string{"rollout"}},
+	"simulate":             {own: []string{"reconciler", "rollout", "simulate/kube"}},
 	"internal/archtest":    {},
 	"internal/e2e":         {},
 	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},

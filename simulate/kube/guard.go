@@ -48,7 +48,7 @@ func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leav
 		return fmt.Sprintf("%s: %d pods serve (%d are ready), the user allows no less than %d (%d taken by the test)", d.Workload, serving, ready, g.Floor, g.Excused)
 	case len(versions) > 2 && !leave.Overtaken:
 		return fmt.Sprintf("%s: three versions have ready pods: %v", d.Workload, versions)
-	case g.Excused == 0 && !leave.Lag:
+	case g.Excused == 0 && !leave.Lag && !leave.Overtaken:
 		return g.misled(k, d, spec, ready)
 	default:
 		return ""

@@ -1,0 +1,200 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// mutation breaks one of the reconciler's promises on purpose, by a wrapper
+// between it and the world, to show that the simulator notices.
+type mutation struct {
+	name   string
+	worlds []string // in which it is looked for, in turn
+	wrap   func(u *universe, p *Process, o *reconciler.Options)
+}
+
+var mutations = []mutation{
+	{"an advance is applied before it is pushed", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Repository = &lateGit{Clone: p.Clone}
+	}},
+	{"a push that failed is taken for one that succeeded", []string{"Git"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Repository = &deafGit{Clone: p.Clone}
+	}},
+	{"a push does not compare where the branch is", []string{"Pair", "Eight"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Repository = &bluntGit{Clone: p.Clone}
+	}},
+	{"a retreat waits until Git has it", []string{"Git", "Calm"}, func(u *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &patientCluster{View: p.View, u: u}
+	}},
+	{"pods go before Services do", []string{"Calm", "API"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &hastyCluster{View: p.View}
+	}},
+	{"a pod counts as ready as soon as it exists", []string{"Calm", "Kills"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Observer = &hopefulCluster{View: p.View}
+	}},
+	{"the hold is left out", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &looseCluster{View: p.View}
+	}},
+	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &busyCluster{View: p.View}
+	}},
+}
+
+// enough is how many seeds each mutation may take until it is caught.
+const enough = 150
+
+// TestMutations breaks the reconciler in each of these ways and counts the seeds
+// until that is caught. The table is in docs/simulator.md.
+func TestMutations(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			for i := range enough {
+				w := m.worlds[i%len(m.worlds)]
+				at := slices.IndexFunc(worlds, func(x world) bool { return x.name == w })
+				u := live(uint64(i/len(m.worlds))+1, worlds[at].chaos, m, false)
+				if u.failure != "" {
+					t.Logf("caught by seed %d: %s", i+1, u.failure)
+					return
+				}
+			}
+			t.Errorf("not caught by %d seeds", enough)
+		})
+	}
+}
+
+// lateGit says that it has pushed, and does so before the next look at Git.
+type lateGit struct {
+	*Clone
+	owed []move
+}
+
+func (g *lateGit) Fetch(ctx context.Context) (reconciler.Heads, error) {
+	if len(g.owed) > 0 {
+		_ = g.server.receive(g.name, g.owed)
+		g.owed = nil
+	}
+	return g.Clone.Fetch(ctx)
+}
+
+func (g *lateGit) Push(_ context.Context, updates []reconciler.Update) (map[string]string, error) {
+	made := map[string]string{}
+	for _, u := range updates {
+		m, err := g.prepare(u)
+		if err != nil {
+			return nil, err
+		}
+		if m.to != nil {
+			made[u.Branch] = m.to.ID
+			g.local[m.to.ID] = true
+		}
+		g.owed = append(g.owed, m)
+	}
+	return made, nil
+}
+
+// deafGit does not hear that a push failed.
+type deafGit struct{ *Clone }
+
+func (g *deafGit) Push(ctx context.Context, updates []reconciler.Update) (map[string]string, error) {
+	made, err := g.Clone.Push(ctx, updates)
+	if err == nil {
+		return made, nil
+	}
+	made = map[string]string{}
+	for _, u := range updates {
+		made[u.Branch] = u.Old
+	}
+	return made, nil
+}
+
+// bluntGit pushes onto whatever is there.
+type bluntGit struct{ *Clone }
+
+func (g *bluntGit) Push(ctx context.Context, updates []reconciler.Update) (map[string]string, error) {
+	updates = slices.Clone(updates)
+	for i := range updates {
+		updates[i].Old = g.server.Head(updates[i].Branch)
+		if updates[i].Branch == stateBranch {
+			updates[i].Parent = updates[i].Old
+		}
+	}
+	return g.Clone.Push(ctx, updates)
+}
+
+// patientCluster applies nothing that Git does not ask for yet.
+type patientCluster struct {
+	*View
+	u *universe
+}
+
+func (c *patientCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	a := c.u.actor(c.name)
+	recorded := c.u.oracle.desired(a, app, c.u.oracle.states[app])
+	for _, o := range objects {
+		if !slices.ContainsFunc(recorded, same(o)) {
+			return nil
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
+}
+
+// hastyCluster applies Deployments first.
+type hastyCluster struct{ *View }
+
+func (c *hastyCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	objects = slices.Clone(objects)
+	slices.SortStableFunc(objects, func(a, b rollout.Object) int { return strings.Compare(a.Kind(), b.Kind()) })
+	return c.View.Apply(ctx, app, objects)
+}
+
+// hopefulCluster takes every pod for a ready one.
+type hopefulCluster struct{ *View }
+
+func (c *hopefulCluster) Observe(app string, workloads []rollout.Workload) rollout.Observed {
+	out := c.View.Observe(app, workloads)
+	for w, live := range out.Workloads {
+		live.Revisions = slices.Clone(live.Revisions)
+		for i, r := range live.Revisions {
+			live.Revisions[i].ReadySince = nil
+			for range r.Pods {
+				live.Revisions[i].ReadySince = append(live.Revisions[i].ReadySince, c.cluster.Kube.Now.Add(-time.Hour))
+			}
+		}
+		out.Workloads[w] = live
+	}
+	return out
+}
+
+// looseCluster applies Deployments without the hold.
+type looseCluster struct{ *View }
+
+func (c *looseCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		if n, _ := o.Map("spec")["minReadySeconds"].(int64); n > 1<<30 {
+			objects[i] = o.Copy()
+			objects[i].Map("spec")["minReadySeconds"] = int64(0)
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
+}
+
+// busyCluster never finds anything to be as it should be.
+type busyCluster struct{ *View }
+
+func (c *busyCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	c.refresh()
+	for _, o := range objects {
+		if o.Kind() == "ConfigMap" {
+			delete(c.digests, o.Ref())
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
+}
