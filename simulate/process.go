@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
@@ -42,7 +41,7 @@ type step struct {
 type Parts struct {
 	Git     *Git
 	Cluster *Cluster
-	Options reconciler.Options                  // Cluster, UID, Source and Renderer
+	Options reconciler.Options                  // Cluster, UID, Source, Renderer and Log
 	Branch  string                              // that people push to
 	Wrap    func(*Process, *reconciler.Options) // may put something between the reconciler and the world
 }
@@ -54,9 +53,6 @@ func Start(name string, parts Parts) *Process {
 	p.Clone = parts.Git.Clone(name, parts.Branch, parts.Options.Cluster, p.gate)
 	o := parts.Options
 	o.Repository, o.Observer, o.Applier, o.Workers = p.Clone, p.View, p.View, 1
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	o.Record = func(context.Context, rollout.Ref, bool, string, string) {}
 	if parts.Wrap != nil {
 		parts.Wrap(p, &o)

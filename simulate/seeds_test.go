@@ -84,7 +84,7 @@ func TestSeeds(t *testing.T) {
 	}
 	seeds := 520
 	if testing.Short() {
-		seeds = 65
+		seeds = 39
 	}
 	if *seedsFlag > 0 {
 		seeds = *seedsFlag
@@ -148,6 +148,9 @@ func liveAll(t *testing.T, all []life) {
 // TestReplay lives a few seeds twice: the same happens, to the last effect.
 func TestReplay(t *testing.T) {
 	for i, w := range worlds {
+		if testing.Short() && i%4 > 0 {
+			continue
+		}
 		seed := uint64(1000 + i)
 		first, again := live(seed, w.chaos, mutation{}, true), live(seed, w.chaos, mutation{}, true)
 		if a, b := strings.Join(first.trace, "\n"), strings.Join(again.trace, "\n"); a != b {

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -84,7 +85,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	}
 	u.parts = Parts{
 		Git: u.git, Cluster: u.cluster, Branch: testBranch,
-		Options: reconciler.Options{Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch}, Renderer: renderer},
+		Options: reconciler.Options{Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch}, Renderer: renderer, Log: slog.New(slog.DiscardHandler)},
 	}
 	if m.wrap != nil {
 		u.parts.Wrap = func(p *Process, o *reconciler.Options) { m.wrap(u, p, o) }

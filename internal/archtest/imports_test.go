@@ -39,6 +39,7 @@ var table = map[string]rule{
 	"simulate/kube":        {own: []string{"rollout"}},
 	"simulate":             {own: []string{"reconciler", "rollout", "simulate/kube"}},
 	"internal/archtest":    {},
+	"internal/contract":    {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":         {},
 	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},
 	"internal/testcluster": {others: kubernetes},

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/contract"
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// realRemote is git's own server behind HTTP, as the contract's tests use it.
+type realRemote struct {
+	repo   *gittest.Repo
+	server *gittest.Server
+}
+
+func (r *realRemote) Open(t *testing.T) reconciler.Repository {
+	t.Helper()
+	opened, err := openRepository(t.Context(), git.Options{URL: r.server.URL, Branch: "main", Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+func (r *realRemote) Commit(t *testing.T, branch string, files map[string]string) string {
+	t.Helper()
+	if branch == "main" && r.repo.Ref("main") == "" {
+		return r.repo.CommitFiles("first", files)
+	}
+	w := &loopWorld{T: t, repo: r.repo}
+	if r.repo.Ref(branch) == "" {
+		r.repo.InBare("update-ref", "refs/heads/"+branch, r.repo.Ref("main"))
+	}
+	w.edit(branch, files)
+	return r.repo.Ref(branch)
+}
+
+func (r *realRemote) Force(_ *testing.T, branch, commit string) {
+	r.repo.InBare("update-ref", "refs/heads/"+branch, commit)
+}
+
+func (r *realRemote) Head(_ *testing.T, branch string) string { return r.repo.Ref(branch) }
+
+func (r *realRemote) Down(down bool) {
+	if r.server.Fault(gittest.Faults{}); down {
+		r.server.Fault(gittest.Faults{Status: 503})
+	}
+}
+
+func (r *realRemote) LoseAnswer() { r.server.Fault(gittest.Faults{DropAfter: 1}) }
+
+// TestGitKeepsTheContract holds the real way to Git to what the loop relies on.
+// The simulator's is held to the same.
+func TestGitKeepsTheContract(t *testing.T) {
+	contract.Repository(t, func(t *testing.T) contract.Remote {
+		repo := gittest.New(t)
+		return &realRemote{repo: repo, server: repo.HTTP(gittest.HTTPOptions{})}
+	})
+}
+
+// realCluster is a Kubernetes control plane, as the contract's tests use it.
+type realCluster struct {
+	applier
+	*testcluster.Cluster
+	namespace string
+}
+
+func (r *realCluster) Namespace() string { return r.namespace }
+
+func (r *realCluster) Observe(app string, workloads []rollout.Workload) rollout.Observed {
+	return r.client.Observe(app, workloads)
+}
+
+func (r *realCluster) SameTemplate(ctx context.Context, o rollout.Object) (bool, error) {
+	return r.client.SameTemplate(ctx, o)
+}
+
+func (r *realCluster) Await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+func (r *realCluster) Writes(t *testing.T) int {
+	t.Helper()
+	return r.client.Stats().Writes
+}
+
+func (r *realCluster) Scale(t *testing.T, deployment string, replicas int) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+	if _, err := r.Kube.AppsV1().Deployments(r.namespace).Patch(t.Context(), deployment, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *realCluster) Delete(t *testing.T, ref rollout.Ref) {
+	t.Helper()
+	if err := r.Kube.CoreV1().ConfigMaps(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *realCluster) Exists(t *testing.T, ref rollout.Ref) bool {
+	t.Helper()
+	_, err := r.Kube.CoreV1().ConfigMaps(r.namespace).Get(t.Context(), ref.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// TestClusterKeepsTheContract holds the real cluster to what the loop relies on.
+// The simulator's is held to the same.
+func TestClusterKeepsTheContract(t *testing.T) {
+	contract.ClusterCases(t, func(t *testing.T) contract.Cluster {
+		running := testcluster.Shared(t)
+		client, err := cluster.New(running.Config, cluster.Options{Cluster: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		watching, stop := context.WithCancel(context.Background())
+		t.Cleanup(func() { stop(); client.Wait() })
+		if err := client.Start(watching); err != nil {
+			t.Fatal(err)
+		}
+		return &realCluster{applier: applier{client}, Cluster: running, namespace: running.Namespace(t)}
+	})
+}

@@ -1,0 +1,260 @@
+package contract
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Cluster is an API server with controllers whose pods become ready, as seen by
+// one process that watches it.
+type Cluster interface {
+	reconciler.Observer
+	reconciler.Applier
+	// Namespace is the test's own.
+	Namespace() string
+	// Await lets time pass until a condition holds, or fails the test.
+	Await(t *testing.T, what string, ok func() bool)
+	// Writes is how many objects were written so far, by this process.
+	Writes(t *testing.T) int
+	// Scale sets a Deployment's replicas, as a person does.
+	Scale(t *testing.T, deployment string, replicas int)
+	// Delete deletes an object, as a person does.
+	Delete(t *testing.T, ref rollout.Ref)
+	// Exists reports whether the API server has an object.
+	Exists(t *testing.T, ref rollout.Ref) bool
+}
+
+// hold is what keeps the Deployment controller from finishing a release.
+const hold = 2147483646
+
+// clusterTest is one case with its own namespace.
+type clusterTest struct {
+	*testing.T
+	Cluster
+	app string
+}
+
+// ClusterCases runs every case in a namespace of its own.
+func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
+	for name, run := range map[string]func(*clusterTest){
+		"what is applied is shown at once":            appliedIsShown,
+		"what is as asked for is not written":         idempotent,
+		"the hold stops a release where it says":      holdStops,
+		"what somebody changed is put back":           driftIsUndone,
+		"what somebody deleted is made again":         deletedComesBack,
+		"a refusal changes nothing and says so":       refused,
+		"pruning takes what is the app's, and only":   prunes,
+		"a running template is compared with the new": templates,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := open(t)
+			run(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
+		})
+	}
+}
+
+// deployment is one version of a Deployment of n pods.
+func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
+	labels := map[string]any{"app": name}
+	return rollout.Object{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": name, "namespace": c.Namespace(), "annotations": map[string]any{rollout.AnnotationHash: "h1-" + version}},
+		"spec": map[string]any{
+			"replicas": int64(n),
+			"selector": map[string]any{"matchLabels": labels},
+			"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": name + ":" + version}}},
+			},
+		},
+	}
+}
+
+func (c *clusterTest) config(name, value string) rollout.Object {
+	return rollout.Object{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": c.Namespace()}, "data": map[string]any{"value": value},
+	}
+}
+
+func (c *clusterTest) apply(objects ...rollout.Object) {
+	c.Helper()
+	if err := c.Apply(c.Context(), c.app, objects); err != nil {
+		c.Fatalf("Apply: %v", err)
+	}
+}
+
+func (c *clusterTest) workload(name string) rollout.Workload {
+	return rollout.Workload{Namespace: c.Namespace(), Name: name}
+}
+
+func (c *clusterTest) see(name string) rollout.ObservedWorkload {
+	return c.Observe(c.app, []rollout.Workload{c.workload(name)}).Workloads[c.workload(name)]
+}
+
+func (c *clusterTest) complete(name string) {
+	c.Helper()
+	c.Await(c.T, name+" is complete", func() bool { return c.see(name).Complete })
+}
+
+func appliedIsShown(c *clusterTest) {
+	c.Observe(c.app, []rollout.Workload{c.workload("web")}) // from now on it is watched
+	c.apply(c.deployment("web", "v1", 3))
+	live := c.see("web")
+	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Complete {
+		c.Errorf("right after Apply it is %+v", live)
+	}
+	c.complete("web")
+	live = c.see("web")
+	if !live.Synced || len(live.Revisions) != 1 {
+		c.Fatalf("at rest it is %+v", live)
+	}
+	r := live.Revisions[0]
+	if r.Hash != "h1-v1" || !r.Current || r.Desired != 3 || r.Pods != 3 || r.Ready() != 3 || r.PodHash == "" {
+		c.Errorf("its revision is %+v", r)
+	}
+	if live := c.see("other"); live.Replicas != 0 || live.Revisions != nil {
+		c.Errorf("what does not exist is %+v", live)
+	}
+}
+
+func idempotent(c *clusterTest) {
+	objects := []rollout.Object{c.config("web", "1"), c.deployment("web", "v1", 2)}
+	c.apply(objects...)
+	c.complete("web")
+	before := c.Writes(c.T)
+	for range 3 {
+		c.apply(objects...)
+	}
+	if n := c.Writes(c.T); n != before {
+		c.Errorf("%d objects were written for nothing", n-before)
+	}
+	c.apply(c.config("web", "2"), objects[1])
+	if n := c.Writes(c.T); n != before+1 {
+		c.Errorf("%d objects were written for one change", n-before)
+	}
+}
+
+func holdStops(c *clusterTest) {
+	c.apply(c.deployment("web", "v1", 4))
+	c.complete("web")
+	next := c.deployment("web", "v2", 4)
+	spec := next.Map("spec")
+	spec["minReadySeconds"], spec["progressDeadlineSeconds"] = int64(hold), int64(hold+1)
+	spec["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "50%", "maxUnavailable": "0%"}}
+	c.apply(next)
+	if live := c.see("web"); live.Hash != "h1-v2" || live.Complete {
+		c.Errorf("right after Apply it is %+v", live)
+	}
+	var live rollout.ObservedWorkload
+	c.Await(c.T, "two new pods are ready", func() bool {
+		live = c.see("web")
+		r, _ := live.Find("h1-v2")
+		return live.Synced && r.Ready() == 2
+	})
+	old, _ := live.Find("h1-v1")
+	fresh, _ := live.Find("h1-v2")
+	if live.Complete || len(old.ReadySince) != 4 || old.Current || !fresh.Current || fresh.Desired != 2 || live.Revisions[0].Hash != "h1-v2" {
+		c.Errorf("in the hold it is %+v", live)
+	}
+	back := c.deployment("web", "v1", 4)
+	c.apply(back)
+	c.complete("web")
+	if r, _ := c.see("web").Find("h1-v1"); r.PodHash != old.PodHash || r.ReadySince[3].After(old.ReadySince[3].Add(time.Second)) {
+		c.Errorf("back at v1 it is %+v, it was %+v: pods were replaced", r, old)
+	}
+}
+
+func driftIsUndone(c *clusterTest) {
+	d := c.deployment("web", "v1", 2)
+	c.apply(d)
+	c.complete("web")
+	c.Scale(c.T, "web", 5)
+	c.Await(c.T, "the change is seen", func() bool { return c.see("web").Replicas == 5 })
+	c.apply(d)
+	if live := c.see("web"); live.Replicas != 2 {
+		c.Errorf("replicas are %d, want 2 again", live.Replicas)
+	}
+	loose := c.deployment("loose", "v1", 2)
+	c.apply(loose)
+	loose = loose.Copy()
+	delete(loose.Map("spec"), "replicas")
+	c.apply(loose)
+	c.Scale(c.T, "loose", 3)
+	c.Await(c.T, "the change is seen", func() bool { return c.see("loose").Replicas == 3 })
+	c.apply(loose)
+	if live := c.see("loose"); live.Replicas != 3 {
+		c.Errorf("replicas are %d, and Git leaves them to others", live.Replicas)
+	}
+}
+
+func deletedComesBack(c *clusterTest) {
+	o := c.config("web", "1")
+	c.apply(o)
+	c.Delete(c.T, o.Ref())
+	c.Await(c.T, "it is made again", func() bool {
+		c.apply(o)
+		return c.Exists(c.T, o.Ref())
+	})
+}
+
+func refused(c *clusterTest) {
+	bad := c.deployment("web", "v1", 2)
+	bad.Map("spec")["minReadySeconds"] = int64(1000) // more than the deadline of 600
+	var invalid *rollout.InvalidError
+	if err := c.Check(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad}); !errors.As(err, &invalid) {
+		c.Errorf("Check says %v, want an InvalidError", err)
+	}
+	if c.Exists(c.T, c.config("web", "1").Ref()) {
+		c.Error("Check applied something")
+	}
+	if err := c.Check(c.Context(), c.app, []rollout.Object{c.deployment("web", "v1", 2)}); err != nil {
+		c.Errorf("Check of what is right says %v", err)
+	}
+	if err := c.Apply(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad, c.config("late", "1")}); err == nil {
+		c.Error("Apply took what the server refuses")
+	}
+	if !c.Exists(c.T, c.config("web", "1").Ref()) || c.Exists(c.T, c.config("late", "1").Ref()) {
+		c.Error("what stands before the refused object is applied, and what stands after it is not")
+	}
+}
+
+func prunes(c *clusterTest) {
+	mine, kept, others := c.config("mine", "1"), c.config("kept", "1"), c.config("others", "1")
+	kept.Map("metadata")["annotations"] = map[string]any{rollout.AnnotationPrune: "disabled"}
+	c.apply(mine, kept)
+	if err := c.Apply(c.Context(), "other-"+c.app, []rollout.Object{others}); err != nil {
+		c.Fatal(err)
+	}
+	gone, err := c.Prune(c.Context(), c.app, []rollout.Ref{mine.Ref(), kept.Ref(), others.Ref()})
+	slices.SortFunc(gone, rollout.Ref.Compare)
+	if err != nil || len(gone) != 2 || gone[0] != mine.Ref() || gone[1] != others.Ref() {
+		c.Errorf("Prune returns %v, %v", gone, err)
+	}
+	c.Await(c.T, "it is deleted", func() bool { return !c.Exists(c.T, mine.Ref()) })
+	if !c.Exists(c.T, kept.Ref()) || !c.Exists(c.T, others.Ref()) {
+		c.Error("something that was to stay is deleted")
+	}
+}
+
+func templates(c *clusterTest) {
+	v1 := c.deployment("web", "v1", 1)
+	for want, o := range map[bool]rollout.Object{true: v1, false: c.deployment("web", "v2", 1)} {
+		if same, err := c.SameTemplate(c.Context(), o); err != nil || same {
+			c.Errorf("without a Deployment the template is the same: %t, %v", same, err)
+		}
+		defer func() {
+			if same, err := c.SameTemplate(c.Context(), o); err != nil || same != want {
+				c.Errorf("the template is the same: %t, %v, want %t", same, err, want)
+			}
+		}()
+	}
+	c.apply(v1)
+	c.complete("web")
+}

@@ -1,0 +1,287 @@
+package contract
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Remote is a Git server with a branch main, as people use it.
+type Remote interface {
+	// Open returns a mirror that knows nothing yet, for the cluster "test".
+	Open(t *testing.T) reconciler.Repository
+	// Commit puts files on top of a branch, by path.
+	Commit(t *testing.T, branch string, files map[string]string) string
+	// Force moves a branch to a commit that the server has.
+	Force(t *testing.T, branch, commit string)
+	// Head is where a branch is, "" if it does not exist.
+	Head(t *testing.T, branch string) string
+	// Down makes the server unreachable, or reachable again.
+	Down(down bool)
+	// LoseAnswer lets the next push happen and its answer get lost; what the
+	// mirror makes of it is its own affair.
+	LoseAnswer()
+}
+
+const (
+	stateBranch = "gitrollout/state/test"
+	proposal    = "gitrollout/promote/test/shop"
+	config      = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
+)
+
+var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// repositoryTest is one case with its own server.
+type repositoryTest struct {
+	*testing.T
+	remote Remote
+	repo   reconciler.Repository
+}
+
+// Repository runs every case against a server of its own, whose main holds a
+// configuration and apps/shop/a.
+func Repository(t *testing.T, serve func(t *testing.T) Remote) {
+	for name, run := range map[string]func(*repositoryTest){
+		"heads follow pushes":                             headsFollow,
+		"a snapshot is the commit":                        snapshotIsCommit,
+		"edits write and delete":                          editsWriteAndDelete,
+		"a stale push changes nothing, on any branch":     staleChangesNothing,
+		"what is so already stays where it is":            nothingToChange,
+		"the same push again is harmless":                 sameAgain,
+		"proposals are renewed and removed":               proposalsMove,
+		"the state branch is neither forced nor deleted":  stateIsKept,
+		"main may be forced, and old commits stay":        mainForced,
+		"the configuration names the state branch":        stateBranchNamed,
+		"without a server nothing is known to have moved": serverDown,
+		"a push whose answer is lost has happened once":   answerLost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			remote := serve(t)
+			remote.Commit(t, "main", map[string]string{rollout.ConfigPath("test"): config, "apps/shop/a": "1"})
+			run(&repositoryTest{T: t, remote: remote, repo: remote.Open(t)})
+		})
+	}
+}
+
+func (r *repositoryTest) fetch() reconciler.Heads {
+	r.Helper()
+	heads, err := r.repo.Fetch(r.Context())
+	if err != nil {
+		r.Fatalf("Fetch: %v", err)
+	}
+	return heads
+}
+
+func (r *repositoryTest) push(updates ...reconciler.Update) map[string]string {
+	r.Helper()
+	made, err := r.repo.Push(r.Context(), updates)
+	if err != nil {
+		r.Fatalf("Push: %v", err)
+	}
+	return made
+}
+
+func (r *repositoryTest) read(commit, path string) string {
+	r.Helper()
+	s, err := r.repo.Snapshot(r.Context(), commit)
+	if err != nil {
+		r.Fatalf("Snapshot: %v", err)
+	}
+	e, found, err := s.Lookup(path)
+	if err != nil {
+		r.Fatalf("Lookup: %v", err)
+	}
+	if !found {
+		return "(none)"
+	}
+	data, err := s.ReadBlob(e.ID)
+	if err != nil {
+		r.Fatalf("ReadBlob: %v", err)
+	}
+	return string(data)
+}
+
+func state(old, path, content string) reconciler.Update {
+	return reconciler.Update{Branch: stateBranch, Old: old, Parent: old, Edits: map[string][]byte{path: []byte(content)}, Message: "subject\n\nbody", When: when}
+}
+
+func promote(old, parent, content string) reconciler.Update {
+	return reconciler.Update{Branch: proposal, Old: old, Parent: parent, Edits: map[string][]byte{"p": []byte(content)}, Message: "p", When: when}
+}
+
+func (r *repositoryTest) want(what, got, want string) {
+	r.Helper()
+	if got != want {
+		r.Errorf("%s is %q, want %q", what, got, want)
+	}
+}
+
+func headsFollow(r *repositoryTest) {
+	heads := r.fetch()
+	r.want("main", heads.Main, r.remote.Head(r.T, "main"))
+	r.want("state", heads.State, "")
+	made := r.push(state("", "a", "1"), promote("", heads.Main, "1"))
+	heads = r.fetch()
+	r.want("state", heads.State, made[stateBranch])
+	r.want("the proposal", heads.Proposals[proposal], made[proposal])
+	r.want("the server's state", r.remote.Head(r.T, stateBranch), made[stateBranch])
+	id := r.remote.Commit(r.T, "main", map[string]string{"b": "2"})
+	r.want("main", r.fetch().Main, id)
+	r.want("b", r.read(id, "b"), "2")
+}
+
+func snapshotIsCommit(r *repositoryTest) {
+	made := r.push(state("", "apps/x/shop.yaml", "s"))
+	s, err := r.repo.Snapshot(r.Context(), made[stateBranch])
+	if err != nil {
+		r.Fatal(err)
+	}
+	c := s.Commit()
+	if c.ID != made[stateBranch] || c.Subject != "subject" || !c.When.Equal(when) || c.Author != "a merged proposal" {
+		r.Errorf("the commit is %+v", c)
+	}
+	dir, found, err := s.Lookup("apps/x")
+	if err != nil || !found || dir.Kind != rollout.Dir || dir.Name != "x" || dir.ID == "" {
+		r.Errorf("apps/x is %+v, %t, %v", dir, found, err)
+	}
+	list, err := s.ReadDir("apps/x")
+	if err != nil || len(list) != 1 || list[0].Name != "shop.yaml" || list[0].Kind != rollout.File {
+		r.Errorf("apps/x holds %+v, %v", list, err)
+	}
+	if e, found, err := s.Lookup(""); err != nil || !found || e.Kind != rollout.Dir {
+		r.Errorf("the root is %+v, %t, %v", e, found, err)
+	}
+	for _, path := range []string{"none", "apps/x/shop.yaml/below", "apps/none"} {
+		if _, found, err := s.Lookup(path); found || err != nil {
+			r.Errorf("%s is found: %t, %v", path, found, err)
+		}
+	}
+}
+
+func editsWriteAndDelete(r *repositoryTest) {
+	u := state("", "a/b", "1")
+	u.Edits["a/c"], u.Edits["d"] = []byte("2"), []byte("3")
+	first := r.push(u)[stateBranch]
+	u = state(first, "d", "4")
+	u.Edits["a"] = nil
+	second := r.push(u)[stateBranch]
+	r.want("a/b", r.read(second, "a/b"), "(none)")
+	r.want("d", r.read(second, "d"), "4")
+	r.want("d before", r.read(first, "d"), "3")
+}
+
+func staleChangesNothing(r *repositoryTest) {
+	main := r.fetch().Main
+	first := r.push(state("", "a", "1"))[stateBranch]
+	other := r.remote.Commit(r.T, stateBranch, map[string]string{"README": "hello"})
+	_, err := r.repo.Push(r.Context(), []reconciler.Update{promote("", main, "1"), state(first, "a", "2")})
+	if !errors.Is(err, reconciler.ErrConflict) {
+		r.Errorf("the error is %v, want a conflict", err)
+	}
+	r.want("state", r.remote.Head(r.T, stateBranch), other)
+	r.want("the proposal", r.remote.Head(r.T, proposal), "")
+	heads := r.fetch()
+	r.want("state", heads.State, other)
+	r.want("a", r.read(r.push(state(heads.State, "a", "2"))[stateBranch], "README"), "hello")
+	if _, err := r.repo.Push(r.Context(), []reconciler.Update{state("", "a", "3")}); !errors.Is(err, reconciler.ErrConflict) {
+		r.Errorf("creating what exists: %v, want a conflict", err)
+	}
+}
+
+func nothingToChange(r *repositoryTest) {
+	first := r.push(state("", "a", "1"))[stateBranch]
+	again := r.push(state(first, "a", "1"))
+	r.want("state", again[stateBranch], first)
+	r.want("the server's", r.remote.Head(r.T, stateBranch), first)
+}
+
+func sameAgain(r *repositoryTest) {
+	other := r.remote.Open(r.T)
+	if _, err := other.Fetch(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+	first := r.push(state("", "a", "1"))[stateBranch]
+	made, err := other.Push(r.Context(), []reconciler.Update{state("", "a", "1")})
+	if err != nil {
+		r.Fatalf("the same input by another process: %v", err)
+	}
+	r.want("the commit", made[stateBranch], first)
+}
+
+func proposalsMove(r *repositoryTest) {
+	main := r.fetch().Main
+	first := r.push(promote("", main, "1"))[proposal]
+	newer := r.remote.Commit(r.T, "main", map[string]string{"b": "2"})
+	r.fetch()
+	second := r.push(promote(first, newer, "2"))[proposal]
+	r.want("b in the proposal", r.read(second, "b"), "2")
+	r.push(reconciler.Update{Branch: proposal, Old: second, Delete: true})
+	r.want("the proposal", r.remote.Head(r.T, proposal), "")
+	if left := r.fetch().Proposals; len(left) > 0 {
+		r.Errorf("proposals %v are left", left)
+	}
+}
+
+func stateIsKept(r *repositoryTest) {
+	main := r.fetch().Main
+	first := r.push(state("", "a", "1"))[stateBranch]
+	forced := state(first, "a", "2")
+	forced.Parent = main
+	for what, u := range map[string]reconciler.Update{"forced": forced, "deleted": {Branch: stateBranch, Old: first, Delete: true}} {
+		if _, err := r.repo.Push(r.Context(), []reconciler.Update{u}); err == nil {
+			r.Errorf("the state branch was %s", what)
+		}
+	}
+	r.want("state", r.remote.Head(r.T, stateBranch), first)
+}
+
+func mainForced(r *repositoryTest) {
+	first := r.fetch().Main
+	second := r.remote.Commit(r.T, "main", map[string]string{"b": "2"})
+	r.want("main", r.fetch().Main, second)
+	r.remote.Force(r.T, "main", first)
+	r.want("main", r.fetch().Main, first)
+	r.want("b, as it was", r.read(second, "b"), "2")
+}
+
+func stateBranchNamed(r *repositoryTest) {
+	r.fetch()
+	elsewhere := "gitrollout/state/elsewhere"
+	id := r.remote.Commit(r.T, elsewhere, map[string]string{"a": "1"})
+	r.remote.Commit(r.T, "main", map[string]string{rollout.ConfigPath("test"): config + "stateBranch: " + elsewhere + "\n"})
+	r.want("state", r.fetch().State, id)
+	r.remote.Commit(r.T, "main", map[string]string{rollout.ConfigPath("test"): "apps: 3\n"})
+	r.want("state, with a configuration that cannot be read", r.fetch().State, id)
+}
+
+func serverDown(r *repositoryTest) {
+	heads := r.fetch()
+	r.want("a", r.read(heads.Main, "apps/shop/a"), "1")
+	r.remote.Down(true)
+	if _, err := r.repo.Fetch(r.Context()); err == nil {
+		r.Error("Fetch without a server succeeded")
+	}
+	if _, err := r.repo.Push(r.Context(), []reconciler.Update{state("", "a", "1")}); err == nil || errors.Is(err, reconciler.ErrConflict) {
+		r.Errorf("Push without a server: %v", err)
+	}
+	r.want("a, which was fetched", r.read(heads.Main, "apps/shop/a"), "1")
+	r.remote.Down(false)
+	r.want("state", r.fetch().State, "")
+	r.push(state("", "a", "1"))
+}
+
+func answerLost(r *repositoryTest) {
+	r.fetch()
+	r.remote.LoseAnswer()
+	_, _ = r.repo.Push(r.Context(), []reconciler.Update{state("", "a", "1")})
+	there := r.remote.Head(r.T, stateBranch)
+	if there == "" {
+		r.Fatal("the push did not happen")
+	}
+	r.want("the same push again", r.push(state("", "a", "1"))[stateBranch], there)
+	r.want("state", r.fetch().State, there)
+}

@@ -1,0 +1,114 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/contract"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// memoryRemote is the server of the simulator, as the contract's tests use it.
+type memoryRemote struct {
+	*Git
+	down, lose bool
+}
+
+func (m *memoryRemote) Open(*testing.T) reconciler.Repository {
+	return m.Clone("test", testBranch, "test", func(e Effect) Outcome {
+		switch {
+		case m.down:
+			return Outcome{Err: errDown}
+		case m.lose && e.Verb == "push":
+			m.lose = false
+			return Outcome{Err: errLost, After: true}
+		default:
+			return Outcome{}
+		}
+	})
+}
+
+func (m *memoryRemote) Commit(_ *testing.T, branch string, files map[string]string) string {
+	edits := map[string]*string{}
+	for path, content := range files {
+		edits[path] = &content
+	}
+	return m.Git.Commit(Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits})
+}
+
+func (m *memoryRemote) Force(_ *testing.T, branch, commit string) { m.Set("Ann", branch, commit) }
+
+func (m *memoryRemote) Head(_ *testing.T, branch string) string { return m.Git.Head(branch) }
+
+func (m *memoryRemote) Down(down bool) { m.down = down }
+
+func (m *memoryRemote) LoseAnswer() { m.lose = true }
+
+func TestGitKeepsTheContract(t *testing.T) {
+	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Git: NewGit(nil)} })
+}
+
+// memoryCluster is the cluster of the simulator, as the contract's tests use it.
+type memoryCluster struct {
+	*View
+}
+
+func (m *memoryCluster) Namespace() string { return namespace }
+
+func (m *memoryCluster) Await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 100 {
+		for m.cluster.Kube.Micro() {
+		}
+		if ok() {
+			return
+		}
+		m.cluster.Kube.Now = m.cluster.Kube.Now.Add(time.Second)
+	}
+	t.Fatalf("not after 100 seconds: %s", what)
+}
+
+func (m *memoryCluster) Writes(*testing.T) int { return m.cluster.writes }
+
+func (m *memoryCluster) Scale(_ *testing.T, deployment string, replicas int) {
+	d := m.cluster.Kube.Deployments[rollout.Workload{Namespace: namespace, Name: deployment}]
+	d.Replicas = replicas
+	d.Generation++
+	m.cluster.Kube.OnChange("replicas")
+}
+
+func (m *memoryCluster) Delete(_ *testing.T, ref rollout.Ref) { m.cluster.Delete(ref) }
+
+func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
+	return m.cluster.objects[ref] != nil
+}
+
+func TestClusterKeepsTheContract(t *testing.T) {
+	contract.ClusterCases(t, func(*testing.T) contract.Cluster {
+		c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
+		return &memoryCluster{c.View("test", Open)}
+	})
+}
+
+// TestStaleClusterShowsItsOwnWrites: a process whose watches are broken sees at
+// least what it has written itself.
+func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
+	c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
+	v := c.View("test", Open)
+	v.refresh()
+	v.Stale = true
+	d := rollout.Object(plain(workloadSource{name: "web", version: "v1", limits: [2]any{1, 0}, replicas: new(2), deadline: 60}.deployment()).(map[string]any))
+	d.Map("metadata")["namespace"] = namespace
+	if err := v.Apply(t.Context(), "shop", []rollout.Object{d}); err != nil {
+		t.Fatal(err)
+	}
+	w := rollout.Workload{Namespace: namespace, Name: "web"}
+	if live := v.Observe("shop", []rollout.Workload{w}).Workloads[w]; live.Replicas != 2 || live.Synced {
+		t.Errorf("it shows %+v", live)
+	}
+	if before := c.writes; v.Apply(t.Context(), "shop", []rollout.Object{d}) != nil || c.writes != before {
+		t.Error("it writes what it has written")
+	}
+}
