@@ -37,6 +37,7 @@ func (c *Client) observeWorkload(l *live) rollout.ObservedWorkload {
 	out := rollout.ObservedWorkload{
 		Replicas: d.replicas,
 		Hash:     d.hash,
+		Serial:   d.serial,
 		Synced:   d.observed >= d.generation,
 	}
 	// As kubectl rollout status: all pods are of the newest template, all of them

@@ -27,6 +27,7 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 // deployment is what Observe needs of a Deployment.
 type deployment struct {
 	hash       rollout.Hash
+	serial     int
 	revision   int
 	template   string // digest of the pod template
 	generation int64
@@ -93,6 +94,7 @@ func readDeployment(u *unstructured.Unstructured) (*deployment, error) {
 	}
 	out := &deployment{
 		hash:       rollout.Hash(d.Annotations[rollout.AnnotationHash]),
+		serial:     number(d.Annotations[rollout.AnnotationSerial]),
 		revision:   number(d.Annotations[revisionAnnotation]),
 		template:   template,
 		generation: d.Generation,

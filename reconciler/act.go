@@ -53,6 +53,10 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
 	s.decision = strategies.Decide(s.input)
 	retreats := s.decision.Retreat
+	if s.decision.Stale {
+		s.changed = !s.decision.State.Equal(&a.state)
+		return
+	}
 	if !retreats {
 		s.err = r.applyState(ctx, a, state, now)
 		s.input.Settled = s.err == nil
@@ -72,6 +76,9 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	}
 	next := &s.decision.State
 	switch {
+	case s.decision.Stale:
+		s.changed = !next.Equal(&a.state)
+		return
 	case retreats:
 		s.err = errors.Join(s.err, r.applyState(ctx, a, *next, now))
 	case s.input.Settled:
@@ -292,7 +299,7 @@ func listed(refs []rollout.Ref) string {
 func (r *Reconciler) applyAll(ctx context.Context, steps []*step, now time.Time) {
 	forEach(r.Workers, steps, func(s *step) {
 		a := s.app
-		if s.recorded {
+		if s.recorded && !s.decision.Stale {
 			s.err = errors.Join(s.err, r.applyState(ctx, a, a.state, now))
 			a.dirty = true // the next transition may be due at once
 		}

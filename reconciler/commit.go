@@ -50,9 +50,30 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 		}
 	}
 	for _, s := range changed {
-		s.app.state, s.app.pending, s.recorded = s.decision.State, nil, true
+		s.app.state, s.app.pending, s.recorded = s.numbered(), nil, true
 	}
 	return nil
+}
+
+// numbered is the decided state with its serial, which counts the transitions of
+// a release. What only follows a commit, is held, or lists its objects again has
+// none of its own: it would cost a write on each Deployment. A retreat gets its
+// serial when it is recorded, after it was applied, so that a process which has
+// seen neither cannot take it back. An app without a record goes on from what
+// the cluster carries.
+func (s *step) numbered() rollout.State {
+	state, was := s.decision.State, s.app.state
+	if transition(was, state) {
+		state.Serial = max(was.Serial, s.input.Observed.Serial()) + 1
+	}
+	return state
+}
+
+func transition(from, to rollout.State) bool {
+	for _, s := range []*rollout.State{&from, &to} {
+		s.Serial, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, "", "", "", nil, nil
+	}
+	return !from.Equal(&to)
 }
 
 // keepRetreats remembers retreats that Git could not record: they have been
@@ -68,7 +89,8 @@ func keepRetreats(steps []*step) {
 func (r *Reconciler) stateEdits(changed []*step) (map[string][]byte, error) {
 	edits := make(map[string][]byte, len(changed)+1)
 	for _, s := range changed {
-		data, err := s.decision.State.Encode()
+		state := s.numbered()
+		data, err := state.Encode()
 		if err != nil {
 			return nil, fmt.Errorf("state of %s: %w", s.app.Name, err)
 		}

@@ -142,8 +142,27 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file strictly and checks what the types cannot.
+// ParseState reads a state file that gitrollout wrote: strictly, and with its
+// seal. A file that somebody edited is an InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
+	s, err := ParseEditedState(file, data)
+	if err != nil {
+		return nil, err
+	}
+	seal := s.Seal
+	s.Seal = ""
+	if want, err := s.seal(); err != nil || seal != want {
+		return nil, &InvalidError{
+			File: file, Field: "seal", Msg: "does not match the rest: the file was edited by hand",
+			Fix: "revert that commit on the state branch, or make the edit count: gitrollout state repair " + s.App,
+		}
+	}
+	return s, nil
+}
+
+// ParseEditedState reads a state file that somebody may have edited. It is as
+// strict as ParseState, but for the seal.
+func ParseEditedState(file string, data []byte) (*State, error) {
 	var s State
 	if err := decodeStrict(file, "RolloutState", data, &s); err != nil {
 		return nil, err
@@ -155,6 +174,8 @@ func ParseState(file string, data []byte) (*State, error) {
 	switch {
 	case s.App == "":
 		return nil, Invalidf(file, "app", "is missing")
+	case s.Serial < 0:
+		return nil, Invalidf(file, "serial", "%d is negative", s.Serial)
 	case inFlight && s.Release == nil:
 		return nil, Invalidf(file, "release", "is missing while the phase is %s", s.Phase)
 	case s.Phase == Aborting && (s.Retreat == nil || s.Stable == nil):
@@ -171,18 +192,34 @@ func ParseState(file string, data []byte) (*State, error) {
 }
 
 // Encode returns the bytes of the state file. Equal states are equal bytes:
-// keys are sorted, times are UTC whole seconds.
+// keys are sorted, times are UTC whole seconds. The file is sealed.
 func (s State) Encode() ([]byte, error) {
-	s.APIVersion, s.Kind = APIVersion, "RolloutState"
+	seal, err := s.seal()
+	if err != nil {
+		return nil, err
+	}
+	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", seal
 	return encode(s)
+}
+
+// seal is a digest of the file's content. It keeps nobody out who means to
+// forge it, which signed commits do, but it tells an edit by hand from a record.
+func (s State) seal() (string, error) {
+	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("encode the state of %s: %w", s.App, err)
+	}
+	sum := sha256.Sum256(append([]byte("gitrollout state\n"), data...))
+	return "s1-" + hex.EncodeToString(sum[:8]), nil
 }
 
 // Equal reports whether two states have the same bytes. It compares the JSON
 // that the YAML is made from, which takes a tenth of the time.
 func (s *State) Equal(o *State) bool {
 	left, right := *s, *o
-	left.APIVersion, left.Kind = "", ""
-	right.APIVersion, right.Kind = "", ""
+	left.APIVersion, left.Kind, left.Seal = "", "", ""
+	right.APIVersion, right.Kind, right.Seal = "", "", ""
 	a, errA := json.Marshal(left)
 	b, errB := json.Marshal(right)
 	return errA == nil && errB == nil && bytes.Equal(a, b)

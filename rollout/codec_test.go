@@ -148,6 +148,9 @@ func TestParseStateRefuses(t *testing.T) {
 		"NegativeStep":     {"a step is within the plan", edit(t, "step: 1", "step: -1"), "progress[0].step", "not within"},
 		"BadWorkload":      {"references have a form", edit(t, "workload: shop/web", "workload: web"), "", "want namespace/name"},
 		"BadRef":           {"references have a form", edit(t, "- core/Namespace/-/shop", "- Namespace/shop"), "", "want group/Kind/namespace/name"},
+		"EditedByHand":     {"a record is gitrollout's", edit(t, "step: 1", "step: 2"), "seal", "edited by hand"},
+		"NoSeal":           {"a record is gitrollout's", minimal("app: shop\npath: x\nphase: Healthy\n"), "seal", "gitrollout state repair shop"},
+		"NegativeSerial":   {"serials count up", edit(t, "serial: 0", "serial: -1"), "serial", "negative"},
 		"TooLarge":         {"a parser must not be a way to fill memory", strings.Repeat("#", maxDocument+1), "", "more than"},
 	}
 	for name, tc := range cases {
@@ -258,7 +261,7 @@ func FuzzParseState(f *testing.F) {
 	f.Add([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: a\npath: b\nphase: Healthy\n"))
 	f.Add([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: a\npath: b\nphase: Paused\nrelease: {templates: {a/b: h}}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := ParseState("state.yaml", data)
+		s, err := ParseEditedState("state.yaml", data)
 		if err != nil {
 			var invalid *InvalidError
 			if !errors.As(err, &invalid) {

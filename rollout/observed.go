@@ -7,10 +7,20 @@ type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every Deployment of the app that exists
 }
 
+// Serial is the newest record that the cluster carries the mark of.
+func (o Observed) Serial() int {
+	newest := 0
+	for _, w := range o.Workloads {
+		newest = max(newest, w.Serial)
+	}
+	return newest
+}
+
 // ObservedWorkload is one live Deployment.
 type ObservedWorkload struct {
 	Replicas     int        // spec.replicas
 	Hash         Hash       // AnnotationHash on the Deployment, "" if gitrollout never applied it
+	Serial       int        // AnnotationSerial on it, 0 if it has none
 	Synced       bool       // the Deployment controller has seen the newest spec (observedGeneration)
 	Complete     bool       // every pod is of the newest template and available, no old pod is left
 	SameTemplate bool       // only for Hash "": applying the rendered template would restart no pod

@@ -37,6 +37,8 @@ type State struct {
 	Kind       string      `json:"kind"`       // always RolloutState
 	App        string      `json:"app"`
 	Path       string      `json:"path"`
+	Serial     int         `json:"serial"`         // counts the transitions of releases; the Deployments carry it
+	Seal       string      `json:"seal,omitempty"` // only in the file: what an edit by hand does not match
 	Phase      Phase       `json:"phase"`
 	Reason     string      `json:"reason,omitempty"` // one sentence: why the phase is what it is
 	Held       *Held       `json:"held,omitempty"`   // what is wrong; the app stays as it is meanwhile

@@ -43,6 +43,7 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit the template was rendered from
+	AnnotationSerial  = "gitrollout.dev/serial"        // on workloads: State.Serial, so that an older record is known for what it is
 	AnnotationStatus  = "gitrollout.dev/status"        // on held workloads: who holds it, at which step, and why
 	AnnotationPrune   = "gitrollout.dev/prune"         // by users, "disabled": never delete this object
 

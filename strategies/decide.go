@@ -35,6 +35,7 @@ type Decision struct {
 	Retreat bool      // apply first, record afterwards
 	Requeue time.Time // when a timer makes the next decision due; zero if none does
 	Waiting string    // what the app waits for, for people; "" if nothing
+	Stale   bool      // the cluster carries a newer record: nothing may be applied, and State keeps its Serial
 }
 
 // Decide returns the next state of one app: at most one transition further than
@@ -60,6 +61,9 @@ func Decide(in Input) Decision {
 }
 
 func decide(in Input) Decision {
+	if live := in.Observed.Serial(); in.State.Phase != "" && live > in.State.Serial {
+		return stale(in.State, live)
+	}
 	if in.Head.Err != nil {
 		return decideHeld(in)
 	}
@@ -95,6 +99,18 @@ func decideHeld(in Input) Decision {
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	return hold(s, "InvalidInput", in.Head.Err.Error(), in.Head.Commit.ID)
+}
+
+// stale holds an app whose record is older than what the cluster was last
+// written from: the state branch was rolled back, or another reconciler's push
+// has not been seen yet. To apply the older record would undo a transition, or
+// undo a retreat.
+func stale(s rollout.State, live int) Decision {
+	d := hold(s, "StateRolledBack", fmt.Sprintf(
+		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; push the newer commit again, or go on from the older one: gitrollout state repair %s",
+		rollout.StatePath(s.App), s.Serial, live, s.App), "")
+	d.Stale = true
+	return d
 }
 
 // hold returns the state with a reason for which nothing moves.

@@ -93,14 +93,14 @@ func desiredDeployment(s rollout.State, v View, o rollout.Object) rollout.Object
 	p, moving := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moving || !staged || !held(s) {
-		return stamp(o, hash, commitOf(s, w, hash), "")
+		return stamp(o, s.Serial, hash, commitOf(s, w, hash), "")
 	}
 	h, ok := holdOf(spec, p, s, v)
 	if !ok {
 		return stableDeployment(s, v, o)
 	}
 	status := fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s", min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App)
-	o = stamp(o, hash, s.Release.Commit, status)
+	o = stamp(o, s.Serial, hash, s.Release.Commit, status)
 	setMap(o, int64(holdMinReadySeconds), "spec", "minReadySeconds")
 	setMap(o, int64(holdProgressDeadline), "spec", "progressDeadlineSeconds")
 	setMap(o, map[string]any{
@@ -119,7 +119,7 @@ func stableDeployment(s rollout.State, v View, o rollout.Object) rollout.Object 
 	if !found {
 		return nil
 	}
-	stable = stamp(stable, v.Stable.Templates[w], s.Stable.Commit, "")
+	stable = stamp(stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, "")
 	if n, set := o.Map("spec")["replicas"]; set {
 		setMap(stable, n, "spec", "replicas")
 	} else {
@@ -156,12 +156,13 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 
 // stamp returns a copy with gitrollout's annotations. They are on the
 // Deployment alone, not on its pods: a new commit restarts nothing.
-func stamp(o rollout.Object, hash rollout.Hash, commit, status string) rollout.Object {
+func stamp(o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	if o.Map("spec")["paused"] == nil {
 		setMap(o, false, "spec", "paused") // owned, so that kubectl rollout pause is undone
 	}
 	setMap(o, string(hash), "metadata", "annotations", rollout.AnnotationHash)
+	setMap(o, fmt.Sprint(serial), "metadata", "annotations", rollout.AnnotationSerial)
 	if commit != "" {
 		setMap(o, commit, "metadata", "annotations", rollout.AnnotationCommit)
 	}

@@ -76,9 +76,14 @@ func TestProposalIsDeterministic(t *testing.T) {
 	branch := "gitrollout/promote/test/" + w.app
 	p := w.start()
 	p.awaitHealthy(w.repo.Head())
-	p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	second := w.push("v2", version("v2", halfThenGate))
+	p.await("released", func(s rollout.State) bool { return s.Release != nil })
+	// What follows is pushed, and not applied: the cluster does not know of it.
+	w.api.refuse("/deployments/")
+	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
+	w.api.refuse()
 	// As if the last push had not happened, but at the same second.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")

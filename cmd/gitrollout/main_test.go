@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,10 +11,31 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gitrollout": main})
+	testscript.Main(m, map[string]func(){"gitrollout": main, "seal": seal})
+}
+
+// seal is a program for the scripts: it reads a state that was written by hand
+// and writes it as the reconciler does.
+func seal() {
+	data, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := rollout.ParseEditedState("state", data)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if data, err = s.Encode(); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := os.Stdout.Write(data); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // TestScripts runs the sessions in testdata/scripts: the program as people call

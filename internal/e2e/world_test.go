@@ -108,9 +108,23 @@ func newWorld(t *testing.T, files map[string]string) *world {
 			t.Logf("gitrollout's log:\n%s", w.log.String())
 			t.Logf("state branch:\n%s", strings.Join(w.log0(), "\n"))
 			t.Logf("pods over time:\n%s", w.pods.history())
+			t.Logf("Deployments:\n%s", w.deployments())
 		}
 	})
 	return w
+}
+
+// deployments is what the Deployments ask for and have, for people.
+func (w *world) deployments() string {
+	list, err := w.cluster.Kube.AppsV1().Deployments(w.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, d := range list.Items {
+		fmt.Fprintf(&b, "%s generation %d %v\n  minReadySeconds %d %v\n  %+v\n", d.Name, d.Generation, d.Annotations, d.Spec.MinReadySeconds, d.Spec.Strategy.RollingUpdate, d.Status)
+	}
+	return b.String()
 }
 
 func (w *world) log0() []string {

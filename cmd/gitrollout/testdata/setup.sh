@@ -39,7 +39,7 @@ record() {
 		if [ "$1" = Degraded ]; then
 			printf 'rejected: [{hash: %s, commit: %s, reason: "too slow", at: "2026-11-20T10:00:00Z"}]\n' "$h2" "$v2"
 		fi
-	} >"$WORK/state.yaml"
+	} | seal >"$WORK/state.yaml"
 	blob=$(git hash-object -w "$WORK/state.yaml")
 	rm -f "$WORK/index"
 	GIT_INDEX_FILE=$WORK/index git update-index --add --cacheinfo "100644,$blob,apps/8d/shop.yaml"
