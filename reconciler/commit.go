@@ -44,6 +44,8 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 	}
 	r.stats.Commits++
 	r.heads.State, r.clusterFile = commits[branch], true
+	r.writer = r.nextWriter()
+	r.epoch = r.writer.Epoch
 	for _, u := range updates[:len(updates)-1] {
 		if delete(r.heads.Proposals, u.Branch); commits[u.Branch] != "" {
 			r.heads.Proposals[u.Branch] = commits[u.Branch]
@@ -96,8 +98,8 @@ func (r *Reconciler) stateEdits(changed []*step) (map[string][]byte, error) {
 		}
 		edits[rollout.StatePath(s.app.Name)] = data
 	}
-	if !r.clusterFile {
-		data, err := rollout.Cluster{Cluster: r.Cluster, UID: r.UID, Source: r.Source}.Encode()
+	if writer := r.nextWriter(); !r.clusterFile || writer != r.writer {
+		data, err := rollout.Cluster{Cluster: r.Cluster, UID: r.UID, Source: r.Source, Writer: writer}.Encode()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rollout.ClusterPath, err)
 		}
@@ -106,11 +108,26 @@ func (r *Reconciler) stateEdits(changed []*step) (map[string][]byte, error) {
 	return edits, nil
 }
 
+// nextWriter is the writer of the next commit: this process, in the epoch that
+// it has, or in a new one. A process that is started again on the same host goes
+// on in the epoch of its predecessor.
+func (r *Reconciler) nextWriter() rollout.Writer {
+	switch {
+	case r.epoch > 0:
+		return rollout.Writer{ID: r.Writer, Epoch: r.epoch}
+	case r.writer.ID == r.Writer && r.writer.Epoch > 0:
+		return r.writer
+	default:
+		return rollout.Writer{ID: r.Writer, Epoch: r.writer.Epoch + 1}
+	}
+}
+
 // message is a subject for people and trailers for machines.
 //
 //	prod-eu: shop step 3/8 setWeight 40 (20% -> 40%) (+2 more)
 //
 //	Gitrollout-Cluster: prod-eu
+//	Gitrollout-Epoch: 3
 //	Gitrollout-Source: 9f31c0…
 //	Gitrollout-App: shop phase=Progressing release=h1-7b4e2a91d0 step=3/8 weight=40
 func (r *Reconciler) message(changed []*step) string {
@@ -126,7 +143,7 @@ func (r *Reconciler) message(changed []*step) string {
 	if len(changed) > 1 {
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "Gitrollout-Cluster: %s\nGitrollout-Source: %s\n", r.Cluster, r.heads.Main)
+	fmt.Fprintf(&b, "Gitrollout-Cluster: %s\nGitrollout-Epoch: %d\nGitrollout-Source: %s\n", r.Cluster, r.nextWriter().Epoch, r.heads.Main)
 	for _, s := range changed {
 		b.WriteString("Gitrollout-App: " + trailer(s.decision.State) + "\n")
 	}

@@ -292,7 +292,26 @@ func (r *Reconciler) checkCluster(tree Snapshot) error {
 		}
 	}
 	r.clusterFile = true
-	return nil
+	return r.noteWriter(c.Writer)
+}
+
+// noteWriter compares the writer in Git with this process. Two that write in
+// turns are safe, because every push says where the branch must be, but they
+// are one too many: an exclusive one stands down, and any other says so.
+func (r *Reconciler) noteWriter(w rollout.Writer) error {
+	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.Writer
+	r.writer = w
+	switch {
+	case !taken:
+		return nil
+	case r.Exclusive:
+		return fmt.Errorf("%w: %s writes to %s since epoch %d, this is %s of epoch %d", ErrDeposed, w.ID, r.config.StateBranch, w.Epoch, r.Writer, r.epoch)
+	default:
+		r.Log.Warn("another gitrollout writes to the state branch, too: run one, or several with --leader-elect",
+			"writer", w.ID, "epoch", w.Epoch, "this", r.Writer, "branch", r.config.StateBranch)
+		r.epoch = 0 // the next commit takes it back
+		return nil
+	}
 }
 
 // forEach calls do for each item, at most workers at once, and returns when all

@@ -26,7 +26,9 @@ type Options struct {
 	Record     Recorder
 	Log        *slog.Logger
 
-	Workers int // apps rendered and applied at once; default 8
+	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
+	Exclusive bool   // stand down when another writer takes over, as an elected leader does
+	Workers   int    // apps rendered and applied at once; default 8
 }
 
 // Reconciler holds what one process knows. Its methods are for one goroutine,
@@ -39,7 +41,9 @@ type Reconciler struct {
 	config      *rollout.Config
 	configs     map[string]*rollout.Config // of older commits, by blob
 	configsMu   sync.Mutex
-	clusterFile bool // cluster.yaml exists
+	clusterFile bool           // cluster.yaml exists
+	writer      rollout.Writer // that it names
+	epoch       int            // in which this process writes; 0 before its first commit
 	stateKnown  bool
 	failing     map[string]bool // errors that have been logged
 	apps        map[string]*app
@@ -76,6 +80,10 @@ func (r *Reconciler) Stats() Stats { return r.stats }
 // state branch each time. Each loss means that another writer made progress.
 const maxTries = 5
 
+// ErrDeposed is what RunOnce returns when another writer has taken the state
+// branch over from an exclusive one. The process does nothing any more.
+var ErrDeposed = errors.New("another gitrollout has taken over")
+
 // RunOnce is one pass. With fetch it looks at Git first; without, it works on
 // what is already known, as after a change in the cluster. The error joins what
 // went wrong, and each app that is not named in it has been handled.
@@ -85,7 +93,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 	if fetch {
 		gathered = r.gather(ctx)
 	}
-	if r.config == nil || !r.stateKnown {
+	if r.config == nil || !r.stateKnown || errors.Is(gathered, ErrDeposed) {
 		return gathered
 	}
 	steps := r.decideAll(ctx, r.due(now), now)
@@ -98,7 +106,9 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 		for _, s := range steps {
 			s.app.dirty = true
 		}
-		gathered = r.gather(ctx)
+		if gathered = r.gather(ctx); errors.Is(gathered, ErrDeposed) {
+			return gathered
+		}
 		steps = r.decideAll(ctx, r.due(now), now)
 		err = r.commit(ctx, steps, now)
 	}

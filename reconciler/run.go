@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -12,8 +13,8 @@ const debounce = 20 * time.Millisecond
 // Run makes passes until the context ends: at each interval with a look at Git,
 // and in between whenever the cluster changes or a timer of a release is due.
 // It returns after the pass in progress. A pass that fails is logged, and the
-// next one tries again.
-func (r *Reconciler) Run(ctx context.Context, interval time.Duration) {
+// next one tries again. The only error is ErrDeposed.
+func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	poll := time.NewTimer(0)
 	defer poll.Stop()
 	for ctx.Err() == nil {
@@ -25,7 +26,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) {
 		if !r.anyDirty() {
 			select {
 			case <-ctx.Done():
-				return
+				return nil
 			case <-poll.C:
 				fetch = true
 			case <-timer:
@@ -39,7 +40,9 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) {
 			default:
 			}
 		}
-		if err := r.RunOnce(ctx, time.Now(), fetch); err != nil && ctx.Err() == nil {
+		if err := r.RunOnce(ctx, time.Now(), fetch); errors.Is(err, ErrDeposed) {
+			return err
+		} else if err != nil && ctx.Err() == nil {
 			r.logFailures(err)
 		} else if err == nil && fetch {
 			r.failing = nil
@@ -48,6 +51,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) {
 			poll.Reset(r.interval(interval))
 		}
 	}
+	return nil
 }
 
 // interval is the flag's, or what the configuration in Git asks for.

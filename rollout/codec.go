@@ -119,6 +119,14 @@ type Cluster struct {
 	Cluster    string `json:"cluster"` // the name under .gitrollout/
 	UID        string `json:"uid"`     // of the kube-system namespace: a state is never applied to another cluster
 	Source     Source `json:"source"`
+	Writer     Writer `json:"writer"`
+}
+
+// Writer says which process commits to the state branch. Each one that takes
+// over, which it does with its first transition, counts the epoch up.
+type Writer struct {
+	ID    string `json:"id"`    // a host's or a pod's name
+	Epoch int    `json:"epoch"` // from 1
 }
 
 // Source says where the users' branch is.

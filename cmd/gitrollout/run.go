@@ -15,6 +15,7 @@ func newRun(s streams) *cobra.Command {
 	var source sourceOptions
 	var target clusterOptions
 	var logs logOptions
+	var election electOptions
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -25,6 +26,10 @@ It polls the branch, starts releases, moves them on step by step and commits
 what it did to the branch gitrollout/state/<cluster>. It needs push rights to
 gitrollout/** only. Everything it knows is in Git: it can be killed and started
 elsewhere at any time.
+
+Two that run by mistake do no harm: every push says where the state branch must
+be, and the loser decides again. With --leader-elect several replicas take
+turns: one works, and another one goes on when it is gone.
 
 SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 		Example: `  gitrollout run --repo https://git.example.com/shop.git --cluster prod-eu
@@ -51,14 +56,16 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 			}
 			defer l.close()
 			log.Info("reconciling", "cluster", l.source.cluster, "repo", l.remote, "branch", l.source.branch, "api", l.server, "version", versionOf().Version)
-			l.Run(ctx, interval)
+			l.Writer, l.Exclusive = election.identity()
+			err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, func(ctx context.Context) error { return l.Run(ctx, interval) })
 			log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
-			return nil
+			return err
 		},
 	}
 	source.register(cmd)
 	target.register(cmd)
 	logs.register(cmd)
+	election.register(cmd)
 	cmd.Flags().DurationVar(&interval, "interval", 0, "time between polls of Git (default: the configuration's)")
 	return cmd
 }

@@ -23,6 +23,7 @@ type loop struct {
 	source  sourceOptions
 	remote  string // without credentials
 	server  string // of the Kubernetes API
+	kube    *rest.Config
 	stop    context.CancelFunc
 	client  *cluster.Client
 	created *repository
@@ -50,7 +51,7 @@ func newLoop(ctx context.Context, source sourceOptions, target clusterOptions, l
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{source: source, remote: repo.mirror().Remote().String(), server: config.Host, created: repo}
+	l := &loop{source: source, remote: repo.mirror().Remote().String(), server: config.Host, kube: config, created: repo}
 	l.client, err = cluster.New(config, cluster.Options{Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) }})
 	if err != nil {
 		return nil, &failure{code: exitCluster, err: err}
@@ -64,6 +65,7 @@ func newLoop(ctx context.Context, source sourceOptions, target clusterOptions, l
 	}
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
+		Writer:     hostname(),
 		Repository: repo, Renderer: render.New(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Log: log,
 	})
 	// The watches live on while the last pass finishes.

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -309,14 +311,25 @@ func TestAdoption(t *testing.T) {
 	w.awaitHealthy(commit)
 }
 
-// TestTwoReconcilers runs two of them on one cluster and branch: each
+// TestManyReconcilers runs two and eight of them on one cluster and branch: each
 // transition is recorded once, and no pod is started twice.
-func TestTwoReconcilers(t *testing.T) {
+func TestManyReconcilers(t *testing.T) {
 	t.Parallel()
+	for _, n := range []int{2, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			reconcilers(t, n)
+		})
+	}
+}
+
+func reconcilers(t *testing.T, n int) {
+	t.Helper()
 	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")}
 	w := newWorld(t, app.files()).start()
-	twin := &world{t: t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, pods: w.pods, log: w.log}
-	twin.start()
+	for range n - 1 {
+		w.twin().start()
+	}
 	w.awaitHealthy(w.repo.Head())
 	commit := w.push("v2", app.at("v2").files())
 	w.awaitStep(3, rollout.Paused)
@@ -335,6 +348,41 @@ func TestTwoReconcilers(t *testing.T) {
 		seen[line] = true
 	}
 	w.repo.Fsck()
+}
+
+// twin is another process on the same world.
+func (w *world) twin() *world {
+	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, pods: w.pods, log: &lockedBuffer{}}
+}
+
+// TestReplicas starts three replicas that take turns. The leader is killed in the
+// middle of a release, and another one goes on when the Lease has run out.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files())
+	flags := []string{"--leader-elect", "--leader-elect-namespace", w.ns}
+	replicas := []*world{w.start(flags...), w.twin().start(flags...), w.twin().start(flags...)}
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	leads := func(r *world) bool { return strings.Contains(r.log.String(), "msg=leading") }
+	leader := slices.IndexFunc(replicas, leads)
+	for i, r := range replicas {
+		if i != leader && (leads(r) || strings.Contains(r.log.String(), "msg=transition")) {
+			t.Errorf("two replicas work at once:\n%s", r.log.String())
+		}
+	}
+	replicas[leader].kill()
+	w.promote()
+	w.awaitHealthy(commit)
+	if n := len(slices.DeleteFunc(slices.Clone(replicas), func(r *world) bool { return !leads(r) })); n != 2 {
+		t.Errorf("%d replicas have led, want the one that was killed and another one", n)
+	}
+	w.pods.awaitReady(t, map[string]int{"v2": 2})
+	if got := w.pods.count("v2"); got != 2 {
+		t.Errorf("%d pods of v2 were started, want 2", got)
+	}
 }
 
 // TestRetreatWithoutGit lets a release fail while Git is away: the pods go back

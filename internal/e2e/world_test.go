@@ -200,6 +200,15 @@ func (w *world) restartAfterKill() {
 	}
 }
 
+// kill ends gitrollout as a power cut does.
+func (w *world) kill() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	_ = w.process.Process.Kill()
+	<-w.exited
+}
+
 // stop asks gitrollout to end and waits for it.
 func (w *world) stop() {
 	w.mu.Lock()

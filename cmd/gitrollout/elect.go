@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// electOptions say whether several replicas take turns. The Lease is for
+// liveness alone: one replica works, and another one goes on when it is gone.
+// What keeps two from both advancing is Git's compare-and-swap.
+type electOptions struct {
+	elect     bool
+	namespace string
+	// The times of kube-controller-manager; tests make them shorter.
+	lease, renew, retry time.Duration
+}
+
+func (o *electOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&o.elect, "leader-elect", false, "run only while holding a Lease, so that several replicas can be started")
+	flags.StringVar(&o.namespace, "leader-elect-namespace", "", "where the Lease is (default: the pod's own namespace, or default)")
+	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
+}
+
+// podNamespace is where Kubernetes tells a pod's programs their namespace.
+const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// lead calls work while this process holds the Lease of a cluster, or at once if
+// there is no election, and returns when work has. The Lease is given back only
+// then. When it is lost, work's context ends, and lead returns an error: the
+// process should end, too, and wait for its turn anew.
+func (o *electOptions) lead(ctx context.Context, config *rest.Config, cluster, id string, log *slog.Logger, work func(context.Context) error) error {
+	if !o.elect {
+		return work(ctx)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
+	lease := o.where() + "/" + leaseName(cluster)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: "gitrollout", LeaseDuration: o.lease, RenewDeadline: o.renew, RetryPeriod: o.retry, ReleaseOnCancel: true,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.where(), Name: leaseName(cluster)},
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: id},
+		},
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				log.Info("leading", "lease", lease, "id", id)
+				turn.take(ctx, leading, work)
+				stop()
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(leader string) {
+				if leader != id {
+					log.Info("waiting for the Lease", "lease", lease, "leader", leader)
+				}
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	waiting := context.AfterFunc(ctx, func() {
+		select {
+		case <-turn.begun: // it ends by itself
+		default:
+			stop()
+		}
+	})
+	defer waiting()
+	elector.Run(electing)
+	select {
+	case <-turn.begun:
+		<-turn.ended
+		return turn.err
+	default:
+		return nil // told to stop before its turn
+	}
+}
+
+// turn is the time in which a process leads.
+type turn struct {
+	begun, ended chan struct{}
+	err          error
+}
+
+// take works until told to stop or until the Lease is lost.
+func (t *turn) take(ctx, leading context.Context, work func(context.Context) error) {
+	close(t.begun)
+	defer close(t.ended)
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(leading, stop)()
+	if t.err = work(working); t.err == nil && leading.Err() != nil {
+		t.err = errors.New("the Lease is lost: another replica goes on")
+	}
+}
+
+// identity is the name under which this process commits, and whether it stands
+// down for another one. A host's or pod's name is enough for a process that is
+// alone; replicas need one each, also on the same host.
+func (o *electOptions) identity() (id string, exclusive bool) {
+	id = hostname()
+	if o.elect {
+		id += "_" + rand.Text()[:8]
+	}
+	return id, o.elect
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "gitrollout"
+	}
+	return name
+}
+
+func (o *electOptions) where() string {
+	if o.namespace != "" {
+		return o.namespace
+	}
+	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
+		return strings.TrimSpace(string(own))
+	}
+	return "default"
+}
+
+func leaseName(cluster string) string { return "gitrollout-" + cluster }
