@@ -19,6 +19,7 @@
 //	pktline.go upload.go receive.go    the protocol: look up refs, fetch a pack, push a pack
 //	store.go snapshot.go diff.go       objects in memory, and commits as file trees
 //	repo.go fetch.go mirror.go         the mirror: what it knows, brings in and forgets
+//	history.go                         who signed what came before
 //	tree.go push.go                    edits to trees, and updates of refs
 //	names.go errors.go                 what is a branch or a path; what went wrong
 package git

@@ -112,12 +112,12 @@ func (s *session) download(ctx context.Context, into *store, wants, haves []plum
 	return err
 }
 
-// depth is how much history comes with a commit.
-type depth bool
+// depth is how much history comes with a commit: so many commits in a line, itself included.
+type depth int
 
 const (
-	shallow depth = false // none
-	full    depth = true
+	full    depth = 0
+	shallow depth = 1
 )
 
 func (s *session) fetchRequest(wants, haves []plumbing.Hash, d depth) []byte {
@@ -131,8 +131,8 @@ func (s *session) fetchRequest(wants, haves []plumbing.Hash, d depth) []byte {
 		for _, id := range haves {
 			req.linef("shallow %s\n", id)
 		}
-		if d == shallow {
-			req.linef("deepen 1\n")
+		if d != full {
+			req.linef("deepen %d\n", d)
 		}
 		for _, id := range wants {
 			req.linef("want %s\n", id)
@@ -156,11 +156,11 @@ func (s *session) fetchRequest(wants, haves []plumbing.Hash, d depth) []byte {
 		}
 		req.linef("want %s\n", id)
 	}
-	if s.caps.has("shallow") && d == shallow {
+	if s.caps.has("shallow") && d != full {
 		for _, id := range haves {
 			req.linef("shallow %s\n", id)
 		}
-		req.linef("deepen 1\n")
+		req.linef("deepen %d\n", d)
 	}
 	req.flush()
 	for _, id := range haves {
@@ -185,7 +185,7 @@ func packSectionV2(p *pktReader) (io.Reader, error) {
 
 // packSectionV0 skips shallow lines and acknowledgements up to the pack.
 func packSectionV0(p *pktReader, caps capabilities, d depth) (io.Reader, error) {
-	if caps.has("shallow") && d == shallow {
+	if caps.has("shallow") && d != full {
 		for {
 			if _, ok, err := p.line(); err != nil {
 				return nil, err

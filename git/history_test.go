@@ -1,0 +1,177 @@
+package git_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/sign"
+)
+
+// promoted is a repository in which Ann's signature counts.
+type promoted struct {
+	*gittest.Repo
+	t    *testing.T
+	key  string
+	list sign.Policy
+}
+
+const promotion = ".gitrollout/prod/promote/shop.yaml"
+
+func newPromoted(t *testing.T) *promoted {
+	p := &promoted{Repo: gittest.New(t), t: t}
+	p.key = p.NewKeyFile()
+	key, _ := signer(t, p.key)
+	p.list = sign.Policy{SSH: key.Signers("ann")}
+	p.Git("config", "gpg.format", "ssh")
+	p.CommitFiles("first", map[string]string{"f": "1"})
+	return p
+}
+
+// signs makes the commits that follow signed with a key; "" unsigned.
+func (p *promoted) signs(key string) *promoted {
+	p.Git("config", "commit.gpgsign", fmt.Sprint(key != ""))
+	p.Git("config", "user.signingkey", key)
+	return p
+}
+
+// promote commits the promotion file, and other commits something else.
+func (p *promoted) promote(content string) string {
+	return p.CommitFiles("promote", map[string]string{promotion: content})
+}
+
+func (p *promoted) other(n int) {
+	for range n {
+		p.Git("commit", "-q", "--allow-empty", "-m", "something else")
+	}
+	p.Push()
+}
+
+// branch does something on a new branch, and returns to main.
+func (p *promoted) branch(name string, do func()) {
+	p.Git("checkout", "-q", "-b", name)
+	do()
+	p.Git("checkout", "-q", "main")
+}
+
+func TestIntroducer(t *testing.T) {
+	cases := map[string]struct {
+		do   func(p *promoted)
+		want bool
+	}{
+		"signed commit":                   {func(p *promoted) { p.signs(p.key).promote("x") }, true},
+		"unsigned commit":                 {func(p *promoted) { p.promote("x") }, false},
+		"another key":                     {func(p *promoted) { p.signs(p.NewKeyFile()).promote("x") }, false},
+		"signed, then unsigned others":    {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").other(3) }, true},
+		"unsigned, then signed others":    {func(p *promoted) { p.promote("x"); p.signs(p.key).other(3) }, false},
+		"signed change of an unsigned":    {func(p *promoted) { p.promote("x"); p.signs(p.key).promote("y") }, true},
+		"unsigned change of a signed":     {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").promote("y") }, false},
+		"unsigned return to a signed":     {func(p *promoted) { p.signs(p.key).promote("x"); p.promote("y"); p.signs("").promote("x") }, false},
+		"old":                             {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").other(120) }, true},
+		"old and unsigned":                {func(p *promoted) { p.promote("x"); p.signs(p.key).other(70) }, false},
+		"unsigned branch, signed merge":   {func(p *promoted) { p.branch("b", func() { p.promote("x") }); p.signs(p.key).Merge("b") }, true},
+		"signed branch, unsigned merge":   {func(p *promoted) { p.branch("b", func() { p.signs(p.key).promote("x") }); p.signs("").Merge("b") }, true},
+		"unsigned branch, unsigned merge": {func(p *promoted) { p.branch("b", func() { p.promote("x") }); p.Merge("b") }, false},
+		"signed merge of something else": {func(p *promoted) {
+			p.promote("x")
+			p.branch("b", func() { p.CommitFiles("other", map[string]string{"g": "1"}) })
+			p.signs(p.key).Merge("b")
+		}, false},
+		"branch that is behind, signed merge": {func(p *promoted) {
+			p.branch("b", func() { p.CommitFiles("other", map[string]string{"g": "1"}) })
+			p.promote("x")
+			p.signs(p.key).Merge("b")
+		}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newPromoted(t)
+			c.do(p)
+			s := p.HTTP(gittest.HTTPOptions{})
+			for _, old := range []bool{false, true} {
+				s.Fault(gittest.Faults{ProtocolV0: old})
+				r, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				heads, err := r.Fetch(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				who, err := r.Introducer(t.Context(), heads.Main, promotion, p.list)
+				if c.want && (err != nil || who != "ann") || !c.want && !errors.Is(err, git.ErrUnapproved) {
+					t.Errorf("old server %v: %q, %v", old, who, err)
+				}
+			}
+		})
+	}
+}
+
+func TestIntroducerCannotTell(t *testing.T) {
+	p := newPromoted(t)
+	p.signs(p.key).promote("x")
+	var history strings.Builder
+	for i := range 1100 {
+		fmt.Fprintf(&history, "commit refs/heads/main\ncommitter Dev <dev@example.com> %d +0000\ndata 1\nx\n", 1767300000+i)
+		if i == 0 {
+			fmt.Fprintf(&history, "from %s\n", p.Head())
+		}
+	}
+	p.FastImport(history.String())
+	s := p.HTTP(gittest.HTTPOptions{})
+	r, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads, err := r.Fetch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, err := r.Introducer(t.Context(), heads.Main, promotion, p.list); !errors.Is(err, git.ErrUnapproved) || !strings.Contains(err.Error(), "last 1000") {
+		t.Errorf("from before the limit: %q, %v", who, err)
+	}
+	if _, err := r.Introducer(t.Context(), heads.Main, "nothing", p.list); !errors.Is(err, git.ErrNotFound) {
+		t.Errorf("no such file: %v", err)
+	}
+	s.Stop()
+	again, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Introducer(t.Context(), heads.Main, promotion, p.list); !errors.Is(err, git.ErrUnreachable) {
+		t.Errorf("server gone: %v", err)
+	}
+}
+
+func TestLastSigned(t *testing.T) {
+	p := newPromoted(t)
+	r, err := git.Open(t.Context(), git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.LastSigned(t.Context(), p.Head(), p.list); !errors.Is(err, git.ErrUnapproved) {
+		t.Errorf("nothing is signed: %v", err)
+	}
+	signed := p.signs(p.key).promote("x")
+	p.signs("").other(60)
+	for _, head := range []string{signed, p.Head()} {
+		if id, err := r.LastSigned(t.Context(), head, p.list); err != nil || id != signed {
+			t.Errorf("from %s: %s, %v; want %s", head, id, err, signed)
+		}
+	}
+	public, err := os.ReadFile(p.key + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, err := sign.ParseSigners("signers", []byte(`ann valid-after="20300101" `+string(public)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.LastSigned(t.Context(), p.Head(), sign.Policy{SSH: late}); !errors.Is(err, git.ErrUnapproved) {
+		t.Errorf("nothing is signed with a valid key: %v", err)
+	}
+}
