@@ -11,9 +11,11 @@ import (
 // ErrUnapproved is a signature that does not count, or one that was not found: the text says which and why.
 var ErrUnapproved = errors.New("not signed by somebody who may")
 
-// depths is how much history is asked for, in turn: nearly always the first is enough, and past the last
-// one nothing is found. One step of the history is one commit.
-var depths = []depth{50, 1000}
+// depths is how much history is asked for, in turn: none, as what is here may be enough; then some, which it
+// nearly always is; and past the last one nothing is found. One step of the history is one commit.
+var depths = []depth{shallow, 50, maxDepth}
+
+const maxDepth = 1000
 
 // LastSigned is the nearest commit, from the given one along the first parents, whose signature counts.
 //
@@ -25,7 +27,7 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 			return "", err
 		}
 		ended := false
-		for id, n := commit, depth(0); n < d && !ended; n++ {
+		for id, n := commit, 0; n < maxDepth && !ended; n++ {
 			s, ok, err := at(st, id)
 			if err != nil {
 				return "", err
@@ -66,17 +68,17 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 			return signer, err
 		}
 	}
-	return "", fmt.Errorf("%w: what is at %s is from before the last %d commits; change it once more", ErrUnapproved, path, depths[len(depths)-1])
+	return "", fmt.Errorf("%w: what is at %s is from before the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
 }
 
-// history gives a store with the commits that a commit reaches in so many steps, and their trees.
+// history gives a store with at least the commits that a commit reaches in so many steps, and their trees.
 func (r *Repo) history(ctx context.Context, commit string, d depth) (*store, error) {
 	id, err := parseID(commit)
 	if err != nil {
 		return nil, err
 	}
 	st, err := r.ensure(ctx, id)
-	if err != nil || d <= 1 || deepEnough(st, commit, d) {
+	if err != nil || d == shallow {
 		return st, err
 	}
 	err = r.onNetwork(ctx, "read the history of "+commit[:7]+" from", func(ctx context.Context) error {
@@ -88,21 +90,6 @@ func (r *Repo) history(ctx context.Context, commit string, d depth) (*store, err
 		return r.downloadWhole(ctx, s, st, []plumbing.Hash{id}, []plumbing.Hash{id}, d)
 	})
 	return st, err
-}
-
-// deepEnough tells whether a store has the history already, along the first parents.
-func deepEnough(st *store, id string, d depth) bool {
-	for range d {
-		s, ok, err := at(st, id)
-		if err != nil || !ok {
-			return false
-		}
-		if len(s.commit.Parents) == 0 {
-			return true
-		}
-		id = s.commit.Parents[0]
-	}
-	return true
 }
 
 // at reads a commit of the history; ok is false past its end.

@@ -46,8 +46,9 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	if a.pending != nil {
 		state = a.pending.State
 	}
+	promotion, refused, unknown := r.approved(ctx, a, state)
 	s.input = strategies.Input{
-		Now: now, App: a.App, Head: r.headOf(a), State: state, Promotion: a.promotion,
+		Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion,
 		Observed: r.Observer.Observe(a.Name, workloads(a, state)),
 	}
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
@@ -73,6 +74,12 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 			return
 		}
 		retreats = s.decision.Retreat
+	}
+	if unknown != nil { // nobody knows what is asked for, so nothing but a retreat happens
+		if s.err = errors.Join(s.err, unknown); !retreats {
+			s.decision = strategies.Decision{State: a.state}
+			return
+		}
 	}
 	next := &s.decision.State
 	switch {
@@ -137,11 +144,25 @@ func (r *Reconciler) check(ctx context.Context, s *step) error {
 	return nil
 }
 
-// headOf is the head with what is wrong with the promotion file, if anything.
-func (r *Reconciler) headOf(a *app) strategies.Head {
+// headOf is the head with what is wrong with it or with the promotion file, if
+// anything: nobody who may has signed it, or it cannot be read.
+func (r *Reconciler) headOf(a *app, unapproved *rollout.InvalidError, unknown error) strategies.Head {
 	head := a.head
-	if head.Err == nil && a.promotionErr != nil {
+	switch {
+	case a.refused != nil:
+		head.Err = a.refused
+		if r.heads.Refused != nil {
+			head.Commit = rollout.Commit{ID: r.heads.Refused.Commit}
+		}
+	case head.Err != nil:
+	case a.promotionErr != nil:
 		head.Err = a.promotionErr
+	case unapproved != nil:
+		head.Err = unapproved
+	case unknown != nil:
+		head.Err = unknown
+	}
+	if head.Err != nil {
 		head.Render = nil
 	}
 	if head.Commit.ID == "" && r.main != nil {

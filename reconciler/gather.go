@@ -24,6 +24,8 @@ type app struct {
 	promotion    *rollout.Promotion
 	promotionID  string
 	promotionErr error
+	approval     *approval                  // nil until somebody asks who approved the promotion
+	refused      *rollout.InvalidError      // why the head of the users' branch is not followed
 	renders      map[string]*rollout.Render // by commit: source and stable
 	pending      *strategies.Decision       // a retreat that was applied, and that Git has not recorded yet
 	told         bool                       // about pending
@@ -42,7 +44,10 @@ func (r *Reconciler) gather(ctx context.Context) error {
 		return fmt.Errorf("fetch: %w", err)
 	}
 	var errs []error
-	if heads.Main != r.heads.Main {
+	// A head that was only for reading the configuration is now to be followed.
+	seen := r.heads.Refused != nil && r.heads.Refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
+	if heads.Main != r.heads.Main || seen {
+		r.judged = ""
 		if err := r.gatherMain(ctx, heads.Main); err != nil {
 			errs = append(errs, err) // apps go on as of the last commit that could be read
 		}
@@ -53,6 +58,16 @@ func (r *Reconciler) gather(ctx context.Context) error {
 		}
 	}
 	r.heads.Proposals = heads.Proposals
+	if heads.Keys != r.heads.Keys {
+		for _, a := range r.apps {
+			a.approval, a.dirty = nil, true
+		}
+		r.heads.Keys = heads.Keys
+	}
+	if r.config != nil && r.stateKnown {
+		r.distrust(ctx, heads.Refused)
+		r.heads.Refused = heads.Refused
+	}
 	return errors.Join(errs...)
 }
 
@@ -156,7 +171,7 @@ func (r *Reconciler) readPromotion(tree Snapshot, a *app) {
 	if err == nil && entry.ID == a.promotionID && found == (a.promotionID != "") {
 		return
 	}
-	a.promotion, a.promotionID, a.promotionErr, a.dirty = nil, entry.ID, nil, true
+	a.promotion, a.promotionID, a.promotionErr, a.approval, a.dirty = nil, entry.ID, nil, nil, true
 	if err == nil && found {
 		var data []byte
 		if data, err = tree.ReadBlob(entry.ID); err == nil {

@@ -19,6 +19,12 @@ type Heads struct {
 	Main      string
 	State     string
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
+
+	// Refused is set when the users' branch is at a commit that is not to be followed. Main is then the last
+	// one that was.
+	Refused *Refusal
+	// Keys changes when other keys are trusted to sign than before.
+	Keys string
 }
 
 // Snapshot is one commit that can be read without a worktree.

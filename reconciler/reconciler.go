@@ -24,6 +24,7 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Record     Recorder
+	Approve    Approver // nil: every promotion file counts
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -45,6 +46,7 @@ type Reconciler struct {
 	writer      rollout.Writer // that it names
 	epoch       int            // in which this process writes; 0 before its first commit
 	stateKnown  bool
+	judged      string          // the refused head about which all apps were asked
 	failing     map[string]bool // errors that have been logged
 	apps        map[string]*app
 	stats       Stats

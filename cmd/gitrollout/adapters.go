@@ -28,6 +28,7 @@ var (
 // mirror again if it is another one.
 type repository struct {
 	options git.Options
+	trust   *trust // nil: every commit is followed
 
 	mu   sync.Mutex
 	repo *git.Repo
@@ -54,19 +55,25 @@ func (r *repository) Fetch(ctx context.Context) (reconciler.Heads, error) {
 	if err != nil {
 		return reconciler.Heads{}, err
 	}
-	if heads.Main != r.seen {
-		moved, err := r.followStateBranch(ctx, heads.Main)
+	main, refused, err := r.trust.follow(ctx, r.mirror(), heads.Main)
+	if err != nil {
+		return reconciler.Heads{}, err
+	}
+	if main != r.seen {
+		moved, err := r.followStateBranch(ctx, main)
 		if err != nil {
 			return reconciler.Heads{}, err
 		}
 		if moved {
-			if heads, err = r.mirror().Fetch(ctx); err != nil {
+			again, err := r.mirror().Fetch(ctx)
+			if err != nil {
 				return reconciler.Heads{}, err
 			}
+			heads.State, heads.Proposals = again.State, again.Proposals // a newer head is judged next time
 		}
-		r.seen = heads.Main
+		r.seen = main
 	}
-	return reconciler.Heads{Main: heads.Main, State: heads.State, Proposals: heads.Proposals}, nil
+	return reconciler.Heads{Main: main, State: heads.State, Proposals: heads.Proposals, Refused: refused, Keys: r.trust.version()}, nil
 }
 
 // followStateBranch opens the mirror again if the configuration names another

@@ -39,6 +39,7 @@ type loopWorld struct {
 	app    string
 	skew   time.Duration // how far the loops' clock is ahead
 	log    *safeBuffer
+	keys   trustOptions
 }
 
 const stateBranch = "gitrollout/state/test"
@@ -92,7 +93,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test"}, clusterOptions{kubeconfig: w.api.kubeconfig},
+	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test"}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig},
 		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		w.Fatal(err)

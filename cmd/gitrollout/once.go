@@ -15,6 +15,7 @@ import (
 
 func newOnce(s streams) *cobra.Command {
 	var source sourceOptions
+	var keys trustOptions
 	var target clusterOptions
 	var logs logOptions
 	cmd := &cobra.Command{
@@ -37,7 +38,7 @@ The exit code is not 0 if something went wrong with any app.`,
 			defer release()
 			context.AfterFunc(ctx, release)
 			told := &transitions{Handler: log.Handler(), streams: s}
-			l, err := newLoop(ctx, source, target, slog.New(told), s)
+			l, err := newLoop(ctx, source, keys, target, slog.New(told), s)
 			if err != nil {
 				return err
 			}
@@ -53,6 +54,7 @@ The exit code is not 0 if something went wrong with any app.`,
 		},
 	}
 	source.register(cmd)
+	keys.register(cmd)
 	target.register(cmd)
 	logs.register(cmd)
 	return cmd

@@ -13,6 +13,7 @@ import (
 
 func newRun(s streams) *cobra.Command {
 	var source sourceOptions
+	var keys trustOptions
 	var target clusterOptions
 	var logs logOptions
 	var election electOptions
@@ -46,7 +47,7 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 			ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer release()
 			context.AfterFunc(ctx, release) // a second signal kills
-			l, err := newLoop(ctx, source, target, log, s)
+			l, err := newLoop(ctx, source, keys, target, log, s)
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 				log.Info("stopped before the first pass")
 				return nil
@@ -63,6 +64,7 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 		},
 	}
 	source.register(cmd)
+	keys.register(cmd)
 	target.register(cmd)
 	logs.register(cmd)
 	election.register(cmd)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -36,9 +37,15 @@ func (l *loop) close() {
 }
 
 // newLoop connects Git and the cluster to a reconciler.
-func newLoop(ctx context.Context, source sourceOptions, target clusterOptions, log *slog.Logger, s streams) (*loop, error) {
-	source, err := source.resolve(ctx, s)
+func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, log *slog.Logger, s streams) (*loop, error) {
+	trust, err := keys.open()
 	if err != nil {
+		return nil, err
+	}
+	if trust != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "" {
+		return nil, usagef("name the cluster with --cluster: which one it is must not depend on commits that are yet to be verified")
+	}
+	if source, err = source.resolve(ctx, s); err != nil {
 		return nil, err
 	}
 	repo, err := openRepository(ctx, git.Options{
@@ -47,6 +54,7 @@ func newLoop(ctx context.Context, source sourceOptions, target clusterOptions, l
 	if err != nil {
 		return nil, err
 	}
+	repo.trust = trust
 	config, err := target.config()
 	if err != nil {
 		return nil, err
@@ -67,6 +75,7 @@ func newLoop(ctx context.Context, source sourceOptions, target clusterOptions, l
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer:     hostname(),
 		Repository: repo, Renderer: render.New(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Log: log,
+		Approve: repo.approver(),
 	})
 	// The watches live on while the last pass finishes.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))

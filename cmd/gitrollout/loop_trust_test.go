@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// signs makes the test's commits from now on signed with a key; "" unsigned.
+func (w *loopWorld) signs(key string) {
+	w.Helper()
+	w.repo.Git("config", "gpg.format", "ssh")
+	w.repo.Git("config", "commit.gpgsign", fmt.Sprint(key != ""))
+	w.repo.Git("config", "user.signingkey", key)
+}
+
+// list writes an allowed_signers file of some keys.
+func (w *loopWorld) list(keys ...string) string {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "allowed_signers")
+	w.relist(file, keys...)
+	return file
+}
+
+func (w *loopWorld) relist(file string, keys ...string) {
+	w.Helper()
+	text := "# who signs\n"
+	for _, key := range keys {
+		public, err := os.ReadFile(key + ".pub")
+		if err != nil {
+			w.Fatal(err)
+		}
+		text += "ann@example.com " + string(public)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// awaitHeld waits until the app is held with some words.
+func (p *loopProcess) awaitHeld(words ...string) rollout.State {
+	p.w.Helper()
+	return p.await("held: "+strings.Join(words, ", "), func(s rollout.State) bool {
+		for _, word := range words {
+			if s.Held == nil || !strings.Contains(s.Held.Message, word) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// wantNoWrites makes passes, in which nothing may reach the cluster.
+func (p *loopProcess) wantNoWrites(n int) {
+	p.w.Helper()
+	before := p.w.api.count()
+	if err := p.passes(n); err != nil {
+		p.w.Error(err)
+	}
+	if wrote := p.w.api.since(before); len(wrote) > 0 {
+		p.w.Errorf("the cluster was written to: %v", wrote)
+	}
+}
+
+// TestUnsignedHeadIsNotFollowed pushes unsigned commits at rest, before and after
+// restarts, and mends that with a signed one.
+func TestUnsignedHeadIsNotFollowed(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.keys.commits = w.list(key)
+	w.signs(key)
+	first := w.push("signed", map[string]string{"note": "1"})
+	p := w.start()
+	p.awaitHealthy(first)
+
+	w.signs("")
+	evil := w.push("unsigned", version("v2", halfThenGate))
+	s := p.awaitHeld(rollout.ShortID(evil), "Dev <dev@example.com>", "not signed", "git commit -S")
+	if s.Source != first || s.Held.Commit != evil || s.Release != nil {
+		t.Errorf("the state is %+v", s)
+	}
+	p.wantNoWrites(3)
+	p.end()
+
+	// A new process knows nothing of the head that was followed. A signed commit that was never the head is
+	// not released either.
+	w.signs(key)
+	between := w.push("signed, but never the head", version("v3", halfThenGate))
+	w.signs("")
+	evil = w.push("unsigned again", version("v4", halfThenGate))
+	p = w.start()
+	s = p.awaitHeld(rollout.ShortID(evil), "not signed")
+	if s.Source != first || s.Release != nil {
+		t.Errorf("after the restart, the signed commit is %s and the state is %+v", between, s)
+	}
+	p.wantNoWrites(3)
+
+	w.signs(w.repo.NewKeyFile())
+	w.push("another key", map[string]string{"note": "2"})
+	p.awaitHeld("key is not in the file of --verify-commits")
+
+	w.signs(key)
+	good := w.push("signed", map[string]string{"note": "3"})
+	s = p.awaitPaused(good)
+	if s.Held != nil || s.Stable.Commit != first {
+		t.Errorf("the state is %+v", s)
+	}
+}
+
+// TestUnsignedHeadOfAnother goes on with a release while somebody pushes an
+// unsigned commit to another app, and through a restart.
+func TestUnsignedHeadOfAnother(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.keys.commits = w.list(key)
+	w.signs(key)
+	w.push("signed", map[string]string{"note": "1"})
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	release := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(release)
+
+	w.signs("")
+	w.pushAs("other", "unsigned", version("v1", halfThenGate))
+	p.passes(2)
+	p.end()
+	p = w.start()
+	p.passes(2)
+	if s := w.state(); s.Held != nil || s.Phase != rollout.Paused || s.Release.Commit != release {
+		t.Errorf("the state is %+v", s)
+	}
+	if s := w.stateOf("other"); s.Source != "" {
+		t.Errorf("the unsigned app was started: %+v", s)
+	}
+	// An unsigned promotion holds, a signed one promotes.
+	w.repo.Pull()
+	proposal := "gitrollout/promote/test/" + w.app
+	w.repo.Merge(proposal)
+	p.awaitHeld("not signed")
+	w.signs(key)
+	w.push("signed", map[string]string{"note": "2"})
+	p.awaitHealthy(release)
+}
+
+// TestStateBranchOfAnUnsignedHead restarts under a head whose configuration
+// names another state branch, with a forged state on it.
+func TestStateBranchOfAnUnsignedHead(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.keys.commits = w.list(key)
+	w.signs(key)
+	first := w.push("signed", map[string]string{"note": "1"})
+	p := w.start()
+	p.awaitHealthy(first)
+	p.end()
+	w.signs("")
+	evil := w.push("unsigned", version("v2", halfThenGate))
+	w.repo.Git("fetch", "-q", "origin", stateBranch)
+	w.repo.Git("checkout", "-q", "-b", "gitrollout/evil", "FETCH_HEAD")
+	forged := strings.ReplaceAll(w.repo.Show(stateBranch, rollout.StatePath(w.app)), first, evil)
+	w.repo.CommitFiles("forged", map[string]string{rollout.StatePath(w.app): forged})
+	w.repo.Git("checkout", "-q", "main")
+	w.repo.CommitFiles("unsigned", map[string]string{configFile: w.config("- path: apps/*") + "stateBranch: gitrollout/evil\n"})
+	p = w.start()
+	p.awaitHeld("not signed")
+	p.wantNoWrites(2)
+	if head := w.repo.Log("gitrollout/evil")[0]; head != "forged" {
+		t.Errorf("it writes to the other state branch: %s", head)
+	}
+}
+
+func TestNothingIsSigned(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.keys.commits = w.list(key)
+	p := w.start()
+	if err := p.pass(); err == nil || !strings.Contains(err.Error(), "not signed") {
+		t.Errorf("the pass ends with %v", err)
+	}
+	if n := w.api.count(); n > 0 {
+		t.Errorf("the cluster was written to: %v", w.api.since(0))
+	}
+	w.signs(key)
+	p.awaitHealthy(w.push("signed", map[string]string{"note": "1"}))
+	// The file is read again: a key that comes later counts at once.
+	second := w.repo.NewKeyFile()
+	w.signs(second)
+	commit := w.push("by the second key", version("v2", halfThenGate))
+	p.awaitHeld("key is not in")
+	w.relist(w.keys.commits, key, second)
+	p.awaitPaused(commit)
+}
+
+// TestPromoters merges promotions that count and ones that do not.
+func TestPromoters(t *testing.T) {
+	for name, tt := range map[string]struct {
+		merge func(w *loopWorld, key, proposal string)
+		holds bool
+	}{
+		"unsigned merge":      {func(w *loopWorld, _, proposal string) { w.repo.Merge(proposal) }, true},
+		"merge by somebody":   {func(w *loopWorld, _, proposal string) { w.signs(w.repo.NewKeyFile()); w.repo.Merge(proposal) }, true},
+		"merge by a promoter": {func(w *loopWorld, key, proposal string) { w.signs(key); w.repo.Merge(proposal) }, false},
+		"later unrelated signed": {func(w *loopWorld, key, proposal string) {
+			w.repo.Merge(proposal)
+			w.signs(key)
+			w.push("something else", map[string]string{"note": "2"})
+		}, true},
+		"signed, then unsigned commits": {func(w *loopWorld, key, proposal string) {
+			w.signs(key)
+			w.repo.Merge(proposal)
+			w.signs("")
+			w.push("something else", map[string]string{"note": "2"})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			key := w.repo.NewKeyFile()
+			w.keys.promoters = w.list(key)
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			commit := w.push("v2", version("v2", halfThenGate))
+			p.awaitPaused(commit)
+			tt.merge(w, key, "gitrollout/promote/test/"+w.app)
+			if !tt.holds {
+				s := p.awaitHealthy(commit)
+				if log := strings.Join(w.history(), "\n"); !strings.Contains(log, "ann@example.com") {
+					t.Errorf("the log does not name the promoter: %s\n%+v", log, s)
+				}
+				return
+			}
+			s := p.awaitHeld(rollout.PromotionPath("test", w.app), "does not count", "git commit -S")
+			if s.Release == nil || s.Release.Commit != commit || s.Progress[0].Step != 1 {
+				t.Errorf("the state is %+v", s)
+			}
+			p.wantNoWrites(2)
+			// A revert of the release is not in the way of the promotion that does not count.
+			w.signs("")
+			w.push("back", version("v1", halfThenGate))
+			p.await("healthy at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil && s.Release == nil })
+		})
+	}
+}
+
+// TestPromotersWhenGitIsAway: while nobody can say who approved a promotion, it is neither obeyed nor refused.
+func TestPromotersWhenGitIsAway(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.keys.promoters = w.list(key)
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(commit)
+	w.signs(key)
+	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	w.signs("")
+	approve := p.Approve
+	p.Approve = func(context.Context, string, string) (string, error) { return "", git.ErrUnreachable }
+	before := w.repo.Ref(stateBranch)
+	if err := p.passes(3); err == nil || !strings.Contains(err.Error(), "who approved") {
+		t.Errorf("the pass ends with %v", err)
+	}
+	if w.repo.Ref(stateBranch) != before {
+		t.Errorf("something was recorded: %v", w.history())
+	}
+	p.Approve = approve
+	p.awaitHealthy(commit)
+}
