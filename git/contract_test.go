@@ -27,7 +27,7 @@ var transports = map[string]func(*gittest.Repo) git.Options{
 	},
 	"https": func(r *gittest.Repo) git.Options {
 		s := r.HTTP(gittest.HTTPOptions{TLS: true, User: "bot", Password: "s3cret"})
-		return git.Options{URL: s.URL, Auth: git.Auth{Username: "bot", Password: "s3cret", CA: s.CA}}
+		return git.Options{URL: s.URL, Auth: git.Auth{Username: "bot", Password: "s3cret", TLS: git.TLS{CA: s.CA}}}
 	},
 	"ssh":    func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{})) },
 	"ssh-v0": func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{NoProtocolV2: true})) },

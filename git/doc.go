@@ -14,7 +14,7 @@
 //
 // Files, in the order of a pass:
 //
-//	remote.go auth.go       where the repository is, and who we are
+//	remote.go githubapp.go tls.go      where the repository is, and who we are
 //	link.go http.go stream.go ssh.go   connections: smart HTTP, and SSH, git://, local paths
 //	pktline.go upload.go receive.go    the protocol: look up refs, fetch a pack, push a pack
 //	store.go snapshot.go diff.go       objects in memory, and commits as file trees

@@ -3,8 +3,6 @@ package git
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -17,11 +15,11 @@ import (
 // httpLink speaks smart HTTP. It greets the server once per service and remembers the answer if that is
 // version 2, so that an idle poll is exactly one POST.
 type httpLink struct {
-	remote Remote
-	auth   Auth
-	client *http.Client
-	stats  *counters
-	limit  int64
+	remote  Remote
+	auth    Auth
+	clients *Clients
+	stats   *counters
+	limit   int64
 
 	mu     sync.Mutex
 	base   map[string]string         // service -> URL after redirects
@@ -32,21 +30,13 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 	if remote.scheme == "http" && auth.http() && !remote.loopback() {
 		return nil, fmt.Errorf("refusing to send credentials over plain http to %s: use https", remote)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if len(auth.CA) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(auth.CA) {
-			return nil, errors.New("the CA bundle holds no PEM certificate")
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	clients, err := NewClients(auth.TLS)
+	if err != nil {
+		return nil, err
 	}
 	return &httpLink{
-		remote: remote, auth: auth, stats: stats, limit: limit,
-		client: &http.Client{Transport: transport, CheckRedirect: checkRedirect},
-		base:   map[string]string{}, greets: map[string]*advertisement{},
+		remote: remote, auth: auth, stats: stats, limit: limit, clients: clients,
+		base: map[string]string{}, greets: map[string]*advertisement{},
 	}, nil
 }
 
@@ -150,11 +140,16 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	if req.URL.Query().Get("service") == uploadPack || strings.HasSuffix(req.URL.Path, "/"+uploadPack) {
 		req.Header.Set("Git-Protocol", "version=2")
 	}
-	if err := l.authorize(req); err != nil {
+	secrets, err := l.authorize(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := l.clients.Client()
+	if err != nil {
 		return nil, nil, err
 	}
 	l.stats.requests.Add(1)
-	res, err := l.client.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +158,10 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 		return body, res.Request.URL, nil
 	}
 	defer body.Close()
-	return nil, nil, l.statusError(res, body)
+	if l.auth.Refused != nil && res.StatusCode == http.StatusUnauthorized {
+		l.auth.Refused()
+	}
+	return nil, nil, l.statusError(res, body, secrets)
 }
 
 // drained reads the few bytes after the last packet before it closes: only then is a connection kept.
@@ -174,15 +172,18 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-func (l *httpLink) authorize(req *http.Request) error {
+// authorize puts the credentials into a request, and returns those that are secret.
+func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
-		return nil // redirected elsewhere
+		return nil, nil // redirected elsewhere
 	}
 	user, password := l.auth.Username, l.auth.Password
 	if l.auth.Refresh != nil {
-		var err error
 		if user, password, err = l.auth.Refresh(req.Context()); err != nil {
-			return fmt.Errorf("%w: credentials: %w", ErrAuth, err)
+			if isSentinel(err) {
+				return nil, fmt.Errorf("credentials: %w", err)
+			}
+			return nil, fmt.Errorf("%w: credentials: %w", ErrAuth, err)
 		}
 	}
 	switch {
@@ -191,16 +192,21 @@ func (l *httpLink) authorize(req *http.Request) error {
 	case user != "" || password != "":
 		req.SetBasicAuth(user, password)
 	}
-	return nil
+	// A user name without a password is a token, in the URLs of some.
+	if secrets = []string{password, l.auth.Token}; password == "" {
+		secrets = append(secrets, user)
+	}
+	_, sent, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	return append(secrets, sent), nil
 }
 
 // statusError explains an answer that is not Git's. Its text is quoted only where it is plain text: forges
 // explain themselves there, while a login page would be noise.
-func (l *httpLink) statusError(res *http.Response, body io.Reader) error {
+func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 		start, _ := io.ReadAll(io.LimitReader(body, 1<<10))
-		if line := oneLine(l.scrub(string(start))); line != "" {
+		if line := oneLine(scrub(string(start), secrets)); line != "" {
 			text += ": " + line
 		}
 	}
@@ -224,8 +230,8 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader) error {
 }
 
 // scrub removes our credentials from a server's text, for servers that echo what they were sent.
-func (l *httpLink) scrub(text string) string {
-	for _, secret := range []string{l.auth.Password, l.auth.Token} {
+func scrub(text string, secrets []string) string {
+	for _, secret := range secrets {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "***")
 		}

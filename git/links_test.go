@@ -211,7 +211,7 @@ func TestOpenRefuses(t *testing.T) {
 		"cluster2": {URL: "/x", Cluster: "a b"},
 		"identity": {URL: "/x", Identity: git.Identity{Name: "a<b", Email: "c"}},
 		"no email": {URL: "/x", Identity: git.Identity{Name: "a"}},
-		"CA":       {URL: "https://x/y", Auth: git.Auth{CA: []byte("no PEM")}},
+		"CA":       {URL: "https://x/y", Auth: git.Auth{TLS: git.TLS{CA: []byte("no PEM")}}},
 	} {
 		if _, err := git.Open(t.Context(), opts); err == nil {
 			t.Errorf("%s: Open(%+v) succeeded", name, opts)

@@ -28,14 +28,18 @@ type Auth struct {
 	// Refresh, when set, is asked for user name and password before each HTTP request: for tokens that
 	// expire within the hour and secrets that are rotated in place.
 	Refresh func(context.Context) (username, password string, err error)
-	// CA is PEM certificates that are trusted in addition to the system's.
-	CA []byte
+	// Refused, when set, is called when the server does not take what Refresh gave.
+	Refused func()
+	// TLS is for https.
+	TLS
 
-	// SSHKey is a private key (PEM) or SSHKeyFile its file; the SSH agent is asked when both are empty.
+	// SSHKey is a private key (PEM) or SSHKeyFile its file, which is read again for each connection; the SSH
+	// agent is asked when both are empty.
 	SSHKey        []byte
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file; empty means ~/.ssh/known_hosts. A host that is not in it is refused.
+	// KnownHosts is a known_hosts file, read again for each connection; empty means ~/.ssh/known_hosts. A host
+	// that is not in it is refused.
 	KnownHosts string
 }
 

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -19,17 +20,20 @@ import (
 
 // sshDialer opens a connection for each conversation.
 type sshDialer struct {
-	remote  Remote
-	addr    string
-	known   string // file
-	check   ssh.HostKeyCallback
-	methods func() ([]ssh.AuthMethod, io.Closer, error)
+	remote Remote
+	addr   string
+	known  string // file
+	auth   Auth
+
+	mu     sync.Mutex
+	key    []byte // as read last
+	signer ssh.Signer
 }
 
 // newSSHDialer reads the key and the known hosts now, so that a missing file is an error of configuration
 // and not of the first poll.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
-	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts}
+	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	if d.remote.user == "" {
 		d.remote.user = "git"
 	}
@@ -40,32 +44,67 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 		}
 		d.known = filepath.Join(home, ".ssh", "known_hosts")
 	}
-	var err error
-	if d.check, err = knownhosts.New(d.known); err != nil {
+	if _, err := d.hosts(); err != nil {
+		return nil, err
+	}
+	if _, err := d.readKey(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// hosts reads the known hosts as they are now.
+func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
+	check, err := knownhosts.New(d.known)
+	if err != nil {
 		return nil, fmt.Errorf("ssh: the server's host key must be known (write it with ssh-keyscan after checking it): %w", err)
 	}
-	key := auth.SSHKey
-	if len(key) == 0 && auth.SSHKeyFile != "" {
-		if key, err = os.ReadFile(auth.SSHKeyFile); err != nil {
+	return check, nil
+}
+
+// readKey reads the key as it is now; nil if the agent is to be asked. Unlocking a key takes long on purpose,
+// so one that is unchanged is kept.
+func (d *sshDialer) readKey() (ssh.Signer, error) {
+	key := d.auth.SSHKey
+	if len(key) == 0 && d.auth.SSHKeyFile != "" {
+		var err error
+		if key, err = os.ReadFile(d.auth.SSHKeyFile); err != nil {
 			return nil, fmt.Errorf("ssh key: %w", err)
+		}
+		if len(key) == 0 {
+			return nil, fmt.Errorf("ssh key: %s is empty", d.auth.SSHKeyFile)
 		}
 	}
 	if len(key) == 0 {
-		d.methods = agentMethods
-		return d, nil
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.signer != nil && bytes.Equal(key, d.key) {
+		return d.signer, nil
 	}
 	signer, err := ssh.ParsePrivateKey(key)
 	var locked *ssh.PassphraseMissingError
-	if errors.As(err, &locked) && auth.SSHPassphrase != "" {
-		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(auth.SSHPassphrase))
+	if errors.As(err, &locked) && d.auth.SSHPassphrase != "" {
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(d.auth.SSHPassphrase))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ssh key: %w", err)
 	}
-	d.methods = func() ([]ssh.AuthMethod, io.Closer, error) {
-		return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
+	d.key, d.signer = key, signer
+	return signer, nil
+}
+
+// methods are the ways to say who we are.
+func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
+	signer, err := d.readKey()
+	if err != nil {
+		return nil, nil, err
 	}
-	return d, nil
+	if signer == nil {
+		return agentMethods()
+	}
+	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
 }
 
 // agentMethods asks the agent anew for each connection: it may have been restarted.
@@ -87,13 +126,17 @@ func (d *sshDialer) dial(ctx context.Context, service string) (*stream, error) {
 		return nil, err
 	}
 	defer closer.Close()
+	check, err := d.hosts()
+	if err != nil {
+		return nil, err
+	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.addr)
 	if err != nil {
 		return nil, err
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer unwatch()
-	client, err := d.handshake(conn, methods)
+	client, err := d.handshake(conn, methods, check)
 	if err != nil {
 		_ = conn.Close()
 		return nil, errors.Join(ctx.Err(), err)
@@ -106,16 +149,16 @@ func (d *sshDialer) dial(ctx context.Context, service string) (*stream, error) {
 	return s, nil
 }
 
-func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod) (*ssh.Client, error) {
+func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh.HostKeyCallback) (*ssh.Client, error) {
 	var keyErr error
-	algorithms := d.hostKeyAlgorithms()
+	algorithms := d.hostKeyAlgorithms(check)
 	if len(algorithms) == 0 {
 		return nil, fmt.Errorf("%w: %s is not in %s", ErrAuth, knownhosts.Normalize(d.addr), d.known)
 	}
 	config := &ssh.ClientConfig{
 		User: d.remote.user, Auth: methods, HostKeyAlgorithms: algorithms, ClientVersion: "SSH-2.0-gitrollout",
 		HostKeyCallback: func(host string, remote net.Addr, key ssh.PublicKey) error {
-			if err := d.check(host, remote, key); err != nil {
+			if err := check(host, remote, key); err != nil {
 				keyErr = fmt.Errorf("%w: the host key of %s (%s %s) does not match %s", ErrAuth,
 					knownhosts.Normalize(d.addr), key.Type(), ssh.FingerprintSHA256(key), d.known)
 			}
@@ -134,14 +177,14 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod) (*ssh.Cli
 
 // hostKeyAlgorithms are those of the host's known keys. Without the list a server may show a key of another
 // kind than the known one, which then looks like an attack (go-git issues 411, 619, 1341, 1551).
-func (d *sshDialer) hostKeyAlgorithms() []string {
+func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
 	// Asking about a key that cannot be the host's makes the check list those that it wants.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
 	}
 	var want *knownhosts.KeyError
-	if !errors.As(d.check(d.addr, &net.TCPAddr{IP: net.IPv4zero}, nobody), &want) {
+	if !errors.As(check(d.addr, &net.TCPAddr{IP: net.IPv4zero}, nobody), &want) {
 		return nil
 	}
 	var algorithms []string

@@ -186,7 +186,9 @@ func completeApps() func(*cobra.Command, []string, string) ([]string, cobra.Shel
 		ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
 		defer cancel()
 		w, err := openWorld(ctx, sourceOptions{
-			repo: text("repo"), branch: text("branch"), cluster: text("cluster"), sshKey: text("ssh-key"), knownHosts: text("known-hosts"),
+			repo: text("repo"), branch: text("branch"), cluster: text("cluster"), credentialOptions: credentialOptions{
+				sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"), key: text("git-key"), proxy: text("git-proxy"),
+			},
 		}, git.Identity{}, streams{out: io.Discard, err: io.Discard})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

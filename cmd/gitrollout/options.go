@@ -2,20 +2,16 @@ package main
 
 import (
 	"log/slog"
-	"os"
 
 	"github.com/spf13/cobra"
-
-	"gitrollout.dev/gitrollout/git"
 )
 
 // sourceOptions say which repository to read, and which cluster's part of it.
 type sourceOptions struct {
-	repo       string
-	branch     string
-	cluster    string
-	sshKey     string
-	knownHosts string
+	repo    string
+	branch  string
+	cluster string
+	credentialOptions
 }
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
@@ -25,24 +21,7 @@ func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
-	flags.StringVar(&o.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
-	flags.StringVar(&o.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
-}
-
-// auth collects the credentials. Those in the URL are read by package git. A
-// token is sent as the password, which is what forges expect.
-func (o *sourceOptions) auth() git.Auth {
-	a := git.Auth{
-		Username: os.Getenv("GITROLLOUT_GIT_USERNAME"), Password: os.Getenv("GITROLLOUT_GIT_PASSWORD"),
-		SSHKeyFile: o.sshKey, SSHPassphrase: os.Getenv("GITROLLOUT_SSH_PASSPHRASE"), KnownHosts: o.knownHosts,
-	}
-	if token := os.Getenv("GITROLLOUT_GIT_TOKEN"); token != "" && a.Password == "" {
-		a.Password = token
-		if a.Username == "" {
-			a.Username = "x-access-token"
-		}
-	}
-	return a
+	o.credentialOptions.register(flags)
 }
 
 // clusterOptions say how to reach the Kubernetes cluster.
@@ -93,18 +72,30 @@ func newEnvironment() *cobra.Command {
 		Short: "Environment variables and credentials",
 		Long: `Environment variables:
 
-  GITROLLOUT_REPO            default of --repo
-  GITROLLOUT_CLUSTER         default of --cluster
-  GITROLLOUT_GIT_USERNAME    user name for https
-  GITROLLOUT_GIT_PASSWORD    password for https
-  GITROLLOUT_GIT_TOKEN       a forge's token, instead of a password
-  GITROLLOUT_SSH_PASSPHRASE  passphrase of --ssh-key
-  GIT_AUTHOR_NAME            author of what promote, abort, hold and retry push
-  GIT_AUTHOR_EMAIL           (default: user.name and user.email of git)
-  KUBECONFIG                 default of --kubeconfig
-  NO_COLOR                   any value: no colours
+  GITROLLOUT_REPO                    default of --repo
+  GITROLLOUT_CLUSTER                 default of --cluster
+  GITROLLOUT_GIT_USERNAME            user name for https
+  GITROLLOUT_GIT_PASSWORD            password for https
+  GITROLLOUT_GIT_PASSWORD_FILE       a file that holds it
+  GITROLLOUT_GIT_TOKEN               a forge's token, instead of a password
+  GITROLLOUT_GIT_TOKEN_FILE          a file that holds it
+  GITROLLOUT_GITHUB_APP_ID           a GitHub App, instead of a password: its id
+  GITROLLOUT_GITHUB_INSTALLATION_ID  the id of its installation
+  GITROLLOUT_GITHUB_KEY_FILE         the file of its private key (PEM)
+  GITROLLOUT_GITHUB_API              default https://api.github.com; on GitHub
+                                     Enterprise Server https://<host>/api/v3
+  GITROLLOUT_SSH_PASSPHRASE          passphrase of --ssh-key
+  GITROLLOUT_SIGNING_KEY             default of --signing-key
+  GITROLLOUT_SIGNING_PASSPHRASE      passphrase of --signing-key
+  HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
+  GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
+  GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)
+  KUBECONFIG                         default of --kubeconfig
+  NO_COLOR                           any value: no colours
 
-Credentials for Git: those in the URL of --repo, or the variables above, or the
-key and the known hosts of ssh. They are never logged or stored.`,
+Credentials for Git: those in the URL of GITROLLOUT_REPO or of the working copy's
+origin, or the variables above, or the key and the known hosts of ssh. They are
+never logged or stored, and never taken from the command line. Files are read
+again when they change.`,
 	}
 }

@@ -19,6 +19,9 @@ import (
 // resolve fills in what the flags leave open: the environment's defaults, the
 // working copy's remote, and the only cluster that the repository knows.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
+	if err := checkArgument(o.repo); err != nil {
+		return o, err
+	}
 	o.repo = cmp.Or(o.repo, os.Getenv("GITROLLOUT_REPO"))
 	o.cluster = cmp.Or(o.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
 	if o.repo == "" {
@@ -31,7 +34,11 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	if o.cluster != "" {
 		return o, nil
 	}
-	repo, err := openRepository(ctx, git.Options{URL: o.repo, Branch: o.branch, Auth: o.auth()})
+	options, err := o.options()
+	if err != nil {
+		return o, err
+	}
+	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return o, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -122,6 +121,9 @@ func (c *validateCommand) tree(cmd *cobra.Command, args []string) (render.Tree, 
 }
 
 func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
+	if err := checkArgument(c.source.repo); err != nil {
+		return nil, err
+	}
 	if c.source.repo == "" {
 		repo, err := workingCopy(ctx)
 		if err != nil {
@@ -129,7 +131,11 @@ func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
 		}
 		c.source.repo = repo
 	}
-	repo, err := openRepository(ctx, git.Options{URL: c.source.repo, Branch: c.source.branch, Auth: c.source.auth()})
+	options, err := c.source.options()
+	if err != nil {
+		return nil, err
+	}
+	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -48,9 +47,11 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if source, err = source.resolve(ctx, s); err != nil {
 		return nil, err
 	}
-	repo, err := openRepository(ctx, git.Options{
-		URL: source.repo, Branch: source.branch, Cluster: source.cluster, Auth: source.auth(),
-	})
+	options, err := source.options()
+	if err != nil {
+		return nil, err
+	}
+	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return nil, err
 	}

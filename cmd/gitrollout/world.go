@@ -46,9 +46,12 @@ func openWorld(ctx context.Context, source sourceOptions, who git.Identity, s st
 	if err != nil {
 		return nil, err
 	}
-	repo, err := openRepository(ctx, git.Options{
-		URL: source.repo, Branch: source.branch, Cluster: source.cluster, Auth: source.auth(), Identity: who,
-	})
+	options, err := source.options()
+	if err != nil {
+		return nil, err
+	}
+	options.Identity = who
+	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return nil, err
 	}

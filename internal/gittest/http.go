@@ -1,6 +1,7 @@
 package gittest
 
 import (
+	"log"
 	"net"
 	"net/http"
 	"net/http/cgi"
@@ -22,7 +23,8 @@ type Server struct {
 	// server accepts.
 	KnownHosts, KeyFile string
 
-	stop func()
+	stop    func()
+	handler http.Handler // smart HTTP only
 
 	mu       sync.Mutex
 	requests []string
@@ -73,7 +75,8 @@ func (r *Repo) HTTP(opts HTTPOptions) *Server {
 	if _, err := exec.LookPath(backend.Path); err != nil {
 		r.t.Fatalf("gittest: git http-backend: %v", err)
 	}
-	srv := httptest.NewUnstartedServer(s.handle(opts, backend))
+	s.handler = s.handle(opts, backend)
+	srv := httptest.NewUnstartedServer(s.handler)
 	srv.Config.ErrorLog = discardLog()
 	if opts.TLS {
 		srv.StartTLS()
@@ -184,6 +187,12 @@ func (s *Server) Bytes() (in, out int64) {
 	defer s.mu.Unlock()
 	return s.in, s.out
 }
+
+// Proxy hands requests on to the server, for a test that puts something of its own in front of it.
+func (s *Server) Proxy() http.Handler { return s.handler }
+
+// NoLog is a log for servers that are expected to complain.
+func NoLog() *log.Logger { return discardLog() }
 
 // Stop ends the server and its open connections.
 func (s *Server) Stop() { s.stop() }

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/sign"
+)
+
+// credentialOptions say how to reach the Git server and as whom. What is secret
+// comes from files and from the environment: a command line can be read by
+// everybody on the machine.
+type credentialOptions struct {
+	sshKey     string
+	knownHosts string
+	ca         string
+	cert       string
+	key        string
+	proxy      string
+	signingKey string
+}
+
+func (o *credentialOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
+	flags.StringVar(&o.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
+	flags.StringVar(&o.ca, "git-ca", "", "`file` of certificates (PEM) to trust for https besides the system's")
+	flags.StringVar(&o.cert, "git-cert", "", "client certificate `file` (PEM) for https")
+	flags.StringVar(&o.key, "git-key", "", "private key `file` (PEM) of --git-cert (default: in the same file)")
+	flags.StringVar(&o.proxy, "git-proxy", "", "proxy `URL` for https (default: HTTPS_PROXY, except for hosts in NO_PROXY)")
+	flags.StringVar(&o.signingKey, "signing-key", "", "sign the commits that are pushed with the SSH key in this `file` (default: unsigned)")
+}
+
+// options are how to reach a repository.
+func (o *sourceOptions) options() (git.Options, error) {
+	auth, err := o.auth()
+	if err != nil {
+		return git.Options{}, &failure{code: exitUsage, err: err}
+	}
+	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth}
+	if file := cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY")); file != "" {
+		s := &signer{file: file, passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}
+		if _, err := s.read(); err != nil {
+			return git.Options{}, &failure{code: exitUsage, err: err}
+		}
+		opts.Sign = s.sign
+	}
+	return opts, nil
+}
+
+// auth collects the credentials. Those in the URL are read by package git. A
+// token is sent as the password, which is what forges expect.
+func (o *sourceOptions) auth() (git.Auth, error) {
+	a := git.Auth{
+		Username: os.Getenv("GITROLLOUT_GIT_USERNAME"), Password: os.Getenv("GITROLLOUT_GIT_PASSWORD"),
+		SSHKeyFile: o.sshKey, SSHPassphrase: os.Getenv("GITROLLOUT_SSH_PASSPHRASE"), KnownHosts: o.knownHosts,
+		TLS: git.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy},
+	}
+	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
+		return a, errors.New("--git-proxy has a user in it, which everybody on this machine could read: put that URL into HTTPS_PROXY")
+	}
+	if token := os.Getenv("GITROLLOUT_GIT_TOKEN"); token != "" && a.Password == "" {
+		a.Password, a.Username = token, cmp.Or(a.Username, "x-access-token")
+	}
+	file, app := os.Getenv("GITROLLOUT_GIT_PASSWORD_FILE"), os.Getenv("GITROLLOUT_GITHUB_APP_ID")
+	user := a.Username
+	if name := os.Getenv("GITROLLOUT_GIT_TOKEN_FILE"); name != "" && file == "" {
+		file, user = name, cmp.Or(user, "x-access-token")
+	}
+	switch {
+	case (file != "" || app != "") && a.Password != "", file != "" && app != "":
+		return a, errors.New("more than one credential for https is set; set one of GITROLLOUT_GIT_TOKEN, GITROLLOUT_GIT_PASSWORD, " +
+			"GITROLLOUT_GIT_TOKEN_FILE, GITROLLOUT_GIT_PASSWORD_FILE, GITROLLOUT_GITHUB_APP_ID")
+	case file != "":
+		a.Refresh = func(context.Context) (string, string, error) {
+			data, err := os.ReadFile(file)
+			if secret := strings.TrimSpace(string(data)); err != nil || secret != "" {
+				return user, secret, err
+			}
+			return "", "", fmt.Errorf("%s is empty", file)
+		}
+		if _, _, err := a.Refresh(context.Background()); err != nil {
+			return a, err
+		}
+	case app != "":
+		return a, gitHubApp(&a, app)
+	}
+	return a, nil
+}
+
+// gitHubApp makes an Auth ask GitHub for tokens.
+func gitHubApp(a *git.Auth, id string) error {
+	clients, err := git.NewClients(a.TLS)
+	if err != nil {
+		return err
+	}
+	app := &git.GitHubApp{
+		API: os.Getenv("GITROLLOUT_GITHUB_API"), ID: id, Installation: os.Getenv("GITROLLOUT_GITHUB_INSTALLATION_ID"),
+		KeyFile: os.Getenv("GITROLLOUT_GITHUB_KEY_FILE"), Clients: clients, Now: time.Now,
+	}
+	a.Refresh, a.Refused = app.Refresh, app.Forget
+	return app.Check()
+}
+
+// checkArgument refuses a password on the command line.
+func checkArgument(repo string) error {
+	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
+		if _, has := u.User.Password(); has {
+			return usagef("--repo has a password in it, which everybody on this machine could read: " +
+				"put that URL into GITROLLOUT_REPO, or the password into GITROLLOUT_GIT_TOKEN_FILE; see: gitrollout help environment")
+		}
+	}
+	return nil
+}
+
+// signer signs with the key in a file, which is read again for each commit and
+// used when it has changed.
+type signer struct {
+	file       string
+	passphrase string
+
+	mu   sync.Mutex
+	data []byte
+	key  *sign.Key
+}
+
+func (s *signer) read() (*sign.Key, error) {
+	data, err := os.ReadFile(s.file)
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key != nil && bytes.Equal(data, s.data) {
+		return s.key, nil
+	}
+	key, err := sign.ParseKey(data, []byte(s.passphrase))
+	if errors.Is(err, sign.ErrPassphrase) {
+		return nil, fmt.Errorf("signing key %s: %w: set GITROLLOUT_SIGNING_PASSPHRASE", s.file, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("signing key %s: %w", s.file, err)
+	}
+	s.data, s.key = data, key
+	return key, nil
+}
+
+func (s *signer) sign(commit []byte) ([]byte, error) {
+	key, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	signature, err := key.Sign(rand.Reader, commit)
+	if err != nil {
+		return nil, err
+	}
+	return sign.Insert(commit, signature)
+}

@@ -1,0 +1,177 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// GitHubApp gets tokens for one installation of a GitHub App: it proves with the app's key who it is and is
+// given a token of an hour, which it renews five minutes before its end. It is safe for concurrent use.
+type GitHubApp struct {
+	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
+	ID           string // of the app, or its client id
+	Installation string // id of the installation
+	KeyFile      string // the app's private key (PEM), read again for each new token
+	Clients      *Clients
+	Now          func() time.Time
+
+	mu      sync.Mutex
+	token   string
+	expires time.Time
+}
+
+// renewBefore is how long before its end a token is not used any more: longer than any operation takes.
+const renewBefore = 5 * time.Minute
+
+// Check tells what is missing or wrong with the fields and the key.
+func (a *GitHubApp) Check() error {
+	if a.API == "" {
+		a.API = "https://api.github.com"
+	}
+	u, err := url.Parse(a.API)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil:
+		return fmt.Errorf("GitHub App: the API %q is not a URL such as https://api.github.com", RedactURL(a.API))
+	case u.Scheme != "https" && !(Remote{host: u.Host}).loopback():
+		return fmt.Errorf("GitHub App: the API %s must be https", RedactURL(a.API))
+	case !isNumber(a.Installation):
+		return fmt.Errorf("GitHub App: the installation id %q is not a number; it is at the end of the URL of the installation's page", a.Installation)
+	case a.ID == "" || strings.ContainsAny(a.ID, " \n\t"):
+		return errors.New("GitHub App: the app's id is missing; it is on the app's page")
+	}
+	_, err = a.key()
+	return err
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// Refresh is for Auth.Refresh: GitHub takes a token as the password.
+func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
+	token, err := a.Token(ctx)
+	return "x-access-token", token, err
+}
+
+// Token is one that is good for at least five minutes, except where GitHub gives shorter ones.
+func (a *GitHubApp) Token(ctx context.Context) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.token != "" && a.Now().Add(renewBefore).Before(a.expires) {
+		return a.token, nil
+	}
+	token, expires, err := a.ask(ctx)
+	if err != nil {
+		return "", err
+	}
+	a.token, a.expires = token, expires
+	return token, nil
+}
+
+// Forget drops a token that the server does not take any more.
+func (a *GitHubApp) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.token = ""
+}
+
+func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, err error) {
+	jwt, err := a.jwt()
+	if err != nil {
+		return "", expires, err
+	}
+	client, err := a.Clients.Client()
+	if err != nil {
+		return "", expires, err
+	}
+	address := strings.TrimRight(a.API, "/") + "/app/installations/" + a.Installation + "/access_tokens"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, http.NoBody)
+	if err != nil {
+		return "", expires, err
+	}
+	req.Header.Set("Authorization", "Bearer "+jwt)
+	req.Header.Set("Accept", "application/vnd.github+json")
+	req.Header.Set("X-GitHub-Api-Version", "2022-11-28")
+	req.Header.Set("User-Agent", userAgent)
+	res, err := client.Do(req)
+	if err != nil {
+		return "", expires, fmt.Errorf("GitHub App: %w: %w", ErrUnreachable, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return "", expires, fmt.Errorf("GitHub App: %w: %w", ErrUnreachable, err)
+	}
+	var answer struct {
+		Token   string    `json:"token"`
+		Expires time.Time `json:"expires_at"`
+		Message string    `json:"message"`
+	}
+	malformed := json.Unmarshal(body, &answer)
+	switch {
+	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
+		return "", expires, fmt.Errorf("GitHub App: %w: %s", ErrUnreachable, res.Status)
+	case res.StatusCode != http.StatusCreated:
+		said := oneLine(strings.ReplaceAll(answer.Message, jwt, "***"))
+		return "", expires, fmt.Errorf("GitHub App %s, installation %s: %s: %s", a.ID, a.Installation, res.Status, said)
+	case malformed != nil || answer.Token == "" || answer.Expires.IsZero():
+		return "", expires, fmt.Errorf("GitHub App: %s did not answer with a token", RedactURL(a.API))
+	}
+	return answer.Token, answer.Expires, nil
+}
+
+// jwt is who we are, signed with the app's key: from a minute ago, as clocks differ, for nine minutes more;
+// GitHub accepts ten.
+func (a *GitHubApp) jwt() (string, error) {
+	key, err := a.key()
+	if err != nil {
+		return "", err
+	}
+	now := a.Now()
+	claims, err := json.Marshal(map[string]any{"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": a.ID})
+	if err != nil {
+		return "", err
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + encode(claims)
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+	if err != nil {
+		return "", fmt.Errorf("GitHub App: sign: %w", err)
+	}
+	return text + "." + encode(signature), nil
+}
+
+// key reads the private key as GitHub hands it out (PKCS #1), or converted (PKCS #8).
+func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
+	data, err := os.ReadFile(a.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("GitHub App: key: %w", err)
+	}
+	if block, _ := pem.Decode(bytes.TrimSpace(data)); block != nil {
+		if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+			return key, nil
+		}
+		if any, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+			if key, is := any.(*rsa.PrivateKey); is {
+				return key, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("GitHub App: %s is not an RSA private key; use the .pem file that GitHub made for the app", a.KeyFile)
+}

@@ -1,0 +1,117 @@
+package git
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+)
+
+// TLS says how to reach an https server: whom to trust, as whom to come, and through which proxy. Files are
+// read again before each request and used when they have changed, as Kubernetes changes mounted Secrets. All
+// of it is optional.
+type TLS struct {
+	// CA is PEM certificates that are trusted in addition to the system's, and CAFile a file of them.
+	CA     []byte
+	CAFile string
+	// CertFile and KeyFile are a client certificate (PEM), for servers that ask for one; one file may hold both.
+	CertFile, KeyFile string
+	// Proxy is the URL of a proxy (http, https or socks5). Empty means what the environment says: HTTPS_PROXY,
+	// HTTP_PROXY and NO_PROXY.
+	Proxy string
+}
+
+// Clients gives HTTP clients for one TLS. It is safe for concurrent use.
+type Clients struct {
+	how   TLS
+	proxy func(*http.Request) (*url.URL, error)
+
+	mu            sync.Mutex
+	ca, cert, key []byte // as read last
+	client        *http.Client
+}
+
+// NewClients checks what can be checked now: the proxy's URL, and that the files can be read.
+func NewClients(how TLS) (*Clients, error) {
+	if how.KeyFile == "" {
+		how.KeyFile = how.CertFile
+	}
+	if how.CertFile == "" && how.KeyFile != "" {
+		return nil, errors.New("a client key without a client certificate: name both")
+	}
+	c := &Clients{how: how, proxy: http.ProxyFromEnvironment}
+	if how.Proxy != "" {
+		u, err := url.Parse(how.Proxy)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
+			// It is not quoted: who can tell where in it the password is.
+			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
+		}
+		c.proxy = http.ProxyURL(u)
+	}
+	_, err := c.Client()
+	return c, err
+}
+
+// Client is one that knows the files as they are now. It follows redirects as Git does.
+func (c *Clients) Client() (*http.Client, error) {
+	var files [3][]byte
+	for i, f := range []struct{ what, name string }{
+		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},
+	} {
+		if f.name == "" {
+			continue
+		}
+		data, err := os.ReadFile(f.name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.what, err)
+		}
+		files[i] = data
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client != nil && bytes.Equal(c.ca, files[0]) && bytes.Equal(c.cert, files[1]) && bytes.Equal(c.key, files[2]) {
+		return c.client, nil
+	}
+	config, err := c.config(files[0], files[1], files[2])
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy, transport.TLSClientConfig = c.proxy, config
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+	c.ca, c.cert, c.key = files[0], files[1], files[2]
+	c.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect}
+	return c.client, nil
+}
+
+func (c *Clients) config(ca, cert, key []byte) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(ca)+len(c.how.CA) > 0 || c.how.CAFile != "" {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if len(c.how.CA) > 0 && !pool.AppendCertsFromPEM(c.how.CA) {
+			return nil, errors.New("the CA bundle holds no PEM certificate")
+		}
+		if c.how.CAFile != "" && !pool.AppendCertsFromPEM(ca) {
+			return nil, fmt.Errorf("CA file %s holds no PEM certificate", c.how.CAFile)
+		}
+		config.RootCAs = pool
+	}
+	if c.how.CertFile != "" {
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil { // it says what does not fit, and quotes no key
+			return nil, fmt.Errorf("client certificate %s with key %s: %w", c.how.CertFile, c.how.KeyFile, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
