@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +85,56 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	}
 	e := &Error{Ref: ref, Reason: Unexpected, Msg: serverMessage(err), Err: err}
 	e.Reason, e.Fix = reasonOf(err, e.Msg, verb)
+	if ref.Kind == "Secret" && ref.Group == "" {
+		e.hideContent(err)
+	}
 	return e
+}
+
+// bracketed is the key of a field such as data[password], plainField a Secret's
+// field once the key is gone.
+var (
+	bracketed  = regexp.MustCompile(`\[.*\]`)
+	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
+)
+
+// hideContent says what is wrong with a Secret without the server's words, which
+// may quote it and would carry that into the state branch: only which fields,
+// and not their keys.
+func (e *Error) hideContent(err error) {
+	const left = "the server's answer is left out, because it may quote the content"
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return // of the network, not of the server
+	}
+	switch e.Reason {
+	case Denied:
+		hook, _, _ := strings.Cut(e.Msg, "denied the request")
+		e.Msg, e.Fix = oneLine(hook)+" denied the request; "+left, "see it with: kubectl apply --dry-run=server"
+	case Immutable:
+		e.Msg = "is immutable"
+	case Invalid, Unexpected:
+		e.Msg, e.Fix = "is not valid"+fieldsOf(status)+"; "+left, "see it with: kubectl apply --dry-run=server"
+	}
+}
+
+// fieldsOf lists the fields that a server complains about, without keys.
+func fieldsOf(status apierrors.APIStatus) string {
+	details := status.Status().Details
+	if details == nil {
+		return ""
+	}
+	var fields []string
+	for _, cause := range details.Causes {
+		field := bracketed.ReplaceAllString(cause.Field, "[…]")
+		if plainField.MatchString(field) && !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(fields, ", ") + ")"
 }
 
 func kindAndGroup(ref rollout.Ref) string {

@@ -24,6 +24,7 @@ var (
 	filePart    = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
 	noisePart   = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
 	secretPart  = regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`)
+	patchPart   = regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`)
 	namedPart   = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
 	objectPart  = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
 	structPart  = regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`) // the verb differs from process to process, on purpose
@@ -50,6 +51,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	text = filePart.ReplaceAllString(text, "$1")
 	text = noisePart.ReplaceAllString(text, "")
 	text = secretPart.ReplaceAllString(text, "a literal is not key=value") // it may be a password
+	text = patchPart.ReplaceAllString(text, "$1")                          // the same
 	text = namedPart.ReplaceAllString(text, "$1: ")
 	text = objectPart.ReplaceAllString(text, "in object $1 $2")
 	text = badKeyPart.ReplaceAllString(text, "$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")

@@ -65,6 +65,7 @@ type world struct {
 		state rollout.State
 	}
 	flags []string
+	env   []string // more of the environment
 	home  string
 
 	mu      sync.Mutex // guards the process, which a test may kill and start again
@@ -172,7 +173,7 @@ func (w *world) spawn() error {
 		return err
 	}
 	w.process = exec.Command(path, w.flags...)
-	w.process.Env = append(gittest.Env(), "HOME="+w.home)
+	w.process.Env = append(append(gittest.Env(), "HOME="+w.home), w.env...)
 	w.process.Stdout, w.process.Stderr = w.log, w.log
 	if err := w.process.Start(); err != nil {
 		return err
@@ -238,6 +239,7 @@ func (w *world) cli(args ...string) (string, error) {
 	}
 	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test")...)
 	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.cluster.Kubeconfig, "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com")
+	cmd.Env = append(cmd.Env, w.env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
