@@ -70,6 +70,11 @@ func describe(ref rollout.Ref) string {
 	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
 }
 
+// Explain returns the *Error for what the API server answered about an object,
+// nil for nil. verb is what was asked for, as RBAC names it. The content of a
+// Secret is not in it.
+func Explain(err error, ref rollout.Ref, verb string) error { return explain(err, ref, verb) }
+
 // explain maps an error of the libraries once, at the edge.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {

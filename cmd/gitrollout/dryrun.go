@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -58,6 +59,9 @@ func (d *dryRunner) compare(ctx context.Context, o rollout.Object) (live, after 
 	}
 	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
 		metav1.ApplyOptions{FieldManager: "gitrollout", Force: true, DryRun: []string{metav1.DryRunAll}})
+	if err != nil && o.Kind() == "Secret" {
+		err = cluster.Explain(err, o.Ref(), "patch") // the server quotes what it refuses
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("what applying it would change: %w", err)
 	}
