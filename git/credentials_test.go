@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -500,4 +501,36 @@ func TestRotation(t *testing.T) {
 	fetch("")
 	write(t, key, "")
 	fetch("is empty")
+}
+
+// TestProxyOfEnvironment runs itself once more, as a process reads these variables only once.
+func TestProxyOfEnvironment(t *testing.T) {
+	if url := os.Getenv("GIT_TEST_URL"); url != "" {
+		if err := fetchFrom(t, url, git.Auth{TLS: git.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	repo := gittest.New(t)
+	repo.CommitFiles("first", map[string]string{"f": "1"})
+	ca := newAuthority(t)
+	addr, url := secure(t, repo, ca, nil)
+	through, count := proxy(t, addr, "")
+	for _, tt := range []struct {
+		env []string
+		ok  bool
+	}{
+		{[]string{"HTTPS_PROXY=" + through}, true},
+		{[]string{"https_proxy=" + through, "NO_PROXY=other.example.com"}, true},
+		{[]string{"HTTPS_PROXY=" + through, "NO_PROXY=.example.com"}, false}, // there is no such host
+		{nil, false},
+	} {
+		before := count()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestProxyOfEnvironment$")
+		cmd.Env = append(append(gittest.Env(), "GIT_TEST_URL="+url, "GIT_TEST_CA="+write(t, filepath.Join(t.TempDir(), "ca"), ca.pem)), tt.env...)
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != tt.ok || (count() > before) != tt.ok {
+			t.Errorf("%v: %v, %d connections through the proxy\n%s", tt.env, err, count()-before, out)
+		}
+	}
 }

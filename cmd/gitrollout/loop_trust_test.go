@@ -163,8 +163,13 @@ func TestStateBranchOfAnUnsignedHead(t *testing.T) {
 	evil := w.push("unsigned", version("v2", halfThenGate))
 	w.repo.Git("fetch", "-q", "origin", stateBranch)
 	w.repo.Git("checkout", "-q", "-b", "gitrollout/evil", "FETCH_HEAD")
-	forged := strings.ReplaceAll(w.repo.Show(stateBranch, rollout.StatePath(w.app)), first, evil)
-	w.repo.CommitFiles("forged", map[string]string{rollout.StatePath(w.app): forged})
+	state := w.state()
+	state.Source, state.Stable.Commit = evil, evil
+	forged, err := state.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.repo.CommitFiles("forged", map[string]string{rollout.StatePath(w.app): string(forged)})
 	w.repo.Git("checkout", "-q", "main")
 	w.repo.CommitFiles("unsigned", map[string]string{configFile: w.config("- path: apps/*") + "stateBranch: gitrollout/evil\n"})
 	p = w.start()
