@@ -309,3 +309,39 @@ func TestCancelledContext(t *testing.T) {
 		t.Errorf("Open: %v", err)
 	}
 }
+
+func compact(w *world) {
+	r := w.open()
+	w.fetch(r)
+	first := w.push(r, stateUpdate("", "apps/a", "1"))[0]
+	second := w.push(r, stateUpdate(first, "apps/b", "2"))[0]
+	archive := "gitrollout/archive/prod/2026"
+	if _, err := r.Compact(w.Context(), stateBranch, archive, first, "anew", when); !errors.Is(err, git.ErrConflict) || w.server.Ref(archive) != "" {
+		w.Errorf("Compact of a branch that has moved on: %v, archive %q", err, w.server.Ref(archive))
+	}
+	root, err := r.Compact(w.Context(), stateBranch, archive, second, "anew", when)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if w.server.Ref(stateBranch) != root || w.server.Ref(archive) != second {
+		w.Errorf("the branch is at %s, the archive at %s", w.server.Ref(stateBranch), w.server.Ref(archive))
+	}
+	if parents := w.server.InBare("log", "-1", "--format=%P", root); parents != "" {
+		w.Errorf("the new root has a parent: %s", parents)
+	}
+	if a, b := w.server.InBare("rev-parse", root+"^{tree}"), w.server.InBare("rev-parse", second+"^{tree}"); a != b {
+		w.Errorf("its files are %s, want %s", a, b)
+	}
+	if heads := w.fetch(r); heads.State != root || heads.Changed {
+		w.Errorf("the next fetch shows %+v", heads)
+	}
+	other := w.open()
+	if heads := w.fetch(other); heads.State != root {
+		w.Errorf("another mirror shows %+v", heads)
+	}
+	w.push(other, stateUpdate(root, "apps/a", "3"))
+	if n := w.server.InBare("rev-list", "--count", stateBranch); n != "2" {
+		w.Errorf("%s commits after the next one", n)
+	}
+	w.server.Fsck()
+}

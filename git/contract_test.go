@@ -109,6 +109,7 @@ func TestContract(t *testing.T) {
 		"a stale writer changes nothing":             staleWriter,
 		"racing writers all land":                    racingWriters,
 		"several branches move at once or not":       atomicPush,
+		"a branch starts anew and its past is kept":  compact,
 		"proposals are made, forced and removed":     proposals,
 		"the same inputs make the same commit":       deterministic,
 		"main may be force-pushed":                   forcePushed,

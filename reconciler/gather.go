@@ -303,7 +303,7 @@ func (r *Reconciler) checkCluster(tree Snapshot) error {
 		return &rollout.InvalidError{
 			File: rollout.ClusterPath, Field: "uid",
 			Msg: fmt.Sprintf("the state branch is for cluster %s (%s), this is %s (%s)", c.Cluster, c.UID, r.Cluster, r.UID),
-			Fix: "point --context at the right cluster, or delete the state branch to start afresh",
+			Fix: "point --context at the right cluster, or, if that one is gone: gitrollout state adopt",
 		}
 	}
 	r.clusterFile = true

@@ -101,12 +101,15 @@ func decideHeld(in Input) Decision {
 	return hold(s, "InvalidInput", in.Head.Err.Error(), in.Head.Commit.ID)
 }
 
+// RolledBack is why an app is held whose record is older than the cluster's.
+const RolledBack = "StateRolledBack"
+
 // stale holds an app whose record is older than what the cluster was last
 // written from: the state branch was rolled back, or another reconciler's push
 // has not been seen yet. To apply the older record would undo a transition, or
 // undo a retreat.
 func stale(s rollout.State, live int) Decision {
-	d := hold(s, "StateRolledBack", fmt.Sprintf(
+	d := hold(s, RolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; push the newer commit again, or go on from the older one: gitrollout state repair %s",
 		rollout.StatePath(s.App), s.Serial, live, s.App), "")
 	d.Stale = true

@@ -128,6 +128,27 @@ func (w *world) deployments() string {
 	return b.String()
 }
 
+// edit changes a file of the state branch as somebody does who must not.
+func (w *world) edit(file, old, with string) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	w.repo.Git("clone", "-q", "--single-branch", "--branch", w.stateBranch(), w.repo.Bare, dir)
+	path := filepath.Join(dir, file)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	edited := strings.Replace(string(data), old, with, 1)
+	if edited == string(data) {
+		w.t.Fatalf("%s has no %q:\n%s", file, old, data)
+	}
+	if err := os.WriteFile(path, []byte(edited), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	w.repo.Git("-C", dir, "commit", "-q", "-a", "-m", "by hand")
+	w.repo.Git("-C", dir, "push", "-q", "origin", "HEAD:"+w.stateBranch())
+}
+
 func (w *world) log0() []string {
 	if w.repo.Ref(w.stateBranch()) == "" {
 		return nil

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+func newState(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Mend the state branch: repair, adopt, compact",
+		Long: `Mend the state branch gitrollout/state/<cluster>, which is otherwise the
+reconciler's alone. These are the deliberate ways out when it holds an app
+because the record was edited, rolled back, or is about another cluster.
+
+Each one pushes one commit under your name, and the reconciler goes on from it.`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newStateRepair(s), newStateAdopt(s), newStateCompact(s))
+	return cmd
+}
+
+// stateCommand is what the commands on the state branch share.
+type stateCommand struct {
+	streams
+	source sourceOptions
+	target clusterOptions
+	author string
+	dryRun bool
+}
+
+func (c *stateCommand) register(cmd *cobra.Command) {
+	c.source.register(cmd)
+	cmd.Flags().StringVar(&c.author, "author", "", `"Name <address>" of the commit (default: git's user.name and user.email)`)
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "say what would be recorded, and push nothing")
+}
+
+// open reads Git, and the cluster if one is needed.
+func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, git.Identity, error) {
+	who, err := identity(ctx, c.author)
+	if err != nil {
+		return nil, who, err
+	}
+	w, err := openWorld(ctx, c.source, who, c.streams)
+	if err != nil {
+		return nil, who, err
+	}
+	if w.state == nil {
+		return nil, who, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.config.StateBranch, w.source.cluster)
+	}
+	if cluster {
+		err = w.connect(ctx, c.target, nil, c.streams)
+	}
+	return w, who, err
+}
+
+// push commits edits to the state branch. change makes them from what is there
+// now, again if somebody else pushes at the same time.
+func (c *stateCommand) push(ctx context.Context, w *world, subject string, change func(*git.Snapshot) (map[string][]byte, error)) error {
+	if c.dryRun {
+		_, err := fmt.Fprintln(c.out, "nothing was pushed (--dry-run)")
+		return err
+	}
+	message := fmt.Sprintf("%s: %s\n\nGitrollout-Cluster: %s\nGitrollout-Source: %s\n", w.source.cluster, subject, w.source.cluster, w.heads.Main)
+	var id string
+	err := slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
+		id, err = w.repo.mirror().CommitToBranch(ctx, w.config.StateBranch, func(now *git.Snapshot) (git.Update, error) {
+			edits, err := change(now)
+			return git.Update{Edits: edits, Message: message, When: time.Now()}, err
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.config.StateBranch)
+	return err
+}
+
+func newStateRepair(s streams) *cobra.Command {
+	c := &stateCommand{streams: s}
+	var from string
+	cmd := &cobra.Command{
+		Use:   "repair APP",
+		Short: "Let the record on the state branch count as it is now",
+		Long: `Let an app's record count as it is on the state branch now, although somebody
+edited it by hand or the branch was rolled back. With --from it is as in an
+older commit of the branch.
+
+The record is checked, sealed, and numbered past what the cluster carries. The
+reconciler then makes the cluster what the record and the commits that it names
+ask for: look at what that is with --dry-run, and gitrollout diff afterwards.`,
+		Example: `  gitrollout state repair shop --dry-run
+  gitrollout state repair shop --from 1f0c3d2`,
+		Args:              exactlyOne("app"),
+		ValidArgsFunction: completeApps(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.repair(cmd.Context(), args[0], from)
+		},
+	}
+	c.register(cmd)
+	c.target.register(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "a `commit` of the state branch to take the record from")
+	return cmd
+}
+
+func (c *stateCommand) repair(ctx context.Context, app, from string) error {
+	w, who, err := c.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	path := rollout.StatePath(app)
+	tree := w.state
+	if from != "" {
+		if tree, err = w.repo.Snapshot(ctx, from); err != nil {
+			return fmt.Errorf("--from: %w", err)
+		}
+	}
+	data, found, err := readFile(tree, path)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%s is not on the state branch at %s: there is no record of %s to repair", path, rollout.ShortID(tree.Commit().ID), app)
+	}
+	state, err := rollout.ParseEditedState(path, data)
+	if err != nil {
+		return err
+	}
+	live := w.client.Observe(app, deploymentsIn(state.Inventory)).Serial()
+	_, unsealed := rollout.ParseState(path, data)
+	if from == "" && unsealed == nil && live <= state.Serial {
+		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is as gitrollout wrote it, and none is newer\n", app)
+		return err
+	}
+	state.Serial = max(state.Serial, live) + 1
+	if h := state.Held; h != nil && h.Reason == strategies.RolledBack {
+		state.Held = nil
+	}
+	if data, err = state.Encode(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c.out, "%s is then %s\n", app, standing(*state)); err != nil {
+		return err
+	}
+	return c.push(ctx, w, fmt.Sprintf("%s repaired by %s", app, who.Name), func(*git.Snapshot) (map[string][]byte, error) {
+		return map[string][]byte{path: data}, nil
+	})
+}
+
+// deploymentsIn picks the Deployments out of an inventory.
+func deploymentsIn(refs []rollout.Ref) []rollout.Workload {
+	var found []rollout.Workload
+	for _, ref := range refs {
+		if ref.Group == "apps" && ref.Kind == "Deployment" {
+			found = append(found, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
+		}
+	}
+	return found
+}
+
+// standing is a record in a line.
+func standing(s rollout.State) string {
+	text := string(s.Phase)
+	for _, p := range s.Progress {
+		text += fmt.Sprintf(" at step %d/%d (%s, %d%%)", min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
+	}
+	if s.Release != nil {
+		text += fmt.Sprintf(", release %s of %s", s.Release.Hash, rollout.ShortID(s.Release.Commit))
+	}
+	if s.Stable != nil {
+		text += fmt.Sprintf(", stable %s of %s", s.Stable.Hash, rollout.ShortID(s.Stable.Commit))
+	}
+	return text
+}
+
+func newStateAdopt(s streams) *cobra.Command {
+	c := &stateCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "adopt",
+		Short: "Bring another cluster, such as a rebuilt one, to what the state branch records",
+		Long: `Let the state branch be about the cluster that --context names, when the one
+that it was about is gone. Every app is first brought to its stable version
+there; a release that was in flight then starts again at its first step, for
+what it had shown was about other pods.
+
+The old cluster must not come back: its reconciler would refuse the branch.`,
+		Example: `  gitrollout state adopt --cluster prod-eu --context new-prod-eu`,
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.adopt(cmd.Context()) },
+	}
+	c.register(cmd)
+	c.target.register(cmd)
+	return cmd
+}
+
+func (c *stateCommand) adopt(ctx context.Context) error {
+	w, who, err := c.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	was := w.uid
+	w.uid = "" // any cluster will do
+	if err := w.connect(ctx, c.target, nil, c.streams); err != nil {
+		return err
+	}
+	uid, err := w.client.UID(ctx)
+	if err != nil {
+		return &failure{code: exitCluster, err: err}
+	}
+	if uid == was {
+		_, err := fmt.Fprintf(c.out, "the state branch is for this cluster already (%s)\n", uid)
+		return err
+	}
+	now := time.Now()
+	if _, err := w.startOver(w.state, uid, now, func(app, what string) { _, _ = fmt.Fprintf(c.out, "%s: %s\n", app, what) }); err != nil {
+		return err
+	}
+	return c.push(ctx, w, fmt.Sprintf("cluster %s adopted by %s", uid, who.Name), func(state *git.Snapshot) (map[string][]byte, error) {
+		return w.startOver(snapshot{state}, uid, now, func(string, string) {})
+	})
+}
+
+// startOver returns the edits that make a state branch one for another cluster.
+func (w *world) startOver(tree render.Tree, uid string, now time.Time, tell func(app, what string)) (map[string][]byte, error) {
+	data, found, err := readFile(tree, rollout.ClusterPath)
+	if err != nil {
+		return nil, err
+	}
+	of := &rollout.Cluster{Cluster: w.source.cluster, Source: rollout.Source{Repo: w.repo.mirror().Remote().String(), Branch: w.source.branch}}
+	if found {
+		if of, err = rollout.ParseCluster(data); err != nil {
+			return nil, err
+		}
+	}
+	of.UID = uid
+	of.Writer.Epoch++
+	edits := map[string][]byte{}
+	if edits[rollout.ClusterPath], err = of.Encode(); err != nil {
+		return nil, err
+	}
+	for _, app := range w.names() {
+		path := rollout.StatePath(app)
+		data, found, err := readFile(tree, path)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		state, err := rollout.ParseState(path, data)
+		if err != nil {
+			tell(app, "left as it is: "+err.Error())
+			continue
+		}
+		next, ok := strategies.StartOver(*state, now)
+		if !ok {
+			edits[path] = nil
+			tell(app, "starts as a first deployment: nothing was stable yet")
+			continue
+		}
+		if edits[path], err = next.Encode(); err != nil {
+			return nil, err
+		}
+		tell(app, "first to stable "+string(next.Stable.Hash)+" of "+rollout.ShortID(next.Stable.Commit))
+	}
+	return edits, nil
+}
+
+func newStateCompact(s streams) *cobra.Command {
+	c := &stateCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "compact",
+		Short: "Start the state branch anew, and keep the old one as an archive",
+		Long: `Start the state branch anew with one commit that holds what is there now. The
+branch gitrollout/archive/<cluster>/<date> keeps the history up to here.
+
+The reconciler needs no compaction: it reads no history, and what a commit costs
+does not grow with it. It is for those who clone all branches. The push is
+forced, so the server must permit that on gitrollout/state/** for once.`,
+		Example: `  gitrollout state compact --cluster prod-eu`,
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.compact(cmd.Context()) },
+	}
+	c.register(cmd)
+	return cmd
+}
+
+func (c *stateCommand) compact(ctx context.Context) error {
+	w, who, err := c.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	archive := "gitrollout/archive/" + w.source.cluster + "/" + now.Format("2006-01-02T150405Z")
+	if c.dryRun {
+		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config.StateBranch, archive, rollout.ShortID(w.heads.State))
+		return err
+	}
+	message := fmt.Sprintf("%s: compacted by %s\n\nWhat was here is on the branch %s.\n\nGitrollout-Cluster: %s\nGitrollout-Archive: %s\n",
+		w.source.cluster, who.Name, archive, w.source.cluster, w.heads.State)
+	var root string
+	err = slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
+		root, err = w.repo.mirror().Compact(ctx, w.config.StateBranch, archive, w.heads.State, message, now)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.config.StateBranch, rollout.ShortID(root), archive, rollout.ShortID(w.heads.State))
+	return err
+}

@@ -1,0 +1,54 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Compact starts a branch anew: a commit without a parent, which holds the very
+// files of base, takes the place of base, and the branch archive keeps what was
+// there. Both happen in one push, which is atomic where the server can; the
+// archive comes first where it cannot. Nothing is sent but the one commit.
+//
+// ErrConflict: the branch is not at base, or the archive exists. ErrRejected: the
+// server does not take a forced push to the branch.
+func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
+	from, err := branchRef(branch)
+	if err != nil {
+		return "", err
+	}
+	to, err := branchRef(archive)
+	if err != nil {
+		return "", err
+	}
+	old, err := parseID(base)
+	if err != nil {
+		return "", err
+	}
+	store, err := r.ensure(ctx, old)
+	if err != nil {
+		return "", err
+	}
+	commit, err := store.commit(old)
+	if err != nil {
+		return "", err
+	}
+	data, err := encodeCommit(commit.TreeHash, plumbing.ZeroHash, r.opts.Identity, when, message)
+	if err == nil && r.opts.Sign != nil {
+		data, err = r.opts.Sign(data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("branch %s: %w", branch, err)
+	}
+	made := newStore()
+	root := made.add(plumbing.CommitObject, data)
+	commands := []command{{ref: to, new: old}, {ref: from, old: old, new: root}}
+	err = r.onNetwork(ctx, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
+	if err != nil {
+		return "", err
+	}
+	return root.String(), nil
+}

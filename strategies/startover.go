@@ -1,0 +1,28 @@
+package strategies
+
+import (
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// StartOver is the record of an app on another cluster, where nothing of it runs
+// yet: on the way to stable, after which what Git asks for is released from its
+// first step. It is false for an app that has never been stable, which has
+// nothing to go back to and is deployed for the first time.
+func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
+	if s.Stable == nil {
+		return rollout.State{}, false
+	}
+	to := s.Stable.Commit
+	if s.Release == nil && s.Source != "" && s.Phase == rollout.Healthy {
+		to = s.Source // a commit since then that changed no version
+	}
+	stable := *s.Stable
+	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"
+	s.Release, s.Progress, s.Held = &stable, nil, nil
+	s.Retreat = &rollout.Retreat{Routed: rollout.Second(now), Drain: rollout.Second(now), To: to}
+	s.Source = to
+	s.Serial++
+	return s, true
+}

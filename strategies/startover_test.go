@@ -1,0 +1,48 @@
+package strategies
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestStartOver: on a new cluster an app first comes to stable, whatever it was
+// doing on the old one, and then does what Git asks for from the first step.
+func TestStartOver(t *testing.T) {
+	for name, step := range map[string]int{"at rest": -1, "in flight": 1} {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(nil)
+			in := world(h)
+			if step >= 0 {
+				h.push(version("v2"))
+				in = inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+			}
+			in.State.Held = &rollout.Held{Reason: "InvalidInput"}
+			s, ok := StartOver(in.State, noon)
+			if !ok || s.Phase != rollout.Aborting || s.Source != commitID(0) || s.Held != nil || s.Serial <= in.State.Serial {
+				t.Fatalf("got %+v, %t", s, ok)
+			}
+			in.State, in.Source = s, h.at(commitID(0))
+			in.Observed = rollout.Observed{}
+			if d := Decide(in); d.State.Phase != rollout.Aborting {
+				t.Errorf("on an empty cluster it goes on to %s: %s", d.State.Phase, d.Subject)
+			}
+			in.Observed = world(h).Observed
+			d := Decide(in)
+			if step < 0 && d.State.Phase != rollout.Healthy {
+				t.Errorf("with stable there it is %s", d.State.Phase)
+			}
+			if step >= 0 && (d.State.Release == nil || d.State.Release.Commit != commitID(1) || d.State.Progress[0].Step != 0) {
+				t.Errorf("with stable there the release is %+v at %+v", d.State.Release, d.State.Progress)
+			}
+			if data, err := s.Encode(); err != nil {
+				t.Error(err)
+			} else if _, err := rollout.ParseState("state", data); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if _, ok := StartOver(rollout.State{App: "shop", Phase: rollout.Progressing}, noon); ok {
+		t.Error("an app that was never stable has somewhere to go back to")
+	}
+}
