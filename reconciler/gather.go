@@ -193,6 +193,9 @@ func (r *Reconciler) gatherState(ctx context.Context, head string) error {
 		if err != nil {
 			return fmt.Errorf("read state commit %s: %w", rollout.ShortID(head), err)
 		}
+		if err := r.believe(snapshot); err != nil {
+			return err
+		}
 		if err := r.checkCluster(snapshot); err != nil {
 			return err
 		}
@@ -218,6 +221,23 @@ func (r *Reconciler) gatherState(ctx context.Context, head string) error {
 		}
 	}
 	r.heads.State, r.stateKnown = head, true
+	return nil
+}
+
+// believe refuses a state branch that somebody else has written to. All apps are
+// concerned: a commit on top of a foreign one would vouch for it.
+func (r *Reconciler) believe(tree Snapshot) error {
+	if r.Believe == nil {
+		return nil
+	}
+	if err := r.Believe(tree); err != nil {
+		commit := tree.Commit()
+		return &rollout.InvalidError{
+			File: "branch " + r.config.StateBranch,
+			Msg:  fmt.Sprintf("commit %s by %s is not believed: %v; no release moves on", rollout.ShortID(commit.ID), commit.Author, err),
+			Fix:  "put the branch back to the last signed commit, or vouch for it as it is: gitrollout state repair APP --signing-key FILE",
+		}
+	}
 	return nil
 }
 

@@ -24,6 +24,7 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Record     Recorder
+	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
 	Approve    Approver // nil: every promotion file counts
 	Log        *slog.Logger
 

@@ -203,7 +203,7 @@ func TestManyDocuments(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
-	c := Cluster{Cluster: "prod-eu", UID: "1b9d", Source: Source{Repo: "https://git.example.com/shop.git", Branch: "main"}}
+	c := Cluster{Cluster: "prod-eu", UID: "1b9d", Source: Source{Repo: "https://git.example.com/shop.git", Branch: "main"}, Writer: Writer{ID: "gitrollout-7d9f", Epoch: 3}}
 	data, err := c.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -215,6 +215,9 @@ source:
   branch: main
   repo: https://git.example.com/shop.git
 uid: 1b9d
+writer:
+  epoch: 3
+  id: gitrollout-7d9f
 `
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Errorf("cluster.yaml (-want +got):\n%s", diff)

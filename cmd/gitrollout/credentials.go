@@ -49,7 +49,7 @@ func (o *sourceOptions) options() (git.Options, error) {
 		return git.Options{}, &failure{code: exitUsage, err: err}
 	}
 	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth}
-	if file := cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY")); file != "" {
+	if file := o.signing(); file != "" {
 		s := &signer{file: file, passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}
 		if _, err := s.read(); err != nil {
 			return git.Options{}, &failure{code: exitUsage, err: err}
@@ -57,6 +57,11 @@ func (o *sourceOptions) options() (git.Options, error) {
 		opts.Sign = s.sign
 	}
 	return opts, nil
+}
+
+// signing is the file of the signing key, "" if there is none.
+func (o *sourceOptions) signing() string {
+	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
 // auth collects the credentials. Those in the URL are read by package git. A

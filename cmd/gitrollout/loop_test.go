@@ -31,15 +31,16 @@ import (
 // and both ready to misbehave, one app named after its namespace, and a clock.
 type loopWorld struct {
 	*testing.T
-	repo   *gittest.Repo
-	server *gittest.Server
-	kube   *testcluster.Cluster
-	api    *apiGate
-	ns     string
-	app    string
-	skew   time.Duration // how far the loops' clock is ahead
-	log    *safeBuffer
-	keys   trustOptions
+	repo    *gittest.Repo
+	server  *gittest.Server
+	kube    *testcluster.Cluster
+	api     *apiGate
+	ns      string
+	app     string
+	skew    time.Duration // how far the loops' clock is ahead
+	log     *safeBuffer
+	keys    trustOptions
+	signing string // the loops' key, "" for none
 }
 
 const stateBranch = "gitrollout/state/test"
@@ -93,7 +94,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test"}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig},
+	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig},
 		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		w.Fatal(err)

@@ -276,3 +276,39 @@ func TestPromotersWhenGitIsAway(t *testing.T) {
 	p.Approve = approve
 	p.awaitHealthy(commit)
 }
+
+// TestForgedRecord: with signed records, a perfect forgery, which only lacks the
+// signature, moves nothing, neither in the process that runs nor in a new one.
+func TestForgedRecord(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.signing, w.keys.state = key, w.list(key)
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	s := p.awaitPaused(second)
+	good := w.repo.Ref(stateBranch)
+
+	s.Phase, s.Progress[0].Step, s.Progress[0].Name = rollout.Promoting, s.Progress[0].Of, "promote"
+	s.Serial++
+	forged, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): string(forged)})
+	forgery, writes := w.repo.Ref(stateBranch), w.api.count()
+	for range 2 {
+		if err := p.passes(3); err == nil || !strings.Contains(err.Error(), "is not believed") || !strings.Contains(err.Error(), "not signed") {
+			t.Errorf("the error is %v", err)
+		}
+		p.end()
+		p = w.start()
+	}
+	if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != forgery {
+		t.Errorf("writes %v, recorded %v", made, w.history())
+	}
+	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, good)
+	w.skew += 10e9
+	w.decide(s.Release.Hash, "promote", "")
+	p.awaitHealthy(second)
+}

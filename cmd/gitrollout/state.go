@@ -96,7 +96,9 @@ func newStateRepair(s streams) *cobra.Command {
 edited it by hand or the branch was rolled back. With --from it is as in an
 older commit of the branch.
 
-The record is checked, sealed, and numbered past what the cluster carries. The
+The record is checked, sealed, and numbered past what the cluster carries; with
+--signing-key the commit vouches for the branch as a whole, so look at its log
+first. The
 reconciler then makes the cluster what the record and the commits that it names
 ask for: look at what that is with --dry-run, and gitrollout diff afterwards.`,
 		Example: `  gitrollout state repair shop --dry-run
@@ -138,7 +140,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	}
 	live := w.client.Observe(app, deploymentsIn(state.Inventory)).Serial()
 	_, unsealed := rollout.ParseState(path, data)
-	if from == "" && unsealed == nil && live <= state.Serial {
+	if from == "" && unsealed == nil && live <= state.Serial && !w.signs() {
 		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is as gitrollout wrote it, and none is newer\n", app)
 		return err
 	}
@@ -156,6 +158,9 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return map[string][]byte{path: data}, nil
 	})
 }
+
+// signs tells whether what is pushed is signed.
+func (w *world) signs() bool { return w.source.signing() != "" }
 
 // deploymentsIn picks the Deployments out of an inventory.
 func deploymentsIn(refs []rollout.Ref) []rollout.Workload {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type trustOptions struct {
 	commits   string
 	keyring   string
 	promoters string
+	state     string
 }
 
 func (o *trustOptions) register(cmd *cobra.Command) {
@@ -29,6 +31,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.commits, "verify-commits", "", "follow the branch only to commits signed with an SSH key in this `file` (format: allowed_signers)")
 	flags.StringVar(&o.keyring, "verify-keyring", "", "follow the branch only to commits signed with an OpenPGP key in this `file` (armored); with --verify-commits: or")
 	flags.StringVar(&o.promoters, "promoters", "", "obey only promotion files committed or merged with an SSH signature by a key in this `file` (format: allowed_signers)")
+	flags.StringVar(&o.state, "verify-state", "", "take the record only from a state branch whose newest commit is signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
 }
 
 // open reads the files once, so that a mistake in them is found at the start;
@@ -50,10 +53,11 @@ type trust struct {
 	options trustOptions
 
 	mu        sync.Mutex
-	files     [3][]byte // as read last
+	files     [4][]byte // as read last
 	reads     int       // how often they were others than before
 	commits   sign.Policy
 	promoters sign.Policy
+	state     sign.Policy
 
 	judged  string // the head, and the files, that were judged last
 	refused *reconciler.Refusal
@@ -63,9 +67,10 @@ type trust struct {
 
 // read reads the files, and parses them if they changed.
 func (t *trust) read() error {
-	var files [3][]byte
+	var files [4][]byte
 	for i, f := range []struct{ flag, name string }{
 		{"--verify-commits", t.options.commits}, {"--verify-keyring", t.options.keyring}, {"--promoters", t.options.promoters},
+		{"--verify-state", t.options.state},
 	} {
 		if f.name == "" {
 			continue
@@ -78,10 +83,10 @@ func (t *trust) read() error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.reads > 0 && bytes.Equal(files[0], t.files[0]) && bytes.Equal(files[1], t.files[1]) && bytes.Equal(files[2], t.files[2]) {
+	if t.reads > 0 && slices.EqualFunc(files[:], t.files[:], bytes.Equal) {
 		return nil
 	}
-	var commits, promoters sign.Policy
+	var commits, promoters, state sign.Policy
 	var err error
 	if t.options.commits != "" {
 		commits.SSH, err = sign.ParseSigners("the file of --verify-commits", files[0])
@@ -92,10 +97,13 @@ func (t *trust) read() error {
 	if err == nil && t.options.promoters != "" {
 		promoters.SSH, err = sign.ParseSigners("the file of --promoters", files[2])
 	}
+	if err == nil && t.options.state != "" {
+		state.SSH, err = sign.ParseSigners("the file of --verify-state", files[3])
+	}
 	if err != nil {
 		return err
 	}
-	t.files, t.commits, t.promoters = files, commits, promoters
+	t.files, t.commits, t.promoters, t.state = files, commits, promoters, state
 	t.reads++
 	return nil
 }
@@ -176,5 +184,23 @@ func (r *repository) approver() reconciler.Approver {
 			}
 		}
 		return who, err
+	}
+}
+
+// stateCheck tells whether a commit of the state branch is to be believed; nil if
+// every one is.
+func (r *repository) stateCheck() func(reconciler.Snapshot) error {
+	if r.trust == nil || r.trust.options.state == "" {
+		return nil
+	}
+	return func(tree reconciler.Snapshot) error {
+		r.trust.mu.Lock()
+		policy := r.trust.state
+		r.trust.mu.Unlock()
+		_, err := tree.(snapshot).SignedBy(policy)
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause // the commit is named by whoever tells it
+		}
+		return err
 	}
 }

@@ -44,6 +44,9 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if trust != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "" {
 		return nil, usagef("name the cluster with --cluster: which one it is must not depend on commits that are yet to be verified")
 	}
+	if keys.state != "" && source.signing() == "" {
+		return nil, usagef("--verify-state needs --signing-key: gitrollout would not believe what it records itself")
+	}
 	if source, err = source.resolve(ctx, s); err != nil {
 		return nil, err
 	}
@@ -76,7 +79,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer:     hostname(),
 		Repository: repo, Renderer: render.New(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Log: log,
-		Approve: repo.approver(),
+		Approve: repo.approver(), Believe: repo.stateCheck(),
 	})
 	// The watches live on while the last pass finishes.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
