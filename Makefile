@@ -2,8 +2,9 @@
 # Go module proxy, and nothing needs a cluster or kubectl on the machine.
 
 # The versions of what is built or run besides the module's own libraries.
-# Those of libraries are in go.mod and internal/localcluster/go.mod.
+# Those of libraries are in go.mod, internal/localcluster/go.mod and internal/gitea/go.mod.
 KUBERNETES_VERSION := v1.36.3
+GITEA_VERSION      := 1.26.0
 GOLANGCI_VERSION   := v2.15.0
 
 GO       ?= go
@@ -20,7 +21,7 @@ UNIT := ./rollout/... ./strategies/... ./render/... ./git/... ./simulate/... ./i
 RACE := ./rollout/... ./strategies/... ./reconciler/... ./simulate/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build localcluster kubectl demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
+.PHONY: help build localcluster kubectl gitea demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,10 +39,15 @@ kubectl: ## Build bin/kubectl, of the same version
 	cd $(NEST) && $(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)' \
 		-o $(ROOT)/bin/kubectl k8s.io/kubernetes/cmd/kubectl
 
+gitea: ## Build bin/gitea, a forge for the tests (first time: about 6 minutes)
+	@[ -x bin/gitea ] || echo "building Gitea $(GITEA_VERSION) from source: about 6 minutes the first time, seconds afterwards"
+	cd internal/gitea && $(GO) build -tags 'sqlite sqlite_unlock_notify' -ldflags '-X main.Version=$(GITEA_VERSION)' \
+		-o $(ROOT)/bin/gitea code.gitea.io/gitea
+
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
-test: vet fmt-check build localcluster kubectl ## Run everything that CI runs
+test: vet fmt-check build localcluster kubectl gitea ## Run everything that CI runs
 	examples/demo.sh --fast
 	$(GO) test -p 2 -timeout 30m ./...
 	$(MAKE) --no-print-directory test-race
@@ -53,7 +59,7 @@ test-unit: ## Run the tests that need no cluster (under a minute)
 test-race: ## Run the pure packages and the loop under the race detector
 	$(GO) test -race -short -timeout 20m $(RACE)
 
-test-e2e: build localcluster kubectl ## Run the tests against a real control plane, and nothing else
+test-e2e: build localcluster kubectl gitea ## Run the tests against a real control plane, and nothing else
 	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
 
 vet:

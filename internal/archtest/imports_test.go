@@ -41,6 +41,7 @@ var table = map[string]rule{
 	"internal/archtest":    {},
 	"internal/contract":    {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":         {},
+	"internal/giteatest":   {},
 	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},
 	"internal/testcluster": {others: kubernetes},
 }

@@ -1,0 +1,145 @@
+// Package giteatest gives tests a real Gitea: the program bin/gitea, which is
+// built from the module internal/gitea when it is missing, with its database
+// and repositories in a temporary folder. A start takes about three seconds.
+//
+// A test that needs it and cannot have it fails; it is never skipped.
+package giteatest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Server is a running Gitea. It ends with the test that started it, and its
+// folder goes with it.
+type Server struct {
+	URL   string // http://127.0.0.1:port, without a slash at the end
+	Admin Account
+	tb    testing.TB
+}
+
+// Account is a user with a token of all scopes.
+type Account struct{ Name, Token string }
+
+// password is that of every account: nobody else can reach the server.
+const password = "Gitea-test-1"
+
+// Start starts a Gitea that ends with the test.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	s, err := start(tb)
+	if err != nil {
+		tb.Fatalf("gitea: %v", err)
+	}
+	return s
+}
+
+// User creates an account.
+func (s *Server) User(name string) Account {
+	s.tb.Helper()
+	s.Must(s.Admin, http.MethodPost, "/admin/users", map[string]any{
+		"username": name, "email": name + "@example.com", "password": password, "must_change_password": false,
+	}, nil)
+	a := Account{Name: name}
+	a.Token = s.token(name)
+	return a
+}
+
+func (s *Server) token(name string) string {
+	s.tb.Helper()
+	var made struct {
+		SHA1 string `json:"sha1"`
+	}
+	body, _ := json.Marshal(map[string]any{"name": "test", "scopes": []string{"all"}})
+	req, _ := http.NewRequest(http.MethodPost, s.URL+"/api/v1/users/"+name+"/tokens", bytes.NewReader(body))
+	req.SetBasicAuth(name, password)
+	if status, text := s.do(req, &made); status != http.StatusCreated {
+		s.tb.Fatalf("gitea: token for %s: %d %s", name, status, text)
+	}
+	return made.SHA1
+}
+
+// Repository creates an empty repository whose default branch is main, with the
+// collaborators' right to push. It returns "owner/name".
+func (s *Server) Repository(owner Account, name string, collaborators ...Account) string {
+	s.tb.Helper()
+	s.Must(owner, http.MethodPost, "/user/repos", map[string]any{"name": name, "default_branch": "main"}, nil)
+	full := owner.Name + "/" + name
+	for _, c := range collaborators {
+		s.Must(owner, http.MethodPut, "/repos/"+full+"/collaborators/"+c.Name, map[string]any{"permission": "write"}, nil)
+	}
+	return full
+}
+
+// CloneURL is a repository's URL with an account's credentials in it.
+func (s *Server) CloneURL(as Account, repository string) string {
+	return strings.Replace(s.URL, "://", "://"+as.Name+":"+as.Token+"@", 1) + "/" + repository + ".git"
+}
+
+// API calls /api/v1 below a path and decodes a successful answer into a value,
+// unless that is nil. It returns the status and the answer's text.
+func (s *Server) API(as Account, method, path string, body, into any) (status int, text string) {
+	s.tb.Helper()
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			s.tb.Fatal(err)
+		}
+	}
+	req, err := http.NewRequest(method, s.URL+"/api/v1"+path, bytes.NewReader(data))
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	req.Header.Set("Authorization", "token "+as.Token)
+	return s.do(req, into)
+}
+
+// Must is API, and any status but 2xx fails the test.
+func (s *Server) Must(as Account, method, path string, body, into any) {
+	s.tb.Helper()
+	if status, text := s.API(as, method, path, body, into); status/100 != 2 {
+		s.tb.Fatalf("gitea: %s %s as %s: %d %s", method, path, as.Name, status, text)
+	}
+}
+
+func (s *Server) do(req *http.Request, into any) (int, string) {
+	s.tb.Helper()
+	req.Header.Set("Content-Type", "application/json")
+	client := http.Client{Timeout: time.Minute}
+	res, err := client.Do(req)
+	if err != nil {
+		s.tb.Fatalf("gitea: %v", err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.tb.Fatalf("gitea: %s: %v", req.URL, err)
+	}
+	if into != nil && res.StatusCode/100 == 2 {
+		if err := json.Unmarshal(data, into); err != nil {
+			s.tb.Fatalf("gitea: %s: %v: %s", req.URL, err, data)
+		}
+	}
+	return res.StatusCode, strings.TrimSpace(string(data))
+}
+
+// Escape makes a branch name one segment of a path.
+func Escape(branch string) string { return url.PathEscape(branch) }
+
+// Eventually waits until a condition holds, at most for a minute.
+func Eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatal(fmt.Sprintf("not so within a minute: %s", what))
+		}
+	}
+}

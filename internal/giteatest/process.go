@@ -1,0 +1,215 @@
+package giteatest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// readyWithin is generous, because tests of several packages run at once.
+const readyWithin = 2 * time.Minute
+
+// configuration is Gitea's app.ini. Templates and texts are read from the
+// module's own folder; there is no built frontend, which an API does not need.
+const configuration = `RUN_MODE = prod
+I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true
+WORK_PATH = %[1]s
+[server]
+HTTP_ADDR = 127.0.0.1
+HTTP_PORT = %[2]s
+ROOT_URL = http://127.0.0.1:%[2]s/
+STATIC_ROOT_PATH = %[3]s
+DISABLE_SSH = true
+OFFLINE_MODE = true
+[database]
+DB_TYPE = sqlite3
+PATH = %[1]s/gitea.db
+[security]
+INSTALL_LOCK = true
+PASSWORD_HASH_ALGO = pbkdf2_hi
+[webhook]
+ALLOWED_HOST_LIST = loopback
+[actions]
+ENABLED = false
+[log]
+MODE = console
+LEVEL = Error
+[api]
+ENABLE_SWAGGER = false
+`
+
+func start(tb testing.TB) (*Server, error) {
+	root, err := repositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	binary, err := ensure(root)
+	if err != nil {
+		return nil, err
+	}
+	static, err := moduleDir(root)
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	work := tb.TempDir()
+	ini := filepath.Join(work, "app.ini")
+	if err := os.WriteFile(ini, fmt.Appendf(nil, configuration, work, port, static), 0o600); err != nil {
+		return nil, err
+	}
+	s := &Server{URL: "http://127.0.0.1:" + port, Admin: Account{Name: "gitadmin"}, tb: tb}
+	for _, args := range [][]string{
+		{"migrate"},
+		{"admin", "user", "create", "--admin", "--username", s.Admin.Name, "--password", password, "--email", "admin@example.com", "--must-change-password=false"},
+	} {
+		if out, err := command(binary, ini, work, args...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%v: %w: %s", args[0], err, bytes.TrimSpace(out))
+		}
+	}
+	if err := run(tb, command(binary, ini, work, "web"), s.URL); err != nil {
+		return nil, err
+	}
+	s.Admin.Token = s.token(s.Admin.Name)
+	return s, nil
+}
+
+func command(binary, ini, work string, args ...string) *exec.Cmd {
+	c := exec.Command(binary, append([]string{"--config", ini}, args...)...)
+	c.Dir = work
+	c.Env = append(os.Environ(), "GITEA_WORK_DIR="+work, "HOME="+work)
+	return c
+}
+
+// run starts the server and stops it when the test ends. Should the test
+// process die, the kernel ends the server, for which the thread that started it
+// has to live on.
+func run(tb testing.TB, c *exec.Cmd, url string) error {
+	var log bytes.Buffer
+	c.Stdout, c.Stderr = &log, &log
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	started, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.Start()
+		started <- err
+		if err == nil {
+			ended <- c.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	over := false
+	tb.Cleanup(func() {
+		if !over {
+			_ = c.Process.Signal(syscall.SIGTERM)
+			select {
+			case <-ended:
+			case <-time.After(20 * time.Second):
+				_ = c.Process.Kill()
+				<-ended
+			}
+		}
+		if tb.Failed() {
+			tb.Logf("gitea's log:\n%s", log.String())
+		}
+	})
+	for deadline := time.Now().Add(readyWithin); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		select {
+		case err := <-ended:
+			over = true
+			return fmt.Errorf("it ended before it was ready: %v: %s", err, strings.TrimSpace(log.String()))
+		default:
+		}
+		if res, err := http.Get(url + "/api/healthz"); err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("it was not ready after %s", readyWithin)
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// moduleDir is where the module's templates and texts are.
+func moduleDir(root string) (string, error) {
+	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "code.gitea.io/gitea")
+	list.Dir = filepath.Join(root, "internal", "gitea")
+	out, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("find the folder of module code.gitea.io/gitea: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// repositoryRoot is the nearest folder upwards that has the module.
+func repositoryRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the repository: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "internal", "gitea", "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("find the repository: no folder above the test has internal/gitea/go.mod")
+		}
+		dir = parent
+	}
+}
+
+// ensure returns bin/gitea and builds it when it is missing. A file lock makes
+// test packages that run at the same time build it once.
+func ensure(root string) (string, error) {
+	binary := filepath.Join(root, "bin", "gitea")
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		return "", fmt.Errorf("build it: %w", err)
+	}
+	lock, err := os.OpenFile(binary+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("build it: %w", err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("build it: lock %s: %w", lock.Name(), err)
+	}
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil // another test package built it meanwhile
+	}
+	fmt.Fprintln(os.Stderr, "building bin/gitea: it takes more than five minutes the first time")
+	build := exec.Command("make", "gitea")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build it: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return binary, nil
+}
