@@ -29,8 +29,15 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 	// The state comes last: where pushes are not atomic, a proposal without its
 	// transition is harmless, and a transition without its proposal is not.
 	var updates []Update
+	removed := map[string][]rollout.Proposal{}
 	for _, s := range changed {
-		updates = append(updates, r.proposals(ctx, s)...)
+		wanted := r.proposals(ctx, s)
+		updates = append(updates, wanted...)
+		for _, u := range wanted {
+			if u.Delete {
+				removed[s.app.Name] = append(removed[s.app.Name], rollout.Proposal{Branch: u.Branch})
+			}
+		}
 	}
 	branch := r.config.StateBranch
 	updates = append(updates, Update{
@@ -54,6 +61,7 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 	for _, s := range changed {
 		s.app.state, s.app.pending, s.recorded = s.numbered(), nil, true
 	}
+	r.show(ctx, changed, removed)
 	return nil
 }
 

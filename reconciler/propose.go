@@ -20,7 +20,7 @@ func (r *Reconciler) proposals(ctx context.Context, s *step) []Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.app.state, s.decision.State
 
-	branch := "gitrollout/promote/" + r.Cluster + "/" + s.app.Name
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, s.app.Name)
 	was, wasShut := strategies.Gate(before)
 	gate, shut := strategies.Gate(after)
 	switch old, exists := r.heads.Proposals[branch]; {
@@ -31,7 +31,7 @@ func (r *Reconciler) proposals(ctx context.Context, s *step) []Update {
 		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
 	}
 
-	branch = "gitrollout/revert/" + r.Cluster + "/" + s.app.Name
+	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	old, exists := r.heads.Proposals[branch]
 	switch news := before.State.Phase != after.State.Phase || before.State.Reason != after.State.Reason; {
 	case wantsRevert(after.State) && news:
@@ -88,11 +88,7 @@ func (r *Reconciler) revertProposal(ctx context.Context, branch string, s *step)
 	if err != nil || stable.App.Path != s.app.Path {
 		return u, false, err
 	}
-	tree, err := r.Repository.Snapshot(ctx, state.Stable.Commit)
-	if err != nil {
-		return u, false, err
-	}
-	edits, err := differing(r.main, tree, slices.Concat(head.Files, stable.Files))
+	edits, err := r.editsBetween(ctx, head, stable)
 	if err != nil || len(edits) == 0 {
 		return u, false, err
 	}
@@ -103,6 +99,15 @@ func (r *Reconciler) revertProposal(ctx context.Context, branch string, s *step)
 		message += "\nIt also changes files of: " + strings.Join(others, ", ") + "\n"
 	}
 	return Update{Branch: branch, Old: r.heads.Proposals[branch], Parent: r.heads.Main, Edits: edits, Message: message, When: rejection.At}, true, nil
+}
+
+// editsBetween are the edits of the head that make an app what it was in stable.
+func (r *Reconciler) editsBetween(ctx context.Context, head, stable *rollout.Render) (map[string][]byte, error) {
+	tree, err := r.Repository.Snapshot(ctx, stable.Commit.ID)
+	if err != nil {
+		return nil, err
+	}
+	return differing(r.main, tree, slices.Concat(head.Files, stable.Files))
 }
 
 // differing returns the edits that make the paths in from what they are in to.

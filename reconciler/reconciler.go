@@ -26,6 +26,7 @@ type Options struct {
 	Record     Recorder
 	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
 	Approve    Approver // nil: every promotion file counts
+	Forge      Forge    // nil: nothing is shown
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -34,7 +35,7 @@ type Options struct {
 }
 
 // Reconciler holds what one process knows. Its methods are for one goroutine,
-// but for Touch.
+// but for Touch and Poll.
 type Reconciler struct {
 	Options
 
@@ -50,11 +51,13 @@ type Reconciler struct {
 	judged      string          // the refused head about which all apps were asked
 	failing     map[string]bool // errors that have been logged
 	apps        map[string]*app
+	shown       *rollout.Forge // the configuration that Forge was told everything with
 	stats       Stats
 
 	mu      sync.Mutex
 	touched map[string]bool
 	wake    chan struct{}
+	asked   chan struct{} // for a look at Git
 }
 
 // Stats counts what passes have done, for metrics and tests.
@@ -72,7 +75,7 @@ func New(o Options) *Reconciler {
 	}
 	return &Reconciler{
 		Options: o, apps: map[string]*app{}, configs: map[string]*rollout.Config{},
-		touched: map[string]bool{}, wake: make(chan struct{}, 1),
+		touched: map[string]bool{}, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 	}
 }
 
@@ -116,6 +119,9 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 		err = r.commit(ctx, steps, now)
 	}
 	errs := []error{gathered}
+	if err == nil && gathered == nil {
+		r.resumeForge(ctx, now)
+	}
 	if err != nil {
 		errs = append(errs, fmt.Errorf("record in Git: %w", err))
 	}
@@ -149,6 +155,15 @@ func (r *Reconciler) Touch(app string) {
 	select {
 	case r.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Poll makes Run look at Git as soon as it can, but not more than once a second.
+// It may be called from any goroutine and returns at once.
+func (r *Reconciler) Poll() {
+	select {
+	case r.asked <- struct{}{}:
+	default: // somebody has asked already
 	}
 }
 

@@ -10,6 +10,10 @@ import (
 // becomes ready changes itself, its ReplicaSet and its Deployment.
 const debounce = 20 * time.Millisecond
 
+// pollSpacing is the least time between two looks at Git that Poll asks for: a
+// flood of webhooks costs one fetch a second.
+const pollSpacing = time.Second
+
 // Run makes passes until the context ends: at each interval with a look at Git,
 // and in between whenever the cluster changes or a timer of a release is due.
 // It returns after the pass in progress. A pass that fails is logged, and the
@@ -17,11 +21,18 @@ const debounce = 20 * time.Millisecond
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	poll := time.NewTimer(0)
 	defer poll.Stop()
+	var polled, next time.Time // the last look at Git, and the next one
+	sooner := func() {
+		if at := later(time.Now(), polled.Add(pollSpacing)); at.Before(next) {
+			next = at
+			poll.Reset(time.Until(at))
+		}
+	}
 	for ctx.Err() == nil {
 		fetch := false
 		var timer <-chan time.Time
-		if next := r.nextDue(); !next.IsZero() {
-			timer = time.After(time.Until(next))
+		if due := r.nextDue(); !due.IsZero() {
+			timer = time.After(time.Until(due))
 		}
 		if !r.anyDirty() {
 			select {
@@ -32,11 +43,16 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 			case <-timer:
 			case <-r.wake:
 				sleep(ctx, debounce)
+			case <-r.asked:
+				sooner()
+				continue
 			}
 		} else {
 			select {
 			case <-poll.C:
 				fetch = true
+			case <-r.asked:
+				sooner()
 			default:
 			}
 		}
@@ -48,7 +64,9 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 			r.failing = nil
 		}
 		if fetch {
-			poll.Reset(r.interval(interval))
+			polled = time.Now()
+			next = polled.Add(r.interval(interval))
+			poll.Reset(time.Until(next))
 		}
 	}
 	return nil
@@ -89,6 +107,13 @@ func (r *Reconciler) logFailures(err error) {
 		}
 	}
 	r.failing = failing
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -69,6 +69,40 @@ func TestRunPolls(t *testing.T) {
 	}
 }
 
+// TestPoll asks for looks at Git between those that the interval asks for.
+func TestPoll(t *testing.T) {
+	for name, tt := range map[string]struct {
+		interval time.Duration
+		every    time.Duration // between calls of Poll, over a minute
+		fetches  int64
+	}{
+		"one":                      {10 * time.Minute, time.Minute, 2},
+		"a flood":                  {10 * time.Minute, time.Millisecond, 61},
+		"never later than without": {250 * time.Millisecond, 100 * time.Millisecond, 241},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				repo := &away{err: func(int64) error { return errors.New("no route") }}
+				r := New(Options{Repository: repo, Log: slog.New(slog.DiscardHandler)})
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go r.Run(ctx, tt.interval)
+				time.Sleep(tt.interval / 1000)
+				began := time.Now()
+				for time.Since(began) < time.Minute {
+					time.Sleep(tt.every / 2)
+					r.Poll()
+					time.Sleep(tt.every / 2)
+				}
+				synctest.Wait()
+				if got := repo.fetches.Load(); got < tt.fetches-1 || got > tt.fetches+1 {
+					t.Errorf("%d looks at Git in a minute, want about %d", got, tt.fetches)
+				}
+			})
+		})
+	}
+}
+
 // TestRunStopsAtOnce ends a loop that waits.
 func TestRunStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ type Config struct {
 	Interval    time.Duration // between polls; default 30s, at least 1s
 	StateBranch string        // default gitrollout/state/<cluster>; always below gitrollout/
 	Apps        []AppGlob     // at least one
+	Forge       *Forge        // nil: no pull requests are opened
 }
 
 // AppGlob names the folders of one or more apps.
@@ -44,6 +45,7 @@ type configFile struct {
 	Interval      string        `json:"interval"`
 	StateBranch   *string       `json:"stateBranch"`
 	Apps          []appGlobFile `json:"apps"`
+	Forge         *forgeFile    `json:"forge"`
 	Windows       any           `json:"windows"`
 	Notifications any           `json:"notifications"`
 	Signing       any           `json:"signing"`
@@ -81,6 +83,9 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	}
 	if why := checkBranch(c.StateBranch); why != "" {
 		return nil, &InvalidError{File: file, Field: "stateBranch", Msg: fmt.Sprintf("%q %s", c.StateBranch, why), Fix: "use gitrollout/state/<cluster>"}
+	}
+	if c.Forge, err = parseForge(file, raw.Forge); err != nil {
+		return nil, err
 	}
 	if len(raw.Apps) == 0 {
 		return nil, &InvalidError{File: file, Field: "apps", Msg: "is empty", Fix: "name the folders of your kustomizations: - path: apps/*/overlays/prod"}

@@ -1,0 +1,119 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// proposal makes the order to bring one branch's pull request in line.
+func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context.Context, host) error {
+	return func(ctx context.Context, h host) error {
+		was, found, err := h.find(ctx, p.Branch)
+		if err != nil {
+			return err
+		}
+		if p.Commit == "" {
+			if !found || was.merged {
+				return nil
+			}
+			return update(ctx, h, was, describeGone(was, t.Subject), true)
+		}
+		if found && !was.isOpen && was.commit == p.Commit && (was.merged || !w.closedHere(was)) {
+			return nil // it was merged, or somebody closed it: not asked again
+		}
+		if found && was.isOpen {
+			if err := update(ctx, h, was, describe(t, p), false); err != nil {
+				return err
+			}
+			if len(was.labels) > 0 {
+				return nil
+			}
+			return w.label(ctx, h, was)
+		}
+		made, err := h.create(ctx, p.Branch, describe(t, p))
+		if err != nil {
+			return err
+		}
+		w.Log.Info("pull request opened", "app", t.After.App, "number", made.number, "title", made.title)
+		if reviewers := w.settings().Reviewers; len(reviewers) > 0 {
+			if err := w.tolerate(h.ask(ctx, made, reviewers)); err != nil {
+				return err
+			}
+		}
+		return w.label(ctx, h, made)
+	}
+}
+
+// closedHere reports whether a pull request was closed because its branch was
+// removed, and not by a person.
+func (w *Worker) closedHere(p pull) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.removed[p.branch] || strings.HasPrefix(p.body, goneText)
+}
+
+func (w *Worker) settings() rollout.Forge {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return *w.config
+}
+
+func (w *Worker) label(ctx context.Context, h host, p pull) error {
+	labels := w.settings().Labels
+	if len(labels) == 0 {
+		return nil
+	}
+	return w.tolerate(h.label(ctx, p, labels))
+}
+
+// tolerate reports what a forge refuses for good, and lets the rest go on: a
+// pull request without a label is better than none.
+func (w *Worker) tolerate(err error) error {
+	var failed *requestError
+	if !errors.As(err, &failed) || failed.status/100 != 4 || !failed.until.IsZero() {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.report(err)
+	return nil
+}
+
+// update edits a pull request if that changes anything.
+func update(ctx context.Context, h host, p pull, t text, closed bool) error {
+	if same(p.title, t.title) && same(p.body, t.body) && (!closed || !p.isOpen) {
+		return nil
+	}
+	return h.edit(ctx, p, t, closed && p.isOpen)
+}
+
+// same compares texts as forges keep them: without white space at the ends, and
+// with either kind of line ends.
+func same(a, b string) bool {
+	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
+}
+
+// sweep closes the open pull requests of this cluster whose branch is gone.
+func (w *Worker) sweep(ctx context.Context, h host) error {
+	open, err := h.open(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range open {
+		ours := strings.HasPrefix(p.branch, rollout.ProposalBranch(rollout.ProposePromotion, w.Cluster, "")) ||
+			strings.HasPrefix(p.branch, rollout.ProposalBranch(rollout.ProposeRevert, w.Cluster, ""))
+		w.mu.Lock()
+		exists := w.exists[p.branch]
+		w.mu.Unlock()
+		if !ours || exists {
+			continue
+		}
+		if err := update(ctx, h, p, describeGone(p, ""), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}

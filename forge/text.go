@@ -1,0 +1,196 @@
+package forge
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// maxChanges bounds how many changed objects a pull request lists.
+const maxChanges = 20
+
+// describe writes the pull request of a proposal. The same input is the same
+// text, and what people wrote elsewhere is quoted, so that it mentions nobody
+// and formats nothing.
+func describe(t rollout.Transition, p rollout.Proposal) text {
+	if p.Kind == rollout.ProposeRevert {
+		return describeRevert(t, p)
+	}
+	return describePromotion(t, p)
+}
+
+func describePromotion(t rollout.Transition, p rollout.Proposal) text {
+	s := t.After
+	var b strings.Builder
+	title := fmt.Sprintf("Promote %s in %s", s.App, t.Cluster)
+	if s.Release == nil {
+		return text{title, "This promotion is no longer wanted.\n"}
+	}
+	of := 0
+	for _, standing := range p.Standing {
+		of = max(of, standing.Of)
+	}
+	title += fmt.Sprintf(" past step %d/%d: %s", p.Gate+1, of, plainLine(s.Release.Subject, 120))
+	fmt.Fprintf(&b, "Merging this lets release %s of **%s** in **%s** go on past step %d of %d.\n", code(string(s.Release.Hash)), s.App, t.Cluster, p.Gate+1, of)
+
+	b.WriteString("\n### What changes\n\n")
+	writeRelease(&b, *s.Release)
+	writeChanges(&b, p.Changes)
+
+	b.WriteString("\n### Where it stands\n\n")
+	for _, standing := range p.Standing {
+		fmt.Fprintf(&b, "- %s is at step %d of %d (%s) since %s, with a weight of %d %%.\n", code(standing.Workload.String()),
+			min(standing.Step+1, standing.Of), standing.Of, code(standing.Name), standing.Entered.UTC().Format(time.RFC3339), standing.Weight)
+		fmt.Fprintf(&b, "  Of the new version %d of %d pods were ready when this was written.\n", standing.Ready, standing.Replicas)
+		if standing.Problem != "" {
+			fmt.Fprintf(&b, "  A pod of it has a problem: %s.\n", code(standing.Problem))
+		}
+	}
+	if s.Stable != nil {
+		fmt.Fprintf(&b, "- %s of commit %s is the version that serves beside it, and that the app goes back to.\n", code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)))
+	}
+
+	fmt.Fprintf(&b, "\n### If you merge\n\nThe release goes on with the step after this one. The change is to %s alone, which names this release: "+
+		"merged late, it approves no other one. Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
+	b.WriteString("\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n")
+	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the release: %s. Traffic then goes back at once. To stop it without touching the manifests: %s.\n",
+		code("git revert "+rollout.ShortID(s.Release.Commit)), code("gitrollout abort "+s.App))
+	return text{title, b.String()}
+}
+
+func describeRevert(t rollout.Transition, p rollout.Proposal) text {
+	s := t.After
+	title := fmt.Sprintf("Revert %s in %s", s.App, t.Cluster)
+	var b strings.Builder
+	if s.Stable != nil {
+		title += " to " + rollout.ShortID(s.Stable.Commit)
+	}
+	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. Git still asks for what was rejected; merging this makes it agree with the cluster. No pod moves.\n", s.App, t.Cluster)
+	if len(s.Rejected) > 0 {
+		r := s.Rejected[0]
+		fmt.Fprintf(&b, "\n### Why\n\n- %s\n- release %s of commit %s, rejected at %s\n", code(r.Reason), code(string(r.Hash)), code(rollout.ShortID(r.Commit)), r.At.UTC().Format(time.RFC3339))
+	}
+	b.WriteString("\n### What merging changes\n\n")
+	writeChanges(&b, p.Changes)
+	if s.Stable != nil {
+		fmt.Fprintf(&b, "- Afterwards Git asks for %s of commit %s again: %s\n", code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)), code(s.Stable.Subject))
+	}
+	if len(p.Sharers) > 0 {
+		fmt.Fprintf(&b, "\n**It also changes files of other apps: %s.** Look at their renders before you merge.\n", code(strings.Join(p.Sharers, ", ")))
+	}
+	fmt.Fprintf(&b, "\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: %s.\n", code("gitrollout retry "+s.App))
+	return text{title, b.String()}
+}
+
+const goneText = "This proposal is out of date, and its branch was removed. There is nothing to merge."
+
+// describeGone is what a pull request says whose branch is no longer there.
+func describeGone(p pull, why string) text {
+	b := goneText + "\n"
+	if why != "" {
+		b += "\nWhat happened: " + code(why) + "\n"
+	}
+	return text{p.title, b}
+}
+
+func writeRelease(b *strings.Builder, r rollout.Release) {
+	fmt.Fprintf(b, "- commit %s by %s: %s\n", code(rollout.ShortID(r.Commit)), code(r.Author), code(r.Subject))
+}
+
+func writeChanges(b *strings.Builder, changes []rollout.Change) {
+	for i, c := range changes {
+		if i == maxChanges {
+			fmt.Fprintf(b, "- and %d more objects\n", len(changes)-i)
+			break
+		}
+		name := c.Ref.Name
+		if c.Ref.Namespace != "" {
+			name = c.Ref.Namespace + "/" + name
+		}
+		fmt.Fprintf(b, "- %s %s %s\n", c.Ref.Kind, code(name), c.Verb)
+		for _, image := range c.Images {
+			fmt.Fprintf(b, "  - image of %s: %s → %s\n", code(image.Container), code(orNone(image.From)), code(orNone(image.To)))
+		}
+	}
+	if len(changes) == 0 {
+		b.WriteString("- the objects could not be compared\n")
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// code quotes text as it is. A backtick in it would end the quotation.
+func code(s string) string {
+	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
+}
+
+// plainLine is a text in one line, of so many characters at most, without
+// control characters.
+func plainLine(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+	return cut(strings.Join(strings.Fields(s), " "), most)
+}
+
+// marked is a status on a commit.
+type marked struct {
+	commit string
+	status
+}
+
+// statusesOf are the statuses that a transition gives commits: that of the
+// release, and that of one that was given up. There is none when the state
+// before already had the same.
+func statusesOf(t rollout.Transition) []marked {
+	var all []marked
+	now, has := statusOf(t.After)
+	before, had := statusOf(t.Before)
+	if has && (!had || now != before) {
+		all = append(all, now)
+	}
+	if r := t.Before.Release; r != nil && !(has && now.commit == r.Commit) && (t.After.Release == nil || t.After.Release.Commit != r.Commit) {
+		what := "taken back"
+		if t.After.Release != nil {
+			what = "superseded by " + rollout.ShortID(t.After.Release.Commit)
+		}
+		all = append(all, marked{r.Commit, status{failure, what}})
+	}
+	return all
+}
+
+func statusOf(s rollout.State) (m marked, ok bool) {
+	describe := func(state statusState, format string, args ...any) status {
+		return status{state, plainLine(fmt.Sprintf(format, args...), 140)}
+	}
+	switch {
+	case s.Held != nil && s.Held.Commit != "":
+		return marked{s.Held.Commit, describe(failure, "not followed: %s", s.Held.Message)}, true
+	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:
+		return marked{s.Rejected[0].Commit, describe(failure, "rejected: %s", s.Rejected[0].Reason)}, true
+	case s.Phase == rollout.Aborting && s.Release != nil:
+		return marked{s.Release.Commit, describe(failure, "going back to stable: %s", s.Reason)}, true
+	case s.Release != nil:
+		what := string(s.Phase)
+		for _, p := range s.Progress {
+			what += fmt.Sprintf(", step %d/%d (%s) at %d %%", min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
+		}
+		return marked{s.Release.Commit, describe(pending, "%s", what)}, true
+	case s.Phase == rollout.Healthy && s.Stable != nil:
+		return marked{s.Stable.Commit, describe(success, "serving")}, true
+	}
+	return marked{}, false
+}
+
+// contextOf is the name of an app's status.
+func contextOf(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }

@@ -1,0 +1,318 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Options says which repository a Worker is for.
+type Options struct {
+	Cluster string // its proposals are this cluster's
+	Remote  string // the repository's URL, without credentials
+	Branch  string // the users' branch, which pull requests go into
+	Trusted string // an address to which the token may go besides the remote's host; "" for none
+	// Token returns the credential of the moment. It is asked before each request.
+	Token func(context.Context) (string, error)
+	Log   *slog.Logger
+}
+
+// maxJobs bounds what a forge that does not answer can leave waiting.
+const maxJobs = 4096
+
+// Worker carries out what it is told in the background, one request after
+// another. Show, Resume and Flush may be called from any goroutine.
+type Worker struct {
+	Options
+	now func() time.Time
+
+	mu      sync.Mutex
+	config  *rollout.Forge
+	jobs    map[string]*job
+	order   []string        // keys of jobs, the oldest first
+	exists  map[string]bool // proposal branches
+	removed map[string]bool // proposal branches that were removed since the start
+	busy    bool
+	wake    chan struct{}
+	idle    *sync.Cond
+
+	// For Run's goroutine only.
+	host     host
+	hostOf   *rollout.Forge // the configuration that host was made for
+	pause    time.Time      // nothing is asked before
+	downs    int            // times in a row that the forge did not answer
+	reported map[string]bool
+}
+
+// job is one thing to bring about. A newer one for the same key replaces it.
+type job struct {
+	do    func(ctx context.Context, h host) error
+	tries int
+	after time.Time
+}
+
+// NewWorker returns a worker without orders.
+func NewWorker(o Options) *Worker {
+	w := &Worker{Options: o, now: time.Now, jobs: map[string]*job{}, exists: map[string]bool{}, removed: map[string]bool{}, wake: make(chan struct{}, 1), reported: map[string]bool{}}
+	w.idle = sync.NewCond(&w.mu)
+	return w
+}
+
+// Show is reconciler.Forge's: it takes orders for what a push has recorded, and
+// returns at once.
+func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.config = &config
+	for _, t := range transitions {
+		for _, p := range t.Proposals {
+			w.exists[p.Branch] = p.Commit != ""
+			w.removed[p.Branch] = w.removed[p.Branch] || p.Commit == ""
+			w.put("proposal "+p.Branch, w.proposal(t, p))
+		}
+		name := contextOf(t.Cluster, t.After.App)
+		for _, m := range statusesOf(t) {
+			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error { return h.setStatus(ctx, m.commit, name, m.status) })
+		}
+	}
+	w.signal()
+}
+
+// Resume is reconciler.Forge's: it brings the forge in line with where
+// everything stands. Pull requests of branches that are gone are closed, and
+// statuses that are there already are not set again.
+func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, branches []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.config = &config
+	clear(w.exists)
+	for _, branch := range branches {
+		w.exists[branch] = true
+	}
+	w.put("sweep", w.sweep)
+	known := map[string]map[string]status{} // by commit; read once for all apps
+	for _, t := range transitions {
+		for _, p := range t.Proposals {
+			w.put("proposal "+p.Branch, w.proposal(t, p))
+		}
+		name := contextOf(t.Cluster, t.After.App)
+		for _, m := range statusesOf(t) {
+			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error {
+				if known[m.commit] == nil {
+					found, err := h.statuses(ctx, m.commit)
+					if err != nil {
+						return err
+					}
+					known[m.commit] = found
+				}
+				if known[m.commit][name] == m.status {
+					return nil
+				}
+				return h.setStatus(ctx, m.commit, name, m.status)
+			})
+		}
+	}
+	w.signal()
+}
+
+// put takes an order; the caller holds the lock.
+func (w *Worker) put(key string, do func(context.Context, host) error) {
+	if old := w.jobs[key]; old != nil {
+		w.jobs[key] = &job{do: do, after: old.after}
+		return
+	}
+	if len(w.jobs) >= maxJobs {
+		w.report(fmt.Errorf("more than %d orders wait for the forge; further ones are dropped until it answers, and made up for at the next start", maxJobs))
+		return
+	}
+	w.jobs[key] = &job{do: do}
+	w.order = append(w.order, key)
+}
+
+func (w *Worker) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run carries out orders until the context ends.
+func (w *Worker) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		key, j, wait := w.next()
+		if j != nil {
+			err := w.carryOut(ctx, j)
+			w.done(ctx, key, j, err)
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-w.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// next returns the oldest order that is due, or how long to wait for one.
+func (w *Worker) next() (key string, due *job, wait time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	wait = time.Hour
+	if !now.Before(w.pause) {
+		for _, key := range w.order {
+			j := w.jobs[key]
+			if !now.Before(j.after) {
+				w.busy = true
+				return key, j, 0
+			}
+			wait = min(wait, j.after.Sub(now))
+		}
+	} else if len(w.jobs) > 0 {
+		wait = w.pause.Sub(now)
+	}
+	w.busy = false
+	w.idle.Broadcast()
+	return "", nil, wait
+}
+
+func (w *Worker) carryOut(ctx context.Context, j *job) error {
+	w.mu.Lock()
+	config := w.config
+	w.mu.Unlock()
+	if w.host == nil || !config.Equal(w.hostOf) {
+		h, err := w.newHost(*config)
+		if err != nil {
+			return unusable{err}
+		}
+		w.host, w.hostOf = h, config
+	}
+	return j.do(ctx, w.host)
+}
+
+func (w *Worker) newHost(config rollout.Forge) (host, error) {
+	t, err := resolve(config, w.Remote, w.Trusted)
+	if err != nil {
+		return nil, err
+	}
+	f := forges[t.kind]
+	c := &caller{client: newClient(), base: f.api(t.address), token: w.Token, now: w.now, spacing: f.spacing}
+	return f.new(c, t.repository, w.Branch), nil
+}
+
+// unusable is a configuration with which nothing can be done until it changes.
+type unusable struct{ error }
+
+// maxTries is how often an order is tried that the forge says is wrong.
+const maxTries = 5
+
+// done decides what becomes of an order.
+func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	var failed *requestError
+	isRequest := errors.As(err, &failed)
+	answered := err == nil || (isRequest && failed.status/100 == 4)
+	if answered {
+		w.downs = 0
+	}
+	now, drop := w.now(), false
+	switch {
+	case err == nil:
+		if drop = true; j.tries > 0 {
+			clear(w.reported)
+		}
+	case errors.As(err, new(unusable)):
+		drop = true
+		w.report(fmt.Errorf("no pull requests are opened: %w", err))
+	case isRequest && !failed.until.IsZero():
+		w.pause = failed.until
+		w.Log.Debug("the forge asks for a break", "until", failed.until)
+		return
+	case !answered && !errors.Is(err, errNoToken):
+		w.downs++
+		w.pause = now.Add(backoff(w.downs))
+		w.report(err)
+		return
+	default:
+		w.report(err)
+		drop = isRequest && !mayHeal(failed.status) && j.tries+1 >= maxTries
+	}
+	if w.jobs[key] != j { // replaced meanwhile
+		return
+	}
+	if drop {
+		delete(w.jobs, key)
+		w.unlist(key)
+		return
+	}
+	j.tries++
+	j.after = now.Add(backoff(j.tries))
+}
+
+// mayHeal tells the refusals that end when somebody grants a right or when the
+// forge has caught up with a push, from those of a request that is wrong.
+func mayHeal(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
+}
+
+func (w *Worker) unlist(key string) {
+	for i, k := range w.order {
+		if k == key {
+			w.order = append(w.order[:i], w.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// backoff is how long to wait after so many failures: 1 s, 2 s, 4 s … 5 min.
+func backoff(failures int) time.Duration {
+	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
+}
+
+// report logs an error once until something succeeds that had failed.
+func (w *Worker) report(err error) {
+	if text := err.Error(); !w.reported[text] {
+		w.reported[text] = true
+		w.Log.Warn("forge", "error", err)
+	}
+}
+
+// Flush waits until every order has been tried, or the context ends.
+func (w *Worker) Flush(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		w.idle.Broadcast()
+		w.mu.Unlock()
+	})
+	defer stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ctx.Err() == nil && (w.busy || w.anyDue()) {
+		w.idle.Wait()
+	}
+}
+
+func (w *Worker) anyDue() bool {
+	now := w.now()
+	if now.Before(w.pause) {
+		return false
+	}
+	for _, j := range w.jobs {
+		if !now.Before(j.after) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package rollout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseForge(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want *Forge
+	}{
+		"none":  {"", nil},
+		"empty": {"forge: {}\n", &Forge{}},
+		"all set": {
+			"forge: {type: gitlab, url: \"https://git.example.com/gitlab/\", repository: a/b/c, labels: [release, \"needs: review\"], reviewers: [ann, org/team]}\n",
+			&Forge{Type: GitLab, URL: "https://git.example.com/gitlab", Repository: "a/b/c", Labels: []string{"release", "needs: review"}, Reviewers: []string{"ann", "org/team"}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: a}]\n"+tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, c.Forge); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if !c.Forge.Equal(tt.want) || c.Forge.Equal(&Forge{Type: GitHub}) {
+				t.Error("Equal is wrong")
+			}
+		})
+	}
+}
+
+func TestParseForgeRefuses(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"unknown field": {"token: x", "forge.token: is not a known field"},
+		"type":          {"type: bitbucket", `forge.type: "bitbucket" is not a forge; use github, gitlab or gitea`},
+		"forgejo":       {"type: forgejo", `forge.type: "forgejo" is not a forge; use gitea: Forgejo has the same API`},
+		"url":           {"url: git.example.com", `forge.url: "git.example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
+		"ssh":           {"url: ssh://git@example.com", `forge.url: "ssh://***@example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
+		"credentials":   {"url: https://me:secret@example.com/x", `forge.url: "https://***@example.com/x" has credentials; leave them out: credentials come from the environment`},
+		"query":         {"url: \"https://example.com/?a=b\"", `forge.url: "https://example.com/?a=b" has a query or a fragment; write https://git.example.com`},
+		"repository":    {"repository: shop", `forge.repository: "shop" is not a repository's path; write owner/name`},
+		"dots":          {"repository: a/../b", `forge.repository: "a/../b" is not a repository's path; write owner/name`},
+		"label":         {"labels: [\"a,b\"]", `forge.labels[0]: "a,b" does not name one; use up to 50 characters without commas`},
+		"reviewer":      {"reviewers: [ok, \"@ann\"]", `forge.reviewers[1]: "@ann" does not name one; write the name of a user, or org/team`},
+		"many":          {"labels: [a, b, c, d, e, f, g, h, i, j, k]", "forge.labels: has 11 entries, at most 10 are allowed; leave some out"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nforge: {"+strings.ReplaceAll(tt.text, "\n", "")+"}\n"))
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) || err.Error() != "f/c/config.yaml: "+tt.want {
+				t.Errorf("got  %v\nwant f/c/config.yaml: %s", err, tt.want)
+			}
+		})
+	}
+}

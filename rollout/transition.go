@@ -1,0 +1,127 @@
+package rollout
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Transition is one change of an app's state that Git has recorded, with what a
+// forge shows of it to people.
+type Transition struct {
+	Cluster   string
+	Subject   string // what happened, in one line; "" when it is told again after a start
+	Before    State  // the zero value when it is told again
+	After     State
+	Proposals []Proposal // that exist now, and those that have just been removed
+}
+
+// ProposalKind says what merging a proposal does.
+type ProposalKind string
+
+// The kinds of proposals.
+const (
+	ProposePromotion ProposalKind = "promote" // opens the gate at which a release waits
+	ProposeRevert    ProposalKind = "revert"  // takes a rejected release back in Git
+)
+
+// Proposal is a branch that holds one commit to merge.
+type Proposal struct {
+	Kind     ProposalKind
+	Branch   string     // short name
+	Commit   string     // "" if the branch was removed
+	Gate     int        // index of the step that a promotion opens
+	Standing []Standing // one for each staged workload of the release
+	Changes  []Change   // from what serves to the release or, of a revert, from the head to what serves
+	Sharers  []string   // other apps that merging changes, too
+}
+
+// ProposalBranch returns the name of the branch for an app's proposals.
+func ProposalBranch(kind ProposalKind, cluster, app string) string {
+	return "gitrollout/" + string(kind) + "/" + cluster + "/" + app
+}
+
+// Standing is how far one workload of a release has come, and its pods.
+type Standing struct {
+	Progress
+	Ready    int    // Ready pods of the new version
+	Replicas int    // pods that the workload asks for
+	Problem  string // why a pod of the new version is not Ready, "" if none
+}
+
+// Change is one object that two renders of an app do not have in common.
+type Change struct {
+	Ref    Ref
+	Verb   string        // added, removed or changed
+	Images []ImageChange // containers with another image
+}
+
+// ImageChange is one container's image.
+type ImageChange struct {
+	Container string
+	From, To  string // "" if the container is new, or gone
+}
+
+// Changes lists what differs between two renders, ordered by object.
+func Changes(from, to *Render) []Change {
+	olds, news := byRef(from), byRef(to)
+	var changes []Change
+	for ref, o := range olds {
+		n, kept := news[ref]
+		switch {
+		case !kept:
+			changes = append(changes, Change{Ref: ref, Verb: "removed"})
+		case !reflect.DeepEqual(o, n):
+			changes = append(changes, Change{Ref: ref, Verb: "changed", Images: imageChanges(o, n)})
+		}
+	}
+	for ref := range news {
+		if _, had := olds[ref]; !had {
+			changes = append(changes, Change{Ref: ref, Verb: "added"})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return a.Ref.Compare(b.Ref) })
+	return changes
+}
+
+func byRef(r *Render) map[Ref]Object {
+	if r == nil {
+		return nil
+	}
+	objects := make(map[Ref]Object, len(r.Objects))
+	for _, o := range r.Objects {
+		objects[o.Ref()] = o
+	}
+	return objects
+}
+
+func imageChanges(from, to Object) []ImageChange {
+	var changes []ImageChange
+	for _, list := range []string{"initContainers", "containers"} {
+		olds, news := images(from, list), images(to, list)
+		names := make([]string, 0, len(olds)+len(news))
+		for name := range olds {
+			names = append(names, name)
+		}
+		for name := range news {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if olds[name] != news[name] {
+				changes = append(changes, ImageChange{Container: name, From: olds[name], To: news[name]})
+			}
+		}
+	}
+	return changes
+}
+
+func images(o Object, list string) map[string]string {
+	containers, _ := o.Map("spec", "template", "spec")[list].([]any)
+	found := make(map[string]string, len(containers))
+	for _, c := range containers {
+		if m, ok := c.(map[string]any); ok {
+			found[text(m, "name")] = text(m, "image")
+		}
+	}
+	return found
+}

@@ -1,0 +1,36 @@
+package rollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChanges(t *testing.T) {
+	deployment := func(image string, more ...any) Object {
+		return Object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "n", "name": "shop"},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+				"containers": append([]any{map[string]any{"name": "app", "image": image}}, more...)}}}}
+	}
+	object := func(kind, name, value string) Object {
+		return Object{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "n", "name": name}, "value": value}
+	}
+	from := &Render{Objects: []Object{deployment("shop:1"), object("Service", "shop", "1"), object("ConfigMap", "old", "1"), object("ConfigMap", "same", "1")}}
+	to := &Render{Objects: []Object{deployment("shop:2", map[string]any{"name": "proxy", "image": "p:1"}), object("Service", "shop", "2"), object("ConfigMap", "new", "1"), object("ConfigMap", "same", "1")}}
+	want := []Change{
+		{Ref: Ref{Kind: "ConfigMap", Namespace: "n", Name: "new"}, Verb: "added"},
+		{Ref: Ref{Kind: "ConfigMap", Namespace: "n", Name: "old"}, Verb: "removed"},
+		{Ref: Ref{Kind: "Service", Namespace: "n", Name: "shop"}, Verb: "changed"},
+		{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "shop"}, Verb: "changed", Images: []ImageChange{
+			{Container: "app", From: "shop:1", To: "shop:2"}, {Container: "proxy", To: "p:1"}}},
+	}
+	if diff := cmp.Diff(want, Changes(from, to)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if all := Changes(nil, to); len(all) != 4 || all[0].Verb != "added" {
+		t.Errorf("from nothing: %v", all)
+	}
+	if same := Changes(to, to); len(same) != 0 {
+		t.Errorf("from itself: %v", same)
+	}
+}
