@@ -33,8 +33,8 @@ type Hook struct {
 	Remote string // the repository's URL, without credentials
 	Branch string // the users' branch
 	Pushed func() // returns at once
+	Now    func() time.Time
 
-	now     func() time.Time
 	reading chan struct{}
 }
 
@@ -55,7 +55,7 @@ func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
 	}
-	h.now, h.reading = time.Now, make(chan struct{}, maxReading)
+	h.reading = make(chan struct{}, maxReading)
 	return &h, nil
 }
 
@@ -139,7 +139,7 @@ func (h *Hook) authentic(header http.Header, body []byte) bool {
 // tokens have: an HMAC of id, time and body, as one of several after "v1,".
 func (h *Hook) standard(header http.Header, signatures string, body []byte) bool {
 	seconds, err := strconv.ParseInt(header.Get("Webhook-Timestamp"), 10, 64)
-	if age := h.now().Sub(time.Unix(seconds, 0)); err != nil || age > maxHookAge || age < -maxHookAge {
+	if age := h.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxHookAge || age < -maxHookAge {
 		return false
 	}
 	signed := header.Get("Webhook-Id") + "." + header.Get("Webhook-Timestamp") + "." + string(body)

@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -37,7 +38,7 @@ func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context
 		if err != nil {
 			return err
 		}
-		w.Log.Info("pull request opened", "app", t.After.App, "number", made.number, "title", made.title)
+		w.Log(nil, fmt.Sprintf("pull request %d opened: %s", made.number, made.title))
 		if reviewers := w.settings().Reviewers; len(reviewers) > 0 {
 			if err := w.tolerate(h.ask(ctx, made, reviewers)); err != nil {
 				return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -20,7 +19,9 @@ type Options struct {
 	Trusted string // an address to which the token may go besides the remote's host; "" for none
 	// Token returns the credential of the moment. It is asked before each request.
 	Token func(context.Context) (string, error)
-	Log   *slog.Logger
+	Now   func() time.Time
+	// Log is told what was done, and of each problem once.
+	Log func(problem error, done string)
 }
 
 // maxJobs bounds what a forge that does not answer can leave waiting.
@@ -30,8 +31,6 @@ const maxJobs = 4096
 // another. Show, Resume and Flush may be called from any goroutine.
 type Worker struct {
 	Options
-	now func() time.Time
-
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
@@ -59,7 +58,7 @@ type job struct {
 
 // NewWorker returns a worker without orders.
 func NewWorker(o Options) *Worker {
-	w := &Worker{Options: o, now: time.Now, jobs: map[string]*job{}, exists: map[string]bool{}, removed: map[string]bool{}, wake: make(chan struct{}, 1), reported: map[string]bool{}}
+	w := &Worker{Options: o, jobs: map[string]*job{}, exists: map[string]bool{}, removed: map[string]bool{}, wake: make(chan struct{}, 1), reported: map[string]bool{}}
 	w.idle = sync.NewCond(&w.mu)
 	return w
 }
@@ -165,7 +164,7 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) next() (key string, due *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.now()
+	now := w.Now()
 	wait = time.Hour
 	if !now.Before(w.pause) {
 		for _, key := range w.order {
@@ -204,7 +203,7 @@ func (w *Worker) newHost(config rollout.Forge) (host, error) {
 		return nil, err
 	}
 	f := forges[t.kind]
-	c := &caller{client: newClient(), base: f.api(t.address), token: w.Token, now: w.now, spacing: f.spacing}
+	c := &caller{client: newClient(), base: f.api(t.address), token: w.Token, now: w.Now, spacing: f.spacing}
 	return f.new(c, t.repository, w.Branch), nil
 }
 
@@ -227,7 +226,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	if answered {
 		w.downs = 0
 	}
-	now, drop := w.now(), false
+	now, drop := w.Now(), false
 	switch {
 	case err == nil:
 		if drop = true; j.tries > 0 {
@@ -238,7 +237,6 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		w.report(fmt.Errorf("no pull requests are opened: %w", err))
 	case isRequest && !failed.until.IsZero():
 		w.pause = failed.until
-		w.Log.Debug("the forge asks for a break", "until", failed.until)
 		return
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
@@ -285,7 +283,7 @@ func backoff(failures int) time.Duration {
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
-		w.Log.Warn("forge", "error", err)
+		w.Log(err, "")
 	}
 }
 
@@ -305,7 +303,7 @@ func (w *Worker) Flush(ctx context.Context) {
 }
 
 func (w *Worker) anyDue() bool {
-	now := w.now()
+	now := w.Now()
 	if now.Before(w.pause) {
 		return false
 	}

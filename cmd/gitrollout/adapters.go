@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
@@ -21,6 +22,7 @@ var (
 	_ reconciler.Renderer   = (*render.Renderer)(nil)
 	_ reconciler.Observer   = (*cluster.Client)(nil)
 	_ reconciler.Applier    = applier{}
+	_ reconciler.Forge      = (*forge.Worker)(nil)
 )
 
 // repository is a git.Repo as the loop sees it. The name of the state branch is

@@ -43,7 +43,9 @@ The exit code is not 0 if something went wrong with any app.`,
 				return err
 			}
 			defer l.close()
+			stopForge := startForge(l.forge)
 			err = l.RunOnce(ctx, time.Now(), true)
+			stopForge()
 			if err = errors.Join(err, l.Unreadable()); err != nil {
 				return err
 			}

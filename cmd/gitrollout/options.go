@@ -87,6 +87,9 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_SSH_PASSPHRASE          passphrase of --ssh-key
   GITROLLOUT_SIGNING_KEY             default of --signing-key
   GITROLLOUT_SIGNING_PASSPHRASE      passphrase of --signing-key
+  GITROLLOUT_FORGE_TOKEN             for pull requests (default: what Git uses)
+  GITROLLOUT_FORGE_URL               where that may go besides Git's own host
+  GITROLLOUT_WEBHOOK_SECRET          the forge's webhooks are signed with it
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
   GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
   GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)

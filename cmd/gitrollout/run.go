@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os/signal"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ func newRun(s streams) *cobra.Command {
 	var target clusterOptions
 	var logs logOptions
 	var election electOptions
+	var hooks hookOptions
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -32,6 +34,9 @@ Two that run by mistake do no harm: every push says where the state branch must
 be, and the loser decides again. With --leader-elect several replicas take
 turns: one works, and another one goes on when it is gone.
 
+With --webhook-address, a push takes effect at once instead of at the next poll:
+point the forge's webhook for pushes at http://host:port/webhook.
+
 SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 		Example: `  gitrollout run --repo https://git.example.com/shop.git --cluster prod-eu
   gitrollout run --repo /srv/git/shop.git --cluster kind --interval 2s`,
@@ -44,23 +49,7 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 			if interval < 0 {
 				return usagef("--interval %s is negative; 0 takes the configuration's", interval)
 			}
-			ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer release()
-			context.AfterFunc(ctx, release) // a second signal kills
-			l, err := newLoop(ctx, source, keys, target, log, s)
-			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-				log.Info("stopped before the first pass")
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			defer l.close()
-			log.Info("reconciling", "cluster", l.source.cluster, "repo", l.remote, "branch", l.source.branch, "api", l.server, "version", versionOf().Version)
-			l.Writer, l.Exclusive = election.identity()
-			err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, func(ctx context.Context) error { return l.Run(ctx, interval) })
-			log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
-			return err
+			return reconcile(cmd.Context(), source, keys, target, hooks, election, log, interval, s)
 		},
 	}
 	source.register(cmd)
@@ -68,8 +57,46 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 	target.register(cmd)
 	logs.register(cmd)
 	election.register(cmd)
+	hooks.register(cmd)
 	cmd.Flags().DurationVar(&interval, "interval", 0, "time between polls of Git (default: the configuration's)")
 	return cmd
+}
+
+// reconcile is run once its flags are understood.
+func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, hooks hookOptions, election electOptions, log *slog.Logger, interval time.Duration, s streams) error {
+	listener, secret, err := hooks.listen()
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer release()
+	context.AfterFunc(ctx, release) // a second signal kills
+	l, err := newLoop(ctx, source, keys, target, log, s)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		log.Info("stopped before the first pass")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	log.Info("reconciling", "cluster", l.source.cluster, "repo", l.remote, "branch", l.source.branch, "api", l.server, "version", versionOf().Version)
+	if listener != nil {
+		stop, err := serveHooks(listener, secret, l, log)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	stopForge := startForge(l.forge)
+	l.Writer, l.Exclusive = election.identity()
+	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, func(ctx context.Context) error { return l.Run(ctx, interval) })
+	stopForge()
+	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
+	return err
 }
 
 // slowly does something and says on the standard error what it is, if it takes

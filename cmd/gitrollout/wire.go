@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -27,6 +28,7 @@ type loop struct {
 	stop    context.CancelFunc
 	client  *cluster.Client
 	created *repository
+	forge   *forge.Worker
 }
 
 // close ends the watches and waits for them.
@@ -64,6 +66,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		return nil, err
 	}
 	l := &loop{source: source, remote: repo.mirror().Remote().String(), server: config.Host, kube: config, created: repo}
+	l.forge = newForge(source, options.Auth, l.remote, log)
 	l.client, err = cluster.New(config, cluster.Options{Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) }})
 	if err != nil {
 		return nil, &failure{code: exitCluster, err: err}
@@ -78,7 +81,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer:     hostname(),
-		Repository: repo, Renderer: render.New(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Log: log,
+		Repository: repo, Renderer: render.New(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Forge: l.forge, Log: log,
 		Approve: repo.approver(), Believe: repo.stateCheck(),
 	})
 	// The watches live on while the last pass finishes.

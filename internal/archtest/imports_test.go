@@ -29,8 +29,9 @@ var table = map[string]rule{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
 	"reconciler": {own: []string{"render", "rollout", "strategies"}},
+	"forge":      {own: []string{"rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"cluster", "git", "reconciler", "render", "rollout", "sign", "strategies"},
+		own: []string{"cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "strategies"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/forge"
+	"gitrollout.dev/gitrollout/git"
+)
+
+// forgeFlush is how long a program that ends goes on telling the forge what has
+// happened. What it does not manage is made up for at the next start.
+const forgeFlush = 5 * time.Second
+
+// newForge returns a worker that has not begun. It does nothing unless the
+// configuration in Git has a section for a forge.
+func newForge(source sourceOptions, auth git.Auth, remote string, log *slog.Logger) *forge.Worker {
+	return forge.NewWorker(forge.Options{
+		Cluster: source.cluster, Remote: remote, Branch: source.branch,
+		Trusted: os.Getenv("GITROLLOUT_FORGE_URL"), Token: forgeToken(source, auth), Now: time.Now,
+		Log: func(problem error, done string) {
+			if problem != nil {
+				log.Warn("forge", "error", problem)
+				return
+			}
+			log.Info("forge", "done", done)
+		},
+	})
+}
+
+// forgeToken returns what the forge's API is asked with: a token of its own, or
+// else what Git uses. It is looked up for each request, because tokens expire.
+func forgeToken(source sourceOptions, auth git.Auth) func(context.Context) (string, error) {
+	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
+		return func(context.Context) (string, error) { return token, nil }
+	}
+	if auth.Refresh != nil {
+		return func(ctx context.Context) (string, error) {
+			_, token, err := auth.Refresh(ctx)
+			return token, err
+		}
+	}
+	token := cmp.Or(auth.Token, auth.Password)
+	if token == "" {
+		if _, inURL, err := git.ParseRemote(source.repo); err == nil {
+			token = inURL.Password
+		}
+	}
+	return func(context.Context) (string, error) { return token, nil }
+}
+
+// startForge begins the worker's work and returns what ends it.
+func startForge(w *forge.Worker) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Run(ctx)
+	}()
+	return func() {
+		last, done := context.WithTimeout(context.Background(), forgeFlush)
+		w.Flush(last)
+		done()
+		cancel()
+		<-ended
+	}
+}
+
+// hookOptions say where to take webhooks.
+type hookOptions struct {
+	address    string
+	secretFile string
+}
+
+func (o *hookOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.address, "webhook-address", "", "take the forge's webhooks at `host:port`, path /webhook (default: none are taken)")
+	flags.StringVar(&o.secretFile, "webhook-secret-file", "", "`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
+}
+
+// secret reads the webhooks' secret. White space around it is not part of it.
+func (o *hookOptions) secret() (string, error) {
+	text := []byte(os.Getenv("GITROLLOUT_WEBHOOK_SECRET"))
+	if o.secretFile != "" {
+		var err error
+		if text, err = os.ReadFile(o.secretFile); err != nil {
+			return "", usagef("--webhook-secret-file: %v", err)
+		}
+	}
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return "", usagef("--webhook-address is set, and there is no secret for it, so anybody could make it fetch; set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same at the forge")
+	}
+	return string(text), nil
+}
+
+// listen opens the port, nil if no webhooks are taken.
+func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
+	if o.address == "" {
+		return nil, "", nil
+	}
+	if secret, err = o.secret(); err != nil {
+		return nil, "", err
+	}
+	if l, err = net.Listen("tcp", o.address); err != nil {
+		return nil, "", usagef("--webhook-address: %v", err)
+	}
+	return l, secret, nil
+}
+
+// serveHooks takes webhooks until the returned function is called.
+func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger) (stop func(), err error) {
+	hook, err := forge.NewHook(forge.Hook{Secret: secret, Remote: l.remote, Branch: l.source.branch, Pushed: l.Poll, Now: time.Now})
+	if err != nil {
+		return nil, fmt.Errorf("webhook: %w", err)
+	}
+	server := &http.Server{
+		Handler: hook, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			log.Error("webhooks are no longer taken", "error", err)
+		}
+	}()
+	log.Info("taking webhooks", "address", listener.Addr().String(), "path", forge.HookPath)
+	return func() { _ = server.Close() }, nil
+}
