@@ -1,0 +1,370 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// bench is a forge with one repository, as the contract sees it: GitHub and
+// GitLab by their documentation, Gitea for real.
+type bench interface {
+	push(branch, content string) (commit string) // makes the branch hold a new commit on main
+	drop(branch string)                          // removes the branch, as gitrollout's push does
+	merge(number int)
+	close(number int) // as a person does
+	propose(branch, title string) int
+	list() []seen // by number
+	marks(commit string) []fakeStatus
+}
+
+// seen is a pull request as people see it.
+type seen struct {
+	number              int
+	title, body, branch string
+	state               string // open, closed or merged
+	labels, reviewers   []string
+}
+
+// maker makes a new bench for one story.
+type maker func(t *testing.T) (bench, Options, rollout.Forge)
+
+// benches is the table of what the contract holds for. What is started for the
+// first test is shared by its subtests.
+var benches = map[string]func(t *testing.T) maker{
+	"GitHub": func(*testing.T) maker { return newGitHubBench },
+	"GitLab": func(*testing.T) maker { return newGitLabBench },
+	"Gitea":  newGiteaMaker,
+}
+
+func newGitHubBench(t *testing.T) (bench, Options, rollout.Forge) {
+	f := newFake(t, serveGitHub)
+	return f, f.options("/acme/deploy.git"), rollout.Forge{Type: rollout.GitHub}
+}
+
+func newGitLabBench(t *testing.T) (bench, Options, rollout.Forge) {
+	f := newFake(t, serveGitLab)
+	return f, f.options("/acme/team/deploy.git"), rollout.Forge{Type: rollout.GitLab}
+}
+
+func (f *fake) options(path string) Options {
+	return Options{Remote: f.server.URL + path, Token: func(context.Context) (string, error) { return f.token, nil }}
+}
+
+// drop is bench's. GitHub closes the pull request of a branch that goes, GitLab
+// does not.
+func (f *fake) drop(branch string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.branches, branch)
+	for _, p := range f.pulls {
+		if p.branch == branch && !p.merged && !strings.Contains(f.t.Name(), "GitLab") {
+			p.closed = true
+		}
+	}
+}
+
+// rig is a worker on a bench.
+type rig struct {
+	bench
+	t       *testing.T
+	options Options
+	config  rollout.Forge
+	worker  *Worker
+	stop    func()
+
+	mu       sync.Mutex
+	problems []string
+}
+
+func newRig(t *testing.T, newBench maker) *rig {
+	t.Helper()
+	b, options, config := newBench(t)
+	r := &rig{bench: b, t: t, config: config}
+	r.config.Labels, r.config.Reviewers = []string{"release", "prod"}, []string{"ann"}
+	options.Cluster, options.Branch, options.Now = "prod", "main", time.Now
+	options.Log = func(problem error, _ string) {
+		if problem != nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.problems = append(r.problems, problem.Error())
+		}
+	}
+	r.options = options
+	r.restart()
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+// restart ends the process, as it were, and begins another one that knows
+// nothing.
+func (r *rig) restart() {
+	r.t.Helper()
+	if r.stop != nil {
+		r.stop()
+	}
+	r.worker = NewWorker(r.options)
+	h, err := r.worker.newHost(r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if g, ok := h.(*gitHub); ok {
+		g.spacing = 0 // the forge is not the real one
+	}
+	r.worker.host, r.worker.hostOf = h, &r.config
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { r.worker.Run(ctx); close(ended) }()
+	r.stop = func() { cancel(); <-ended }
+}
+
+// settle waits until the worker has nothing more to do.
+func (r *rig) settle() {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		r.worker.mu.Lock()
+		left := len(r.worker.jobs)
+		r.worker.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%d orders are left; problems: %v", left, r.problems)
+		}
+	}
+}
+
+func (r *rig) show(ts ...rollout.Transition) []seen {
+	r.t.Helper()
+	r.worker.Show(r.config, ts)
+	r.settle()
+	return r.list()
+}
+
+func (r *rig) resume(branches []string, ts ...rollout.Transition) []seen {
+	r.t.Helper()
+	r.worker.Resume(r.config, ts, branches)
+	r.settle()
+	return r.list()
+}
+
+const (
+	promoteBranch = "gitrollout/promote/prod/shop"
+	revertBranch  = "gitrollout/revert/prod/shop"
+)
+
+// paused is a release of a commit that waits at a gate.
+func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.Transition {
+	w := rollout.Workload{Namespace: "shop", Name: "web"}
+	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	for i := range proposals {
+		proposals[i].Gate = gate
+		proposals[i].Standing = []rollout.Standing{{Progress: pr, Ready: 2, Replicas: 10}}
+		proposals[i].Changes = []rollout.Change{{Ref: w.Ref(), Verb: "changed", Images: []rollout.ImageChange{{Container: "app", From: "shop:1", To: "shop:2"}}}}
+	}
+	return rollout.Transition{Cluster: "prod", Subject: "shop step 2/4", Proposals: proposals, After: rollout.State{
+		App: "shop", Phase: rollout.Paused, Progress: []rollout.Progress{pr},
+		Release: &rollout.Release{Commit: commit, Hash: "h1-aaaaaaaaaa", Author: "Ann <ann@example.com>", Subject: "Faster @checkout `now`"},
+		Stable:  &rollout.Release{Commit: sha("stable"), Hash: "h1-bbbbbbbbbb", Subject: "before"},
+	}}
+}
+
+func promotes(commit string) rollout.Proposal {
+	return rollout.Proposal{Kind: rollout.ProposePromotion, Branch: promoteBranch, Commit: commit}
+}
+
+func TestContract(t *testing.T) {
+	for kind, prepare := range benches {
+		t.Run(kind, func(t *testing.T) {
+			newBench := prepare(t)
+			for name, story := range contract {
+				t.Run(name, func(t *testing.T) { story(t, newRig(t, newBench)) })
+			}
+		})
+	}
+}
+
+// contract is what holds for every forge.
+var contract = map[string]func(t *testing.T, r *rig){
+	"a proposal's life": func(t *testing.T, r *rig) {
+		release := r.push("release", "the release")
+		all := r.show(paused(release, 1, promotes(r.push(promoteBranch, "first"))))
+		if len(all) != 1 || all[0].state != "open" || all[0].branch != promoteBranch {
+			t.Fatalf("pull requests %+v", all)
+		}
+		slices.Sort(all[0].labels)
+		if !slices.Equal(all[0].labels, []string{"prod", "release"}) || !slices.Contains(all[0].reviewers, "ann") {
+			t.Errorf("labels %v, reviewers %v", all[0].labels, all[0].reviewers)
+		}
+		if all[0].title != "Promote shop in prod past step 2/4: Faster @checkout `now`" {
+			t.Errorf("title %q", all[0].title)
+		}
+		for _, want := range []string{
+			"`h1-aaaaaaaaaa`", "`" + release[:7] + "`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`", "image of `app`: `shop:1` → `shop:2`",
+			"step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`", "`git revert " + release[:7] + "`", "`gitrollout abort shop`",
+		} {
+			if !strings.Contains(all[0].body, want) {
+				t.Errorf("the body lacks %q:\n%s", want, all[0].body)
+			}
+		}
+		// The next gate is the same pull request, and another process finds it.
+		r.restart()
+		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
+		if len(all) != 1 || !strings.Contains(all[0].title, "past step 3/4") || len(all[0].labels) != 2 {
+			t.Fatalf("after the next gate: %+v", all)
+		}
+		again := r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
+		if len(again) != 1 || again[0].body != all[0].body {
+			t.Errorf("told again: %+v", again)
+		}
+		// It is not wanted any more.
+		r.drop(promoteBranch)
+		gone := paused(release, 2)
+		gone.Subject, gone.Proposals = "shop superseded", []rollout.Proposal{{Branch: promoteBranch}}
+		all = r.show(gone)
+		if len(all) != 1 || all[0].state != "closed" || !strings.Contains(all[0].body, "`shop superseded`") {
+			t.Errorf("a stale one: %+v", all)
+		}
+		// The same commit again is wanted again: nobody closed it by hand.
+		r.restart()
+		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
+		if len(all) != 2 || all[1].state != "open" {
+			t.Errorf("wanted again: %+v", all)
+		}
+	},
+	"merged": func(t *testing.T, r *rig) {
+		release := r.push("release", "the release")
+		commit := r.push(promoteBranch, "first")
+		all := r.show(paused(release, 1, promotes(commit)))
+		r.merge(all[0].number)
+		body := all[0].body
+		all = r.resume([]string{promoteBranch}, paused(release, 1, promotes(commit)))
+		if len(all) != 1 || all[0].state != "merged" {
+			t.Fatalf("after the merge: %+v", all)
+		}
+		r.drop(promoteBranch)
+		all = r.show(paused(release, 1, rollout.Proposal{Branch: promoteBranch}))
+		if len(all) != 1 || all[0].state != "merged" || !same(all[0].body, body) {
+			t.Errorf("after the promotion: %+v", all)
+		}
+	},
+	"closed by a person": func(t *testing.T, r *rig) {
+		release := r.push("release", "the release")
+		commit := r.push(promoteBranch, "first")
+		all := r.show(paused(release, 1, promotes(commit)))
+		r.close(all[0].number)
+		r.restart()
+		if all = r.resume([]string{promoteBranch}, paused(release, 1, promotes(commit))); len(all) != 1 || all[0].state != "closed" {
+			t.Fatalf("it is asked again: %+v", all)
+		}
+		if all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "another")))); len(all) != 2 || all[1].state != "open" {
+			t.Errorf("another proposal: %+v", all)
+		}
+	},
+	"left over": func(t *testing.T, r *rig) {
+		r.push(promoteBranch, "first")
+		r.push("gitrollout/promote/staging/shop", "staging")
+		r.push("feature", "a feature")
+		for _, branch := range []string{promoteBranch, "gitrollout/promote/staging/shop", "feature"} {
+			r.propose(branch, "title of "+branch)
+		}
+		var states []string
+		for _, p := range r.resume(nil) {
+			states = append(states, p.state)
+		}
+		if !slices.Equal(states, []string{"closed", "open", "open"}) {
+			t.Errorf("states %v", states)
+		}
+	},
+	"a reviewer that does not exist": func(t *testing.T, r *rig) {
+		r.config.Reviewers = []string{"nobody-at-all"}
+		r.restart()
+		all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
+		if len(all) != 1 || all[0].state != "open" || len(all[0].labels) != 2 {
+			t.Errorf("%+v", all)
+		}
+		if len(r.problems) != 1 {
+			t.Errorf("problems %v", r.problems)
+		}
+	},
+	"a revert": func(t *testing.T, r *rig) {
+		release := r.push("release", "the release")
+		failed := paused(release, 1)
+		failed.After.Phase, failed.After.Release = rollout.Degraded, nil
+		failed.After.Rejected = []rollout.Rejection{{Hash: "h1-aaaaaaaaaa", Commit: release, Reason: "no progress for 10m", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+		failed.Proposals = []rollout.Proposal{{Kind: rollout.ProposeRevert, Branch: revertBranch, Commit: r.push(revertBranch, "the revert"), Sharers: []string{"cart"}}}
+		all := r.show(failed)
+		if len(all) != 1 || all[0].state != "open" || all[0].title != "Revert shop in prod to "+sha("stable")[:7] {
+			t.Fatalf("%+v", all)
+		}
+		for _, want := range []string{"`no progress for 10m`", "`cart`", "`gitrollout retry shop`", release[:7]} {
+			if !strings.Contains(all[0].body, want) {
+				t.Errorf("the body lacks %q:\n%s", want, all[0].body)
+			}
+		}
+		if got := r.marks(release); len(got) != 1 || (got[0].State != "failure" && got[0].State != "failed") {
+			t.Errorf("status %v", got)
+		}
+	},
+	"statuses": func(t *testing.T, r *rig) {
+		release := r.push("release", "the release")
+		const name = "gitrollout/prod/shop"
+		waiting := paused(release, 1)
+		r.show(waiting)
+		if got := r.marks(release); len(got) != 1 || got[0].Context != name || !strings.Contains(got[0].Description, "Paused, step 2/4 (pause) at 20 %") {
+			t.Fatalf("waiting: %v", got)
+		}
+		r.restart()
+		r.resume(nil, waiting)
+		if got := r.marks(release); len(got) != 1 {
+			t.Fatalf("after a start: %v", got)
+		}
+		done := rollout.Transition{Cluster: "prod", Before: waiting.After, After: rollout.State{App: "shop", Phase: rollout.Healthy, Stable: waiting.After.Release}}
+		r.show(done)
+		got := r.marks(release)
+		if len(got) != 2 || got[1].State != "success" {
+			t.Fatalf("healthy: %v", got)
+		}
+		pruned := rollout.Transition{Cluster: "prod", Before: done.After, After: done.After}
+		if r.show(pruned); len(r.marks(release)) != 2 {
+			t.Errorf("a transition that is none for the release: %v", r.marks(release))
+		}
+	},
+}
+
+// TestStatusesOf are which statuses a transition gives which commits.
+func TestStatusesOf(t *testing.T) {
+	one, two := paused(sha("1"), 1).After, paused(sha("2"), 1).After
+	healthy := rollout.State{App: "shop", Phase: rollout.Healthy, Stable: one.Stable}
+	for name, tt := range map[string]struct {
+		before, after rollout.State
+		want          string
+	}{
+		"begins":      {healthy, one, "1 pending Paused, step 2/4 (pause) at 20 %"},
+		"the same":    {one, one, ""},
+		"superseded":  {one, two, "2 pending Paused, step 2/4 (pause) at 20 %; 1 failure superseded by " + sha("2")[:7]},
+		"taken back":  {one, healthy, "stable success serving; 1 failure taken back"},
+		"nothing yet": {rollout.State{}, rollout.State{Phase: rollout.Pending}, ""},
+		"held":        {healthy, rollout.State{Phase: rollout.Healthy, Stable: one.Stable, Held: &rollout.Held{Message: "app.yaml: is wrong", Commit: sha("2")}}, "2 failure not followed: app.yaml: is wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, m := range statusesOf(rollout.Transition{Before: tt.before, After: tt.after}) {
+				for _, known := range []string{"1", "2", "stable"} {
+					if m.commit == sha(known) {
+						got = append(got, fmt.Sprintf("%s %s %s", known, m.state, m.description))
+					}
+				}
+			}
+			if text := strings.Join(got, "; "); text != tt.want {
+				t.Errorf("got  %s\nwant %s", text, tt.want)
+			}
+		})
+	}
+}

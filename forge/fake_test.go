@@ -1,0 +1,221 @@
+package forge
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fake is a forge in memory. What GitHub and GitLab have in common is here; the
+// paths, headers, fields and status codes of their documentation are in
+// fake_github_test.go and fake_gitlab_test.go, and a request that breaks one of
+// those rules fails the test.
+type fake struct {
+	t      *testing.T
+	server *httptest.Server
+	token  string
+
+	mu       sync.Mutex
+	branches map[string]string
+	pulls    []*fakePull // by number, from 1
+	statuses map[string][]fakeStatus
+	users    map[string]int64
+	writes   int
+	requests int
+	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers instead, if it returns true
+}
+
+type fakePull struct {
+	number              int
+	title, body, branch string
+	commit              string
+	closed, merged      bool
+	fork                bool
+	labels, reviewers   []string
+}
+
+type fakeStatus struct{ Context, State, Description string }
+
+func newFake(t *testing.T, serve func(f *fake, w http.ResponseWriter, r *http.Request)) *fake {
+	f := &fake{t: t, token: "token-" + t.Name(), branches: map[string]string{"main": sha("main")}, statuses: map[string][]fakeStatus{}, users: map[string]int64{"ann": 7, "bob": 8}}
+	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.requests++
+		if r.Method != http.MethodGet {
+			f.writes++
+		}
+		if f.refuse != nil && f.refuse(w, r) {
+			return
+		}
+		serve(f, w, r)
+	}))
+	t.Cleanup(f.server.Close)
+	return f
+}
+
+// sha makes an id of 40 digits from a name.
+func sha(name string) string {
+	return strings.Repeat(fmt.Sprintf("%x", name), 40)[:40]
+}
+
+func (f *fake) answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func (f *fake) decode(r *http.Request, allowed ...string) map[string]any {
+	f.t.Helper()
+	if r.Header.Get("Content-Type") != "application/json" {
+		f.t.Errorf("%s %s: Content-Type %q", r.Method, r.URL, r.Header.Get("Content-Type"))
+	}
+	body := map[string]any{}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		f.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+	}
+	for key := range body {
+		if !slices.Contains(allowed, key) {
+			f.t.Errorf("%s %s: %s is not a documented field", r.Method, r.URL, key)
+		}
+	}
+	return body
+}
+
+// query checks that only documented parameters are sent, and returns the page's
+// bounds.
+func (f *fake) query(r *http.Request, most int, allowed ...string) (from, to int) {
+	f.t.Helper()
+	for key := range r.URL.Query() {
+		if !slices.Contains(append(allowed, "page", "per_page"), key) {
+			f.t.Errorf("%s %s: %s is not a documented parameter", r.Method, r.URL, key)
+		}
+	}
+	number := func(name string, fallback int) int {
+		if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil {
+			return n
+		}
+		return fallback
+	}
+	size := min(number("per_page", most), 100)
+	page := number("page", 1)
+	return (page - 1) * size, page * size
+}
+
+func page[T any](all []T, from, to int) []T {
+	return all[min(from, len(all)):min(to, len(all))]
+}
+
+// newestFirst returns the pull requests that a condition holds for.
+func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
+	var found []*fakePull
+	for _, p := range slices.Backward(f.pulls) {
+		if wanted(p) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func (f *fake) pull(text string) *fakePull {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > len(f.pulls) {
+		return nil
+	}
+	return f.pulls[n-1]
+}
+
+func (f *fake) add(p fakePull) *fakePull {
+	p.number = len(f.pulls) + 1
+	f.pulls = append(f.pulls, &p)
+	return &p
+}
+
+// The rest is bench's.
+
+func (f *fake) push(branch, content string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.branches[branch] = sha(content)
+	for _, p := range f.pulls {
+		if p.branch == branch && !p.closed && !p.merged {
+			p.commit = sha(content)
+		}
+	}
+	return sha(content)
+}
+
+func (f *fake) merge(number int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pulls[number-1].merged = true
+}
+
+func (f *fake) close(number int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pulls[number-1].closed = true
+}
+
+func (f *fake) propose(branch, title string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.add(fakePull{branch: branch, title: title, commit: f.branches[branch]}).number
+}
+
+func (f *fake) list() []seen {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []seen
+	for _, p := range f.pulls {
+		state := "open"
+		switch {
+		case p.merged:
+			state = "merged"
+		case p.closed:
+			state = "closed"
+		}
+		all = append(all, seen{p.number, p.title, p.body, p.branch, state, slices.Clone(p.labels), slices.Clone(p.reviewers)})
+	}
+	return all
+}
+
+func (f *fake) marks(commit string) []fakeStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.statuses[commit])
+}
+
+func (f *fake) wrote() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writes
+}
+
+// limit answers the next requests as a server whose rate limit is used up.
+func (f *fake) refuseWith(times int, header map[string]string, code int, body string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := times
+	f.refuse = func(w http.ResponseWriter, _ *http.Request) bool {
+		if left--; left < 0 {
+			return false
+		}
+		for k, v := range header {
+			w.Header().Set(k, v)
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(body))
+		return true
+	}
+}
+
+// soon is a moment as the forges give it.
+func soon(in time.Duration) string { return fmt.Sprint(time.Now().Add(in).Unix()) }
