@@ -1,0 +1,130 @@
+package forge
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+const hookSecret = "a secret that only the forge knows"
+
+func push(ref, repository string) string {
+	return fmt.Sprintf(`{"ref":%q,"repository":{"full_name":%q}}`, ref, repository)
+}
+
+func signed(secret, body string) string { return hex.EncodeToString(mac([]byte(secret), []byte(body))) }
+
+// TestHook has one row for each thing that a request may be.
+func TestHook(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	body := push("refs/heads/main", "acme/deploy")
+	gitLab := `{"ref":"refs/heads/main","project":{"path_with_namespace":"acme/deploy"},"repository":{"name":"deploy"}}`
+	form := "payload=" + url.QueryEscape(body)
+	standard := func(secret string, key []byte, at time.Time) map[string]string {
+		stamp := fmt.Sprint(at.Unix())
+		return map[string]string{"X-Gitlab-Event": "Push Hook", "Webhook-Id": "id1", "Webhook-Timestamp": stamp,
+			"Webhook-Signature": "v1,AAAA v1," + base64.StdEncoding.EncodeToString(mac(key, []byte("id1."+stamp+"."+gitLab)))}
+	}
+	gitHub := func(signature, event string) map[string]string {
+		return map[string]string{"X-Hub-Signature-256": "sha256=" + signature, "X-GitHub-Event": event}
+	}
+	gitea := func(signature, event string) map[string]string {
+		return map[string]string{"X-Gitea-Signature": signature, "X-Gitea-Event": event}
+	}
+	tests := map[string]struct {
+		method, path, body string
+		header             map[string]string
+		status             int
+		pushed             bool
+	}{
+		"GitHub":                  {"POST", "/webhook", body, gitHub(signed(hookSecret, body), "push"), 202, true},
+		"GitHub as a form":        {"POST", "/webhook", form, with(gitHub(signed(hookSecret, form), "push"), "Content-Type", "application/x-www-form-urlencoded"), 202, true},
+		"Gitea":                   {"POST", "/webhook", body, gitea(signed(hookSecret, body), "push"), 202, true},
+		"Forgejo":                 {"POST", "/webhook", body, map[string]string{"X-Forgejo-Signature": signed(hookSecret, body), "X-Forgejo-Event": "push"}, 202, true},
+		"GitLab's token":          {"POST", "/webhook", gitLab, map[string]string{"X-Gitlab-Token": hookSecret, "X-Gitlab-Event": "Push Hook"}, 202, true},
+		"GitLab's signature":      {"POST", "/webhook", gitLab, standard(hookSecret, []byte(hookSecret), now), 202, true},
+		"GitLab's, old":           {"POST", "/webhook", gitLab, standard(hookSecret, []byte(hookSecret), now.Add(-6*time.Minute)), 401, false},
+		"GitLab's, of the future": {"POST", "/webhook", gitLab, standard(hookSecret, []byte(hookSecret), now.Add(6*time.Minute)), 401, false},
+		"GitLab's, wrong":         {"POST", "/webhook", gitLab, standard(hookSecret, []byte("other"), now), 401, false},
+
+		"another branch":       {"POST", "/webhook", push("refs/heads/x", "acme/deploy"), gitea(signed(hookSecret, push("refs/heads/x", "acme/deploy")), "push"), 202, false},
+		"the state branch":     {"POST", "/webhook", push("refs/heads/gitrollout/state/prod", "acme/deploy"), gitea(signed(hookSecret, push("refs/heads/gitrollout/state/prod", "acme/deploy")), "push"), 202, false},
+		"another event":        {"POST", "/webhook", body, gitea(signed(hookSecret, body), "issues"), 202, false},
+		"a ping":               {"POST", "/webhook", `{"zen":"x"}`, gitHub(signed(hookSecret, `{"zen":"x"}`), "ping"), 202, false},
+		"another repository":   {"POST", "/webhook", push("refs/heads/main", "mallory/deploy"), gitea(signed(hookSecret, push("refs/heads/main", "mallory/deploy")), "push"), 403, false},
+		"part of a name":       {"POST", "/webhook", push("refs/heads/main", "me/deploy"), gitea(signed(hookSecret, push("refs/heads/main", "me/deploy")), "push"), 403, false},
+		"no signature":         {"POST", "/webhook", body, map[string]string{"X-Gitea-Event": "push"}, 401, false},
+		"a wrong signature":    {"POST", "/webhook", body, gitea(signed("other", body), "push"), 401, false},
+		"an empty secret's":    {"POST", "/webhook", body, gitea(signed("", body), "push"), 401, false},
+		"no digits":            {"POST", "/webhook", body, gitea("zz", "push"), 401, false},
+		"sha1":                 {"POST", "/webhook", body, map[string]string{"X-Hub-Signature-256": "sha1=" + signed(hookSecret, body)}, 401, false},
+		"another body":         {"POST", "/webhook", body + " ", gitea(signed(hookSecret, body), "push"), 401, false},
+		"a bad one and a good": {"POST", "/webhook", body, with(gitea(signed(hookSecret, body), "push"), "X-Hub-Signature-256", "sha256=00"), 401, false},
+		"a wrong token":        {"POST", "/webhook", gitLab, map[string]string{"X-Gitlab-Token": hookSecret + "x", "X-Gitlab-Event": "Push Hook"}, 401, false},
+		"GET":                  {"GET", "/webhook", "", nil, 405, false},
+		"another path":         {"POST", "/", body, gitea(signed(hookSecret, body), "push"), 404, false},
+		"too large":            {"POST", "/webhook", strings.Repeat("x", maxHook+1), gitea("00", "push"), 413, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			pushed := false
+			h, err := NewHook(Hook{Secret: hookSecret, Remote: "https://git.example.com/acme/deploy.git", Branch: "main",
+				Pushed: func() { pushed = true }, Now: func() time.Time { return now }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body))
+			r.Header.Set("Content-Type", "application/json")
+			for k, v := range tt.header {
+				r.Header.Set(k, v)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != tt.status || pushed != tt.pushed {
+				t.Errorf("%d, pushed %t; want %d, %t", w.Code, pushed, tt.status, tt.pushed)
+			}
+			if w.Body.Len() > 0 {
+				t.Errorf("it says %q", w.Body)
+			}
+		})
+	}
+}
+
+func with(header map[string]string, key, value string) map[string]string {
+	header[key] = value
+	return header
+}
+
+func TestHookSecret(t *testing.T) {
+	if _, err := NewHook(Hook{}); err == nil {
+		t.Error("a hook without a secret")
+	}
+	key := []byte("0123456789abcdef")
+	if !bytes.Equal(signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)), key) {
+		t.Error("a whsec_ secret is base64 of its key")
+	}
+}
+
+// TestHookReadsFew bounds how many bodies are held at once.
+func TestHookReadsFew(t *testing.T) {
+	h, err := NewHook(Hook{Secret: hookSecret, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxReading {
+		h.reading <- struct{}{}
+	}
+	r := httptest.NewRequest(http.MethodPost, "/webhook", strings.NewReader("{}"))
+	r.Header.Set("X-Gitea-Signature", "00")
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d", w.Code)
+	}
+}

@@ -1,0 +1,248 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func (r *rig) fake() *fake { return r.bench.(*fake) }
+
+func (r *rig) complaints() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.problems, "\n")
+}
+
+// TestRateLimits makes the forge ask for a break, in each form that the
+// documentation has, and counts the requests during it.
+func TestRateLimits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		newBench maker
+		header   map[string]string
+		code     int
+		body     string
+	}{
+		"GitHub, primary":      {newGitHubBench, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, 403, `{"message":"API rate limit exceeded"}`},
+		"GitHub, secondary":    {newGitHubBench, map[string]string{"Retry-After": "1"}, 403, `{"message":"You have exceeded a secondary rate limit"}`},
+		"GitLab":               {newGitLabBench, map[string]string{"Retry-After": "1", "RateLimit-Remaining": "0", "RateLimit-Reset": "soon"}, 429, "Retry later\n"},
+		"GitLab, without time": {newGitLabBench, map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": "soon"}, 429, ""},
+		"the last one allowed": {newGitHubBench, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, 200, `[]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tt.newBench)
+			f := r.fake()
+			for k, v := range tt.header {
+				if v == "soon" {
+					tt.header[k] = soon(2 * time.Second)
+				}
+			}
+			f.refuseWith(1, tt.header, tt.code, tt.body)
+			began := time.Now()
+			all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
+			if len(all) != 1 || len(f.marks(sha("the release"))) != 1 {
+				t.Errorf("pull requests %v", all)
+			}
+			if took := time.Since(began); took < 500*time.Millisecond || took > 20*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if f.requests > 12 {
+				t.Errorf("%d requests", f.requests)
+			}
+			if text := r.complaints(); text != "" {
+				t.Errorf("a rate limit is nothing to complain about: %s", text)
+			}
+		})
+	}
+}
+
+// TestBreakOf pins how long a break is without the wait.
+func TestBreakOf(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		code    int
+		header  map[string]string
+		message string
+		want    time.Duration
+	}{
+		"seconds":          {429, map[string]string{"Retry-After": "7"}, "", 7 * time.Second},
+		"a date":           {503, map[string]string{"Retry-After": now.Add(9 * time.Second).Format(http.TimeFormat)}, "", 9 * time.Second},
+		"a wrong clock":    {429, map[string]string{"Retry-After": "99999999"}, "", time.Hour},
+		"no header":        {429, nil, "", time.Minute},
+		"secondary":        {403, nil, "You have exceeded a secondary rate limit", time.Minute},
+		"no right":         {403, nil, "Resource not accessible by integration", 0},
+		"reset":            {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(now.Add(11 * time.Second).Unix())}, "", 11 * time.Second},
+		"a wrong request":  {422, map[string]string{"Retry-After": "7"}, "", 0},
+		"the server fails": {500, nil, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &caller{now: func() time.Time { return now }}
+			res := &http.Response{StatusCode: tt.code, Header: http.Header{}}
+			for k, v := range tt.header {
+				res.Header.Set(k, v)
+			}
+			c.heed(res)
+			until := c.breakOf(res, tt.message)
+			if got := until.Sub(now); (tt.want == 0) != until.IsZero() || (tt.want > 0 && got != tt.want) {
+				t.Errorf("until %s, %s from now, want %s", until, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestDown has a forge that fails and comes back, and one that refuses.
+func TestDown(t *testing.T) {
+	for name, tt := range map[string]struct {
+		code int
+		want string
+	}{
+		"fails":     {500, "500 Internal Server Error"},
+		"no right":  {403, "403 Forbidden: no right"},
+		"not there": {404, "404 Not Found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, newGitHubBench)
+			r.fake().refuseWith(2, nil, tt.code, `{"message":"no right"}`)
+			all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
+			if len(all) != 1 || all[0].state != "open" {
+				t.Errorf("%+v", all)
+			}
+			if text := r.complaints(); !strings.Contains(text, tt.want) || strings.Count(text, "/pulls: ") > 1 {
+				t.Errorf("it should be told once: %s", text)
+			}
+		})
+	}
+}
+
+// TestWrongToken is told once, names no token, and delays nobody.
+func TestWrongToken(t *testing.T) {
+	r := newRig(t, newGitHubBench)
+	r.stop()
+	r.options.Token = func(context.Context) (string, error) { return "a-wrong-token", nil }
+	r.restart()
+	began := time.Now()
+	r.worker.Show(r.config, []rollout.Transition{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
+	if took := time.Since(began); took > 50*time.Millisecond {
+		t.Errorf("Show took %s", took)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if r.worker.Flush(ctx); ctx.Err() != nil {
+		t.Error("Flush waits for what cannot be done now")
+	}
+	if text := r.complaints(); !strings.Contains(text, "401 Unauthorized: Bad credentials") || strings.Contains(text, "wrong-token") {
+		t.Errorf("problems %s", text)
+	}
+}
+
+func TestNoToken(t *testing.T) {
+	r := newRig(t, newGitLabBench)
+	r.stop()
+	r.options.Token = func(context.Context) (string, error) { return "", nil }
+	r.restart()
+	r.worker.Show(r.config, []rollout.Transition{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r.worker.Flush(ctx)
+	if r.fake().requests != 0 || r.complaints() != errNoToken.Error() {
+		t.Errorf("%d requests, problems %q", r.fake().requests, r.complaints())
+	}
+}
+
+// TestUnusable drops what a wrong configuration makes impossible, and begins
+// again with a right one.
+func TestUnusable(t *testing.T) {
+	r := newRig(t, newGitHubBench)
+	release := paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first")))
+	wrong := r.config
+	wrong.URL = "https://evil.example"
+	r.worker.Show(wrong, []rollout.Transition{release})
+	r.settle()
+	if text := r.complaints(); strings.Count(text, "GITROLLOUT_FORGE_URL") != 1 || r.fake().requests != 0 {
+		t.Errorf("%d requests, problems %q", r.fake().requests, text)
+	}
+	if all := r.resume([]string{promoteBranch}, release); len(all) != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestPages finds what is beyond the first page, and no fork's.
+func TestPages(t *testing.T) {
+	for name, newBench := range map[string]maker{"GitHub": newGitHubBench, "GitLab": newGitLabBench} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, newBench)
+			f := r.fake()
+			f.add(fakePull{branch: "gitrollout/promote/prod/gone", title: "left over"})
+			f.add(fakePull{branch: promoteBranch, title: "a fork's", fork: true})
+			for i := range 120 {
+				f.add(fakePull{branch: fmt.Sprint("feature-", i), title: "x"})
+			}
+			for i := range 60 {
+				f.statuses[sha("release")] = append(f.statuses[sha("release")], fakeStatus{fmt.Sprint("ci/", i), "success", ""})
+			}
+			transition := paused(r.push("release", "release"), 1, promotes(r.push(promoteBranch, "first")))
+			m, _ := statusOf(transition.After)
+			state := string(m.state)
+			if name == "GitLab" {
+				state = gitLabStates[m.state]
+			}
+			f.statuses[sha("release")] = append([]fakeStatus{{"gitrollout/prod/shop", state, m.description}}, f.statuses[sha("release")]...)
+			all := r.resume([]string{promoteBranch}, transition)
+			if all[0].state != "closed" || all[1].state != "open" || all[1].title != "a fork's" || len(all) != 123 || all[122].branch != promoteBranch {
+				t.Errorf("the first two are %+v, of %d", all[:2], len(all))
+			}
+			if n := len(f.statuses[sha("release")]); n != 61 {
+				t.Errorf("%d statuses", n)
+			}
+		})
+	}
+}
+
+// TestBounded drops what is more than the bound, and says so once.
+func TestBounded(t *testing.T) {
+	var problems []error
+	w := NewWorker(Options{Now: time.Now, Log: func(err error, _ string) { problems = append(problems, err) }})
+	for i := range maxJobs + 100 {
+		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha(fmt.Sprint(i)), 1)})
+		w.Show(rollout.Forge{}, []rollout.Transition{paused(fmt.Sprintf("%040d", i), 1)})
+	}
+	if len(w.jobs) != maxJobs || len(w.order) != maxJobs || len(problems) != 1 {
+		t.Errorf("%d orders, %d in line, problems %v", len(w.jobs), len(w.order), problems)
+	}
+}
+
+// TestTokenStaysHome has a server that redirects to another one.
+func TestTokenStaysHome(t *testing.T) {
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	home := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer home.Close()
+	c := &caller{client: newClient(), base: home.URL, token: func(context.Context) (string, error) { return "t0ken", nil }, now: time.Now}
+	newGitLab(c, "a/b", "main")
+	err := c.call(context.Background(), http.MethodGet, "/x", nil, nil)
+	if err == nil || asked || strings.Contains(err.Error(), "t0ken") || !strings.Contains(err.Error(), "forge.url") {
+		t.Errorf("asked %t, error %v", asked, err)
+	}
+	var failed *requestError
+	if !errors.As(err, &failed) {
+		t.Errorf("it is a %T", err)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute} {
+		if got := backoff(failures); got != want {
+			t.Errorf("after %d failures %s, want %s", failures, got, want)
+		}
+	}
+}
