@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/giteatest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// withGitea is the section of the configuration; the forge's address and the
+// repository follow from Git's URL.
+const withGitea = "forge: {type: gitea, labels: [release], reviewers: [carol]}\n"
+
+// TestForge runs each story on a repository of its own on one real Gitea.
+func TestForge(t *testing.T) {
+	t.Parallel()
+	server := giteatest.Start(t)
+	who := people{owner: server.User("olive"), bot: server.User("gitrollout-bot"), approver: server.User("ann"), other: server.User("carol")}
+	for name, story := range map[string]func(t *testing.T, server *giteatest.Server, who people){
+		"merge":      func(t *testing.T, s *giteatest.Server, who people) { mergeStory(t, s, who, "merge") },
+		"squash":     func(t *testing.T, s *giteatest.Server, who people) { mergeStory(t, s, who, "squash") },
+		"rebase":     func(t *testing.T, s *giteatest.Server, who people) { mergeStory(t, s, who, "rebase") },
+		"protected":  protectedStory,
+		"rejected":   rejectedStory,
+		"superseded": supersededStory,
+		"webhook":    webhookStory,
+		"forge away": forgeAwayStory,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story(t, server, who)
+		})
+	}
+}
+
+// mergeStory promotes twice by merging a pull request, the way that a style of
+// merging does it.
+func mergeStory(t *testing.T, server *giteatest.Server, who people, style string) {
+	w := newForgeWorld(t, server, who, withGitea, twoGates)
+	first := w.git("rev-parse", "HEAD")
+	w.start(nil, "--interval", "300ms")
+	w.awaitHealthy(first)
+	w.awaitStatus(first, "success", "serving")
+	second := w.release("Faster checkout", "v2", twoGates)
+	w.awaitGate(1)
+	w.awaitStatus(second, "pending", "Paused, step 2/4 (pause) at 50 %")
+	p := w.awaitPull(rollout.ProposePromotion, "past step 2/4: Faster checkout")
+	for _, want := range []string{"`" + second[:7] + "`", "`shop:v1` → `shop:v2`", "step 2 of 4", "git revert " + second[:7], w.state().Release.Author} {
+		if !strings.Contains(p.Body, want) {
+			t.Errorf("the body lacks %q:\n%s", want, p.Body)
+		}
+	}
+	w.eventually("its label and its reviewer", func() bool {
+		p := w.awaitPull(rollout.ProposePromotion, "")
+		return len(p.Labels) == 1 && p.Labels[0].Name == "release" && len(p.Reviewers) == 1 && p.Reviewers[0].Login == "carol"
+	})
+	if p.User.Login != "gitrollout-bot" {
+		t.Errorf("it is by %s", p.User.Login)
+	}
+	w.merge(who.owner, p.Number, style)
+	w.awaitGate(3)
+	next := w.awaitPull(rollout.ProposePromotion, "past step 4/4")
+	if next.Number == p.Number {
+		t.Error("the second gate has the pull request of the first one")
+	}
+	w.merge(who.owner, next.Number, style)
+	w.awaitHealthy(second)
+	w.awaitStatus(second, "success", "serving")
+	for _, p := range w.pulls() {
+		if !p.Merged || strings.Contains(p.Body, "out of date") {
+			t.Errorf("pull request %d: merged %t\n%s", p.Number, p.Merged, p.Body)
+		}
+	}
+	w.eventually("no proposal is left", func() bool { return w.git("ls-remote", "origin", "gitrollout/promote/*") == "" })
+}
+
+// protectedStory has main protected, with a code owner for promotions.
+func protectedStory(t *testing.T, server *giteatest.Server, who people) {
+	w := newForgeWorld(t, server, who, withGitea, oneGate)
+	w.write(map[string]string{"CODEOWNERS": "\\.gitrollout/test/promote/.* @ann\n"})
+	first := w.commit("who may promote")
+	for _, rule := range []map[string]any{
+		{"rule_name": "main", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": []string{"olive"},
+			"required_approvals": 1, "block_on_official_review_requests": true, "block_on_rejected_reviews": true, "apply_to_admins": true, "block_admin_merge_override": true},
+		{"rule_name": "gitrollout/state/**", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": []string{"gitrollout-bot"}},
+	} {
+		if status, text := w.api(who.owner, http.MethodPost, "/branch_protections", rule, nil); status != http.StatusCreated {
+			t.Fatalf("protect %s: %d %s", rule["rule_name"], status, text)
+		}
+	}
+	w.start(nil, "--interval", "300ms")
+	w.awaitHealthy(first)
+	bot := server.CloneURL(who.bot, w.repo)
+	if out, err := w.tryGit("push", bot, "HEAD~1:refs/heads/elsewhere", "+HEAD~1:refs/heads/main"); err == nil || !strings.Contains(out, "elsewhere") {
+		t.Errorf("the bot pushes to main: %v\n%s", err, out)
+	}
+	if out, err := w.tryGit("push", server.CloneURL(who.other, w.repo), "HEAD:refs/heads/gitrollout/state/test"); err == nil {
+		t.Errorf("a person pushes to the state branch:\n%s", out)
+	}
+	second := w.release("v2", "v2", oneGate)
+	w.awaitGate(1)
+	p := w.awaitPull(rollout.ProposePromotion, "")
+	w.eventually("Gitea itself asks the code owner", func() bool {
+		p := w.awaitPull(rollout.ProposePromotion, "")
+		return slices.ContainsFunc(p.Reviewers, func(r struct{ Login string }) bool { return r.Login == "ann" })
+	})
+	merge := fmt.Sprintf("/pulls/%d/merge", p.Number)
+	approve := fmt.Sprintf("/pulls/%d/reviews", p.Number)
+	for _, as := range []giteatest.Account{who.bot, who.other} {
+		if status, text := w.api(as, http.MethodPost, merge, map[string]any{"Do": "squash"}, nil); status == http.StatusOK {
+			t.Fatalf("%s merges without an approval: %s", as.Name, text)
+		}
+	}
+	// The bot cannot approve what it has proposed.
+	if status, _ := w.api(who.bot, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"}, nil); status == http.StatusOK {
+		t.Error("the bot approves its own pull request")
+	}
+	// An approval by somebody else is not the code owner's.
+	if status, text := w.api(who.other, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"}, nil); status != http.StatusOK {
+		t.Fatalf("carol approves: %d %s", status, text)
+	}
+	if status, text := w.api(who.other, http.MethodPost, merge, map[string]any{"Do": "squash"}, nil); status == http.StatusOK {
+		t.Fatalf("it is merged while the code owner has not answered: %s", text)
+	}
+	if s := w.state(); s.Phase != rollout.Paused {
+		t.Fatalf("the release went on: %s", s.Phase)
+	}
+	if status, text := w.api(who.approver, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "go"}, nil); status != http.StatusOK {
+		t.Fatalf("ann approves: %d %s", status, text)
+	}
+	w.merge(who.other, p.Number, "squash")
+	w.awaitHealthy(second)
+}
+
+// rejectedStory has a release aborted, and takes it back in Git by merging the
+// pull request for that.
+func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
+	w := newForgeWorld(t, server, who, withGitea, oneGate)
+	first := w.git("rev-parse", "HEAD")
+	w.start(nil, "--interval", "300ms")
+	w.awaitHealthy(first)
+	second := w.release("v2", "v2", oneGate)
+	s := w.awaitGate(1)
+	promotion := w.awaitPull(rollout.ProposePromotion, "")
+	w.write(map[string]string{rollout.PromotionPath("test", w.ns): fmt.Sprintf(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\ndecision: abort\nreason: too many errors\n", s.Release.Hash)})
+	w.commit("abort")
+	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	revert := w.awaitPull(rollout.ProposeRevert, "to "+first[:7])
+	for _, want := range []string{"too many errors", "`" + second[:7] + "`", "`shop:v2` → `shop:v1`", "gitrollout retry"} {
+		if !strings.Contains(revert.Body, want) {
+			t.Errorf("the body lacks %q:\n%s", want, revert.Body)
+		}
+	}
+	w.awaitStatus(second, "failure", "too many errors")
+	w.eventually("the promotion is closed, and says why", func() bool {
+		for _, p := range w.pulls() {
+			if p.Number == promotion.Number {
+				return p.State == "closed" && !p.Merged && strings.Contains(p.Body, "out of date") && strings.Contains(p.Body, "abort")
+			}
+		}
+		return false
+	})
+	w.merge(who.owner, revert.Number, "squash")
+	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.git("pull", "-q", "origin", "main")
+	if image := w.git("show", "HEAD:apps/"+w.ns+"/shop.yaml"); !strings.Contains(image, "shop:v1") {
+		t.Errorf("main still asks for\n%s", image)
+	}
+	w.eventually("no proposal is left", func() bool {
+		return w.git("ls-remote", "origin", "gitrollout/promote/*", "gitrollout/revert/*") == ""
+	})
+}
+
+// supersededStory pushes again while a pull request is open, and restarts.
+func supersededStory(t *testing.T, server *giteatest.Server, who people) {
+	w := newForgeWorld(t, server, who, withGitea, oneGate)
+	first := w.git("rev-parse", "HEAD")
+	w.start(nil, "--interval", "300ms")
+	w.awaitHealthy(first)
+	second := w.release("Second try", "v2", oneGate)
+	w.awaitGate(1)
+	stale := w.awaitPull(rollout.ProposePromotion, "Second try")
+	third := w.release("Third try", "v3", oneGate)
+	w.await("the third waits", func(s rollout.State) bool {
+		return s.Release != nil && s.Release.Commit == third && s.Phase == rollout.Paused
+	})
+	p := w.awaitPull(rollout.ProposePromotion, "Third try")
+	if p.Number == stale.Number {
+		t.Error("the third release has the pull request of the second")
+	}
+	w.awaitStatus(second, "failure", "superseded by "+third[:7])
+	w.eventually("the stale one is closed", func() bool {
+		return slices.ContainsFunc(w.pulls(), func(p pullRequest) bool { return p.Number == stale.Number && p.State == "closed" && !p.Merged })
+	})
+	w.merge(who.owner, p.Number, "rebase")
+	w.awaitHealthy(third)
+}
+
+// webhookStory has an interval so long that only webhooks explain what happens.
+func webhookStory(t *testing.T, server *giteatest.Server, who people) {
+	w := newForgeWorld(t, server, who, withGitea, oneGate)
+	first := w.git("rev-parse", "HEAD")
+	secret := "the secret of " + w.ns
+	w.start([]string{"GITROLLOUT_WEBHOOK_SECRET=" + secret}, "--interval", "10m", "--webhook-address", "127.0.0.1:0")
+	w.awaitHealthy(first)
+	hook := func(secret string) int {
+		t.Helper()
+		var made struct{ ID int }
+		body := map[string]any{"type": "gitea", "active": true, "events": []string{"push"},
+			"config": map[string]any{"url": "http://" + w.hooks + "/webhook", "content_type": "json", "secret": secret}}
+		if status, text := w.api(who.owner, http.MethodPost, "/hooks", body, &made); status != http.StatusCreated {
+			t.Fatalf("make a webhook: %d %s", status, text)
+		}
+		return made.ID
+	}
+	wrong := hook("not the secret")
+	w.release("v2", "v2", oneGate)
+	time.Sleep(3 * time.Second)
+	if s := w.state(); s.Release != nil {
+		t.Fatalf("a webhook with a wrong secret is obeyed: %+v", s.Release)
+	}
+	if status, text := w.api(who.owner, http.MethodDelete, fmt.Sprintf("/hooks/%d", wrong), nil, nil); status != http.StatusNoContent {
+		t.Fatalf("delete the webhook: %d %s", status, text)
+	}
+	hook(secret)
+	w.write(map[string]string{"README": "anything\n"})
+	told := w.commit("a push that is told of")
+	began := time.Now()
+	w.awaitGate(1)
+	t.Logf("a push was a release at its gate after %s", time.Since(began).Round(10*time.Millisecond))
+	p := w.awaitPull(rollout.ProposePromotion, "")
+	began = time.Now()
+	w.merge(who.owner, p.Number, "merge")
+	w.awaitHealthy(told)
+	t.Logf("a merge was a promotion after %s", time.Since(began).Round(10*time.Millisecond))
+}
+
+// forgeAwayStory has a forge that nothing answers for: releases go on as they do
+// on a plain server, and it is logged once.
+func forgeAwayStory(t *testing.T, server *giteatest.Server, who people) {
+	w := newForgeWorld(t, server, who, "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n", oneGate)
+	first := w.git("rev-parse", "HEAD")
+	w.start([]string{"GITROLLOUT_FORGE_URL=http://127.0.0.1:1"}, "--interval", "300ms")
+	w.awaitHealthy(first)
+	second := w.release("v2", "v2", oneGate)
+	w.awaitGate(1)
+	w.git("fetch", "-q", "origin", rollout.ProposalBranch(rollout.ProposePromotion, "test", w.ns))
+	w.git("merge", "-q", "--no-edit", "FETCH_HEAD")
+	w.git("push", "-q", "origin", "main")
+	w.awaitHealthy(second)
+	if n := strings.Count(w.log.String(), "msg=forge"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+}

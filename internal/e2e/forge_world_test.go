@@ -1,0 +1,269 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/giteatest"
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// forgeWorld is one test's repository on a real Gitea, its namespace, and the
+// real program between them. What people do there, they do through Gitea.
+type forgeWorld struct {
+	t      *testing.T
+	gitea  *giteatest.Server
+	people people
+	repo   string // owner/name
+	dir    string // the owner's clone
+	ns     string // the app has its name
+	kube   *testcluster.Cluster
+	log    *lockedBuffer
+	hooks  string // where it takes webhooks, "" if it does not
+}
+
+// people are the accounts of a server: the owner of the repositories, the bot
+// that gitrollout is, and two who may push, of whom one is the code owner.
+type people struct{ owner, bot, approver, other giteatest.Account }
+
+var twoGates = canary("scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
+var oneGate = canary("scaling: surge", "setWeight: 50", "pause: {}")
+
+func newForgeWorld(t *testing.T, server *giteatest.Server, who people, config string, strategy string) *forgeWorld {
+	t.Helper()
+	cluster := testcluster.Shared(t)
+	w := &forgeWorld{t: t, gitea: server, people: who, ns: cluster.Namespace(t), kube: cluster, log: &lockedBuffer{}, dir: t.TempDir()}
+	w.repo = server.Repository(who.owner, w.ns, who.bot, who.approver, who.other)
+	w.git("init", "-q", "-b", "main")
+	w.git("remote", "add", "origin", server.CloneURL(who.owner, w.repo))
+	w.write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", w.ns, w.ns, config)})
+	w.release("first version", "v1", strategy)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("gitrollout's log:\n%s", w.log.String())
+			t.Logf("pull requests:\n%+v", w.pulls())
+		}
+	})
+	return w
+}
+
+func (w *forgeWorld) git(args ...string) string {
+	w.t.Helper()
+	out, err := w.tryGit(args...)
+	if err != nil {
+		w.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func (w *forgeWorld) tryGit(args ...string) (string, error) {
+	c := exec.Command("git", args...)
+	c.Dir, c.Env = w.dir, gittest.Env()
+	out, err := c.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func (w *forgeWorld) write(files map[string]string) {
+	w.t.Helper()
+	for name, content := range files {
+		path := filepath.Join(w.dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// commit pushes what was written, on top of what the server has.
+func (w *forgeWorld) commit(message string) string {
+	w.t.Helper()
+	w.git("add", ".")
+	w.git("commit", "-q", "-m", message)
+	if out, err := w.tryGit("fetch", "-q", "origin", "main"); err == nil {
+		w.git("rebase", "-q", "FETCH_HEAD")
+	} else if !strings.Contains(out, "couldn't find remote ref") {
+		w.t.Fatalf("git fetch: %s", out)
+	}
+	w.git("push", "-q", "origin", "main")
+	return w.git("rev-parse", "HEAD")
+}
+
+func (w *forgeWorld) release(message, version, strategy string) string {
+	w.t.Helper()
+	files := map[string]string{}
+	for name, content := range (shop{version: version, replicas: "replicas: 2", strategy: strategy}).files() {
+		files["apps/"+w.ns+"/"+name] = content
+	}
+	w.write(files)
+	return w.commit(message)
+}
+
+// start runs gitrollout as the bot until the test ends. Its address for
+// webhooks is known once it has said so.
+func (w *forgeWorld) start(environment []string, flags ...string) {
+	w.t.Helper()
+	path, err := binary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	process := exec.Command(path, append([]string{"run", "--repo", w.gitea.URL + "/" + w.repo + ".git", "--cluster", "test", "--kubeconfig", w.kube.Kubeconfig}, flags...)...)
+	process.Env = append(append(gittest.Env(), "HOME="+w.t.TempDir(), "GITROLLOUT_GIT_TOKEN="+w.people.bot.Token), environment...)
+	process.Stdout, process.Stderr = w.log, w.log
+	if err := process.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = process.Process.Signal(syscall.SIGTERM)
+		if err := process.Wait(); err != nil {
+			w.t.Errorf("gitrollout ended with %v", err)
+		}
+	})
+	if slices.Contains(flags, "--webhook-address") {
+		w.eventually("it takes webhooks", func() bool {
+			_, rest, found := strings.Cut(w.log.String(), `msg="taking webhooks" address=`)
+			w.hooks, _, _ = strings.Cut(rest, " ")
+			return found && w.hooks != ""
+		})
+	}
+}
+
+func (w *forgeWorld) eventually(what string, holds func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(2 * glance) {
+		if time.Now().After(deadline) {
+			s := w.state()
+			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", patience, what, s.Phase, s.Progress, s.Reason, s.Held)
+		}
+	}
+}
+
+func (w *forgeWorld) state() rollout.State {
+	w.t.Helper()
+	if _, err := w.tryGit("fetch", "-q", "origin", "+gitrollout/state/test:refs/remotes/origin/state"); err != nil {
+		return rollout.State{} // no branch yet
+	}
+	file := rollout.StatePath(w.ns)
+	text, err := w.tryGit("show", "refs/remotes/origin/state:"+file)
+	if err != nil {
+		return rollout.State{}
+	}
+	s, err := rollout.ParseState(file, []byte(text+"\n"))
+	if err != nil {
+		w.t.Fatalf("state on the branch: %v", err)
+	}
+	return *s
+}
+
+func (w *forgeWorld) await(what string, holds func(rollout.State) bool) rollout.State {
+	w.t.Helper()
+	var s rollout.State
+	w.eventually(what, func() bool { s = w.state(); return holds(s) })
+	return s
+}
+
+func (w *forgeWorld) awaitHealthy(commit string) rollout.State {
+	w.t.Helper()
+	return w.await("healthy at "+rollout.ShortID(commit), func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Stable != nil && s.Stable.Commit == commit
+	})
+}
+
+func (w *forgeWorld) awaitGate(step int) rollout.State {
+	w.t.Helper()
+	return w.await(fmt.Sprintf("paused at step %d", step), func(s rollout.State) bool {
+		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == step
+	})
+}
+
+// pullRequest is Gitea's, as far as the tests look at it.
+type pullRequest struct {
+	Number       int
+	Title, Body  string
+	State        string
+	Merged       bool
+	Head         struct{ Label string }
+	User         struct{ Login string }
+	Labels       []struct{ Name string }
+	Reviewers    []struct{ Login string } `json:"requested_reviewers"`
+	MergeableNow bool                     `json:"mergeable"`
+}
+
+func (w *forgeWorld) api(as giteatest.Account, method, path string, body, into any) (int, string) {
+	w.t.Helper()
+	return w.gitea.API(as, method, "/repos/"+w.repo+path, body, into)
+}
+
+func (w *forgeWorld) pulls() []pullRequest {
+	w.t.Helper()
+	var all []pullRequest
+	if status, text := w.api(w.people.owner, http.MethodGet, "/pulls?state=all", nil, &all); status != http.StatusOK {
+		w.t.Fatalf("list pull requests: %d %s", status, text)
+	}
+	slices.SortFunc(all, func(a, b pullRequest) int { return a.Number - b.Number })
+	return all
+}
+
+// awaitPull waits for an open pull request of a proposal whose title has a text.
+func (w *forgeWorld) awaitPull(kind rollout.ProposalKind, title string) pullRequest {
+	w.t.Helper()
+	var found pullRequest
+	w.eventually(fmt.Sprintf("a pull request to %s, %q", kind, title), func() bool {
+		for _, p := range w.pulls() {
+			if p.State == "open" && p.Head.Label == rollout.ProposalBranch(kind, "test", w.ns) && strings.Contains(p.Title, title) {
+				found = p
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// merge merges a pull request as somebody, once Gitea has checked that it can be.
+func (w *forgeWorld) merge(as giteatest.Account, number int, style string) {
+	w.t.Helper()
+	text := ""
+	w.eventually(fmt.Sprintf("pull request %d merged (%s)", number, text), func() bool {
+		var status int
+		status, text = w.api(as, http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": style}, nil)
+		return status == http.StatusOK
+	})
+}
+
+// status is the newest status of this app on a commit.
+func (w *forgeWorld) status(commit string) (state, description string) {
+	w.t.Helper()
+	var combined struct {
+		Statuses []struct{ Context, Status, Description string }
+	}
+	if status, text := w.api(w.people.other, http.MethodGet, "/commits/"+commit+"/status", nil, &combined); status != http.StatusOK {
+		w.t.Fatalf("status of %s: %d %s", commit, status, text)
+	}
+	for _, s := range combined.Statuses {
+		if s.Context == "gitrollout/test/"+w.ns {
+			return s.Status, s.Description
+		}
+	}
+	return "", ""
+}
+
+func (w *forgeWorld) awaitStatus(commit, state, description string) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("status %s %q", state, description), func() bool {
+		s, d := w.status(commit)
+		return s == state && strings.Contains(d, description)
+	})
+}
