@@ -182,6 +182,9 @@ func promotes(commit string) rollout.Proposal {
 func TestContract(t *testing.T) {
 	for kind, prepare := range benches {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "Gitea" && testing.Short() {
+				t.Skip("starts a server; without -short it is run")
+			}
 			newBench := prepare(t)
 			for name, story := range contract {
 				t.Run(name, func(t *testing.T) { story(t, newRig(t, newBench)) })

@@ -27,10 +27,10 @@ type giteaBench struct {
 }
 
 // newGiteaMaker starts a server for the test, and gives each story a repository.
-// The bot that the worker is has the right to push, and no other.
+// The bot that the worker is has the rights and the scopes that docs/forges.md names.
 func newGiteaMaker(t *testing.T) maker {
 	s := giteatest.Start(t)
-	owner, bot, ann := s.User("acme"), s.User("bot"), s.User("ann")
+	owner, bot, ann := s.User("acme"), s.User("bot", "write:repository", "write:issue"), s.User("ann")
 	repositories := 0
 	return func(t *testing.T) (bench, Options, rollout.Forge) {
 		repositories++

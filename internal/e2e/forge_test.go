@@ -20,7 +20,7 @@ const withGitea = "forge: {type: gitea, labels: [release], reviewers: [carol]}\n
 func TestForge(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)
-	who := people{owner: server.User("olive"), bot: server.User("gitrollout-bot"), approver: server.User("ann"), other: server.User("carol")}
+	who := people{owner: server.User("olive"), bot: server.User("gitrollout-bot", "write:repository", "write:issue"), approver: server.User("ann"), other: server.User("carol")}
 	for name, story := range map[string]func(t *testing.T, server *giteatest.Server, who people){
 		"merge":      func(t *testing.T, s *giteatest.Server, who people) { mergeStory(t, s, who, "merge") },
 		"squash":     func(t *testing.T, s *giteatest.Server, who people) { mergeStory(t, s, who, "squash") },

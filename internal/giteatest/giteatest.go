@@ -25,7 +25,7 @@ type Server struct {
 	tb    testing.TB
 }
 
-// Account is a user with a token of all scopes.
+// Account is a user with a token.
 type Account struct{ Name, Token string }
 
 // password is that of every account: nobody else can reach the server.
@@ -41,23 +41,26 @@ func Start(tb testing.TB) *Server {
 	return s
 }
 
-// User creates an account.
-func (s *Server) User(name string) Account {
+// User creates an account. Its token has the scopes that are named, or else all.
+func (s *Server) User(name string, scopes ...string) Account {
 	s.tb.Helper()
 	s.Must(s.Admin, http.MethodPost, "/admin/users", map[string]any{
 		"username": name, "email": name + "@example.com", "password": password, "must_change_password": false,
 	}, nil)
 	a := Account{Name: name}
-	a.Token = s.token(name)
+	a.Token = s.token(name, scopes...)
 	return a
 }
 
-func (s *Server) token(name string) string {
+func (s *Server) token(name string, scopes ...string) string {
 	s.tb.Helper()
+	if len(scopes) == 0 {
+		scopes = []string{"all"}
+	}
 	var made struct {
 		SHA1 string `json:"sha1"`
 	}
-	body, _ := json.Marshal(map[string]any{"name": "test", "scopes": []string{"all"}})
+	body, _ := json.Marshal(map[string]any{"name": "test", "scopes": scopes})
 	req, _ := http.NewRequest(http.MethodPost, s.URL+"/api/v1/users/"+name+"/tokens", bytes.NewReader(body))
 	req.SetBasicAuth(name, password)
 	if status, text := s.do(req, &made); status != http.StatusCreated {
