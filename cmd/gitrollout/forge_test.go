@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// listener writes down what the loop tells a forge.
+type listener struct {
+	mu   sync.Mutex
+	told []string
+	last map[string]rollout.Proposal
+}
+
+func (l *listener) hear(verb string, transitions []rollout.Transition, branches []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = map[string]rollout.Proposal{}
+	for _, t := range transitions {
+		text := verb + " " + string(t.After.Phase)
+		for _, p := range t.Proposals {
+			l.last[string(p.Kind)] = p
+			if p.Commit == "" {
+				text += " without " + strings.Split(p.Branch, "/")[1]
+			} else {
+				text += " with " + string(p.Kind)
+			}
+		}
+		l.told = append(l.told, text)
+	}
+	if len(transitions) == 0 {
+		l.told = append(l.told, verb+" nothing")
+	}
+	if len(branches) > 0 {
+		l.told[len(l.told)-1] += " of " + strings.Join(branches, ",")
+	}
+}
+
+func (l *listener) Show(_ rollout.Forge, transitions []rollout.Transition) {
+	l.hear("show", transitions, nil)
+}
+
+func (l *listener) Resume(_ rollout.Forge, transitions []rollout.Transition, branches []string) {
+	l.hear("resume", transitions, branches)
+}
+
+// heard returns what was told since the last call, without repetitions.
+func (l *listener) heard() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.Join(slices.Compact(l.told), "; ")
+	l.told = nil
+	return text
+}
+
+// TestForgeIsTold follows a release and two processes: each transition is told
+// once, a new process tells where everything stands, and so does a new
+// configuration.
+func TestForgeIsTold(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, "test", w.app)
+	heard := &listener{}
+	p := w.start()
+	p.Forge = heard
+	p.awaitHealthy(w.repo.Head())
+	if got := heard.heard(); got != "" {
+		t.Errorf("without a forge in the configuration: %s", got)
+	}
+	config := w.config("- path: apps/*")
+	first := w.repo.CommitFiles("a forge", map[string]string{".gitrollout/test/config.yaml": config + "forge: {type: gitea}\n"})
+	_ = p.passes(2)
+	if got := heard.heard(); got != "resume Healthy" && got != "resume nothing" {
+		t.Errorf("with one, at %s: %s", first, got)
+	}
+	second := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(second)
+	if got := heard.heard(); !strings.HasSuffix(got, "show Paused with promote") || strings.Contains(got, "resume") {
+		t.Errorf("a release: %s", got)
+	}
+	promote := heard.last["promote"]
+	if promote.Commit != w.repo.Ref(branch) || promote.Gate != 1 || len(promote.Standing) != 1 || promote.Standing[0].Replicas != 2 {
+		t.Errorf("the proposal is told as %+v", promote)
+	}
+	if !slices.ContainsFunc(promote.Changes, func(c rollout.Change) bool { return len(c.Images) == 1 && c.Images[0].To != c.Images[0].From }) {
+		t.Errorf("it changes %+v", promote.Changes)
+	}
+	p.end()
+
+	p = w.start()
+	p.Forge = heard
+	_ = p.passes(3)
+	if got := heard.heard(); got != "resume Paused with promote of "+branch {
+		t.Errorf("another process: %s", got)
+	}
+	w.repo.CommitFiles("labels", map[string]string{".gitrollout/test/config.yaml": config + "forge: {type: gitea, labels: [x]}\n"})
+	_ = p.passes(2)
+	if got := heard.heard(); got != "resume Paused with promote of "+branch {
+		t.Errorf("another configuration: %s", got)
+	}
+	w.decide(w.state().Release.Hash, "abort", "too slow")
+	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	if got := heard.heard(); !strings.Contains(got, "without promote") || !strings.Contains(got, "with revert") {
+		t.Errorf("an abort: %s", got)
+	}
+	if revert := heard.last["revert"]; revert.Commit == "" || len(revert.Changes) == 0 {
+		t.Errorf("the revert is told as %+v", revert)
+	}
+}
+
+func TestForgeToken(t *testing.T) {
+	ctx := context.Background()
+	for name, tt := range map[string]struct {
+		env, repo, want string
+		auth            git.Auth
+	}{
+		"its own":       {"own", "https://me:url@git.example.com/a/b", "own", git.Auth{Password: "git"}},
+		"Git's":         {"", "https://git.example.com/a/b", "git", git.Auth{Username: "x", Password: "git"}},
+		"that of a URL": {"", "https://me:url@git.example.com/a/b", "url", git.Auth{}},
+		"none":          {"", "git@git.example.com:a/b", "", git.Auth{}},
+		"refreshed": {"", "https://git.example.com/a/b", "fresh", git.Auth{Password: "old", Refresh: func(context.Context) (string, string, error) {
+			return "x", "fresh", nil
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("GITROLLOUT_FORGE_TOKEN", tt.env)
+			got, err := forgeToken(sourceOptions{repo: tt.repo}, tt.auth)(ctx)
+			if err != nil || got != tt.want {
+				t.Errorf("token %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+	broken := git.Auth{Refresh: func(context.Context) (string, string, error) { return "", "", errors.New("expired") }}
+	if _, err := forgeToken(sourceOptions{}, broken)(ctx); err == nil {
+		t.Error("an error is lost")
+	}
+}
