@@ -84,7 +84,7 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 	return text{title, b.String()}
 }
 
-const goneText = "This proposal is out of date, and its branch was removed. There is nothing to merge."
+const goneText = "This proposal has had its time, and its branch was removed. There is nothing to merge."
 
 // describeGone is what a pull request says whose branch is no longer there.
 func describeGone(p pull, why string) text {

@@ -29,6 +29,7 @@ func (r *Reconciler) show(ctx context.Context, changed []*step, removed map[stri
 	for _, s := range changed {
 		in := s.input
 		in.State = s.decision.State
+		r.markStale(in, s.decision.Subject)
 		transitions = append(transitions, rollout.Transition{
 			Cluster: r.Cluster, Subject: s.decision.Subject, Before: s.input.State, After: in.State,
 			Proposals: append(r.proposed(ctx, s.app, in), removed[s.app.Name]...),
@@ -58,6 +59,7 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 			continue
 		}
 		in.Source, _ = r.renderAt(ctx, a, a.state.Source) // without it the pull request says less
+		r.markStale(in, "")
 		proposals := r.proposed(ctx, a, in)
 		newest := a.state.Stable != nil && a.state.Stable.Commit == r.heads.Main
 		if a.state.Phase != rollout.Healthy || len(proposals) > 0 || newest {
@@ -67,11 +69,28 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 	r.Forge.Resume(*r.config.Forge, transitions, sortedKeys(r.heads.Proposals))
 }
 
+// markStale notes which proposals of an app exist and are not wanted: those that
+// were kept for a while, and after a start those that were kept before it.
+func (r *Reconciler) markStale(in strategies.Input, why string) {
+	_, shut := strategies.Gate(in)
+	for kind, wanted := range map[rollout.ProposalKind]bool{rollout.ProposePromotion: shut, rollout.ProposeRevert: wantsRevert(in.State)} {
+		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
+		_, exists := r.heads.Proposals[branch]
+		_, marked := r.stale[branch]
+		switch {
+		case wanted || !exists:
+			delete(r.stale, branch)
+		case !marked:
+			r.stale[branch] = stale{since: in.Now, why: why}
+		}
+	}
+}
+
 // proposed describes the proposals of an app that exist now.
 func (r *Reconciler) proposed(ctx context.Context, a *app, in strategies.Input) []rollout.Proposal {
 	var all []rollout.Proposal
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, a.Name)
-	if commit := r.heads.Proposals[branch]; commit != "" {
+	if commit := r.heads.Proposals[branch]; commit != "" && r.stale[branch].since.IsZero() {
 		gate, _ := strategies.Gate(in)
 		all = append(all, rollout.Proposal{
 			Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Gate: gate,
@@ -79,7 +98,7 @@ func (r *Reconciler) proposed(ctx context.Context, a *app, in strategies.Input) 
 		})
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, a.Name)
-	if commit := r.heads.Proposals[branch]; commit != "" {
+	if commit := r.heads.Proposals[branch]; commit != "" && r.stale[branch].since.IsZero() {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
 		if stable := r.stableOf(ctx, a, in); stable != nil && in.Head.Render != nil {
 			p.Changes = rollout.Changes(in.Head.Render, stable)

@@ -27,7 +27,7 @@ func (r *Reconciler) proposals(ctx context.Context, s *step) []Update {
 	case shut && wasShut && was == gate:
 	case shut:
 		updates = append(updates, r.promotionProposal(branch, s, gate))
-	case exists:
+	case exists && !r.keepsFor(rollout.ProposePromotion, before.State, after.State):
 		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
 	}
 
@@ -42,7 +42,7 @@ func (r *Reconciler) proposals(ctx context.Context, s *step) []Update {
 		if ok {
 			updates = append(updates, u)
 		}
-	case !wantsRevert(after.State) && exists:
+	case !wantsRevert(after.State) && exists && !r.keepsFor(rollout.ProposeRevert, before.State, after.State):
 		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
 	}
 	return updates

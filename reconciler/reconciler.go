@@ -51,7 +51,8 @@ type Reconciler struct {
 	judged      string          // the refused head about which all apps were asked
 	failing     map[string]bool // errors that have been logged
 	apps        map[string]*app
-	shown       *rollout.Forge // the configuration that Forge was told everything with
+	shown       *rollout.Forge   // the configuration that Forge was told everything with
+	stale       map[string]stale // proposals that were merged, by branch
 	stats       Stats
 
 	mu      sync.Mutex
@@ -74,7 +75,7 @@ func New(o Options) *Reconciler {
 		o.Workers = 8
 	}
 	return &Reconciler{
-		Options: o, apps: map[string]*app{}, configs: map[string]*rollout.Config{},
+		Options: o, apps: map[string]*app{}, configs: map[string]*rollout.Config{}, stale: map[string]stale{},
 		touched: map[string]bool{}, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 	}
 }
@@ -121,6 +122,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 	errs := []error{gathered}
 	if err == nil && gathered == nil {
 		r.resumeForge(ctx, now)
+		errs = append(errs, r.tidy(ctx, now))
 	}
 	if err != nil {
 		errs = append(errs, fmt.Errorf("record in Git: %w", err))
@@ -194,7 +196,7 @@ func (r *Reconciler) due(now time.Time) []*app {
 
 // nextDue is when the earliest timer of any app ends, zero if none runs.
 func (r *Reconciler) nextDue() time.Time {
-	var next time.Time
+	next := r.nextTidy()
 	for _, a := range r.apps {
 		if a.broken == nil {
 			next = soonest(next, a.due)

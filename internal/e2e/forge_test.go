@@ -72,7 +72,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.awaitHealthy(second)
 	w.awaitStatus(second, "success", "serving")
 	for _, p := range w.pulls() {
-		if !p.Merged || strings.Contains(p.Body, "out of date") {
+		if !p.Merged || strings.Contains(p.Body, "has had its time") {
 			t.Errorf("pull request %d: merged %t\n%s", p.Number, p.Merged, p.Body)
 		}
 	}
@@ -105,9 +105,12 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	second := w.release("v2", "v2", oneGate)
 	w.awaitGate(1)
 	p := w.awaitPull(rollout.ProposePromotion, "")
-	w.eventually("Gitea itself asks the code owner", func() bool {
-		p := w.awaitPull(rollout.ProposePromotion, "")
-		return slices.ContainsFunc(p.Reviewers, func(r struct{ Login string }) bool { return r.Login == "ann" })
+	w.eventually("Gitea itself asks the code owner, and gitrollout the one whom the configuration names", func() bool {
+		asked := map[string]bool{}
+		for _, r := range w.awaitPull(rollout.ProposePromotion, "").Reviewers {
+			asked[r.Login] = true
+		}
+		return asked["ann"] && asked["carol"]
 	})
 	merge := fmt.Sprintf("/pulls/%d/merge", p.Number)
 	approve := fmt.Sprintf("/pulls/%d/reviews", p.Number)
@@ -161,7 +164,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w.eventually("the promotion is closed, and says why", func() bool {
 		for _, p := range w.pulls() {
 			if p.Number == promotion.Number {
-				return p.State == "closed" && !p.Merged && strings.Contains(p.Body, "out of date") && strings.Contains(p.Body, "abort")
+				return p.State == "closed" && !p.Merged && strings.Contains(p.Body, "has had its time") && strings.Contains(p.Body, "abort")
 			}
 		}
 		return false
@@ -230,14 +233,14 @@ func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	}
 	hook(secret)
 	w.write(map[string]string{"README": "anything\n"})
-	told := w.commit("a push that is told of")
+	w.commit("a push that is told of")
 	began := time.Now()
-	w.awaitGate(1)
+	waiting := w.awaitGate(1)
 	t.Logf("a push was a release at its gate after %s", time.Since(began).Round(10*time.Millisecond))
 	p := w.awaitPull(rollout.ProposePromotion, "")
 	began = time.Now()
 	w.merge(who.owner, p.Number, "merge")
-	w.awaitHealthy(told)
+	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Hash == waiting.Release.Hash })
 	t.Logf("a merge was a promotion after %s", time.Since(began).Round(10*time.Millisecond))
 }
 

@@ -235,10 +235,8 @@ func (w *forgeWorld) awaitPull(kind rollout.ProposalKind, title string) pullRequ
 // merge merges a pull request as somebody, once Gitea has checked that it can be.
 func (w *forgeWorld) merge(as giteatest.Account, number int, style string) {
 	w.t.Helper()
-	text := ""
-	w.eventually(fmt.Sprintf("pull request %d merged (%s)", number, text), func() bool {
-		var status int
-		status, text = w.api(as, http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": style}, nil)
+	w.eventually(fmt.Sprintf("pull request %d merged", number), func() bool {
+		status, _ := w.api(as, http.MethodPost, fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": style}, nil)
 		return status == http.StatusOK
 	})
 }
