@@ -51,12 +51,13 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 	var transitions []rollout.Transition
 	for _, name := range sortedKeys(r.apps) {
 		a := r.apps[name]
-		in := strategies.Input{
-			Now: now, App: a.App, Head: r.headOf(a), State: a.state, Promotion: a.promotion,
-			Observed: r.Observer.Observe(a.Name, workloads(a, a.state)),
-		}
 		if a.broken != nil || a.isOrphan || a.state.Phase == "" {
 			continue
+		}
+		promotion, refused, unknown := r.approved(ctx, a, a.state)
+		in := strategies.Input{
+			Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: a.state, Promotion: promotion,
+			Observed: r.Observer.Observe(a.Name, workloads(a, a.state)),
 		}
 		in.Source, _ = r.renderAt(ctx, a, a.state.Source) // without it the pull request says less
 		r.markStale(in, "")

@@ -57,11 +57,11 @@ func (r *Reconciler) tidy(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	if _, err := r.Repository.Push(ctx, updates); err != nil {
+		for _, u := range updates {
+			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next look at Git
+		}
 		if errors.Is(err, ErrConflict) {
-			for _, u := range updates {
-				delete(r.stale, u.Branch) // it is something else by now
-			}
-			return nil
+			return nil // the next look at Git shows what has become of it
 		}
 		return fmt.Errorf("remove merged proposals: %w", err)
 	}
@@ -82,6 +82,9 @@ func (r *Reconciler) tidy(ctx context.Context, now time.Time) error {
 // nextTidy is when the first of them is due, zero if there is none.
 func (r *Reconciler) nextTidy() time.Time {
 	var next time.Time
+	if !r.stateKnown {
+		return next
+	}
 	for _, s := range r.stale {
 		next = soonest(next, s.since.Add(tidyAfter))
 	}
