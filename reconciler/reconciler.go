@@ -25,8 +25,8 @@ type Options struct {
 	Applier    Applier
 	Record     Recorder
 	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
-	Approve    Approver // nil: every promotion file counts
-	Forge      Forge    // nil: nothing is shown
+	Approve    Approver             // nil: every promotion file counts
+	Forge      Forge                // nil: nothing is shown
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
