@@ -87,8 +87,8 @@ func (g *gate) handler(t *testing.T, target string, transport http.RoundTripper,
 	})
 }
 
-// kubeconfig writes a kubeconfig that leads through the gate.
-func (g *gate) kubeconfig(t *testing.T) string {
+// kubeconfigOf writes a kubeconfig for a server that asks nobody who they are.
+func kubeconfigOf(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	content := fmt.Sprintf(`apiVersion: v1
@@ -97,7 +97,7 @@ clusters: [{name: gate, cluster: {server: %q}}]
 users: [{name: nobody, user: {}}]
 contexts: [{name: gate, context: {cluster: gate, user: nobody}}]
 current-context: gate
-`, g.kube.URL)
+`, server)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func life(t *testing.T, app shop, at int) (outcome, []string) {
 	w := newWorld(t, app.files())
 	g := newGate(t, w)
 	g.at = at
-	kubeconfig := g.kubeconfig(t)
+	kubeconfig := kubeconfigOf(t, g.kube.URL)
 	remote, err := url.Parse(w.server.URL)
 	if err != nil {
 		t.Fatal(err)

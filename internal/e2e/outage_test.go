@@ -1,0 +1,263 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// weather stands before the API server and is bad: it answers a share of the
+// requests with the errors that API servers have, loses the answers of others
+// after they were carried out, and cuts watches after a second or two.
+type weather struct {
+	*httptest.Server
+	mu    sync.Mutex
+	rng   *rand.Rand
+	stats map[string]int
+}
+
+func newWeather(t *testing.T, w *world, seed uint64) *weather {
+	t.Helper()
+	to, err := url.Parse(w.cluster.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(w.cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	s := &weather{rng: rand.New(rand.NewPCG(seed, 1)), stats: map[string]int{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { s.serve(proxy, rw, r) }))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	dice, life := s.rng.IntN(100), time.Duration(500+s.rng.IntN(2000))*time.Millisecond
+	s.mu.Unlock()
+	if r.URL.Query().Get("watch") != "" {
+		ctx, cut := context.WithTimeout(r.Context(), life)
+		defer cut()
+		proxy.ServeHTTP(rw, r.WithContext(ctx))
+		return
+	}
+	answer := func(kind string, code int, reason string) {
+		s.count(kind)
+		rw.Header().Set("Content-Type", "application/json")
+		if code == http.StatusTooManyRequests {
+			rw.Header().Set("Retry-After", "1")
+		}
+		rw.WriteHeader(code)
+		_, _ = fmt.Fprintf(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"bad weather","reason":%q,"code":%d}`, reason, code)
+	}
+	switch {
+	case dice >= 32:
+		proxy.ServeHTTP(rw, r)
+	case dice < 8 && r.Method != http.MethodGet:
+		answer("409", http.StatusConflict, "Conflict")
+	case dice < 14:
+		answer("429", http.StatusTooManyRequests, "TooManyRequests")
+	case dice < 22:
+		answer("500", http.StatusInternalServerError, "InternalError")
+	case dice < 26:
+		answer("504", http.StatusGatewayTimeout, "Timeout")
+	default: // carried out, and the answer is lost
+		s.count("lost")
+		proxy.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (s *weather) count(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats[kind]++
+}
+
+// TestBadWeather takes releases through an API server that fails a third of the
+// requests and drops every watch, and a Git server that is slow, away, or loses
+// its answers in turns: what happens is what happens in good weather.
+func TestBadWeather(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files())
+	api := newWeather(t, w, 7)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			faults := []gittest.Faults{{Delay: 300 * time.Millisecond}, {Status: 503}, {RejectPushes: 1}, {DropAfter: 1}, {DropBefore: 1}, {}}
+			w.server.Fault(faults[i%len(faults)])
+			select {
+			case <-stop:
+				w.server.Fault(gittest.Faults{})
+				return
+			case <-time.After(700 * time.Millisecond):
+			}
+		}
+	})
+	calm := sync.OnceFunc(func() { close(stop); wg.Wait() })
+	defer calm()
+
+	w.startThrough(kubeconfigOf(t, api.URL))
+	w.awaitHealthy(w.repo.Head())
+	second := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
+	w.promote()
+	w.awaitHealthy(second)
+	third := w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	w.repo.Revert(third)
+	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.pods.awaitReady(t, map[string]int{"v2": 2})
+	calm()
+
+	for version, want := range map[string]int{"v1": 2, "v2": 2, "v3": 1} {
+		if got := w.pods.count(version); got != want {
+			t.Errorf("%d pods of %s were started, want %d", got, version, want)
+		}
+	}
+	got := w.log0()
+	slices.Reverse(got)
+	want := []string{
+		"first deployment", "healthy at", "release", "step 2/2 pause", "through its steps", "healthy at",
+		"release", "step 2/2 pause", "back to", "healthy: Git agrees",
+	}
+	if !slices.EqualFunc(got, want, strings.Contains) {
+		t.Errorf("recorded:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	api.mu.Lock()
+	defer api.mu.Unlock()
+	for _, kind := range []string{"409", "429", "500", "504", "lost"} {
+		if api.stats[kind] == 0 {
+			t.Errorf("the weather was too good: no %s in %v", kind, api.stats)
+		}
+	}
+	w.repo.Fsck()
+}
+
+// TestServersDiskIsFull: a Git server that can store nothing holds a release
+// where it is, and says why; with room again it goes on.
+func TestServersDiskIsFull(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")}
+	w := newWorld(t, app.files())
+	fill := smallDisk(t, filepath.Join(w.repo.Bare, "objects"))
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	room := fill()
+	recorded := w.repo.Ref(w.stateBranch())
+	w.pods.stays(t, 3*time.Second)
+	if now := w.repo.Ref(w.stateBranch()); now != recorded {
+		t.Fatalf("the disk is not full: %v", w.log0())
+	}
+	if log := w.log.String(); !strings.Contains(log, "record in Git") {
+		t.Errorf("the log does not say that nothing can be recorded:\n%s", log)
+	}
+	room()
+	w.awaitStep(2, rollout.Paused)
+	w.repo.Fsck()
+}
+
+// smallDisk puts a folder on a file system of two megabytes. fill fills it up,
+// and what that returns makes room again. Where mounting is not permitted, git
+// refuses to store instead.
+func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
+	t.Helper()
+	aside := dir + ".aside"
+	if err := os.Rename(dir, aside); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).Run() == nil
+	if mounted {
+		t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
+	}
+	if out, err := exec.Command("cp", "-a", aside+"/.", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if !mounted {
+		config := func(args ...string) {
+			if out, err := exec.Command("git", append([]string{"-C", dir + "/..", "config"}, args...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		}
+		return func() func() {
+			config("receive.maxInputSize", "1")
+			return func() { config("--unset", "receive.maxInputSize") }
+		}
+	}
+	return func() func() {
+		f, err := os.Create(ballast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(f, zeros{}); err == nil {
+			t.Fatal("the disk does not fill up")
+		}
+		_ = f.Close()
+		return func() {
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// startThrough runs gitrollout on the cluster behind a kubeconfig. It cannot
+// start while the API server does not answer, so it is tried again, as
+// Kubernetes would.
+func (w *world) startThrough(kubeconfig string) {
+	w.t.Helper()
+	for range 20 {
+		from := len(w.log.String())
+		w.start("--kubeconfig", kubeconfig)
+		for !strings.Contains(w.log.String()[from:], "msg=reconciling") {
+			select {
+			case <-w.exited:
+			case <-time.After(glance):
+				continue
+			}
+			break
+		}
+		if strings.Contains(w.log.String()[from:], "msg=reconciling") {
+			return
+		}
+	}
+	w.t.Fatalf("it does not start:\n%s", w.log.String())
+}
