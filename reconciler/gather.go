@@ -41,7 +41,14 @@ type app struct {
 func (r *Reconciler) gather(ctx context.Context) error {
 	heads, err := r.Repository.Fetch(ctx)
 	if err != nil {
+		r.unreachable = true
 		return fmt.Errorf("fetch: %w", err)
+	}
+	if r.unreachable {
+		r.unreachable = false
+		for _, a := range r.apps {
+			a.dirty = a.dirty || a.failures > 0 // what it waited to try again may have been Git
+		}
 	}
 	var errs []error
 	// A head that was only for reading the configuration is now to be followed.

@@ -44,6 +44,7 @@ type Reconciler struct {
 	config      *rollout.Config
 	configs     map[string]*rollout.Config // of older commits, by blob
 	configsMu   sync.Mutex
+	unreachable bool           // the last look at Git failed
 	clusterFile bool           // cluster.yaml exists
 	writer      rollout.Writer // that it names
 	epoch       int            // in which this process writes; 0 before its first commit

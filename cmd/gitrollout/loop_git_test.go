@@ -206,3 +206,25 @@ func TestTwoInLockStep(t *testing.T) {
 		})
 	}
 }
+
+// TestGitIsBack: what waits to be tried again, ever longer while Git is away, is
+// tried at once when it is there.
+func TestGitIsBack(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(second)
+	w.decide(w.state().Release.Hash, "abort", "")
+	w.server.Fault(gittest.Faults{BeforePush: func(int) { w.server.Fault(gittest.Faults{Status: 503}) }, RejectPushes: never})
+	if err := p.passes(20); err == nil {
+		t.Error("a pass without Git had no error")
+	}
+	w.server.Fault(gittest.Faults{})
+	if err := p.pass(); err != nil {
+		t.Error(err)
+	}
+	if s := w.state(); s.Phase == rollout.Paused {
+		t.Errorf("Git is back, and the record still says %s", s.Phase)
+	}
+}
