@@ -29,7 +29,7 @@ func (r *Reconciler) show(ctx context.Context, changed []*step, removed map[stri
 	for _, s := range changed {
 		in := s.input
 		in.State = s.decision.State
-		r.markStale(in, s.decision.Subject)
+		r.markStale(in, s.input.Now, s.decision.Subject)
 		transitions = append(transitions, rollout.Transition{
 			Cluster: r.Cluster, Subject: s.decision.Subject, Before: s.input.State, After: in.State,
 			Proposals: append(r.proposed(ctx, s.app, in), removed[s.app.Name]...),
@@ -60,7 +60,7 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 			Observed: r.Observer.Observe(a.Name, workloads(a, a.state)),
 		}
 		in.Source, _ = r.renderAt(ctx, a, a.state.Source) // without it the pull request says less
-		r.markStale(in, "")
+		r.markStale(in, lastChange(a.state), "")
 		proposals := r.proposed(ctx, a, in)
 		newest := a.state.Stable != nil && a.state.Stable.Commit == r.heads.Main
 		if a.state.Phase != rollout.Healthy || len(proposals) > 0 || newest {
@@ -72,7 +72,7 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 
 // markStale notes which proposals of an app exist and are not wanted: those that
 // were kept for a while, and after a start those that were kept before it.
-func (r *Reconciler) markStale(in strategies.Input, why string) {
+func (r *Reconciler) markStale(in strategies.Input, since time.Time, why string) {
 	_, shut := strategies.Gate(in)
 	for kind, wanted := range map[rollout.ProposalKind]bool{rollout.ProposePromotion: shut, rollout.ProposeRevert: wantsRevert(in.State)} {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
@@ -82,16 +82,30 @@ func (r *Reconciler) markStale(in strategies.Input, why string) {
 		case wanted || !exists:
 			delete(r.stale, branch)
 		case !marked:
-			r.stale[branch] = stale{since: in.Now, why: why}
+			r.stale[branch] = stale{since: since, why: why}
 		}
 	}
+}
+
+// lastChange is when a state last began something, as far as it says.
+func lastChange(s rollout.State) time.Time {
+	var last time.Time
+	for _, release := range []*rollout.Release{s.Stable, s.Release} {
+		if release != nil {
+			last = later(last, release.Since)
+		}
+	}
+	for _, p := range s.Progress {
+		last = later(last, p.Entered)
+	}
+	return last
 }
 
 // proposed describes the proposals of an app that exist now.
 func (r *Reconciler) proposed(ctx context.Context, a *app, in strategies.Input) []rollout.Proposal {
 	var all []rollout.Proposal
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, a.Name)
-	if commit := r.heads.Proposals[branch]; commit != "" && r.stale[branch].since.IsZero() {
+	if commit := r.heads.Proposals[branch]; commit != "" && !r.isStale(branch) {
 		gate, _ := strategies.Gate(in)
 		all = append(all, rollout.Proposal{
 			Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Gate: gate,
@@ -99,7 +113,7 @@ func (r *Reconciler) proposed(ctx context.Context, a *app, in strategies.Input) 
 		})
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, a.Name)
-	if commit := r.heads.Proposals[branch]; commit != "" && r.stale[branch].since.IsZero() {
+	if commit := r.heads.Proposals[branch]; commit != "" && !r.isStale(branch) {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
 		if stable := r.stableOf(ctx, a, in); stable != nil && in.Head.Render != nil {
 			p.Changes = rollout.Changes(in.Head.Render, stable)

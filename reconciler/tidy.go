@@ -20,6 +20,11 @@ type stale struct {
 	why   string
 }
 
+func (r *Reconciler) isStale(branch string) bool {
+	_, marked := r.stale[branch]
+	return marked
+}
+
 // keepsFor reports whether an unwanted proposal's branch is kept for a while,
 // because the forge may be merging it at this moment. One that was given up goes
 // at once, so that no approval of it is taken for one of its successor.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
@@ -111,6 +112,44 @@ func TestForgeIsTold(t *testing.T) {
 	}
 	if revert := heard.last["revert"]; revert.Commit == "" || len(revert.Changes) == 0 {
 		t.Errorf("the revert is told as %+v", revert)
+	}
+}
+
+// TestMergedProposalIsTidiedLater keeps the branch of a proposal that was merged
+// for as long as a forge may take to note the merge, also across processes.
+func TestMergedProposalIsTidiedLater(t *testing.T) {
+	for name, restarts := range map[string]bool{"one process": false, "two processes": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			branch := rollout.ProposalBranch(rollout.ProposePromotion, "test", w.app)
+			w.repo.CommitFiles("a forge", map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*") + "forge: {type: gitea}\n"})
+			heard := &listener{}
+			p := w.start()
+			p.Forge = heard
+			p.awaitHealthy(w.repo.Head())
+			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			w.repo.Merge(branch)
+			for s := w.state(); s.Phase == rollout.Paused; s = w.state() {
+				_ = p.pass()
+			}
+			if w.repo.Ref(branch) == "" {
+				t.Fatal("its branch is gone at once")
+			}
+			if restarts {
+				p.end()
+				p = w.start()
+				p.Forge = heard
+			}
+			w.skew += 11 * time.Second
+			_ = p.passes(2)
+			if w.repo.Ref(branch) != "" {
+				t.Error("its branch is still there after eleven seconds")
+			}
+			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			if got := heard.heard(); strings.Count(got, "show  without promote") != 1 {
+				t.Errorf("the forge was told %s", got)
+			}
+		})
 	}
 }
 
