@@ -216,9 +216,11 @@ func TestGitIsBack(t *testing.T) {
 	second := w.push("v2", version("v2", halfThenGate))
 	p.awaitPaused(second)
 	w.decide(w.state().Release.Hash, "abort", "")
-	w.server.Fault(gittest.Faults{BeforePush: func(int) { w.server.Fault(gittest.Faults{Status: 503}) }, RejectPushes: never})
-	if err := p.passes(20); err == nil {
-		t.Error("a pass without Git had no error")
+	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // seen at a push, then at each look
+		w.server.Fault(away)
+		if err := p.passes(10); err == nil {
+			t.Error("a pass without Git had no error")
+		}
 	}
 	w.server.Fault(gittest.Faults{})
 	if err := p.pass(); err != nil {
