@@ -266,7 +266,7 @@ func (r *Reconciler) renderAt(ctx context.Context, a *app, commit string) (*roll
 	}
 	snapshot, err := r.Repository.Snapshot(ctx, commit)
 	if err != nil {
-		return nil, fmt.Errorf("read it from Git: %w", err)
+		return nil, fmt.Errorf("read it from Git (was the branch's history rewritten?): %w; commit its files again to go back to it, or promote another version fully", err)
 	}
 	built, err := r.Renderer.Render(snapshot, r.appAt(snapshot, a.App), snapshot.Commit())
 	if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,5 +230,59 @@ func TestGitIsBack(t *testing.T) {
 	}
 	if s := w.state(); s.Phase == rollout.Paused {
 		t.Errorf("Git is back, and the record still says %s", s.Phase)
+	}
+}
+
+// TestHistoryIsRewritten replaces the users' branch by one commit with the same
+// files while a release is at its gate, and the server forgets the old commits:
+// no pod moves, in the process that runs, which remembers them, and in a new one.
+func TestHistoryIsRewritten(t *testing.T) {
+	for name, restart := range map[string]bool{"same process": false, "new process": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			pods := w.pods()
+			if restart {
+				p.end()
+			}
+			w.repo.Pull()
+			squashed := w.repo.Git("commit-tree", "-m", "all of it", "HEAD^{tree}")
+			w.repo.Git("reset", "-q", "--hard", squashed)
+			w.repo.ForcePush(squashed)
+			for _, branch := range []string{"promote", "revert"} {
+				if ref := "gitrollout/" + branch + "/test/" + w.app; w.repo.Ref(ref) != "" {
+					w.repo.InBare("update-ref", "-d", "refs/heads/"+ref)
+				}
+			}
+			w.repo.InBare("reflog", "expire", "--expire=now", "--all")
+			w.repo.InBare("gc", "-q", "--prune=now")
+			if restart {
+				p = w.start()
+			}
+			err := p.passes(5)
+			if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
+				t.Errorf("pods %v, want %v (%v)", now, pods, err)
+			}
+			if restart {
+				// Nobody has the stable commit any more: a newer version waits for it,
+				// with the reason, until its files are what Git asks for again.
+				w.push("v3", version("v3", halfThenGate))
+				p.await("on the way back", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
+				if err := p.passes(3); err == nil && !strings.Contains(w.log.String(), "history rewritten") {
+					t.Errorf("nothing says that the stable commit is gone: %v\n%s", err, w.log)
+				}
+				if now := w.pods(); len(now["v1"]) != len(pods["v1"]) {
+					t.Errorf("pods %v, want those of v1 in %v", now, pods)
+				}
+				w.push("v1 again", version("v1", halfThenGate))
+				p.await("back at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			}
+			third := w.push("v4", version("v4", halfThenGate))
+			p.awaitPaused(third)
+			w.decide(w.state().Release.Hash, "promote", "")
+			p.awaitHealthy(third)
+		})
 	}
 }
