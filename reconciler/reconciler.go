@@ -195,8 +195,8 @@ func (r *Reconciler) due(now time.Time) []*app {
 	return work
 }
 
-// nextDue is when the earliest timer of any app ends, zero if none runs.
-func (r *Reconciler) nextDue() time.Time {
+// NextDue is when the earliest timer of any app ends, zero if none runs.
+func (r *Reconciler) NextDue() time.Time {
 	next := r.nextTidy()
 	for _, a := range r.apps {
 		if a.broken == nil {

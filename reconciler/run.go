@@ -31,7 +31,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	for ctx.Err() == nil {
 		fetch := false
 		var timer <-chan time.Time
-		if due := r.nextDue(); !due.IsZero() {
+		if due := r.NextDue(); !due.IsZero() {
 			timer = time.After(time.Until(due))
 		}
 		if !r.anyDirty() {

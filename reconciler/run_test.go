@@ -134,7 +134,7 @@ func TestTimersOfBrokenApps(t *testing.T) {
 		a.Name = name
 		r.apps[name] = a
 	}
-	if next := r.nextDue(); !next.Equal(now.Add(time.Minute)) {
+	if next := r.NextDue(); !next.Equal(now.Add(time.Minute)) {
 		t.Errorf("next due at %s, want in a minute", next)
 	}
 	if r.anyDirty() {

@@ -31,14 +31,14 @@ var table = map[string]rule{
 	"reconciler": {own: []string{"render", "rollout", "strategies"}},
 	"forge":      {own: []string{"rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "strategies"},
+		own: []string{"cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "strategies"},
 		others: append([]string{
-			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
+			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
 	},
 	// The model is below everything that is tested on it.
 	"simulate/kube":        {own: []string{"rollout"}},
-	"simulate":             {own: []string{"reconciler", "rollout", "simulate/kube"}},
+	"simulate":             {own: []string{"reconciler", "render", "rollout", "simulate/kube", "strategies"}},
 	"internal/archtest":    {},
 	"internal/contract":    {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":         {},

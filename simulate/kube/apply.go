@@ -30,7 +30,8 @@ func VersionOf(template string) string {
 		return t.Version
 	}
 	image := t.Spec.Containers[0].Image
-	if _, tag, found := strings.Cut(image, ":"); found {
+	name := image[strings.LastIndex(image, "/")+1:] // a registry may have a port
+	if _, tag, found := strings.Cut(name, ":"); found {
 		return tag
 	}
 	return image

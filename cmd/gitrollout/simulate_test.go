@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/simulate"
+)
+
+func simulated(t *testing.T, script string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code = run(t.Context(), append([]string{"simulate"}, args...), strings.NewReader(script), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// TestExamplesAsScripts plays the rollout tests among the examples.
+func TestExamplesAsScripts(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts among the examples: %v", err)
+	}
+	for _, file := range files {
+		code, out, errs := simulated(t, "", file, "--dir", filepath.Dir(file))
+		if code != 0 {
+			t.Errorf("%s: exit code %d\n%s%s", file, code, out, errs)
+		}
+	}
+}
+
+const canary = "../../examples/canary"
+
+func TestSimulate(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		code   int
+		out    string
+		errs   string
+	}{
+		"what happens is printed":     {"start\npush v2\n", 0, "  commit shop step 2/4 pause\n  expect Paused shop 2/4 pause (20%) at #1 | shop: 4 blue, 1 v2, shop-canary -> v2", ""},
+		"a met expectation":           {"start\npush v2\n  commit release v2\n  expect Paused | 4 blue, 1 v2\n", 0, "expect Paused", ""},
+		"one that is not met":         {"start\n  expect Healthy\npush v2\n  expect Healthy\n", 1, "  FAILED line 4: expect Healthy\n", "1 expectation not met"},
+		"commits have an order":       {"start\n  commit healthy\n  commit first deployment\n", 1, "FAILED line 3: commit first deployment", ""},
+		"Git is down":                 {"start\npush v2\ngit down\npromote\n  error Git does not answer\n  expect Paused\ngit up\n  expect Healthy | 5 v2\n", 0, "", ""},
+		"an abort needs no push":      {"start\npush v2\nabort\n  expect Degraded | 5 blue\nrevert\n  expect Healthy\n", 0, "", ""},
+		"an API server that is down":  {"start\napi down\npush v2\n  error the API server does not answer\napi up\n+2m\n  expect Paused\n", 0, "", ""},
+		"a crash moves nothing":       {"start\npush v2\ncrash\n  expect Paused | 4 blue, 1 v2\n", 0, "", ""},
+		"an autoscaler is undone":     {"start\nscale shop 10\n  expect 5 blue\n", 0, "", ""},
+		"an unknown command":          {"start\nlaunch v2\n", 2, "", `line 2: "launch" is not a command`},
+		"an unknown expectation":      {"start\n  wants Healthy\n", 2, "", "begin with commit, expect or error"},
+		"an expectation of nothing":   {"  expect Healthy\n", 2, "", "line 1"},
+		"a merge without a proposal":  {"start\nmerge\n", 2, "", "there is no proposal for shop"},
+		"a revert of the first":       {"start\nrevert\n", 2, "", "shop has been nothing else yet"},
+		"an unknown Deployment":       {"start\nscale web 3\n", 2, "", "there are shop"},
+		"a time that is none":         {"start\n+soon\n", 2, "", "write +30s"},
+		"files that the script lacks": {"start\npush files v2\n", 2, "", "the script has no file v2/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := simulated(t, c.script, "-", "--dir", canary)
+			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.errs) {
+				t.Errorf("exit code %d, want %d; output:\n%s\nerrors:\n%s", code, c.code, out, errs)
+			}
+		})
+	}
+}
+
+// archive is a script that brings its own repository.
+const archive = `-- .gitrollout/test/config.yaml --
+apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: apps/*
+-- apps/web/kustomization.yaml --
+resources: [web.yaml]
+-- apps/web/web.yaml --
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: "example.com:5000/web:v1"}
+-- v2/apps/web/kustomization.yaml --
+resources: [web.yaml, config.yaml]
+-- v2/apps/web/config.yaml --
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+-- timeline --
+start
+push v7
+push files v2
+`
+
+func TestSimulateAnArchive(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "release.txtar")
+	if err := os.WriteFile(file, []byte(archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := simulated(t, "", file, "-o", "json")
+	var got simulate.Timeline
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || len(got.Events) != 3 {
+		t.Fatalf("exit code %d, error %v: %s%s", code, err, out, errs)
+	}
+	if e := got.Events[1]; len(e.Status) != 1 || e.Status[0] != "Healthy at #1 | web: 2 v7" {
+		t.Errorf("after push v7: %+v", e)
+	}
+	if code, _, errs := simulated(t, "", file, "--update"); code != 0 {
+		t.Fatal(errs)
+	}
+	kept, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(kept), "push v7\n  commit web follows #1\n  expect Healthy at #1 | web: 2 v7\n") {
+		t.Errorf("the file is %s, %v", kept, err)
+	}
+	if code, out, errs := simulated(t, "", file); code != 0 || !strings.HasSuffix(string(kept), out) {
+		t.Errorf("exit code %d, played again:\n%s%s", code, out, errs)
+	}
+}

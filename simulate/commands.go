@@ -1,0 +1,316 @@
+package simulate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// command does what one line of a script says.
+func (s *Story) command(verb string, args []string) error {
+	if after, ok := strings.CutPrefix(verb, "+"); ok {
+		d, err := time.ParseDuration(after)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is not a time to wait: write +30s, +10m or +1h30m", verb)
+		}
+		return s.wait(d)
+	}
+	switch verb {
+	case "start", "crash":
+		s.start()
+		return nil
+	case "push":
+		return s.push(args)
+	case "revert":
+		return s.revert(args)
+	case "merge":
+		return s.merge(args)
+	case "promote", "hold", "abort", "retry":
+		return s.decide(rollout.Verb(verb), args)
+	case "withdraw":
+		app, _, err := s.appOf(args)
+		if err == nil {
+			s.commit("withdraw the decision about "+app.Name, map[string]*string{rollout.PromotionPath(s.name, app.Name): nil})
+		}
+		return err
+	case "git", "api":
+		if len(args) != 1 || (args[0] != "down" && args[0] != "up") {
+			return fmt.Errorf("%s: write %s down, or %s up", verb, verb, verb)
+		}
+		if verb == "git" {
+			s.gitDown = args[0] == "down"
+		} else {
+			s.apiDown = args[0] == "down"
+		}
+		return nil
+	default:
+		return s.pods(verb, args)
+	}
+}
+
+// pods does what a line says of the cluster.
+func (s *Story) pods(verb string, args []string) error {
+	arg := func(i int) string { return append(args, "", "")[i] }
+	switch verb {
+	case "never":
+		s.life[arg(0)] = kube.Lifetime{Never: true}
+	case "slow":
+		d, err := time.ParseDuration(arg(1))
+		if err != nil {
+			return fmt.Errorf("slow %s: %q is not a time: write slow %s 30s", arg(0), arg(1), arg(0))
+		}
+		s.life[arg(0)] = kube.Lifetime{Ready: d}
+	case "heal":
+		delete(s.life, arg(0))
+		s.each(arg(0), func(p *kube.Pod) bool { p.Never, p.Due = false, s.cluster.Kube.Now; return true })
+	case "kill":
+		left, err := strconv.Atoi(arg(1))
+		if err != nil {
+			return fmt.Errorf("kill %s: %q is not a number of pods: write kill %s 2", arg(0), arg(1), arg(0))
+		}
+		s.each(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
+		s.cluster.Kube.OnChange("pods killed")
+	case "scale":
+		n, err := strconv.Atoi(arg(1))
+		if err != nil || n < 0 {
+			return fmt.Errorf("scale %s: %q is not a number of pods: write scale %s 5", arg(0), arg(1), arg(0))
+		}
+		found := false
+		for w, d := range s.cluster.Kube.Deployments {
+			if w.Name == arg(0) {
+				found, d.Replicas = true, n
+				d.Generation++
+			}
+		}
+		if !found {
+			return fmt.Errorf("scale %s: there is no such Deployment; there are %s", arg(0), strings.Join(s.deployments(), ", "))
+		}
+		s.cluster.Kube.OnChange("scaled")
+	default:
+		return fmt.Errorf("%q is not a command of a script; see: gitrollout simulate --help", verb)
+	}
+	return nil
+}
+
+func (s *Story) deployments() []string {
+	var names []string
+	for w := range s.cluster.Kube.Deployments {
+		names = append(names, w.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *Story) each(version string, do func(*kube.Pod) bool) {
+	for _, name := range s.deployments() {
+		for w, d := range s.cluster.Kube.Deployments {
+			if w.Name != name {
+				continue
+			}
+			for _, rs := range d.Sets {
+				if kube.VersionOf(rs.Template) != version {
+					continue
+				}
+				for _, p := range rs.Live() {
+					if !do(p) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// appOf finds the app that a line is about: the one it names, or the only one.
+// It returns the other words.
+func (s *Story) appOf(args []string) (rollout.App, []string, error) {
+	apps, err := s.apps()
+	if err != nil {
+		return rollout.App{}, nil, err
+	}
+	var names []string
+	for _, a := range apps {
+		if i := slices.Index(args, a.Name); i >= 0 {
+			return a, slices.Delete(slices.Clone(args), i, i+1), nil
+		}
+		names = append(names, a.Name)
+	}
+	if len(apps) == 1 {
+		return apps[0], args, nil
+	}
+	return rollout.App{}, nil, fmt.Errorf("name one of the apps: %s", strings.Join(names, ", "))
+}
+
+var (
+	newTag = regexp.MustCompile(`(?m)^(\s*(?:- )?newTag:\s*).*$`)
+	image  = regexp.MustCompile(`(?m)(\bimage:\s*["']?[^\s"'@]*?[^\s"':@])(:[\w.-]+)?(["']?)(\s*[},]|\s*$)`)
+)
+
+// push commits a new version of an app or of all apps, or files of the script.
+func (s *Story) push(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("push what? write push v2, push APP=v2, or push files NAME")
+	}
+	if args[0] == "files" {
+		return s.pushFiles(args[1:])
+	}
+	apps, err := s.apps()
+	if err != nil {
+		return err
+	}
+	edits := map[string]*string{}
+	for _, arg := range args {
+		name, version, one := strings.Cut(arg, "=")
+		if !one {
+			name, version = "", arg
+		}
+		found := false
+		for _, a := range apps {
+			if name == "" || a.Name == name {
+				s.setVersion(a, version, edits)
+				found = true
+			}
+		}
+		if !found {
+			return fmt.Errorf("push %s: there is no app %q", arg, name)
+		}
+	}
+	if len(edits) == 0 {
+		return fmt.Errorf("push %s: no file of the app has an image whose tag could be set; write push files NAME, with the changed files below NAME/ in the script", strings.Join(args, " "))
+	}
+	s.commit("push "+strings.Join(args, " "), edits)
+	return nil
+}
+
+// setVersion edits the files of an app: the tags that its kustomizations set or,
+// if they set none, those of the images themselves.
+func (s *Story) setVersion(a rollout.App, version string, edits map[string]*string) {
+	made := s.at(a, s.head())
+	if made == nil {
+		return
+	}
+	files := s.git.Files(s.head())
+	for _, pattern := range []*regexp.Regexp{newTag, image} {
+		found := false
+		for _, name := range made.Files {
+			text, replacement := files[name], "${1}"+version
+			if pattern == image {
+				replacement = "${1}:" + version + "${3}${4}"
+			}
+			if pattern.MatchString(text) {
+				found, text = true, pattern.ReplaceAllString(text, replacement)
+				edits[name] = &text
+			}
+		}
+		if found {
+			return
+		}
+	}
+}
+
+// pushFiles commits what the script holds below a name.
+func (s *Story) pushFiles(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("push files: name one folder of the script")
+	}
+	edits := map[string]*string{}
+	for name, content := range s.files {
+		if below, ok := strings.CutPrefix(name, args[0]+"/"); ok {
+			edits[below] = &content
+		}
+	}
+	if len(edits) == 0 {
+		return fmt.Errorf("push files %s: the script has no file %s/…", args[0], args[0])
+	}
+	s.commit("push files "+args[0], edits)
+	return nil
+}
+
+// revert brings back the newest commit in which the app was another release.
+func (s *Story) revert(args []string) error {
+	app, _, err := s.appOf(args)
+	if err != nil {
+		return err
+	}
+	head := s.at(app, s.head())
+	for _, id := range slices.Backward(s.pushes) {
+		before := s.at(app, id)
+		if before == nil || (head != nil && before.Release() == head.Release()) {
+			continue
+		}
+		then := s.git.Files(id)
+		edits := without(s.git.Files(s.head()), then)
+		for name, content := range then {
+			edits[name] = &content
+		}
+		promotion := rollout.PromotionPath(s.name, app.Name)
+		delete(edits, promotion) // a revert of the release's own commit leaves it alone
+		s.commit("revert of "+app.Name, edits)
+		return nil
+	}
+	return fmt.Errorf("revert: %s has been nothing else yet", app.Name)
+}
+
+// merge takes over the files of an open proposal.
+func (s *Story) merge(args []string) error {
+	app, rest, err := s.appOf(args)
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"promote", "revert"} {
+		branch := "gitrollout/" + kind + "/" + s.name + "/" + app.Name
+		id := s.git.Head(branch)
+		if id == "" || (len(rest) > 0 && rest[0] != kind) {
+			continue
+		}
+		is, was := s.git.Files(id), s.git.Files(s.git.Parent(id))
+		edits := map[string]*string{}
+		for name, content := range is {
+			if was[name] != content {
+				edits[name] = &content
+			}
+		}
+		for name := range was {
+			if _, stays := is[name]; !stays {
+				edits[name] = nil
+			}
+		}
+		s.commit("merge "+branch, edits)
+		return nil
+	}
+	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
+}
+
+// decide merges a promotion file for what the head asks for.
+func (s *Story) decide(verb rollout.Verb, args []string) error {
+	app, rest, err := s.appOf(args)
+	if err != nil {
+		return err
+	}
+	head := s.at(app, s.head())
+	if head == nil {
+		return fmt.Errorf("%s: %s cannot be rendered, so there is no release to decide about", verb, app.Name)
+	}
+	p := rollout.Promotion{Release: head.Release(), Decision: verb}
+	if len(rest) > 0 && verb == rollout.Promote {
+		p.Through, rest = rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("%s: %q is neither an app nor a step", verb, rest[0])
+	}
+	s.serial++
+	p.At = strconv.Itoa(s.serial)
+	data, err := p.Encode()
+	if err != nil {
+		return err
+	}
+	text := string(data)
+	s.commit(fmt.Sprintf("%s %s", verb, app.Name), map[string]*string{rollout.PromotionPath(s.name, app.Name): &text})
+	return nil
+}

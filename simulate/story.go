@@ -1,0 +1,229 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// Branch is the branch that people push to in a story.
+const Branch = "main"
+
+// began is when every story begins: a Friday at noon.
+var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// Story is a repository, a cluster and one reconciler, driven by the lines of a
+// script. Pods become ready at once unless the script says otherwise.
+type Story struct {
+	git     *Git
+	cluster *Cluster
+	parts   Parts
+	process *Process
+	name    string              // of the cluster
+	folders map[string][]string // what "push files NAME" brings: paths below NAME/
+	files   map[string]string   // of the script
+	life    map[string]kube.Lifetime
+	pushes  []string // commits on main, oldest first
+	serial  int      // makes each promotion file another one
+	gitDown bool
+	apiDown bool
+	event   *Event // what the present line has brought
+}
+
+// StoryOptions say what a story is told about.
+type StoryOptions struct {
+	Cluster string             // the folder under .gitrollout/
+	Files   map[string]string  // the repository
+	Links   map[string]string  // and its symbolic links, path to target
+	Extra   map[string]string  // files of the script that later pushes bring: NAME/path
+	Options reconciler.Options // Renderer and Log
+}
+
+// NewStory pushes the files and starts nothing yet. A repository without a
+// readable configuration is an InvalidError.
+func NewStory(o StoryOptions) (*Story, error) {
+	config := rollout.ConfigPath(o.Cluster)
+	text, found := o.Files[config]
+	if !found {
+		return nil, &rollout.InvalidError{File: config, Msg: "does not exist", Fix: "put a Config there, or name another cluster with --cluster"}
+	}
+	parsed, err := rollout.ParseConfig(config, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	s := &Story{name: o.Cluster, files: o.Extra, life: map[string]kube.Lifetime{}, event: &Event{}}
+	s.git = NewGit(func(_, branch, _, to string) {
+		if branch == parsed.StateBranch && to != "" {
+			s.event.Commits = append(s.event.Commits, strings.TrimPrefix(s.git.Subject(to), o.Cluster+": "))
+		}
+	})
+	s.cluster = NewCluster(rand.New(rand.NewPCG(1, 1)), began)
+	s.cluster.Kube.Fate = func(version string) kube.Lifetime { return s.life[version] }
+	s.cluster.changed = func(string) {
+		if s.process != nil {
+			s.touch()
+		}
+	}
+	s.parts = Parts{Git: s.git, Cluster: s.cluster, Branch: Branch, Options: o.Options}
+	s.parts.Options.Cluster, s.parts.Options.UID = o.Cluster, "simulated"
+	s.parts.Options.Source = rollout.Source{Repo: "simulated", Branch: Branch}
+	first := Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string]*string{}, Links: o.Links}
+	for name, content := range o.Files {
+		first.Edits[name] = &content
+	}
+	s.pushes = []string{s.git.Commit(first)}
+	return s, nil
+}
+
+// apps are what the newest configuration lists, sorted.
+func (s *Story) apps() ([]rollout.App, error) {
+	head := s.head()
+	path := rollout.ConfigPath(s.name)
+	config, err := rollout.ParseConfig(path, []byte(s.git.Files(head)[path]))
+	if err != nil {
+		return nil, err
+	}
+	return render.FindApps(snapshot{s.git.commits[head]}, config)
+}
+
+func (s *Story) head() string { return s.git.Head(Branch) }
+
+// at returns an app as of a commit, nil if it cannot be rendered.
+func (s *Story) at(app rollout.App, commit string) *rollout.Render {
+	c := s.git.commits[commit]
+	if c == nil {
+		return nil
+	}
+	made, err := s.parts.Options.Renderer.Render(snapshot{c}, app, c.Commit)
+	if err != nil {
+		return nil
+	}
+	return made
+}
+
+// state is an app's record in Git, the zero value if there is none.
+func (s *Story) state(app string) rollout.State {
+	for _, branch := range s.git.Branches("gitrollout/") {
+		file := rollout.StatePath(app)
+		text, found := s.git.Files(s.git.Head(branch))[file]
+		if !found || strings.HasPrefix(branch, "gitrollout/promote/") || strings.HasPrefix(branch, "gitrollout/revert/") {
+			continue
+		}
+		if read, err := rollout.ParseState(file, []byte(text)); err == nil {
+			return *read
+		}
+	}
+	return rollout.State{}
+}
+
+func (s *Story) touch() {
+	apps, err := s.apps()
+	if err != nil {
+		return
+	}
+	for _, a := range apps {
+		s.process.Touch(a.Name)
+	}
+}
+
+// start begins with a process that knows nothing.
+func (s *Story) start() {
+	s.process = Start("gitrollout", s.parts)
+	s.touch()
+}
+
+// outcome is what becomes of an effect.
+func (s *Story) outcome(e Effect) Outcome {
+	switch e.Verb {
+	case "fetch", "read", "push":
+		if s.gitDown {
+			return Outcome{Err: fmt.Errorf("%s: Git does not answer", e.Verb)}
+		}
+	default:
+		if s.apiDown {
+			return Outcome{Err: fmt.Errorf("%s: the API server does not answer", e.Verb)}
+		}
+	}
+	return Outcome{}
+}
+
+// rest lets everything happen that happens by itself at this moment.
+func (s *Story) rest() error {
+	const most = 300
+	for range most {
+		for moves := 0; s.cluster.Kube.Micro(); moves++ {
+			if moves > 1_000_000 {
+				return fmt.Errorf("the controllers do not come to rest")
+			}
+		}
+		if s.process == nil {
+			return nil
+		}
+		before := []any{s.cluster.version, len(s.event.Commits)}
+		for ended := s.process.Begin(s.cluster.Kube.Now, true); !ended; {
+			ended = s.process.Resume(s.outcome(s.process.next))
+		}
+		if err := s.process.err; err != nil && !slices.Contains(s.event.Errors, err.Error()) {
+			s.event.Errors = append(s.event.Errors, err.Error())
+		}
+		if slices.Equal(before, []any{s.cluster.version, len(s.event.Commits)}) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
+}
+
+// nextDue is when something happens by itself, zero if nothing does.
+func (s *Story) nextDue() time.Time {
+	due := s.cluster.Kube.NextDue()
+	if s.process == nil {
+		return due
+	}
+	if timer := s.process.NextDue(); due.IsZero() || (!timer.IsZero() && timer.Before(due)) {
+		due = timer
+	}
+	return due
+}
+
+// wait lets time pass, stopping wherever something is due.
+func (s *Story) wait(d time.Duration) error {
+	end := s.cluster.Kube.Now.Add(d)
+	for {
+		due := s.nextDue()
+		if !due.After(s.cluster.Kube.Now) || !due.Before(end) {
+			break
+		}
+		s.cluster.Kube.Now = due
+		if err := s.rest(); err != nil {
+			return err
+		}
+	}
+	s.cluster.Kube.Now = end
+	return nil
+}
+
+// commit pushes a person's change of main.
+func (s *Story) commit(message string, edits map[string]*string) {
+	id := s.git.Commit(Change{Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits})
+	s.pushes = append(s.pushes, id)
+}
+
+// without lists the files of a commit that another map lacks, as deletions.
+func without(files, keep map[string]string) map[string]*string {
+	edits := map[string]*string{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, stays := keep[name]; !stays && path.Dir(name) != ".gitrollout" {
+			edits[name] = nil
+		}
+	}
+	return edits
+}

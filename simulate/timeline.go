@@ -1,0 +1,311 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Timeline is a script with what happened.
+type Timeline struct {
+	Events []*Event `json:"events"`
+	Failed int      `json:"failed"` // expectations that were not met
+}
+
+// Event is one line at the margin of a script, and what it brought.
+type Event struct {
+	Line    int       `json:"line"`
+	At      time.Time `json:"at"` // when it ended, by the story's clock
+	Text    string    `json:"text,omitempty"`
+	Commits []string  `json:"commits,omitempty"` // subjects on the state branch
+	Errors  []string  `json:"errors,omitempty"`  // of passes
+	Status  []string  `json:"status,omitempty"`  // where each app came to rest
+	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
+
+	wanted []wanted
+}
+
+// wanted is one line below a command.
+type wanted struct {
+	line int
+	text string
+}
+
+// Play carries out a script. A line at the margin is a command; below it,
+// indented, may stand what it is expected to bring:
+//
+//	push v2
+//	  commit release v2
+//	  expect Paused | web: 4 v1, 1 v2
+//
+// A commit line wants a commit whose subject has that text, in the order given;
+// an expect line wants each of its parts, which | separates, in the status of
+// some app. An error is about the script itself, and names the line.
+func (s *Story) Play(script string) (*Timeline, error) {
+	t := &Timeline{}
+	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
+		line = strings.TrimRight(line, " \t\r")
+		switch {
+		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
+			if len(t.Events) == 0 || t.Events[len(t.Events)-1].Text == "" {
+				return nil, fmt.Errorf("line %d: %q expects something of no command: write the command above it, at the margin", i+1, strings.TrimSpace(line))
+			}
+			if err := t.Events[len(t.Events)-1].want(i+1, strings.TrimSpace(line)); err != nil {
+				return nil, fmt.Errorf("line %d: %w", i+1, err)
+			}
+		default:
+			t.Events = append(t.Events, &Event{Line: i + 1, Text: line})
+		}
+	}
+	for _, e := range t.Events {
+		if err := s.play(e); err != nil {
+			return nil, fmt.Errorf("line %d: %w", e.Line, err)
+		}
+		t.Failed += len(e.Failed)
+	}
+	return t, nil
+}
+
+// want notes an expectation.
+func (e *Event) want(line int, text string) error {
+	verb, _, _ := strings.Cut(text, " ")
+	if verb != "commit" && verb != "expect" && verb != "error" {
+		return fmt.Errorf("%q: below a command stand lines that begin with commit, expect or error", text)
+	}
+	e.wanted = append(e.wanted, wanted{line, text})
+	return nil
+}
+
+// isNote reports whether a line is a comment or empty.
+func (e *Event) isNote() bool { return e.Text == "" || strings.HasPrefix(e.Text, "#") }
+
+func (s *Story) play(e *Event) error {
+	s.event = e
+	e.At = s.cluster.Kube.Now
+	if e.isNote() {
+		return nil
+	}
+	words := strings.Fields(e.Text)
+	if err := s.command(words[0], words[1:]); err != nil {
+		return err
+	}
+	if err := s.rest(); err != nil {
+		return err
+	}
+	e.At = s.cluster.Kube.Now
+	for i, subject := range e.Commits {
+		e.Commits[i] = s.readable(subject)
+	}
+	for i, text := range e.Errors {
+		e.Errors[i] = s.readable(strings.ReplaceAll(text, "\n", "; "))
+	}
+	e.Status = s.status()
+	e.check()
+	return nil
+}
+
+// check compares what happened with what was expected.
+func (e *Event) check() {
+	from := 0
+	for _, w := range e.wanted {
+		verb, rest, _ := strings.Cut(w.text, " ")
+		text := fmt.Sprintf("line %d: %s", w.line, w.text)
+		rest = strings.TrimSpace(rest)
+		contains := func(s string) bool { return strings.Contains(s, rest) }
+		switch verb {
+		case "commit":
+			at := slices.IndexFunc(e.Commits[from:], contains)
+			if at < 0 {
+				e.Failed = append(e.Failed, text)
+				continue
+			}
+			from += at + 1
+		case "error":
+			if !slices.ContainsFunc(e.Errors, contains) {
+				e.Failed = append(e.Failed, text)
+			}
+		default:
+			if !slices.ContainsFunc(e.Status, func(status string) bool { return hasParts(status, rest) }) {
+				e.Failed = append(e.Failed, text)
+			}
+		}
+	}
+}
+
+func hasParts(status, parts string) bool {
+	for _, part := range strings.Split(parts, "|") {
+		if !strings.Contains(status, strings.TrimSpace(part)) {
+			return false
+		}
+	}
+	return true
+}
+
+// String returns the script with everything that happened below each command,
+// in the form of a script. What was expected in vain is marked.
+func (t *Timeline) String() string {
+	var b strings.Builder
+	for _, e := range t.Events {
+		b.WriteString(e.Text + "\n")
+		for _, subject := range e.Commits {
+			b.WriteString("  commit " + subject + "\n")
+		}
+		for _, text := range e.Errors {
+			b.WriteString("  error " + text + "\n")
+		}
+		for _, status := range e.Status {
+			b.WriteString("  expect " + status + "\n")
+		}
+		for _, text := range e.Failed {
+			b.WriteString("  FAILED " + text + "\n")
+		}
+	}
+	return b.String()
+}
+
+// status is where each app is, in one line.
+func (s *Story) status() []string {
+	apps, err := s.apps()
+	if err != nil {
+		return []string{"the configuration cannot be read: " + err.Error()}
+	}
+	var all []string
+	for _, a := range apps {
+		text := s.readable(s.statusOf(a))
+		if len(apps) > 1 {
+			text = a.Name + " " + text
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func (s *Story) statusOf(a rollout.App) string {
+	state := s.state(a.Name)
+	phase := string(state.Phase)
+	for _, p := range state.Progress {
+		if state.Phase != rollout.Aborting {
+			phase += fmt.Sprintf(" %s %d/%d %s (%d%%)", p.Workload.Name, min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
+		}
+	}
+	if phase == "" {
+		phase = "Unknown"
+	}
+	at := "nothing"
+	if state.Source != "" {
+		at = rollout.ShortID(state.Source)
+	}
+	parts := []string{phase + " at " + at}
+	for _, ref := range state.Inventory {
+		w := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
+		if d := s.cluster.Kube.Deployments[w]; ref == w.Ref() && d != nil {
+			parts = append(parts, w.Name+": "+strings.Join(append(podsOf(d), s.pinsOf(d, state)...), ", "))
+		}
+	}
+	waiting := s.waiting(a, state)
+	if state.Held != nil {
+		waiting = "held: " + state.Held.Reason + ": " + state.Held.Message
+	}
+	if waiting != "" {
+		parts = append(parts, waiting)
+	}
+	if state.Reason != "" && !strings.Contains(waiting, state.Reason) {
+		parts = append(parts, state.Reason)
+	}
+	return strings.Join(parts, " | ")
+}
+
+func podsOf(d *kube.Deployment) []string {
+	var sets []string
+	for _, rs := range d.Sets {
+		if live := len(rs.Live()); rs.Replicas > 0 || live > 0 {
+			text := fmt.Sprintf("%d %s", live, kube.VersionOf(rs.Template))
+			if n := rs.Ready(); n < live {
+				text += fmt.Sprintf(" (%d ready)", n)
+			}
+			sets = append(sets, text)
+		}
+	}
+	return sets
+}
+
+// pinsOf are the app's Services that select one version of a Deployment.
+func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
+	var pins []string
+	for _, ref := range state.Inventory {
+		for _, rs := range d.Sets {
+			if pin := s.cluster.Kube.Pins[ref]; pin != "" && pin == rs.PodHash {
+				pins = append(pins, ref.Name+" -> "+kube.VersionOf(rs.Template))
+			}
+		}
+	}
+	return pins
+}
+
+// waiting is what an app waits for.
+func (s *Story) waiting(a rollout.App, state rollout.State) string {
+	head := s.git.commits[s.head()]
+	in := strategies.Input{
+		Now: s.cluster.Kube.Now, App: a, State: state, Source: s.at(a, state.Source), Observed: s.cluster.Kube.Observe(), Settled: true,
+		Head: strategies.Head{Commit: head.Commit, Render: s.at(a, head.ID)},
+	}
+	if in.Head.Render == nil {
+		return ""
+	}
+	path := rollout.PromotionPath(s.name, a.Name)
+	if f, found := head.files[path]; found {
+		in.Promotion, _ = rollout.ParsePromotion(path, []byte(f.content)) // one that cannot be read holds the app, which the state says
+	}
+	if d := strategies.Decide(in); d.Waiting != "" {
+		return "waits for " + d.Waiting
+	}
+	return ""
+}
+
+// readable names versions where the program names hashes, and pushes where it
+// names commits: #0 is the first one.
+func (s *Story) readable(text string) string {
+	var pairs []string
+	apps, _ := s.apps()
+	for i, id := range s.pushes {
+		for _, a := range apps {
+			pairs = append(pairs, versions(s.at(a, id))...)
+		}
+		name := fmt.Sprintf("#%d", i)
+		pairs = append(pairs, id, name, rollout.ShortID(id), name)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// versions pairs the hashes of a render with the versions of its images.
+func versions(r *rollout.Render) []string {
+	if r == nil {
+		return nil
+	}
+	var pairs, staged []string
+	for _, o := range r.Objects {
+		w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+		if o.Ref() != w.Ref() {
+			continue
+		}
+		template, err := json.Marshal(o.Map("spec")["template"])
+		if err != nil {
+			continue
+		}
+		version := kube.VersionOf(string(template))
+		pairs = append(pairs, string(r.Templates[w]), version)
+		if _, ok := r.Spec(w); ok {
+			staged = append(staged, version)
+		}
+	}
+	if release := string(r.Release()); release != "" {
+		pairs = append(pairs, release, strings.Join(staged, "+"))
+	}
+	return pairs
+}
