@@ -285,7 +285,7 @@ func (u *universe) settle() {
 		if i%4 == 3 {
 			u.insist(i)
 		}
-		if due := u.kube.NextDue(); due.After(u.kube.Now) {
+		if due := u.nextDue(); due.After(u.kube.Now) {
 			u.kube.Now = due
 		} else {
 			u.kube.Now = u.kube.Now.Add(strides[i%len(strides)])
@@ -294,8 +294,18 @@ func (u *universe) settle() {
 	u.fail("the world does not become healthy: %s", u.where())
 }
 
-// strides are how time passes while everybody waits for a world to settle: by
-// timers of a release, by back-offs, by deadlines.
+// nextDue is when something happens by itself: to pods, or by a timer.
+func (u *universe) nextDue() time.Time {
+	due := u.kube.NextDue()
+	for _, a := range u.procs {
+		if timer := a.NextDue(); due.IsZero() || (timer.After(u.kube.Now) && timer.Before(due)) {
+			due = timer
+		}
+	}
+	return due
+}
+
+// strides are how time passes while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
 // insist does what a person does with an app that waits for one.

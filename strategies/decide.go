@@ -98,7 +98,25 @@ func decideHeld(in Input) Decision {
 	if reason, ok := mustRetreat(in); ok && s.Stable != nil {
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
-	return hold(s, "InvalidInput", in.Head.Err.Error(), in.Head.Commit.ID)
+	d := hold(s, "InvalidInput", in.Head.Err.Error(), in.Head.Commit.ID)
+	d.Requeue = heldUntil(in)
+	return d
+}
+
+// heldUntil is when an app whose head cannot be read is to be looked at again:
+// what runs is still watched. It is zero if only a push changes anything.
+func heldUntil(in Input) time.Time {
+	s := in.State
+	switch {
+	case s.Release == nil || s.Stable == nil:
+		return time.Time{}
+	case s.Phase == rollout.Aborting:
+		return laterOnly(s.Retreat.Drain, in.Now)
+	}
+	if late, _ := overdue(in); late.spec.ProgressDeadlineAbort {
+		return laterOnly(late.at, in.Now)
+	}
+	return time.Time{}
 }
 
 // RolledBack is why an app is held whose record is older than the cluster's.

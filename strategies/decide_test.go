@@ -365,3 +365,30 @@ func TestPauseWatchesPods(t *testing.T) {
 		t.Errorf("looks again at %v, want %v", d.Requeue, want)
 	}
 }
+
+// TestHeldLooksAgain: while the head cannot be read, what is in flight still has
+// its deadline, and a retreat still removes the canary's pods when they may go.
+func TestHeldLooksAgain(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) {
+		s.ProgressDeadlineAbort, s.Scaling = true, rollout.Surge
+		s.Canary.StableService, s.Canary.CanaryService, s.Canary.AbortScaleDownDelaySeconds = "web", "web-canary", 30
+	})
+	h.push(version("v2"))
+	in := world(h)
+	in.State = Decide(in).State
+	in.Source = h.at(in.State.Source)
+	h.push(func(x *source) { x.broken = true })
+	in.Head = h.headInput()
+	if d, want := Decide(in), in.Now.Add(10*time.Minute); d.State.Held == nil || !d.Requeue.Equal(want) {
+		t.Errorf("held at its first step it looks again at %v, want %v (held %+v)", d.Requeue, want, d.State.Held)
+	}
+	in.Now = in.Now.Add(10 * time.Minute)
+	back := Decide(in)
+	if back.State.Phase != rollout.Aborting {
+		t.Fatalf("at the deadline it is %s", back.State.Phase)
+	}
+	in.State = back.State
+	if d, want := Decide(in), in.Now.Add(30*time.Second); !d.Requeue.Equal(want) {
+		t.Errorf("on its way back it looks again at %v, want %v", d.Requeue, want)
+	}
+}
