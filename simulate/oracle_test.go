@@ -31,6 +31,8 @@ type oracle struct {
 	over     map[string]bool // somebody promoted a release fully before the way back from another had ended
 	stale    map[string]bool // a process that lacks the newest record has written since the app was healthy
 	writes   int
+
+	staleWrites int // as of a record that was not the newest any more
 }
 
 type pending struct {
@@ -289,6 +291,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		_, back := o.retreat(a, app, records[i], asks)
 		if back || asks(records[i]) {
 			o.stale[app] = true
+			o.staleWrites++
 			if o.u.chaos.processes <= 1 && !o.u.chaos.git && !o.u.chaos.meddling {
 				o.u.fail("%s writes %s as of an older record (%d of %d)", a.Name, name(object), i+1, len(records))
 			}
@@ -307,7 +310,9 @@ func (o *oracle) retreat(a *actor, app string, from rollout.State, asks func(rol
 		from.Source = from.Retreat.To
 		return from, asks(from)
 	}
-	d := strategies.Decide(o.input(a, app, from))
+	in := o.input(a, app, from)
+	in.Observed = unmarked(in.Observed) // a newer mark may have arrived after it decided
+	d := strategies.Decide(in)
 	if !d.Retreat {
 		return from, false
 	}
@@ -316,6 +321,16 @@ func (o *oracle) retreat(a *actor, app string, from rollout.State, asks func(rol
 	}
 	d.State.Source = d.State.Retreat.To
 	return d.State, asks(d.State)
+}
+
+// unmarked is an observation without the serials that the cluster carries.
+func unmarked(seen rollout.Observed) rollout.Observed {
+	out := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
+	for w, live := range seen.Workloads {
+		live.Serial = 0
+		out.Workloads[w] = live
+	}
+	return out
 }
 
 func same(as rollout.Object) func(rollout.Object) bool {

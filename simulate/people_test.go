@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -324,17 +325,45 @@ func (u *universe) insist(i int) {
 	}
 }
 
-// repair removes what nobody can read from the state branch.
+// repair does what a person does with a state branch that was rolled back or
+// edited: what nobody can read is deleted, and what is older than the cluster is
+// declared to be the truth.
 func (u *universe) repair(head string) {
 	edits := map[string]*string{}
 	for path, content := range u.git.Files(head) {
-		if content == "garbage" {
+		if !strings.HasPrefix(path, "apps/") {
+			continue
+		}
+		s, err := rollout.ParseEditedState(path, []byte(content))
+		if err != nil {
 			edits[path] = nil
+			continue
+		}
+		if live := u.liveSerial(s.App); live > s.Serial {
+			s.Serial, s.Held = live, nil
+			data, err := s.Encode()
+			if err != nil {
+				u.fail("repair %s: %v", path, err)
+			}
+			text := string(data)
+			edits[path] = &text
 		}
 	}
 	if len(edits) > 0 {
 		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "repaired", When: u.kube.Now, Edits: edits})
 	}
+}
+
+// liveSerial is the newest record that the cluster was written from.
+func (u *universe) liveSerial(app string) int {
+	var seen rollout.Observed
+	seen.Workloads = map[rollout.Workload]rollout.ObservedWorkload{}
+	for w, live := range u.kube.Observe().Workloads {
+		if appOf(w.Name) == app {
+			seen.Workloads[w] = live
+		}
+	}
+	return seen.Serial()
 }
 
 // checkEnd: Git and the cluster agree, nothing is pinned, nothing is written

@@ -52,6 +52,7 @@ func Start(name string, parts Parts) *Process {
 	p.View = parts.Cluster.View(name, p.gate)
 	p.Clone = parts.Git.Clone(name, parts.Branch, parts.Options.Cluster, p.gate)
 	o := parts.Options
+	o.Writer = name
 	o.Repository, o.Observer, o.Applier, o.Workers = p.Clone, p.View, p.View, 1
 	o.Record = func(context.Context, rollout.Ref, bool, string, string) {}
 	if parts.Wrap != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -136,6 +137,7 @@ func (v *View) learn(o rollout.Object, digest string) {
 	all := maps.Clone(v.observed.Workloads)
 	live := all[w]
 	live.Replicas, live.Hash = d.Replicas, rollout.Hash(o.Annotation(rollout.AnnotationHash))
+	live.Serial, _ = strconv.Atoi(o.Annotation(rollout.AnnotationSerial))
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}

@@ -392,3 +392,30 @@ func TestHeldLooksAgain(t *testing.T) {
 		t.Errorf("on its way back it looks again at %v, want %v", d.Requeue, want)
 	}
 }
+
+// TestUnreportedPodsCount: right after a scale-down the Deployment's status may
+// say that all is done, from numbers that an old ReplicaSet reported before it
+// had pods. What the pods themselves say counts.
+func TestUnreportedPodsCount(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(version("v2"))
+	in := world(h)
+	in.State = Decide(in).State
+	h.push(version("v3"))
+	in.Head, in.Source = h.headInput(), h.at(in.State.Source)
+	in.State = Decide(in).State
+	in.Source = h.at(in.State.Source)
+	if in.State.Phase != rollout.Aborting {
+		t.Fatalf("superseded it is %s", in.State.Phase)
+	}
+	sets := []rollout.Revision{set(h, commitID(0), 10, 10), set(h, commitID(1), 0, 0)}
+	sets[0].Current, sets[1].Pods = true, 3
+	in.Observed.Workloads[web] = rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets}
+	if d := Decide(in); d.State.Phase != rollout.Aborting {
+		t.Errorf("with 3 pods of the old version it goes on: %s", d.Subject)
+	}
+	sets[1].Pods = 0
+	if d := Decide(in); d.State.Phase != rollout.Progressing {
+		t.Errorf("without them it is %s: %s", d.State.Phase, d.Subject)
+	}
+}

@@ -250,11 +250,18 @@ func decidePromoting(in Input) Decision {
 func complete(in Input, r *rollout.Render) bool {
 	for _, spec := range r.Specs {
 		live, ok := in.Observed.Workloads[spec.Workload]
-		if !ok || !live.Complete || live.Hash != r.Templates[spec.Workload] {
+		if !ok || !live.Complete || live.Hash != r.Templates[spec.Workload] || oldPods(live) {
 			return false
 		}
 	}
 	return true
+}
+
+// oldPods reports whether pods of an older template are left. The Deployment's
+// status says so too, but later: it adds up what ReplicaSets have reported, and
+// one that is scaled down at once may not have reported the pods it had.
+func oldPods(live rollout.ObservedWorkload) bool {
+	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Pods > 0 })
 }
 
 func soonest(a, b time.Time) time.Time {

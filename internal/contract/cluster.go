@@ -64,7 +64,9 @@ func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	labels := map[string]any{"app": name}
 	return rollout.Object{
 		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": name, "namespace": c.Namespace(), "annotations": map[string]any{rollout.AnnotationHash: "h1-" + version}},
+		"metadata": map[string]any{"name": name, "namespace": c.Namespace(), "annotations": map[string]any{
+			rollout.AnnotationHash: "h1-" + version, rollout.AnnotationSerial: "7",
+		}},
 		"spec": map[string]any{
 			"replicas": int64(n),
 			"selector": map[string]any{"matchLabels": labels},
@@ -107,7 +109,7 @@ func appliedIsShown(c *clusterTest) {
 	c.Observe(c.app, []rollout.Workload{c.workload("web")}) // from now on it is watched
 	c.apply(c.deployment("web", "v1", 3))
 	live := c.see("web")
-	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Complete {
+	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Serial != 7 || live.Complete {
 		c.Errorf("right after Apply it is %+v", live)
 	}
 	c.complete("web")

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -43,6 +44,7 @@ func (k *Cluster) Observe() rollout.Observed {
 			Complete: d.Observed == d.Generation && d.status.updated == d.Replicas &&
 				d.status.Replicas == d.Replicas && d.status.available == d.Replicas,
 		}
+		live.Serial, _ = strconv.Atoi(d.Annotations[rollout.AnnotationSerial])
 		for _, rs := range d.Sets {
 			r := rollout.Revision{
 				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), PodHash: rs.PodHash,
