@@ -344,6 +344,22 @@ func summary(o rollout.Object) string {
 		spec["minReadySeconds"], " ", dump(spec["selector"]))
 }
 
+// remember notes a retreat that a process may have made without a write: what
+// it asked for was there already, and Git did not record it.
+func (o *oracle) remember(a *actor) {
+	for _, s := range o.u.head().apps {
+		key, records := a.Name+" "+s.name, len(o.records[s.name])
+		if was, known := o.pending[key]; known && was.records == records {
+			continue
+		}
+		in := o.input(a, s.name, o.states[s.name])
+		in.Observed = unmarked(o.u.kube.Observe())
+		if d := strategies.Decide(in); d.Retreat {
+			o.pending[key] = pending{records: records, state: d.State}
+		}
+	}
+}
+
 // checkPass: when a pass ends that has seen a reason to go back, the cluster has
 // been told so, whether Git could record it or not.
 func (o *oracle) checkPass(a *actor) {

@@ -205,6 +205,9 @@ func (u *universe) after(a *actor, ended bool) {
 		return
 	}
 	u.note("  %s ends: %v", a.Name, a.err)
+	if a.err != nil {
+		u.oracle.remember(a)
+	}
 	u.oracle.checkPass(a)
 	a.seen = a.Clone.main
 }
