@@ -30,6 +30,7 @@ type oracle struct {
 	back     map[string]bool // a retreat was applied that is not recorded yet, by app
 	over     map[string]bool // somebody promoted a release fully before the way back from another had ended
 	stale    map[string]bool // a process that lacks the newest record has written since the app was healthy
+	written  map[string]int  // the last write, by process and app
 	writes   int
 
 	staleWrites int // as of a record that was not the newest any more
@@ -44,7 +45,7 @@ func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
 	return &oracle{
 		u: u, renderer: renderer, renders: map[string]*rollout.Render{}, parsed: map[string]rollout.State{},
 		states: map[string]rollout.State{}, records: map[string][]rollout.State{}, full: map[rollout.Hash]bool{},
-		pending: map[string]pending{}, guards: map[rollout.Workload]*kube.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{},
+		pending: map[string]pending{}, guards: map[rollout.Workload]*kube.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{}, written: map[string]int{},
 	}
 }
 
@@ -272,6 +273,13 @@ func (o *oracle) desired(a *actor, app string, s rollout.State) []rollout.Object
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
 	o.writes++
+	for _, other := range o.u.procs {
+		// The other one moved what this one has looked at, and it writes all the same.
+		if other != a && o.written[other.Name+" "+app] > v.toldAt {
+			o.stale[app] = true
+		}
+	}
+	o.written[a.Name+" "+app] = o.u.cluster.writes + 1
 	o.u.note("  %s writes %s of %s", v.name, name(object), app)
 	asks := func(s rollout.State) bool { return slices.ContainsFunc(o.desired(a, app, s), same(object)) }
 	records := o.records[app]

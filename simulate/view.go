@@ -25,6 +25,7 @@ type View struct {
 	observed rollout.Observed
 	digests  map[rollout.Ref]string // of what the watches show; "" for what somebody changed
 	told     rollout.Observed       // the last answer of Observe
+	toldAt   int                    // how many writes there had been then
 }
 
 var (
@@ -60,7 +61,7 @@ func (v *View) Observe(_ string, workloads []rollout.Workload) rollout.Observed 
 			out.Workloads[w] = live
 		}
 	}
-	v.told = out
+	v.told, v.toldAt = out, v.cluster.writes
 	return out
 }
 
