@@ -261,7 +261,7 @@ func complete(in Input, r *rollout.Render) bool {
 // status says so too, but later: it adds up what ReplicaSets have reported, and
 // one that is scaled down at once may not have reported the pods it had.
 func oldPods(live rollout.ObservedWorkload) bool {
-	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Pods > 0 })
+	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Hash != live.Hash && r.Pods > 0 })
 }
 
 func soonest(a, b time.Time) time.Time {
