@@ -291,9 +291,12 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	if !known || from.records != len(records) {
 		from = pending{records: len(records), state: o.states[app]}
 	}
-	if back, ok := o.retreat(a, app, from.state, asks); ok {
-		o.pending[key], o.back[app] = pending{records: len(records), state: back}, true
-		return
+	// Another process of that name may have died with what it knew.
+	for _, from := range []rollout.State{from.state, o.states[app]} {
+		if back, ok := o.retreat(a, app, from, asks); ok {
+			o.pending[key], o.back[app] = pending{records: len(records), state: back}, true
+			return
+		}
 	}
 	for i := len(records) - 1; i >= 0; i-- {
 		_, back := o.retreat(a, app, records[i], asks)
