@@ -89,6 +89,7 @@ func newRig(t *testing.T, newBench maker) *rig {
 	r := &rig{bench: b, t: t, config: config}
 	r.config.Labels, r.config.Reviewers = []string{"release", "prod"}, []string{"ann"}
 	options.Cluster, options.Branch, options.Now = "prod", "main", time.Now
+	options.Settle = 300 * time.Millisecond
 	options.Log = func(problem error, _ string) {
 		if problem != nil {
 			r.mu.Lock()

@@ -39,12 +39,37 @@ func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context
 			return err
 		}
 		w.Log(nil, fmt.Sprintf("pull request %d opened: %s", made.number, made.title))
+		w.lookAgain(t, p)
 		if reviewers := w.settings().Reviewers; len(reviewers) > 0 {
 			if err := w.tolerate(h.ask(ctx, made, reviewers)); err != nil {
 				return err
 			}
 		}
 		return w.label(ctx, h, made)
+	}
+}
+
+// lookAgain orders a second look at a pull request whose branch had been removed
+// and is there again. Gitea works off removals in the background: late, one finds
+// the new pull request of that branch, and closes it.
+func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.removed[p.Branch] {
+		return
+	}
+	key := "look again " + p.Branch
+	w.put(key, func(ctx context.Context, h host) error {
+		w.mu.Lock()
+		newest := w.newest[p.Branch]
+		w.mu.Unlock()
+		if newest != p.Commit {
+			return nil
+		}
+		return w.proposal(t, p)(ctx, h)
+	})
+	if j := w.jobs[key]; j != nil {
+		j.after = w.Now().Add(w.Settle)
 	}
 }
 

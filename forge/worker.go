@@ -20,6 +20,9 @@ type Options struct {
 	// Token returns the credential of the moment. It is asked before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
+	// Settle is how long a forge may take to notice that a branch is gone: it
+	// then closes the pull request of the branch's successor, too. Default 30 s.
+	Settle time.Duration
 	// Log is told what was done, and of each problem once.
 	Log func(problem error, done string)
 }
@@ -34,9 +37,10 @@ type Worker struct {
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
-	order   []string        // keys of jobs, the oldest first
-	exists  map[string]bool // proposal branches
-	removed map[string]bool // proposal branches that were removed since the start
+	order   []string          // keys of jobs, the oldest first
+	exists  map[string]bool   // proposal branches
+	newest  map[string]string // where each one was put last
+	removed map[string]bool   // proposal branches that were removed since the start
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -58,7 +62,10 @@ type job struct {
 
 // NewWorker returns a worker without orders.
 func NewWorker(o Options) *Worker {
-	w := &Worker{Options: o, jobs: map[string]*job{}, exists: map[string]bool{}, removed: map[string]bool{}, wake: make(chan struct{}, 1), reported: map[string]bool{}}
+	if o.Settle == 0 {
+		o.Settle = 30 * time.Second
+	}
+	w := &Worker{Options: o, newest: map[string]string{}, jobs: map[string]*job{}, exists: map[string]bool{}, removed: map[string]bool{}, wake: make(chan struct{}, 1), reported: map[string]bool{}}
 	w.idle = sync.NewCond(&w.mu)
 	return w
 }
@@ -71,7 +78,7 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	w.config = &config
 	for _, t := range transitions {
 		for _, p := range t.Proposals {
-			w.exists[p.Branch] = p.Commit != ""
+			w.exists[p.Branch], w.newest[p.Branch] = p.Commit != "", p.Commit
 			w.removed[p.Branch] = w.removed[p.Branch] || p.Commit == ""
 			w.put("proposal "+p.Branch, w.proposal(t, p))
 		}

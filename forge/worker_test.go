@@ -246,3 +246,34 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 }
+
+// TestForgeClosesTheSuccessor: a forge that notices late that a branch was
+// removed closes the pull request of the one that took its place. It is opened
+// again, while one that a person closes is not.
+func TestForgeClosesTheSuccessor(t *testing.T) {
+	r := newRig(t, newGitHubBench)
+	f := r.fake()
+	release := r.push("release", "the release")
+	r.show(paused(release, 1, promotes(r.push(promoteBranch, "first"))))
+	r.show(paused(release, 1, promotes("")))
+	r.worker.Show(r.config, []rollout.Transition{paused(release, 2, promotes(r.push(promoteBranch, "second")))})
+	isOpen := func() int {
+		for _, p := range r.list() {
+			if p.state == "open" {
+				return p.number
+			}
+		}
+		return 0
+	}
+	for deadline := time.Now().Add(time.Minute); isOpen() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the second one is not opened: %v", r.list())
+		}
+	}
+	second := isOpen()
+	f.close(second)
+	r.settle()
+	if third := isOpen(); third <= second {
+		t.Errorf("it stays closed: %v", r.list())
+	}
+}
