@@ -286,3 +286,29 @@ func TestHistoryIsRewritten(t *testing.T) {
 		})
 	}
 }
+
+// TestClockJumps sets the clock back and forward by a day while a timed pause
+// runs: set back, it waits longer and never shorter than asked; set forward, the
+// pause is over, and nothing else is skipped.
+func TestClockJumps(t *testing.T) {
+	w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 60}\n      - pause: {}\n"))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	files := version("v2", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 60}\n      - pause: {}\n")
+	p.awaitPaused(w.push("v2", files))
+	recorded := w.repo.Ref(stateBranch)
+	for _, jump := range []time.Duration{-24 * time.Hour, -time.Minute, 24 * time.Hour} { // 60 s are not over yet
+		w.skew += jump
+		if err := p.passes(3); err != nil {
+			t.Error(err)
+		}
+		if now := w.repo.Ref(stateBranch); now != recorded {
+			t.Fatalf("after %s the pause is over: %v", jump, w.history())
+		}
+	}
+	w.skew += 24 * time.Hour
+	p.await("at the gate", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
+	if err := p.passes(5); err != nil || w.state().Progress[0].Step != 2 {
+		t.Errorf("a clock that is ahead opens a gate: %v, %v", err, w.history())
+	}
+}
