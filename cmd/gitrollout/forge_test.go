@@ -140,12 +140,13 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 				p = w.start()
 				p.Forge = heard
 			}
+			// A start counts from the state's last change, which may be in this pass.
+			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 			w.skew += 11 * time.Second
 			_ = p.passes(2)
 			if w.repo.Ref(branch) != "" {
 				t.Error("its branch is still there after eleven seconds")
 			}
-			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 			if got := heard.heard(); strings.Count(got, "show  without promote") != 1 {
 				t.Errorf("the forge was told %s", got)
 			}
