@@ -87,6 +87,64 @@ func TestCostsDoNotGrow(t *testing.T) {
 	t.Logf("poll %+v\nclone %+v\npush %+v", poll2, clone2, push2)
 }
 
+// A branch that starts anew costs one small push, and what comes after costs what it did before, for who
+// compacted it and for a new process.
+func TestCompactCostsNothingLater(t *testing.T) {
+	repo := gittest.New(t)
+	repo.CommitFiles("first", map[string]string{"f": "1"})
+	var s importer
+	for i := range 1000 {
+		s.commit(stateBranch, 0)
+		s.file(recordFile(i%300), record(i%300, i))
+		fmt.Fprintf(&s, "reset refs/heads/topic/%d\nfrom refs/heads/main\n\n", i)
+	}
+	repo.FastImport(s.String())
+	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
+	fresh := func() git.Stats {
+		r := w.open()
+		w.fetch(r)
+		return r.Stats()
+	}
+	r := w.open()
+	state := w.push(r, stateUpdate(w.fetch(r).State, recordFile(0), record(0, 2000)))[0]
+	commit := func(version int) git.Stats {
+		before := r.Stats()
+		state = w.push(r, stateUpdate(state, recordFile(1), record(1, version)))[0]
+		return minus(r.Stats(), before)
+	}
+	was, cloned, tree := commit(2001), fresh(), repo.InBare("rev-parse", "refs/heads/"+stateBranch+"^{tree}")
+
+	before := r.Stats()
+	root, err := r.Compact(t.Context(), stateBranch, "gitrollout/archive/prod/2026", state, "anew", when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state = root
+	if spent := minus(r.Stats(), before); spent.Sent > 1000 || spent.Received > 1000 || spent.Requests != 1 {
+		t.Errorf("compaction cost %+v", spent)
+	}
+	if now := repo.InBare("rev-parse", "refs/heads/"+stateBranch+"^{tree}"); now != tree {
+		t.Errorf("the files are %s, want %s", now, tree)
+	}
+	if now := fresh(); now.Objects != cloned.Objects || apart(now.Received, cloned.Received) > 200 {
+		t.Errorf("a new process: %+v before, %+v after", cloned, now)
+	}
+	// Only the compressed size of hashes differs; a push does not list the 1,000 refs, nor does a poll.
+	now := commit(2002)
+	if apart(now.Sent, was.Sent) > 20 || apart(now.Received, was.Received) > 20 || now.Requests != 1 || now.Received > 300 {
+		t.Errorf("a state commit: %+v before, %+v after", was, now)
+	}
+	before = r.Stats()
+	if heads := w.fetch(r); heads.State != state || heads.Changed {
+		t.Errorf("heads %+v", heads)
+	}
+	if spent := minus(r.Stats(), before); spent.Requests != 1 || spent.Received > 400 || spent.Objects != 0 {
+		t.Errorf("a poll cost %+v", spent)
+	}
+}
+
+func apart(a, b int64) int64 { return max(a-b, b-a) }
+
 func minus(a, b git.Stats) git.Stats {
 	return git.Stats{Requests: a.Requests - b.Requests, Lookups: a.Lookups - b.Lookups, Fetches: a.Fetches - b.Fetches,
 		Pushes: a.Pushes - b.Pushes, Sent: a.Sent - b.Sent, Received: a.Received - b.Received, Objects: a.Objects - b.Objects}

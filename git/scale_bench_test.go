@@ -1,0 +1,355 @@
+package git_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// BenchmarkLargeRepository measures this package beside the git command doing the same job, in turns, on one
+// server, and prints a table. The command is given what helps it: shallow clones of the two branches that
+// matter, in which it fetches no other refs and no tags. It asserts nothing about time; what is exact is in
+// TestCostsDoNotGrow and its neighbours. docs/performance.md tells how to read it.
+func BenchmarkLargeRepository(b *testing.B) {
+	size := scaleOf()
+	start := time.Now()
+	repo := largeRepo(b, size)
+	fmt.Printf("\n\n%s: made in %.0f s\n", size, time.Since(start).Seconds())
+	for _, transport := range []string{"http", "path"} {
+		w := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare}
+		if transport == "http" {
+			w.server = repo.HTTP(gittest.HTTPOptions{})
+			w.url, w.cliURL = w.server.URL, w.server.URL
+		}
+		w.columns = tabwriter.NewWriter(&w.table, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintf(w.columns, "%s\tgitrollout\treceived\tsent\tmemory\tgit\treceived\tsent\tmemory\tratio\n", transport)
+		run := func(name string, do func(*testing.B)) {
+			w.maintain()
+			b.Run(transport+"/"+name, do)
+		}
+		run("first-fetch", w.firstFetch)
+		run("idle-poll", w.idlePoll)
+		run("fetch-one-commit", w.fetchOne)
+		run("state-commit-1", func(b *testing.B) { w.stateCommits(b, 1, size.states) })
+		run("state-commit-200", func(b *testing.B) { w.stateCommits(b, 200, size.states[len(size.states)-1:]) })
+		if transport == "http" {
+			run("long-life", w.longLife)
+		}
+		_ = w.columns.Flush()
+		fmt.Printf("\n\n%s\n%s\n", w.table.String(), w.notes.String())
+	}
+}
+
+// maintain does on the server what servers do by themselves, and gittest's does not: a push leaves a file for
+// each object, and without this each of them makes all later pushes slower, whoever makes them.
+func (w *largeWorld) maintain() { w.repo.InBare("repack", "-d", "-q") }
+
+// minRounds is how often each side does each thing at least; rows that are quick have a second for more.
+const minRounds = 12
+
+// rounds runs a round for as long as the benchmark wants, once.
+func rounds(b *testing.B, round func(i int)) {
+	n := 0
+	for ; b.Loop(); n++ {
+		round(n)
+	}
+	for ; n < minRounds; n++ {
+		round(n)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// largeWorld is one way to the large repository.
+type largeWorld struct {
+	size        scale
+	repo        *gittest.Repo
+	server      *gittest.Server // nil with a path
+	url, cliURL string
+	version     int
+
+	table, notes strings.Builder
+	columns      *tabwriter.Writer
+}
+
+// cost is what one side has spent in its rounds.
+type cost struct {
+	walls          []time.Duration
+	received, sent int64  // in all rounds; -1 is unknown
+	memory         string // for the table
+}
+
+func (c *cost) median() time.Duration {
+	sorted := slices.Sorted(slices.Values(c.walls))
+	return sorted[len(sorted)/2]
+}
+
+func (c *cost) String() string {
+	per := func(n int64) string {
+		if n < 0 {
+			return "–"
+		}
+		return fmt.Sprint(n / int64(len(c.walls)))
+	}
+	return fmt.Sprintf("%s (%s–%s) ms\t%s\t%s\t%s", millis(c.median()), millis(slices.Min(c.walls)), millis(slices.Max(c.walls)),
+		per(c.received), per(c.sent), c.memory)
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// row puts both sides into the table and the benchmark's own output.
+func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
+	ratio := float64(plain.median()) / float64(ours.median())
+	_, _ = fmt.Fprintf(w.columns, "%s\t%s\t%s\t1 : %.1f\n", what, ours, plain, ratio)
+	b.ReportMetric(float64(ours.median())/1e6, "ms")
+	b.ReportMetric(float64(plain.median())/1e6, "git-ms")
+	b.ReportMetric(ratio, "git/ours")
+	b.ReportMetric(float64(ours.received)/float64(len(ours.walls)), "received-B")
+	if ours.sent >= 0 {
+		b.ReportMetric(float64(ours.sent)/float64(len(ours.walls)), "sent-B")
+	}
+}
+
+// ours measures one step of a mirror.
+func (c *cost) ours(r *git.Repo, step func()) {
+	before, start := r.Stats(), time.Now()
+	step()
+	c.walls = append(c.walls, time.Since(start))
+	spent := minus(r.Stats(), before)
+	c.received, c.sent = c.received+spent.Received, c.sent+spent.Sent
+}
+
+// plain measures one step of the git command.
+func (w *largeWorld) plain(c *cost, in cli, script string) {
+	if w.server == nil {
+		c.walls, c.received, c.sent = append(c.walls, in.run(script)), -1, -1
+		return
+	}
+	received, sent := w.server.Bytes()
+	c.walls = append(c.walls, in.run(script))
+	receivedNow, sentNow := w.server.Bytes()
+	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
+}
+
+func (w *largeWorld) state() string { return stateOf(w.size.longest()) }
+
+func (w *largeWorld) open(b *testing.B, state string) (*git.Repo, git.Heads) {
+	b.Helper()
+	r, err := git.Open(b.Context(), git.Options{URL: w.url, Branch: "main", StateRef: state, Cluster: "prod"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r, poll(b, r)
+}
+
+func poll(b *testing.B, r *git.Repo) git.Heads {
+	b.Helper()
+	heads, err := r.Fetch(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return heads
+}
+
+// mirror is a bare clone that knows the two branches only.
+func (w *largeWorld) mirror(b *testing.B) cli {
+	c := cli{b, b.TempDir()}
+	c.run("git init -q --bare . && git config gc.auto 0 && git remote add origin " + w.cliURL +
+		" && git config remote.origin.fetch +refs/heads/main:refs/heads/main" +
+		" && git config --add remote.origin.fetch +refs/heads/" + w.state() + ":refs/heads/state")
+	return c
+}
+
+const firstFetch, nextFetch = "git fetch -q --no-tags --depth 1 origin", "git fetch -q --no-tags origin"
+
+// firstFetch is a new process until it can read both branches: for gitrollout this test program, with what a
+// test program needs to start.
+func (w *largeWorld) firstFetch(b *testing.B) {
+	var ours, plain cost
+	var heap, resident int64
+	rounds(b, func(int) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), freshURL+"="+w.url, freshState+"="+w.state())
+		start := time.Now()
+		out, err := cmd.Output()
+		ours.walls = append(ours.walls, time.Since(start))
+		var received int64
+		if _, scanErr := fmt.Fscan(bytes.NewReader(out), &received, &heap, &resident); err != nil || scanErr != nil {
+			b.Fatal(err, scanErr)
+		}
+		ours.received += received
+		w.plain(&plain, w.mirror(b), firstFetch)
+	})
+	ours.sent = -1
+	ours.memory = fmt.Sprintf("heap %s, RSS %s", mib(heap), mib(resident))
+	plain.memory = "RSS " + mib(w.mirror(b).resident(firstFetch))
+	b.ReportMetric(float64(heap), "heap-B")
+	w.row(b, "first fetch of a new process", &ours, &plain)
+}
+
+func (w *largeWorld) idlePoll(b *testing.B) {
+	var ours, plain cost
+	r, _ := w.open(b, w.state())
+	clone := w.mirror(b)
+	clone.run(firstFetch)
+	rounds(b, func(int) {
+		ours.ours(r, func() { poll(b, r) })
+		w.plain(&plain, clone, nextFetch)
+	})
+	heap, before := liveHeap(), allocated()
+	for range 100 {
+		poll(b, r)
+	}
+	garbage := (allocated() - before) / 100
+	ours.memory = fmt.Sprintf("allocates %d kB, keeps %d B", garbage>>10, max(0, liveHeap()-heap)/100)
+	plain.memory = "RSS " + mib(clone.resident(nextFetch))
+	b.ReportMetric(float64(garbage), "allocated-B")
+	w.row(b, "idle poll", &ours, &plain)
+}
+
+func (w *largeWorld) fetchOne(b *testing.B) {
+	var ours, plain cost
+	r, _ := w.open(b, w.state())
+	clone := w.mirror(b)
+	clone.run(firstFetch)
+	before := int64(0)
+	rounds(b, func(i int) {
+		w.version++
+		usersPush(w.repo, w.version)
+		both := []func(){func() { ours.ours(r, func() { poll(b, r) }) }, func() { w.plain(&plain, clone, nextFetch) }}
+		both[i%2]() // who is second finds the server's files in the system's cache
+		both[1-i%2]()
+	})
+	w.version++
+	usersPush(w.repo, w.version)
+	before = allocated()
+	poll(b, r)
+	ours.memory = fmt.Sprintf("allocates %d kB", (allocated()-before)>>10)
+	plain.memory = "RSS " + mib(clone.resident(nextFetch))
+	w.row(b, "fetch of one commit", &ours, &plain)
+}
+
+// committer is both sides on a branch with some history.
+type committer struct {
+	commits     int
+	r           *git.Repo
+	state       string
+	clone       cli
+	ours, plain cost
+	// first is our first push: it also asks for the server's capabilities, to which git adds all refs.
+	first cost
+}
+
+// stateCommits commits the records of n apps to branches with histories of different lengths, in turns.
+func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
+	var all []*committer
+	for _, commits := range histories {
+		c := &committer{commits: commits, clone: cli{b, b.TempDir()}}
+		r, heads := w.open(b, stateOf(commits))
+		c.r, c.state = r, heads.State
+		c.clone.run("git clone -q --no-tags --depth 1 --single-branch -b " + byCLI(commits) + " " + w.cliURL + " . && git config gc.auto 0")
+		c.commit(b, w, n, &c.first)
+		all = append(all, c)
+	}
+	rounds(b, func(int) {
+		for _, c := range all {
+			c.commit(b, w, n, &c.ours)
+			c.commitByCLI(b, w, n)
+		}
+	})
+	for _, c := range all {
+		before := allocated()
+		c.commit(b, w, n, &cost{})
+		c.ours.memory = fmt.Sprintf("allocates %d kB", (allocated()-before)>>10)
+		c.plain.memory = "RSS " + mib(c.clone.resident(c.script(b, w, n)))
+		w.row(b, fmt.Sprintf("state commit of %d, after %d commits", n, c.commits), &c.ours, &c.plain)
+	}
+	if first, last := all[0], all[len(all)-1]; first != last {
+		_, _ = fmt.Fprintf(&w.notes, "first state commit of a process: %s ms, %d bytes received\n", millis(first.first.median()), first.first.received)
+		of := func(a, b *cost) float64 { return float64(a.median()) / float64(b.median()) }
+		b.ReportMetric(of(&last.ours, &first.ours), "longest/shortest")
+		_, _ = fmt.Fprintf(&w.notes, "state commit after %d commits : after %d = %.2f (git %.2f)\n",
+			last.commits, first.commits, of(&last.ours, &first.ours), of(&last.plain, &first.plain))
+	}
+}
+
+// records is the records of n apps, which are others each time.
+func (w *largeWorld) records(n int) map[string][]byte {
+	w.version++
+	edits := map[string][]byte{}
+	for i := range n {
+		app := (w.version*n + i) * 7919 % w.size.apps
+		edits[recordFile(app)] = []byte(record(app, 1_000_000+w.version))
+	}
+	return edits
+}
+
+func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
+	update := git.Update{Ref: stateOf(c.commits), Base: c.state, Parent: c.state, Edits: w.records(n), Message: "prod: next", When: when}
+	into.ours(c.r, func() {
+		ids, err := c.r.Push(b.Context(), update)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.state = ids[0]
+	})
+}
+
+// script writes the records, as cheaply as a file can be, and says what git has to do then.
+func (c *committer) script(b *testing.B, w *largeWorld, n int) string {
+	for path, content := range w.records(n) {
+		if err := os.WriteFile(c.clone.dir+"/"+path, content, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return "git commit -q -a -m next && git push -q origin HEAD"
+}
+
+func (c *committer) commitByCLI(b *testing.B, w *largeWorld, n int) {
+	w.plain(&c.plain, c.clone, c.script(b, w, n))
+}
+
+// longLife polls and commits a thousand times, with a push by the users now and then.
+func (w *largeWorld) longLife(b *testing.B) {
+	const life = 1000
+	c := &committer{commits: w.size.longest()}
+	r, heads := w.open(b, stateOf(c.commits))
+	c.r, c.state = r, heads.State
+	var polls cost
+	var early int64
+	for i := range life {
+		if i == 100 {
+			early = liveHeap()
+		}
+		if i%100 == 0 {
+			w.maintain()
+		}
+		if i%50 == 49 {
+			w.version++
+			usersPush(w.repo, w.version)
+		}
+		polls.ours(r, func() { poll(b, r) })
+		c.commit(b, w, 1, &c.ours)
+	}
+	late, stats := liveHeap(), r.Stats()
+	tenth := func(walls []time.Duration) float64 {
+		first, last := &cost{walls: walls[:life/10]}, &cost{walls: walls[life-life/10:]}
+		return float64(last.median()) / float64(first.median())
+	}
+	_, _ = fmt.Fprintf(&w.notes, "%d polls and state commits: heap %s after 100, %s after all (store %s, %d objects, renewed %d times)\n",
+		life, mib(early), mib(late), mib(stats.Bytes), stats.Objects, stats.Renewals)
+	_, _ = fmt.Fprintf(&w.notes, "last tenth : first tenth = %.2f for polls, %.2f for commits\n", tenth(polls.walls), tenth(c.ours.walls))
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(early), "heap-100-B")
+	b.ReportMetric(float64(late), "heap-1000-B")
+}

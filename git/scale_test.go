@@ -1,0 +1,257 @@
+package git_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// scale is how large the repository of BenchmarkLargeRepository is.
+type scale struct {
+	apps, refs, history int
+	states              []int // commits on each of the state branches
+}
+
+func scaleOf() scale {
+	if testing.Short() {
+		return scale{apps: 500, refs: 1000, history: 5000, states: []int{10, 100, 1000}}
+	}
+	return scale{apps: 5000, refs: 20_000, history: 100_000, states: []int{10, 1000, 20_000}}
+}
+
+func (s scale) longest() int { return s.states[len(s.states)-1] }
+
+func (s scale) String() string {
+	return fmt.Sprintf("%d apps, %d refs, %d commits on main, %v commits on the state branches", s.apps, s.refs, s.history, s.states)
+}
+
+func appFile(i int) string { return fmt.Sprintf("apps/%02d/app-%04d/kustomization.yaml", i/100, i) }
+
+// recordFile fans out as package rollout's StatePath does.
+func recordFile(i int) string {
+	name := fmt.Sprintf("app-%04d", i)
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("apps/%x/%s.yaml", sum[:1], name)
+}
+
+// record is as long as a record in the middle of a release is: 1.3 kB, of which the hashes do not compress.
+func record(app, version int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "apiVersion: gitrollout.dev/v1alpha1\nkind: AppState\napp: app-%04d\nserial: %d\n", app, version)
+	for i := range 14 {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %d", app, i))
+		if i < 4 { // what a step changes
+			sum = sha256.Sum256(fmt.Appendf(nil, "%d %d %d", app, i, version))
+		}
+		fmt.Fprintf(&text, "  - field: %02d\n    what: some name of a thing\n    hash: %x\n", i, sum[:20])
+	}
+	return text.String()
+}
+
+func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
+
+// byCLI is the branch that the git command commits to, which begins where stateOf does.
+func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
+
+// importer writes a stream for git fast-import.
+type importer struct {
+	strings.Builder
+	clock int
+}
+
+func (s *importer) commit(branch string, mark int) {
+	s.clock++
+	fmt.Fprintf(s, "commit refs/heads/%s\n", branch)
+	if mark > 0 {
+		fmt.Fprintf(s, "mark :%d\n", mark)
+	}
+	fmt.Fprintf(s, "committer D <d@e> %d +0000\ndata 1\nx\n", 1_700_000_000+s.clock)
+}
+
+func (s *importer) file(path, content string) {
+	fmt.Fprintf(s, "M 100644 inline %s\ndata %d\n%s\n", path, len(content), content)
+}
+
+// largeRepo makes the repository: refs on commits all over the history of main, state branches with the same
+// files and histories of their own, and what a server's maintenance makes (packed refs, a commit-graph).
+func largeRepo(b *testing.B, size scale) *gittest.Repo {
+	b.Helper()
+	repo := gittest.New(b)
+	var s importer
+	every := max(size.history/size.refs, 1)
+	for i := range size.history {
+		mark := 0
+		if i%every == 0 {
+			mark = i/every + 1
+		}
+		s.commit("main", mark)
+		if i == 0 {
+			for app := range size.apps {
+				s.file(appFile(app), fmt.Sprintf("resources: [app.yaml]\nimages: [{name: app, newTag: v0}]\n# %d\n", app))
+				s.file(filepath.Dir(appFile(app))+"/app.yaml", record(app, -1))
+			}
+			continue
+		}
+		s.file(appFile(i*7919%size.apps), fmt.Sprintf("resources: [app.yaml]\nimages: [{name: app, newTag: v%d}]\n", i))
+	}
+	for i := range size.refs {
+		fmt.Fprintf(&s, "reset refs/heads/topic/%d\nfrom :%d\n\n", i, i%(size.history/every)+1)
+	}
+	repo.FastImport(s.String())
+	for _, n := range size.states {
+		s := importer{clock: size.history}
+		for i := range n {
+			if s.commit(stateOf(n), 0); i > 0 {
+				s.file(recordFile(i*7919%size.apps), record(i*7919%size.apps, i))
+				continue
+			}
+			for app := range size.apps {
+				s.file(recordFile(app), record(app, 0))
+			}
+		}
+		fmt.Fprintf(&s, "reset refs/heads/%s\nfrom refs/heads/%s\n\n", byCLI(n), stateOf(n))
+		repo.FastImport(s.String())
+	}
+	repo.InBare("pack-refs", "--all")
+	repo.InBare("commit-graph", "write", "--reachable")
+	return repo
+}
+
+// usersPush adds a commit to main that changes one app, without a worktree.
+func usersPush(repo *gittest.Repo, version int) {
+	s := importer{clock: 200_000 + version}
+	s.commit("main", 0)
+	s.WriteString("from refs/heads/main^0\n")
+	s.file(appFile(version%500), fmt.Sprintf("resources: [app.yaml]\nimages: [{name: app, newTag: w%d}]\n", version))
+	repo.FastImport(s.String())
+}
+
+// A fresh process is this test program again: TestMain runs that instead of the tests.
+const (
+	freshURL   = "GITROLLOUT_BENCH_FRESH_URL"
+	freshState = "GITROLLOUT_BENCH_FRESH_STATE"
+)
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(freshURL); url != "" {
+		if err := fresh(url, os.Getenv(freshState)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// fresh is all that a new process does with Git, and prints bytes received, heap after GC, and peak RSS.
+func fresh(url, state string) error {
+	ctx := context.Background()
+	r, err := git.Open(ctx, git.Options{URL: url, Branch: "main", StateRef: state})
+	if err != nil {
+		return err
+	}
+	if _, err := r.Fetch(ctx); err != nil {
+		return err
+	}
+	peak := residentPeak(os.Getpid())
+	_, err = fmt.Println(r.Stats().Received, liveHeap(), peak)
+	runtime.KeepAlive(r)
+	return err
+}
+
+// liveHeap is what is on the heap after a collection.
+func liveHeap() int64 {
+	runtime.GC()
+	runtime.GC() // the second one frees what the first one's sweep and finalizers let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// allocated is what was ever allocated.
+func allocated() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.TotalAlloc)
+}
+
+// residentPeak is the largest resident size that a process has had since its exec; 0 where /proc is not.
+// Its rusage will not do: Linux counts into it what the process was before its exec, a copy of ours.
+func residentPeak(pid int) int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))
+	fields := bytes.Fields(after)
+	if len(fields) == 0 {
+		return 0
+	}
+	kB, _ := strconv.ParseInt(string(fields[0]), 10, 64)
+	return kB << 10
+}
+
+// children are a process's own and theirs.
+func children(pid int) []int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	all := []int{pid}
+	for _, field := range strings.Fields(string(text)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			all = append(all, children(child)...)
+		}
+	}
+	return all
+}
+
+// cli runs git commands in a folder, as a shell script.
+type cli struct {
+	b   *testing.B
+	dir string
+}
+
+func (c cli) command(script string) *exec.Cmd {
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir, cmd.Env = c.dir, append(gittest.Env(), "HOME="+c.dir)
+	return cmd
+}
+
+func (c cli) run(script string) time.Duration {
+	c.b.Helper()
+	start := time.Now()
+	if out, err := c.command(script).CombinedOutput(); err != nil {
+		c.b.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return time.Since(start)
+}
+
+// resident is the peak of the largest git process of a script, looked at once a millisecond.
+func (c cli) resident(script string) int64 {
+	c.b.Helper()
+	cmd := c.command(script)
+	if err := cmd.Start(); err != nil {
+		c.b.Fatal(err)
+	}
+	var ended atomic.Bool
+	go func() {
+		_ = cmd.Wait()
+		ended.Store(true)
+	}()
+	peak := int64(0)
+	for !ended.Load() {
+		for _, pid := range children(cmd.Process.Pid) {
+			peak = max(peak, residentPeak(pid))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return peak
+}
