@@ -72,8 +72,8 @@ fmt-check:
 simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds; prints how to replay what fails
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
-bench: localcluster kubectl ## Measure polls and pushes among 1, 100 and 1,000 apps, beside git pull | kustomize | kubectl apply
-	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout
+bench: localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, and a large repository beside git (BENCH=pattern)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git
 
 fuzz: ## Run each fuzz test for FUZZTIME (30s)
 	@for pkg in $$($(GO) list ./...); do \
