@@ -25,29 +25,32 @@ func BenchmarkLargeRepository(b *testing.B) {
 	start := time.Now()
 	repo := largeRepo(b, size)
 	fmt.Printf("\n\n%s: made in %.0f s\n", size, time.Since(start).Seconds())
-	for _, transport := range []string{"http", "path"} {
-		w := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare}
-		if transport == "http" {
-			w.server = repo.HTTP(gittest.HTTPOptions{})
-			w.url, w.cliURL = w.server.URL, w.server.URL
-		}
-		w.columns = tabwriter.NewWriter(&w.table, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintf(w.columns, "%s\tgitrollout\treceived\tsent\tmemory\tgit\treceived\tsent\tmemory\tratio\n", transport)
-		run := func(name string, do func(*testing.B)) {
-			w.maintain()
-			b.Run(transport+"/"+name, do)
-		}
-		run("first-fetch", w.firstFetch)
-		run("idle-poll", w.idlePoll)
-		run("fetch-one-commit", w.fetchOne)
-		run("state-commit-1", func(b *testing.B) { w.stateCommits(b, 1, size.states) })
-		run("state-commit-200", func(b *testing.B) { w.stateCommits(b, 200, size.states[len(size.states)-1:]) })
-		if transport == "http" {
-			run("long-life", w.longLife)
-		}
-		_ = w.columns.Flush()
-		fmt.Printf("\n\n%s\n%s\n", w.table.String(), w.notes.String())
+	server := repo.HTTP(gittest.HTTPOptions{})
+	http := &largeWorld{size: size, repo: repo, server: server, url: server.URL, cliURL: server.URL}
+	// The versions differ, or the second one would find its changes made.
+	path := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare, version: 1_000_000}
+	http.table(b, "http")
+	path.table(b, "path")
+	http.maintain()
+	b.Run("http/long-life", http.longLife)
+}
+
+// table measures all rows and prints them.
+func (w *largeWorld) table(b *testing.B, transport string) {
+	var table strings.Builder
+	w.columns = tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w.columns, "%s\tgitrollout\treceived\tsent\tmemory\tgit\treceived\tsent\tmemory\tratio\n", transport)
+	run := func(name string, do func(*testing.B)) {
+		w.maintain()
+		b.Run(transport+"/"+name, do)
 	}
+	run("first-fetch", w.firstFetch)
+	run("idle-poll", w.idlePoll)
+	run("fetch-one-commit", w.fetchOne)
+	run("state-commit-1", func(b *testing.B) { w.stateCommits(b, 1, w.size.states) })
+	run("state-commit-200", func(b *testing.B) { w.stateCommits(b, 200, w.size.states[len(w.size.states)-1:]) })
+	_ = w.columns.Flush()
+	fmt.Printf("\n\n%s\n%s\n", table.String(), w.notes.String())
 }
 
 // maintain does on the server what servers do by themselves, and gittest's does not: a push leaves a file for
@@ -77,8 +80,8 @@ type largeWorld struct {
 	url, cliURL string
 	version     int
 
-	table, notes strings.Builder
-	columns      *tabwriter.Writer
+	columns *tabwriter.Writer
+	notes   strings.Builder // printed after the table
 }
 
 // cost is what one side has spent in its rounds.
@@ -142,6 +145,14 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
+// resident runs a script of the git command once more. With a path the server's programs are its children.
+func (w *largeWorld) resident(in cli, script string) string {
+	if peak := in.resident(script); w.server != nil {
+		return "RSS " + mib(peak)
+	}
+	return "–"
+}
+
 func (w *largeWorld) state() string { return stateOf(w.size.longest()) }
 
 func (w *largeWorld) open(b *testing.B, state string) (*git.Repo, git.Heads) {
@@ -193,7 +204,7 @@ func (w *largeWorld) firstFetch(b *testing.B) {
 	})
 	ours.sent = -1
 	ours.memory = fmt.Sprintf("heap %s, RSS %s", mib(heap), mib(resident))
-	plain.memory = "RSS " + mib(w.mirror(b).resident(firstFetch))
+	plain.memory = w.resident(w.mirror(b), firstFetch)
 	b.ReportMetric(float64(heap), "heap-B")
 	w.row(b, "first fetch of a new process", &ours, &plain)
 }
@@ -213,7 +224,7 @@ func (w *largeWorld) idlePoll(b *testing.B) {
 	}
 	garbage := (allocated() - before) / 100
 	ours.memory = fmt.Sprintf("allocates %d kB, keeps %d B", garbage>>10, max(0, liveHeap()-heap)/100)
-	plain.memory = "RSS " + mib(clone.resident(nextFetch))
+	plain.memory = w.resident(clone, nextFetch)
 	b.ReportMetric(float64(garbage), "allocated-B")
 	w.row(b, "idle poll", &ours, &plain)
 }
@@ -223,7 +234,6 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	r, _ := w.open(b, w.state())
 	clone := w.mirror(b)
 	clone.run(firstFetch)
-	before := int64(0)
 	rounds(b, func(i int) {
 		w.version++
 		usersPush(w.repo, w.version)
@@ -233,10 +243,10 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	})
 	w.version++
 	usersPush(w.repo, w.version)
-	before = allocated()
+	before := allocated()
 	poll(b, r)
 	ours.memory = fmt.Sprintf("allocates %d kB", (allocated()-before)>>10)
-	plain.memory = "RSS " + mib(clone.resident(nextFetch))
+	plain.memory = w.resident(clone, nextFetch)
 	w.row(b, "fetch of one commit", &ours, &plain)
 }
 
@@ -272,7 +282,7 @@ func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 		before := allocated()
 		c.commit(b, w, n, &cost{})
 		c.ours.memory = fmt.Sprintf("allocates %d kB", (allocated()-before)>>10)
-		c.plain.memory = "RSS " + mib(c.clone.resident(c.script(b, w, n)))
+		c.plain.memory = w.resident(c.clone, c.script(b, w, n))
 		w.row(b, fmt.Sprintf("state commit of %d, after %d commits", n, c.commits), &c.ours, &c.plain)
 	}
 	if first, last := all[0], all[len(all)-1]; first != last {
@@ -296,11 +306,12 @@ func (w *largeWorld) records(n int) map[string][]byte {
 }
 
 func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
+	b.Helper()
 	update := git.Update{Ref: stateOf(c.commits), Base: c.state, Parent: c.state, Edits: w.records(n), Message: "prod: next", When: when}
 	into.ours(c.r, func() {
 		ids, err := c.r.Push(b.Context(), update)
-		if err != nil {
-			b.Fatal(err)
+		if err != nil || ids[0] == "" {
+			b.Fatal(ids, err)
 		}
 		c.state = ids[0]
 	})
@@ -328,12 +339,16 @@ func (w *largeWorld) longLife(b *testing.B) {
 	c.r, c.state = r, heads.State
 	var polls cost
 	var early int64
+	var most [2]int64 // in each half: the heap rises until the store is renewed
 	for i := range life {
-		if i == 100 {
-			early = liveHeap()
-		}
 		if i%100 == 0 {
 			w.maintain()
+		}
+		if i%50 == 0 {
+			most[2*i/life] = max(most[2*i/life], liveHeap())
+		}
+		if i == 100 {
+			early = liveHeap()
 		}
 		if i%50 == 49 {
 			w.version++
@@ -347,9 +362,9 @@ func (w *largeWorld) longLife(b *testing.B) {
 		first, last := &cost{walls: walls[:life/10]}, &cost{walls: walls[life-life/10:]}
 		return float64(last.median()) / float64(first.median())
 	}
-	_, _ = fmt.Fprintf(&w.notes, "%d polls and state commits: heap %s after 100, %s after all (store %s, %d objects, renewed %d times)\n",
-		life, mib(early), mib(late), mib(stats.Bytes), stats.Objects, stats.Renewals)
-	_, _ = fmt.Fprintf(&w.notes, "last tenth : first tenth = %.2f for polls, %.2f for commits\n", tenth(polls.walls), tenth(c.ours.walls))
+	fmt.Printf("\n\n%d polls and state commits: heap %s after 100, %s after all, at most %s in the first half and %s in the second (store %s, %d objects, renewed %d times)\n",
+		life, mib(early), mib(late), mib(most[0]), mib(max(most[1], late)), mib(stats.Bytes), stats.Objects, stats.Renewals)
+	fmt.Printf("last tenth : first tenth = %.2f for polls, %.2f for commits\n", tenth(polls.walls), tenth(c.ours.walls))
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(early), "heap-100-B")
 	b.ReportMetric(float64(late), "heap-1000-B")
