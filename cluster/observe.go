@@ -26,7 +26,11 @@ func (c *Client) Observe(app string, workloads []rollout.Workload) rollout.Obser
 	c.mu.Unlock()
 	for _, w := range workloads {
 		if l, ok := k.live.get(key{w.Namespace, w.Name}); ok && l.deployment != nil {
-			observed.Workloads[w] = c.observeWorkload(l)
+			live := c.observeWorkload(l)
+			if l.app != app {
+				live.Serial = 0 // it comes from another app, whose records are none of this one's
+			}
+			observed.Workloads[w] = live
 		}
 	}
 	return observed

@@ -291,7 +291,11 @@ func (r *Reconciler) prune(ctx context.Context, s *step) {
 	if err != nil {
 		return // applyState has reported it
 	}
-	candidates := strategies.Prunable(*next, objects)
+	all := strategies.Prunable(*next, objects)
+	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool { return r.isElsewhere(s.app, ref) })
+	if len(candidates) < len(all) {
+		s.decision.Requeue = soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
+	}
 	if len(candidates) == 0 {
 		return
 	}
@@ -303,6 +307,22 @@ func (r *Reconciler) prune(ctx context.Context, s *step) {
 		next.Inventory = slices.DeleteFunc(slices.Clone(next.Inventory), func(ref rollout.Ref) bool { return slices.Contains(gone, ref) })
 		s.decision.Subject = fmt.Sprintf("%s pruned %s", s.app.Name, listed(gone))
 	}
+}
+
+// isElsewhere reports whether an object that left an app has gone to another one,
+// or may have, because there is one that cannot be rendered. It then waits for
+// its new app, which may be held, and is not deleted.
+func (r *Reconciler) isElsewhere(a *app, ref rollout.Ref) bool {
+	for _, other := range r.apps {
+		switch head := other.head; {
+		case other == a:
+		case head.Render != nil && slices.ContainsFunc(head.Render.Objects, func(o rollout.Object) bool { return o.Ref() == ref }):
+			return true
+		case head.Err != nil && !other.isOrphan:
+			return true
+		}
+	}
+	return false
 }
 
 func listed(refs []rollout.Ref) string {

@@ -132,3 +132,49 @@ func TestStaleProcess(t *testing.T) {
 		t.Errorf("with Git again: %v, recorded %v", err, w.history())
 	}
 }
+
+// TestDeploymentChangesHands moves a Deployment, in one commit, to an app whose
+// record is younger than the one that it was written from: another app's serial
+// says nothing about this one's.
+func TestDeploymentChangesHands(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	heir := w.app + "-heir"
+	w.pushAs(heir, "a young app", settings("1"))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	second := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(second)
+	w.decide(w.state().Release.Hash, "promote", "")
+	p.awaitHealthy(second)
+	pods := w.pods()
+	w.repo.Pull()
+	for name := range version("v2", halfThenGate) {
+		if name != "kustomization.yaml" {
+			w.repo.Git("mv", "apps/"+w.app+"/"+name, "apps/"+heir+"/"+name)
+		}
+	}
+	w.repo.Write(map[string]string{ // at first with a mistake, which holds the heir
+		"apps/" + w.app + "/kustomization.yaml": strings.ReplaceAll(settings("1")["kustomization.yaml"], "APP", w.app+"-rest"),
+		"apps/" + heir + "/kustomization.yaml":  "resources: [app.yaml, service.yaml, rollout.yaml, nothing.yaml]\n",
+	})
+	broken := w.repo.Commit("move it")
+	p.await("the app follows", func(s rollout.State) bool { return s.Source == broken })
+	p.awaitOf(heir, "the heir is held", func(s rollout.State) bool { return s.Held != nil })
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
+		t.Errorf("nobody has the Deployment, and its pods are %v, want %v", now, pods)
+	}
+	moved := w.pushAs(heir, "mend it", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"})
+	p.awaitOf(heir, "the heir follows", func(s rollout.State) bool { return s.Source == moved && s.Held == nil })
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	if s := w.stateOf(heir); s.Held != nil || s.Serial >= w.stateOf(w.app).Serial {
+		t.Errorf("the heir's serial is %d, held %+v; the other's is %d", s.Serial, s.Held, w.stateOf(w.app).Serial)
+	}
+	if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
+		t.Errorf("pods %v, want %v", now, pods)
+	}
+}
