@@ -29,9 +29,11 @@ import (
 // after they were carried out, and cuts watches after a second or two.
 type weather struct {
 	*httptest.Server
-	mu    sync.Mutex
-	rng   *rand.Rand
-	stats map[string]int
+	mu       sync.Mutex
+	rng      *rand.Rand
+	turn     int  // of the kinds of trouble
+	conflict bool // the next write meets one
+	stats    map[string]int
 }
 
 func newWeather(t *testing.T, w *world, seed uint64) *weather {
@@ -57,46 +59,68 @@ func newWeather(t *testing.T, w *world, seed uint64) *weather {
 }
 
 func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	dice, life := s.rng.IntN(100), time.Duration(500+s.rng.IntN(2000))*time.Millisecond
-	s.mu.Unlock()
 	if r.URL.Query().Get("watch") != "" {
-		ctx, cut := context.WithTimeout(r.Context(), life)
+		ctx, cut := context.WithTimeout(r.Context(), s.life())
 		defer cut()
 		proxy.ServeHTTP(rw, r.WithContext(ctx))
 		return
 	}
-	answer := func(kind string, code int, reason string) {
-		s.count(kind)
-		rw.Header().Set("Content-Type", "application/json")
-		if code == http.StatusTooManyRequests {
-			rw.Header().Set("Retry-After", "1")
-		}
-		rw.WriteHeader(code)
-		_, _ = fmt.Fprintf(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"bad weather","reason":%q,"code":%d}`, reason, code)
-	}
-	switch {
-	case dice >= 25:
+	switch kind := s.next(r.Method != http.MethodGet); kind {
+	case "":
 		proxy.ServeHTTP(rw, r)
-	case dice < 5 && r.Method != http.MethodGet:
-		answer("409", http.StatusConflict, "Conflict")
-	case dice < 10:
-		answer("429", http.StatusTooManyRequests, "TooManyRequests")
-	case dice < 15:
-		answer("500", http.StatusInternalServerError, "InternalError")
-	case dice < 20:
-		answer("504", http.StatusGatewayTimeout, "Timeout")
-	default: // carried out, and the answer is lost
-		s.count("lost")
+	case "lost": // carried out, and the answer is lost
 		proxy.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
+	default:
+		a := answers[kind]
+		rw.Header().Set("Content-Type", "application/json")
+		if a.code == http.StatusTooManyRequests {
+			rw.Header().Set("Retry-After", "1")
+		}
+		rw.WriteHeader(a.code)
+		_, _ = fmt.Fprintf(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"bad weather","reason":%q,"code":%d}`, a.reason, a.code)
 	}
 }
 
-func (s *weather) count(kind string) {
+// answers are the errors that API servers have.
+var answers = map[string]struct {
+	code   int
+	reason string
+}{
+	"409": {http.StatusConflict, "Conflict"},
+	"429": {http.StatusTooManyRequests, "TooManyRequests"},
+	"500": {http.StatusInternalServerError, "InternalError"},
+	"504": {http.StatusGatewayTimeout, "Timeout"},
+}
+
+// next is what befalls the next request: each kind of trouble in turn, with
+// luckier requests between. Only a write can meet a conflict.
+func (s *weather) next(write bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats[kind]++
+	kind := ""
+	switch {
+	case s.conflict && write:
+		kind, s.conflict = "409", false
+	case s.rng.IntN(4) == 0:
+		kinds := []string{"500", "409", "lost", "429", "504"}
+		kind = kinds[s.turn%len(kinds)]
+		s.turn++
+		if kind == "409" && !write {
+			kind, s.conflict = "", true
+		}
+	}
+	if kind != "" {
+		s.stats[kind]++
+	}
+	return kind
+}
+
+// life is how long the next watch lives.
+func (s *weather) life() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
 // TestBadWeather takes releases through an API server that fails a quarter of the
