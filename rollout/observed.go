@@ -5,6 +5,13 @@ import "time"
 // Observed is what the cluster shows of one app at one moment.
 type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every Deployment of the app that exists
+	Routes    map[Ref]ObservedRoute         // every object that a router acts on, as far as it exists
+}
+
+// ObservedRoute is what a router says of one of its objects.
+type ObservedRoute struct {
+	Generation int64          // of the object, which its spec's changes count up
+	Status     map[string]any // nil if it says nothing
 }
 
 // Serial is the newest record that the cluster carries the mark of.

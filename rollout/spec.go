@@ -9,6 +9,7 @@ import (
 // filled in. Field names and defaults are those of Argo Rollouts where it has
 // the field; what differs is listed in docs/coming-from-argo-rollouts.md.
 type Spec struct {
+	Name      string     // the Rollout document's
 	Workload  Workload   // the Deployment that is moved
 	Canary    *Canary    // exactly one of Canary and BlueGreen is set
 	BlueGreen *BlueGreen //
@@ -40,10 +41,12 @@ type Canary struct {
 	Steps                      []Step
 	StableService              string // "" or the name of a Service of the app
 	CanaryService              string
-	DynamicStableScale         bool
-	MinPodsPerReplicaSet       int // 0 or 1: no floor
-	AbortScaleDownDelaySeconds int // seconds between routing to stable and removing canary pods, surge only
-	ScaleDownDelaySeconds      int // seconds between promotion and removing stable pods, surge with Services only
+	PingPong                   *PingPong // instead of the two Services
+	Traffic                    *Traffic  // nil: weights are shares of pods
+	DynamicStableScale         bool      // stable shrinks as its share of the traffic does
+	MinPodsPerReplicaSet       int       // 0 or 1: no floor
+	AbortScaleDownDelaySeconds int       // seconds between routing to stable and removing canary pods, surge only
+	ScaleDownDelaySeconds      int       // seconds between promotion and removing stable pods, surge with Services only
 }
 
 // BlueGreen is a blue-green strategy: a whole second set of pods, then one
@@ -61,9 +64,10 @@ type BlueGreen struct {
 // Step is one step of a release. Exactly one of the pointers is set.
 type Step struct {
 	Name           string // "" or the user's name for it
-	SetWeight      *int   // percent of the pods (or of the traffic) for the canary, 0..100
+	SetWeight      *int   // percent of the pods for the canary, or its share of Traffic.MaxWeight
 	Pause          *Pause
 	SetCanaryScale *CanaryScale
+	Route          *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
 }
 
 // Pause waits. A nil Duration waits until somebody promotes.

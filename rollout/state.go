@@ -49,6 +49,7 @@ type State struct {
 	Retreat    *Retreat    `json:"retreat,omitempty"`  // only while Aborting
 	Rejected   []Rejection `json:"rejected,omitempty"` // newest first, at most MaxHistory
 	Verified   []Hash      `json:"verified,omitempty"` // newest first, at most MaxHistory
+	Pong       []Workload  `json:"pong,omitempty"`     // workloads whose stable version is behind their pong Service
 	Inventory  []Ref       `json:"inventory,omitempty"`
 }
 
@@ -79,10 +80,11 @@ type Progress struct {
 	Step     int       `json:"step"` // index of the step in progress; equal to Of when all are done
 	Of       int       `json:"of"`
 	Name     string    `json:"name"`             // the step in words: setWeight 20, pause 10m0s …
-	Weight   int       `json:"weight"`           // percent asked for at this step
+	Weight   int       `json:"weight"`           // asked for at this step: percent, or a share of Traffic.MaxWeight
 	Plan     string    `json:"plan"`             // digest of the step list: a changed list is noticed
 	Entered  time.Time `json:"entered"`          // when the step began: the clock of its pause
 	Opened   string    `json:"opened,omitempty"` // who let it pass the last gate
+	Routed   *Routing  `json:"routed,omitempty"` // what the routers were asked for last; nil: all traffic to stable
 }
 
 // Retreat says how the way back goes.

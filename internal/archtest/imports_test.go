@@ -21,10 +21,11 @@ var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-
 // Everything is wired in cmd/gitrollout.
 var table = map[string]rule{
 	"rollout":    {others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
-	"strategies": {own: []string{"rollout"}, pure: true},
+	"traffic":    {own: []string{"rollout"}, others: []string{"sigs.k8s.io/json"}, pure: true},
+	"strategies": {own: []string{"rollout", "traffic"}, pure: true},
 	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"sign":       {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
-	"render":     {own: []string{"rollout"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
+	"render":     {own: []string{"rollout", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},

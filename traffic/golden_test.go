@@ -1,0 +1,155 @@
+package traffic
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var update = flag.Bool("update", false, "write the expected objects anew")
+
+// TestOverlays plays testdata/KIND/CASE.txtar: a router's block of
+// trafficRouting, a route, and the objects before. What comes out is in after.yaml, or
+// in error.txt if it is refused. Each case also says that the objects before
+// were not touched, and that the overlay of an overlay is itself.
+func TestOverlays(t *testing.T) {
+	for _, r := range routers() {
+		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("router %s has no cases in testdata/%s (%v)", r.kind, r.kind, err)
+		}
+		for _, file := range files {
+			t.Run(r.kind+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { playOverlay(t, r.kind, file) })
+		}
+	}
+}
+
+func playOverlay(t *testing.T, kind, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config any
+	section(t, archive, "config.yaml", &config)
+	var route Route
+	section(t, archive, "route.yaml", &route)
+	before := objectsOf(t, archive, "before.yaml")
+	untouched := bytesOf(t, before)
+
+	after, problem := "", ""
+	objects, err := lay(kind, config, route, before)
+	if err != nil {
+		problem = err.Error() + "\n"
+		var known *Error
+		if !asError(err, &known) {
+			t.Errorf("the error is no *Error: %T", err)
+		}
+	} else {
+		after = string(bytesOf(t, objects.List()))
+	}
+	if diff := cmp.Diff(string(untouched), string(bytesOf(t, before))); diff != "" {
+		t.Errorf("the objects before were changed:\n%s", diff)
+	}
+	if *update {
+		writeSections(t, file, archive, map[string]string{"after.yaml": after, "error.txt": problem})
+		return
+	}
+	if diff := cmp.Diff(sectionText(archive, "error.txt"), problem); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(sectionText(archive, "after.yaml"), after); diff != "" {
+		t.Errorf("after (-want +got):\n%s", diff)
+	}
+}
+
+func lay(kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
+	parsed, err := Parse(kind, config, nil)
+	if err != nil {
+		return nil, err
+	}
+	objects := NewObjects(before)
+	if err := Overlay(objects, []rollout.Router{parsed}, route); err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+func sectionText(a *txtar.Archive, name string) string {
+	for _, f := range a.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+func section(t *testing.T, a *txtar.Archive, name string, into any) {
+	t.Helper()
+	raw, err := yaml.YAMLToJSONStrict([]byte(sectionText(a, name)))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if err := decodeJSON(raw, into); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+func objectsOf(t *testing.T, a *txtar.Archive, name string) []rollout.Object {
+	t.Helper()
+	var objects []rollout.Object
+	for _, doc := range bytes.Split([]byte(sectionText(a, name)), []byte("---\n")) {
+		raw, err := yaml.YAMLToJSONStrict(doc)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var o rollout.Object
+		if err := decodeJSON(raw, &o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if o != nil {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+func bytesOf(t *testing.T, objects []rollout.Object) []byte {
+	t.Helper()
+	var docs [][]byte
+	for _, o := range objects {
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, raw)
+	}
+	return bytes.Join(docs, []byte("---\n"))
+}
+
+func writeSections(t *testing.T, file string, a *txtar.Archive, sections map[string]string) {
+	t.Helper()
+	kept := a.Files[:0]
+	for _, f := range a.Files {
+		if _, replaced := sections[f.Name]; !replaced {
+			kept = append(kept, f)
+		}
+	}
+	a.Files = kept
+	for _, name := range []string{"after.yaml", "error.txt"} {
+		if sections[name] != "" {
+			a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(sections[name])})
+		}
+	}
+	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

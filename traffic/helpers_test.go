@@ -1,0 +1,14 @@
+package traffic
+
+import (
+	"errors"
+
+	kjson "sigs.k8s.io/json"
+)
+
+func decodeJSON(raw []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	return errors.Join(append(strict, err)...)
+}
+
+func asError(err error, into **Error) bool { return errors.As(err, into) }

@@ -1,0 +1,165 @@
+package traffic
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Unsupported says which part of a managed route a kind of router cannot carry
+// out: the field below the step and why, "" if it can do all.
+func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
+	r, ok := find(kind)
+	if !ok {
+		return "", ""
+	}
+	if route.Mirror != nil && r.features[Mirror] == 0 {
+		return "", fmt.Sprintf("%s cannot copy requests; routers that can: %s", r.title, able(Mirror, yes))
+	}
+	for i, m := range route.Matches {
+		if field, why := r.unsupported(m); why != "" {
+			return fmt.Sprintf("[%d].%s", i, field), why
+		}
+	}
+	return "", ""
+}
+
+func (r router) unsupported(m rollout.Match) (field, why string) {
+	for _, part := range parts(m) {
+		h := howOf(part.match)
+		if r.features[part.feature]&h != 0 {
+			continue
+		}
+		can := "not at all"
+		if r.features[part.feature] != 0 {
+			can = "by " + r.features[part.feature].String()
+		}
+		return part.field, fmt.Sprintf("%s cannot match a %s by %s (%s); routers that can: %s", r.title, part.feature, h, can, able(part.feature, h))
+	}
+	return "", ""
+}
+
+// able lists the routers that have a feature in one way.
+func able(f Feature, h how) string {
+	var kinds []string
+	for _, r := range routers() {
+		if r.features[f]&h != 0 {
+			kinds = append(kinds, r.kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return "none"
+	}
+	return strings.Join(kinds, ", ")
+}
+
+type part struct {
+	feature Feature
+	field   string
+	match   rollout.StringMatch
+}
+
+// parts lists what a match compares.
+func parts(m rollout.Match) []part {
+	var all []part
+	for _, named := range []struct {
+		feature Feature
+		field   string
+		list    []rollout.NamedMatch
+	}{{Header, "headers", m.Headers}, {Cookie, "cookies", m.Cookies}, {Query, "queryParams", m.QueryParams}} {
+		for i, n := range named.list {
+			all = append(all, part{named.feature, fmt.Sprintf("%s[%d]", named.field, i), n.StringMatch})
+		}
+	}
+	for _, single := range []struct {
+		feature Feature
+		field   string
+		match   *rollout.StringMatch
+	}{{Path, "path", m.Path}, {Method, "method", m.Method}, {Source, "source", m.Source}} {
+		if single.match != nil {
+			all = append(all, part{single.feature, single.field, *single.match})
+		}
+	}
+	return all
+}
+
+func howOf(m rollout.StringMatch) how {
+	switch {
+	case m.Regex != "":
+		return regex
+	case m.Prefix != "":
+		return prefix
+	default:
+		return exact
+	}
+}
+
+// pattern returns a regular expression that matches the whole of a text that m
+// matches. RE2 and PCRE read it alike.
+func pattern(m rollout.StringMatch) string {
+	switch {
+	case m.Regex != "":
+		return m.Regex
+	case m.Prefix != "":
+		return regexp.QuoteMeta(m.Prefix) + ".*"
+	default:
+		return regexp.QuoteMeta(m.Exact)
+	}
+}
+
+// cookiePattern returns a regular expression for a whole Cookie header in which
+// one cookie matches. The header is a list, "a=1; b=2" (RFC 6265, 4.2.1).
+func cookiePattern(c rollout.NamedMatch) string {
+	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*")) + `(;.*)?`
+}
+
+// whole returns a pattern that says itself that it is for the whole text: some
+// routers look for it anywhere in a value.
+func whole(p string) string { return "^" + group(p) + "$" }
+
+// group makes alternatives inside a pattern stay inside.
+func group(p string) string {
+	if strings.Contains(p, "|") {
+		return "(?:" + p + ")"
+	}
+	return p
+}
+
+// matches reports whether a text is one that m matches.
+func matches(m rollout.StringMatch, s string) bool {
+	switch {
+	case m.Regex != "":
+		re, err := regexp.Compile("^(?:" + m.Regex + ")$")
+		return err == nil && re.MatchString(s)
+	case m.Prefix != "":
+		return strings.HasPrefix(s, m.Prefix)
+	default:
+		return m.Exact == s
+	}
+}
+
+// inOrder puts managed routes into the order that managedRoutes asks for; those
+// that it does not name come first, as they are written.
+func inOrder(routes []rollout.ManagedRoute, names []string) []rollout.ManagedRoute {
+	rank := func(r rollout.ManagedRoute) int { return slices.Index(names, r.Name) }
+	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
+}
+
+// Managed returns the routes that are in force after the given steps, in the
+// order of their precedence.
+func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
+	var routes []rollout.ManagedRoute
+	for _, step := range steps {
+		if step.Route == nil {
+			continue
+		}
+		routes = slices.DeleteFunc(routes, func(r rollout.ManagedRoute) bool { return r.Name == step.Route.Name })
+		if len(step.Route.Matches) > 0 {
+			routes = append(routes, *step.Route)
+		}
+	}
+	return inOrder(routes, order)
+}

@@ -1,0 +1,132 @@
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Objects is what the cluster is to hold of an app while overlays are laid over
+// it. The objects that it was made of are not changed: Edit copies.
+type Objects struct {
+	list   []rollout.Object
+	at     map[rollout.Ref]int
+	own    map[rollout.Ref]bool // copied or made here
+	claims map[string]string    // a place in an object: the Rollout that writes there
+}
+
+// NewObjects takes the objects in the order in which to apply them.
+func NewObjects(list []rollout.Object) *Objects {
+	o := &Objects{list: slices.Clone(list), at: make(map[rollout.Ref]int, len(list)), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
+	for i, object := range list {
+		o.at[object.Ref()] = i
+	}
+	return o
+}
+
+// List returns the objects in the order in which to apply them.
+func (o *Objects) List() []rollout.Object { return o.list }
+
+// Find returns an object that is not to be changed.
+func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
+	i, ok := o.at[ref]
+	if !ok {
+		return nil, false
+	}
+	return o.list[i], true
+}
+
+// Select returns the references of all objects of a kind in a namespace, in
+// their order.
+func (o *Objects) Select(group, kind, namespace string) []rollout.Ref {
+	var refs []rollout.Ref
+	for _, object := range o.list {
+		if ref := object.Ref(); ref.Group == group && ref.Kind == kind && ref.Namespace == namespace {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// Edit returns an object to be changed in place.
+func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
+	i, ok := o.at[ref]
+	if !ok {
+		return nil, false
+	}
+	if !o.own[ref] {
+		o.list[i], o.own[ref] = o.list[i].Copy(), true
+	}
+	return o.list[i], true
+}
+
+// Generate adds an object that is not in Git, to be applied right after another
+// one. It takes over no object of the user's.
+func (o *Objects) Generate(object rollout.Object, after rollout.Ref, by Route) error {
+	ref := object.Ref()
+	if _, taken := o.at[ref]; taken {
+		return &Error{About: ref, Msg: fmt.Sprintf("has the name of the object that Rollout %s makes for its release", by.Name), Fix: "rename it, or leave it out: it is made when it is needed"}
+	}
+	set(object, by.Name, "metadata", "annotations", rollout.AnnotationGenerated)
+	i, ok := o.at[after]
+	if !ok {
+		i = len(o.list) - 1
+	}
+	o.list = slices.Insert(o.list, i+1, object)
+	o.at, o.own[ref] = make(map[rollout.Ref]int, len(o.list)), true
+	for i, object := range o.list {
+		o.at[object.Ref()] = i
+	}
+	return nil
+}
+
+// Claim notes that a Rollout writes to a place of an object, and refuses a
+// second one there: two releases would undo each other's weights.
+func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
+	key := ref.String() + " " + place
+	other, taken := o.claims[key]
+	if taken && other != by.Name {
+		return &Error{About: ref, Field: place, Msg: fmt.Sprintf("is moved by two Rollouts, %s and %s", other, by.Name), Fix: "give each of them a route or a Service of its own"}
+	}
+	o.claims[key] = by.Name
+	return nil
+}
+
+// set writes a value at a path of mappings, which it makes where there are none.
+func set(m map[string]any, value any, path ...string) {
+	for _, key := range path[:len(path)-1] {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[key] = next
+		}
+		m = next
+	}
+	m[path[len(path)-1]] = value
+}
+
+// mapping, list and text read plain JSON values; what is of another type is as
+// good as absent.
+func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
+func list(v any) []any             { l, _ := v.([]any); return l }
+func text(v any) string            { s, _ := v.(string); return s }
+
+// number returns a JSON number, whichever Go type it was decoded to.
+func number(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case float64:
+		return int64(n), true
+	case int:
+		return int64(n), true
+	default:
+		return 0, false
+	}
+}
+
+func copyMap(m map[string]any) map[string]any { return rollout.Object(m).Copy() }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

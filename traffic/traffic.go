@@ -1,0 +1,212 @@
+package traffic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	kjson "sigs.k8s.io/json" // encoding/json takes NAME for name
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Route is what one Rollout asks of its routers now.
+type Route struct {
+	Name       string                 `json:"name"`                 // of the Rollout document
+	Namespace  string                 `json:"namespace"`            //
+	Stable     string                 `json:"stable,omitempty"`     // the Service that is stable's now; "" only where a router needs none
+	Canary     string                 `json:"canary,omitempty"`     //
+	StablePods string                 `json:"stablePods,omitempty"` // pod-template-hash of the stable version during a release, "" for all pods
+	CanaryPods string                 `json:"canaryPods,omitempty"` //
+	Weight     int                    `json:"weight"`               // of Max, for the canary
+	Max        int                    `json:"max"`                  // the weight that is all traffic
+	Managed    []rollout.ManagedRoute `json:"managed,omitempty"`    // in the order of their precedence
+	Sticky     *rollout.Sticky        `json:"sticky,omitempty"`     //
+	Active     bool                   `json:"active,omitempty"`     // a release is on its way: generated objects are there
+}
+
+// Rest returns the stable version's weight.
+func (r Route) Rest() int { return r.Max - r.Weight }
+
+// Error says what is wrong with an object, or with the configuration.
+type Error struct {
+	About rollout.Ref // the zero value for the Rollout document
+	Field string      // in the object or, of a Rollout document, below trafficRouting
+	Msg   string
+	Fix   string
+}
+
+// Error returns the message with the object's name.
+func (e *Error) Error() string {
+	text := e.Msg
+	if e.Field != "" {
+		text = e.Field + ": " + text
+	}
+	if e.About != (rollout.Ref{}) {
+		text = e.About.String() + ": " + text
+	}
+	return text
+}
+
+// missing is the error of a name that no object of the app has.
+func missing(field, kind, namespace, name string) error {
+	if name == "" {
+		return &Error{Field: field, Msg: "is missing", Fix: "name the " + kind}
+	}
+	return &Error{Field: field, Msg: fmt.Sprintf("%s/%s/%s is not in this app", kind, namespace, name), Fix: "add it to the kustomization"}
+}
+
+// Parse reads one router's block of trafficRouting strictly. Rename tells the
+// name that kustomize has given to an object of the app; it may be nil. Errors
+// are *Error values whose Field is below trafficRouting.
+func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
+	r, ok := find(kind)
+	if !ok {
+		return rollout.Router{}, &Error{Field: kind, Msg: "is not a router that gitrollout knows", Fix: "use one of " + strings.Join(Kinds(), ", ")}
+	}
+	e, err := decode(r, raw)
+	if err != nil {
+		return rollout.Router{}, err
+	}
+	if rename != nil {
+		e.names(func(kind string, name *string) {
+			if *name != "" {
+				*name = rename(kind, *name)
+			}
+		})
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return rollout.Router{}, fmt.Errorf("encode %s: %w", kind, err)
+	}
+	var config any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &config); err != nil {
+		return rollout.Router{}, fmt.Errorf("read %s: %w", kind, err)
+	}
+	return rollout.Router{Kind: kind, Config: config}, nil
+}
+
+func decode(r router, raw any) (editor, error) {
+	data, err := json.Marshal(raw)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.kind, err)
+	}
+	e := r.config()
+	strict, err := kjson.UnmarshalStrict(data, e)
+	if err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, &Error{Field: strings.TrimSuffix(r.kind+"."+wrong.Field, "."), Msg: fmt.Sprintf("is a %s where %s belongs", wrong.Value, belongs(wrong.Type.String()))}
+		}
+		return nil, &Error{Field: r.kind, Msg: err.Error()}
+	}
+	if len(strict) > 0 {
+		var unknown kjson.FieldError
+		if errors.As(strict[0], &unknown) {
+			return nil, &Error{Field: r.kind + "." + unknown.FieldPath(), Msg: "is not a known field"}
+		}
+		return nil, &Error{Field: r.kind, Msg: strict[0].Error()}
+	}
+	return e, nil
+}
+
+func belongs(goType string) string {
+	switch {
+	case goType == "string":
+		return "a text"
+	case goType == "bool":
+		return "true or false"
+	case strings.HasPrefix(goType, "int"):
+		return "a whole number"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	default:
+		return "a mapping"
+	}
+}
+
+// Overlay lays a route over the objects for each of its routers. An error is an
+// *Error; Check finds all of them before anything is followed.
+func Overlay(o *Objects, routers []rollout.Router, r Route) error {
+	for _, service := range []string{r.Stable, r.Canary} {
+		if service == "" {
+			continue
+		}
+		if err := o.Claim(rollout.Ref{Kind: "Service", Namespace: r.Namespace, Name: service}, "spec.selector", r); err != nil {
+			return err
+		}
+	}
+	for _, configured := range routers {
+		known, ok := find(configured.Kind)
+		if !ok {
+			return &Error{Field: configured.Kind, Msg: "is not a router that gitrollout knows"}
+		}
+		e, err := decode(known, configured.Config)
+		if err != nil {
+			return err
+		}
+		if err := e.overlay(o, r); err != nil {
+			var invalid *Error
+			if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) && !strings.HasPrefix(invalid.Field, known.kind) {
+				invalid.Field = strings.TrimSuffix(known.kind+"."+invalid.Field, ".")
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Watched are the objects whose status tells whether the routers have taken
+// what they were asked for, in the namespace of their Rollout.
+func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
+	var refs []rollout.Ref
+	for _, configured := range routers {
+		known, ok := find(configured.Kind)
+		if !ok || known.verify == nil {
+			continue
+		}
+		if e, err := decode(known, configured.Config); err == nil {
+			refs = append(refs, e.watched(namespace)...)
+		}
+	}
+	return refs
+}
+
+// Verdict is what a router says of one object.
+type Verdict struct {
+	Taken    bool   // it is in force, or the router does not say
+	Rejected bool   // the router refuses it, for the reason in Text
+	Text     string // why it is not taken
+}
+
+// Verify returns what the routers say of their objects: the first that is not
+// taken, and a rejected one before those that are only late.
+func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
+	verdict := Verdict{Taken: true}
+	for _, configured := range routers {
+		known, ok := find(configured.Kind)
+		if !ok || known.verify == nil {
+			continue
+		}
+		e, err := decode(known, configured.Config)
+		if err != nil {
+			continue
+		}
+		for _, ref := range e.watched(namespace) {
+			route, exists := seen[ref]
+			if !exists || len(route.Status) == 0 {
+				continue // it reports nothing, which some never do
+			}
+			v := known.verify(route)
+			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)
+			if v.Rejected {
+				return v
+			}
+			if !v.Taken && verdict.Taken {
+				verdict = v
+			}
+		}
+	}
+	return verdict
+}
