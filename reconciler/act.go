@@ -250,7 +250,7 @@ func (r *Reconciler) desired(ctx context.Context, a *app, s rollout.State, now t
 			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)
 		}
 	}
-	return strategies.Desired(s, view), nil
+	return strategies.Desired(s, view)
 }
 
 // renderAt returns the app as of a commit. Those that the state names are kept.

@@ -265,7 +265,11 @@ func (o *oracle) desired(a *actor, app string, s rollout.State) []rollout.Object
 	if strategies.NeedsStable(s, v) {
 		v.Stable = o.at(app, s.Stable.Commit)
 	}
-	return strategies.Desired(s, v)
+	objects, err := strategies.Desired(s, v)
+	if err != nil {
+		o.u.fail("what a state asks for cannot be made: %v", err)
+	}
+	return objects
 }
 
 // checkWrite sees each write to the cluster before it happens: what it writes is

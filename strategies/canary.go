@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // canaryStages compiles a canary: one stage for each step, so that a step's
@@ -16,7 +17,8 @@ func canaryStages(spec rollout.Spec) []stage {
 	var stages []stage
 	weight := 0
 	var scale *rollout.CanaryScale
-	for _, step := range c.Steps {
+	var routes []rollout.ManagedRoute
+	for i, step := range c.Steps {
 		s := stage{name: step.Name}
 		switch {
 		case step.SetWeight != nil:
@@ -28,12 +30,16 @@ func canaryStages(spec rollout.Spec) []stage {
 			if scale.MatchTrafficWeight {
 				scale = nil
 			}
+		case step.Route != nil:
+			s.text, s.wait = routeText(*step.Route), waitPods
+			routes = traffic.Managed(c.Steps[:i+1], c.Traffic.ManagedRoutes)
 		case step.Pause != nil && step.Pause.Duration != nil:
 			s.text, s.wait, s.duration = "pause "+step.Pause.Duration.String(), waitTimer, *step.Pause.Duration
 		default:
 			s.text, s.wait = "pause", waitGate
 		}
-		s.weight, s.counts = weight, canaryCounts(spec, weight, scale)
+		s.weight, s.routes = weight, routes
+		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		stages = append(stages, s)
 	}
 	return append(stages, canaryHandover(spec, weight)...)
@@ -43,10 +49,55 @@ func canaryStages(spec rollout.Spec) []stage {
 // while after the promotion: a full second set, the switch, the delay.
 func canaryHandover(spec rollout.Spec, weight int) []stage {
 	c := spec.Canary
+	if c.Traffic != nil && len(c.Steps) > 0 {
+		return routedHandover(spec)
+	}
 	if len(c.Steps) == 0 || spec.Scaling != rollout.Surge || c.StableService == "" || c.ScaleDownDelaySeconds == 0 {
 		return nil
 	}
 	return handover(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
+}
+
+// routedHandover ends a canary whose requests are routed: all of them go to the
+// new version while stable is still there, then the stable Service is switched,
+// which no request goes to any more. Two Services that change their roles need
+// no switch.
+func routedHandover(spec rollout.Spec) []stage {
+	c := spec.Canary
+	counts := func(n int) counts {
+		if c.DynamicStableScale {
+			return counts{canary: n}
+		}
+		return counts{canary: n, stable: n}
+	}
+	stages := []stage{{name: "route-all", text: "send all requests to the new version", weight: c.Traffic.MaxWeight, counts: counts, wait: waitPods}}
+	if c.PingPong == nil {
+		stages = append(stages, stage{
+			name: "switch", text: "switch", weight: c.Traffic.MaxWeight, counts: counts,
+			wait: waitDelay, duration: c.Traffic.Settle, switched: true,
+		})
+	}
+	if delay := time.Duration(c.ScaleDownDelaySeconds) * time.Second; delay > 0 {
+		stages = append(stages, stage{
+			name: "scale-down-delay", text: "keep the old version " + delay.String(), weight: c.Traffic.MaxWeight,
+			counts: counts, wait: waitDelay, duration: delay, switched: c.PingPong == nil,
+		})
+	}
+	return stages
+}
+
+func routeText(r rollout.ManagedRoute) string {
+	text := "setHeaderRoute " + r.Name
+	switch {
+	case r.Mirror != nil:
+		text = "setMirrorRoute " + r.Name
+	case r.Name == rollout.MatchRoute:
+		text = "match"
+	}
+	if len(r.Matches) == 0 {
+		text += ", ended"
+	}
+	return text
 }
 
 func scaleText(s rollout.CanaryScale) string {
@@ -60,8 +111,11 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale) func(n int) counts {
+func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, routed bool) func(n int) counts {
 	floor := spec.Canary.MinPodsPerReplicaSet
+	if spec.Canary.Traffic != nil {
+		return routedCounts(spec, weight, scale, routed)
+	}
 	return func(n int) counts {
 		if spec.Scaling == rollout.InPlace {
 			return atLeast(approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0), floor, n)
@@ -74,6 +128,36 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale) fun
 			canary = ceilShare(n, *scale.Weight)
 		}
 		return atLeast(counts{canary: canary, stable: n}, floor, n)
+	}
+}
+
+// routedCounts is a canary next to a whole stable version or, with
+// dynamicStableScale, next to one that is as large as its share of the traffic.
+// There are never fewer than n pods in all. Users who are matched need a pod,
+// whatever the weight is.
+func routedCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, routed bool) func(n int) counts {
+	c := spec.Canary
+	full := c.Traffic.MaxWeight
+	return func(n int) counts {
+		canary := (n*weight + full - 1) / full
+		exact := false
+		switch {
+		case scale != nil && scale.Replicas != nil:
+			canary, exact = min(*scale.Replicas, n), true
+		case scale != nil && scale.Weight != nil:
+			canary = ceilShare(n, *scale.Weight)
+		case routed:
+			canary = max(canary, min(1, n))
+		}
+		want := counts{canary: canary, stable: n}
+		if c.DynamicStableScale {
+			want.stable = max((n*(full-weight)+full-1)/full, n-canary)
+		}
+		floored := atLeast(want, c.MinPodsPerReplicaSet, n)
+		if exact {
+			floored.canary = canary // an explicit number is not raised to the floor
+		}
+		return floored
 	}
 }
 

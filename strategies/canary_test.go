@@ -159,7 +159,7 @@ func TestCanaryCounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := canaryCounts(tc.spec, tc.weight, tc.scale)(tc.n)
+			got := canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n)
 			if diff := cmp.Diff(tc.want, got, compareCounts); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

@@ -34,7 +34,10 @@ type View struct {
 // At rest and while promoting they are the user's own objects. While a release
 // is between its steps, its Deployments carry the hold and its Services the
 // hash of the version that they are for.
-func Desired(s rollout.State, v View) []rollout.Object {
+//
+// An error says that a router's objects cannot be made, which render has ruled
+// out for what it returned.
+func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	pins := pinsOf(s, v)
 	objects := make([]rollout.Object, 0, len(v.Source.Objects))
 	for _, o := range v.Source.Objects {
@@ -52,7 +55,7 @@ func Desired(s rollout.State, v View) []rollout.Object {
 		}
 		objects = append(objects, o)
 	}
-	return objects
+	return overlaid(s, v, objects)
 }
 
 // NeedsStable reports whether Desired would use the render of the stable
@@ -216,10 +219,14 @@ func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, v View) (hol
 		// pods there are, nor what to pin Services to.
 		return holdFence{}, false
 	}
-	if want.stable > 0 && stable.Desired == 0 && (canary.Desired == 0 || spec.Scaling == rollout.Surge) {
+	if want.stable > 0 && stable.Desired == 0 && (canary.Desired == 0 || spec.Scaling == rollout.Surge && !isDynamic(spec)) {
 		// The workload comes back from no pods at all: under the hold all new
 		// ones would be the canary's.
 		return holdFence{}, false
+	}
+	if isDynamic(spec) {
+		m := drained(spec, p, s, v, want, n)
+		return holdFence{s: max(0, want.canary-m), m: m, n: n}, true
 	}
 	if spec.Scaling == rollout.Surge {
 		return holdFence{s: want.canary, m: 0, n: n}, true

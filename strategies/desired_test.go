@@ -97,7 +97,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}
 			v := viewOf(in, h)
 			before := dump(v)
-			if diff := cmp.Diff(tc.want, shapeOf(t, Desired(in.State, v))); diff != "" {
+			if diff := cmp.Diff(tc.want, shapeOf(t, mustDesired(in.State, v))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if dump(v) != before {
@@ -115,7 +115,7 @@ func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 			h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) })
 			h.push(func(x *source) { x.workloads[0].version, x.workloads[0].spec.Replicas = "v2", replicas })
 			in := inFlight(h, 0, set(h, commitID(0), 10, 10))
-			got := shapeOf(t, Desired(in.State, viewOf(in, h)))
+			got := shapeOf(t, mustDesired(in.State, viewOf(in, h)))
 			want := any(nil)
 			if replicas != nil {
 				want = int64(*replicas)
@@ -185,7 +185,7 @@ func TestPins(t *testing.T) {
 			}
 			pins := pinsOf(in.State, viewOf(in, h))
 			spec, _ := h.at(fresh).Spec(web)
-			main, side := serviceNames(spec)
+			main, side := serviceNames(rollout.State{}, spec)
 			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }
 			if diff := cmp.Diff(tc.want, [2]string{pins[ref(main)], pins[ref(side)]}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)

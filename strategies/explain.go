@@ -14,7 +14,7 @@ type Explanation struct {
 	Steps     []ExplainedStep
 	Step      int // index of the step in progress; len(Steps) when there is none
 	Weight    int // percent asked for the new version
-	Real      int // percent of the ready pods that are of the new version
+	Real      int // percent of the requests that go to the new version or, without a router, of the ready pods that are of it
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
@@ -47,7 +47,7 @@ func Explain(in Input) []Explanation {
 	}
 	all := make([]Explanation, 0, len(source.Specs))
 	for _, spec := range source.Specs {
-		all = append(all, explain(in, spec))
+		all = append(all, explain(in, source, spec))
 	}
 	return all
 }
@@ -59,7 +59,7 @@ func orRender(a, b *rollout.Render) *rollout.Render {
 	return b
 }
 
-func explain(in Input, spec rollout.Spec) Explanation {
+func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	pl := planOf(spec)
 	live := in.Observed.Workloads[spec.Workload]
 	e := Explanation{Workload: spec.Workload, Strategy: strategyName(spec), Replicas: replicas(spec, live), Step: len(pl.stages)}
@@ -88,7 +88,11 @@ func explain(in Input, spec rollout.Spec) Explanation {
 		}
 		e.Revisions = append(e.Revisions, ExplainedRevision{Revision: r, Role: role})
 	}
-	if e.Ready > 0 {
+	switch c := spec.Canary; {
+	case c != nil && c.Traffic != nil:
+		view := View{Now: in.Now, Source: source, Observed: in.Observed}
+		e.Real = routeOf(in.State, spec, view).Weight * 100 / c.Traffic.MaxWeight
+	case e.Ready > 0:
 		e.Real = fresh * 100 / e.Ready
 	}
 	return e

@@ -34,9 +34,9 @@ func FuzzDecide(f *testing.F) {
 				if NeedsStable(d.State, v) {
 					v.Stable = git.at(d.State.Stable.Commit)
 				}
-				objects := Desired(d.State, v)
+				objects := mustDesired(d.State, v)
 				Prunable(d.State, objects)
-				if dump(Desired(d.State, v)) != dump(objects) {
+				if dump(mustDesired(d.State, v)) != dump(objects) {
 					t.Fatal("Desired is not deterministic")
 				}
 			}

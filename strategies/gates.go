@@ -15,6 +15,8 @@ type verdict struct {
 	text   string    // what it waits for
 	paused bool      // it waits for people or the clock, not for pods
 	due    time.Time // when the clock is through, zero if it is not the clock
+	broken string    // why it will not be done by waiting, "" if it may
+	route  bool      // the step's pods serve: its weight and routes are due
 }
 
 // gates are asked in this order, the first that is not done decides. Each is a
@@ -22,6 +24,7 @@ type verdict struct {
 var gates = []func(Input, plan, rollout.Progress) verdict{
 	gateHold,
 	gateSettled,
+	gateRouters,
 	gateStep,
 }
 
@@ -123,6 +126,9 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 	canary, _ := live.Find(in.State.Release.Templates[pr.Workload])
 	stable, _ := live.Find(in.State.StableHash(pr.Workload))
 	ready := minReady(p.spec)
+	if needsRouting(p, pr) {
+		ready = max(ready, p.spec.Canary.Traffic.Settle) // for the proxies to have learnt of the pods
+	}
 	serving := canary.Serving(in.Now, ready)
 	if c := p.spec.Canary; n == 0 && c != nil && pr.Step < len(c.Steps) && s.weight > 0 {
 		return verdict{text: "replicas: the workload has none"}
@@ -135,7 +141,10 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 		v.due = servesNext(in.Now, ready, canary)
 		return v
 	}
-	if p.spec.Scaling == rollout.InPlace && stable.Desired > want.stable {
+	if needsRouting(p, pr) && live.Synced {
+		return gateRoute(in, p, pr)
+	}
+	if (p.spec.Scaling == rollout.InPlace || isDynamic(p.spec)) && stable.Desired > want.stable {
 		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d have yet to go", stable.Desired-want.stable, stable.Desired)}
 	}
 	if !live.Synced {

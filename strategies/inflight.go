@@ -97,6 +97,9 @@ func adopt(in Input) Decision {
 			continue
 		}
 		s.Progress[i] = progressAt(plan, p.Workload, plan.resume(p.Weight), in.Now)
+		if p.Routed != nil { // the new list says which users are matched, and its step which weight is next
+			s.Progress[i].Routed = &rollout.Routing{Step: s.Progress[i].Step, Weight: p.Routed.Weight, At: p.Routed.At}
+		}
 		subject = fmt.Sprintf("%s steps changed by %s, goes on at %s", s.App, in.Head.Commit.Short(), s.Progress[i].Name)
 	}
 	if s.Phase != rollout.Promoting && s.Stable != nil {
@@ -130,7 +133,8 @@ func advance(in Input) Decision {
 	s := in.State
 	s.Progress = slices.Clone(s.Progress)
 	var moved, waits []string
-	paused := true
+	var needs []rollout.Ref
+	paused, broken := true, ""
 	var due time.Time
 	skip := in.Promotion.OpensAll(s.Release.Hash)
 	for i, p := range s.Progress {
@@ -149,23 +153,30 @@ func advance(in Input) Decision {
 			// autoscaler may have asked for it.
 			due = soonest(due, servesNext(in.Now, minReady(spec), in.Observed.Workloads[p.Workload].Revisions...))
 		}
+		if v.route {
+			s.Progress[i].Routed = &rollout.Routing{Step: p.Step, Weight: p.Weight, At: rollout.Second(in.Now)}
+			needs = append(needs, endpointsFor(s, spec)...)
+			moved = append(moved, routedText(pl, p))
+			continue
+		}
 		if !v.done {
 			waits = append(waits, v.text)
 			paused = paused && v.paused
+			broken = orElse(broken, v.broken)
 			due = soonest(due, v.due)
 			continue
 		}
 		s.Progress[i] = progressAt(pl, p.Workload, next, in.Now)
-		s.Progress[i].Opened = v.by
+		s.Progress[i].Opened, s.Progress[i].Routed = v.by, p.Routed
 		moved = append(moved, stepText(p, s.Progress[i], v.by))
 	}
-	d := Decision{State: s, Waiting: strings.Join(waits, "; "), Requeue: due}
+	d := Decision{State: s, Waiting: strings.Join(waits, "; "), Requeue: due, Needs: needs}
 	if len(moved) > 0 {
 		d.State.Phase, d.State.Reason = phaseOf(in.Head.Render, s.Progress), ""
 		d.Subject = s.App + " " + strings.Join(moved, ", ")
 		return d
 	}
-	return rest(in, d, paused && len(waits) > 0)
+	return rest(in, d, paused && len(waits) > 0, broken)
 }
 
 func stepText(from, to rollout.Progress, by string) string {
@@ -184,9 +195,12 @@ func stepText(from, to rollout.Progress, by string) string {
 
 // rest is a pass in which nothing moved: the phase says whether the release
 // waits for people or for pods, and whether it has waited too long.
-func rest(in Input, d Decision, paused bool) Decision {
+// One that cannot go on by waiting has waited long enough at once.
+func rest(in Input, d Decision, paused bool, broken string) Decision {
 	phase, reason := rollout.Progressing, ""
-	if paused {
+	if broken != "" {
+		phase, reason = rollout.Stalled, broken
+	} else if paused {
 		phase = rollout.Paused
 	} else if late, ok := overdue(in); ok {
 		phase, reason = rollout.Stalled, late.reason()
@@ -217,6 +231,7 @@ func decidePromoting(in Input) Decision {
 	if complete(in, in.Head.Render) && in.Settled {
 		stable := *s.Release
 		stable.Since, stable.Fast = rollout.Second(in.Now), false
+		s.Pong = swapped(in)
 		s.Stable, s.Release, s.Progress = &stable, nil, nil
 		s.Phase, s.Reason, s.Verified = rollout.Healthy, "", remember(s.Verified, stable.Hash)
 		return Decision{State: s, Subject: fmt.Sprintf("%s healthy at %s (%s by %s)", s.App, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)}

@@ -21,7 +21,7 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
 		stable, _ := live.Find(s.StableHash(p.Workload))
 		fresh, _ := live.Find(s.Release.Templates[p.Workload])
 		main, side := pinHashes(s, spec, p, live, stable, fresh)
-		mainName, sideName := serviceNames(spec)
+		mainName, sideName := serviceNames(s, spec)
 		for name, hash := range map[string]string{mainName: main, sideName: side} {
 			if name != "" && hash != "" {
 				pins[rollout.Ref{Kind: "Service", Namespace: p.Workload.Namespace, Name: name}] = hash
@@ -33,9 +33,15 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
 
 // serviceNames returns the Service that users reach and the one for the new
 // version.
-func serviceNames(spec rollout.Spec) (main, side string) {
-	if spec.BlueGreen != nil {
+func serviceNames(s rollout.State, spec rollout.Spec) (main, side string) {
+	switch {
+	case spec.BlueGreen != nil:
 		return spec.BlueGreen.ActiveService, spec.BlueGreen.PreviewService
+	case spec.Canary.PingPong == nil:
+	case slices.Contains(s.Pong, spec.Workload):
+		return spec.Canary.PingPong.PongService, spec.Canary.PingPong.PingService
+	default:
+		return spec.Canary.PingPong.PingService, spec.Canary.PingPong.PongService
 	}
 	return spec.Canary.StableService, spec.Canary.CanaryService
 }
@@ -87,6 +93,9 @@ func draining(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollo
 func neededStable(spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) int {
 	n := replicas(spec, live)
 	pl := planOf(spec)
+	if isDynamic(spec) { // its pods are as few as its share was
+		return max(1, n-spec.MaxUnavailable.RoundDown(n))
+	}
 	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) || countsAt(pl, p.Step, n).stable == 0 {
 		return max(1, n)
 	}

@@ -3,6 +3,7 @@ package strategies
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -23,7 +24,8 @@ type plan struct {
 type stage struct {
 	name     string // the user's name for it, "" if none
 	text     string // "setWeight 20", for people and for commit subjects
-	weight   int    // percent asked for the new version
+	weight   int    // asked for the new version: percent, or a share of Traffic.MaxWeight
+	routes   []rollout.ManagedRoute
 	counts   func(n int) counts
 	wait     waitKind
 	duration time.Duration // of a timed wait
@@ -72,6 +74,10 @@ func (p plan) digest() string {
 	for _, s := range p.stages {
 		c := s.counts(100)
 		fmt.Fprintf(&b, "%s|%s|%d|%d|%d|%d|%s|%t\n", s.name, s.text, s.weight, c.canary, c.stable, s.wait, s.duration, s.switched)
+		if len(s.routes) > 0 {
+			raw, _ := json.Marshal(s.routes) // texts and numbers, which always encode
+			fmt.Fprintf(&b, "%s\n", raw)
+		}
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:4])

@@ -50,10 +50,45 @@ func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	if rng.IntN(2) == 0 {
 		spec.Canary.StableService, spec.Canary.CanaryService = name, name+"-canary"
 	}
-	if spec.Scaling == rollout.Surge {
+	if spec.Canary.StableService != "" && rng.IntN(2) == 0 {
+		randomTraffic(rng, &spec, name)
+	}
+	if spec.Scaling == rollout.Surge && !spec.Canary.DynamicStableScale {
 		spec.Canary.AbortScaleDownDelaySeconds, spec.Canary.ScaleDownDelaySeconds = rng.IntN(3)*15, rng.IntN(3)*15
 	}
 	return spec
+}
+
+// randomTraffic routes the requests of a canary.
+func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
+	spec.Scaling, spec.Name = rollout.Surge, name
+	c := spec.Canary
+	c.Traffic = &rollout.Traffic{
+		MaxWeight: 100, Settle: time.Duration(rng.IntN(4)) * time.Second,
+		Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
+	}
+	c.DynamicStableScale = rng.IntN(3) == 0
+	if rng.IntN(4) == 0 {
+		c.PingPong = &rollout.PingPong{PingService: name, PongService: name + "-canary"}
+		c.StableService, c.CanaryService = "", ""
+	}
+	c.Steps = randomSteps(rng, rollout.Surge)
+	for i := range c.Steps {
+		if rng.IntN(6) == 0 {
+			c.Steps[i] = rollout.Step{Name: c.Steps[i].Name, Route: randomRoute(rng)}
+		}
+	}
+}
+
+func randomRoute(rng *rand.Rand) *rollout.ManagedRoute {
+	r := &rollout.ManagedRoute{Name: []string{"staff", rollout.MatchRoute}[rng.IntN(2)]}
+	if rng.IntN(3) > 0 {
+		r.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+	}
+	if rng.IntN(4) == 0 {
+		r.Mirror = new(50)
+	}
+	return r
 }
 
 func randomBlueGreen(rng *rand.Rand, name string) *rollout.BlueGreen {

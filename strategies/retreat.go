@@ -24,8 +24,12 @@ type cause struct {
 func retreat(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Retreat{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
-	if why.reject && s.Phase != rollout.Promoting {
-		r.Drain = r.Routed.Add(abortDelay(in))
+	if s.Phase != rollout.Promoting {
+		delay := settling(in)
+		if why.reject {
+			delay = max(delay, abortDelay(in))
+		}
+		r.Drain = r.Routed.Add(delay)
 	}
 	if r.Drain.Equal(r.Routed) {
 		s.Source = why.to
@@ -56,7 +60,7 @@ func abortDelay(in Input) time.Duration {
 		switch {
 		case spec.Scaling == rollout.InPlace:
 			return 0
-		case spec.Canary != nil && spec.Canary.StableService == "":
+		case spec.Canary != nil && spec.Canary.StableService == "" && spec.Canary.Traffic == nil:
 			return 0
 		case spec.BlueGreen != nil:
 			seconds = max(seconds, spec.BlueGreen.AbortScaleDownDelaySeconds)

@@ -95,6 +95,9 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		}
 		r.Objects = append(r.Objects, servicesOf(w.spec)...)
 		r.Objects = append(r.Objects, deploymentObject(w))
+		if w.spec.Canary != nil && w.spec.Canary.Traffic != nil {
+			r.Objects = append(r.Objects, routeObject(w.spec))
+		}
 		hash, err := rollout.HashTemplate(map[string]any{"version": w.version})
 		if err != nil {
 			panic(err) // a literal is JSON
@@ -120,7 +123,7 @@ var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop
 
 func servicesOf(spec rollout.Spec) []rollout.Object {
 	var all []rollout.Object
-	main, side := serviceNames(spec)
+	main, side := serviceNames(rollout.State{}, spec)
 	for _, name := range []string{main, side} {
 		if name != "" {
 			all = append(all, rollout.Object{
@@ -131,6 +134,31 @@ func servicesOf(spec rollout.Spec) []rollout.Object {
 		}
 	}
 	return all
+}
+
+// routeObject is the HTTPRoute of a workload whose requests are routed.
+func routeObject(spec rollout.Spec) rollout.Object {
+	main, _ := serviceNames(rollout.State{}, spec)
+	return rollout.Object{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+		"metadata": map[string]any{"name": spec.Workload.Name, "namespace": spec.Workload.Namespace},
+		"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": []any{
+			map[string]any{"name": main, "port": int64(80)}, map[string]any{"name": otherService(spec), "port": int64(80)},
+		}}}},
+	}
+}
+
+func otherService(spec rollout.Spec) string {
+	_, side := serviceNames(rollout.State{}, spec)
+	return side
+}
+
+func mustDesired(s rollout.State, v View) []rollout.Object {
+	objects, err := Desired(s, v)
+	if err != nil {
+		panic(err) // render refuses what cannot be routed
+	}
+	return objects
 }
 
 func deploymentObject(w staged) rollout.Object {
@@ -208,7 +236,7 @@ func (l *loop) desired(s rollout.State) []rollout.Object {
 	if NeedsStable(s, v) {
 		v.Stable = l.git.at(s.Stable.Commit)
 	}
-	return Desired(s, v)
+	return mustDesired(s, v)
 }
 
 // pass is one pass of the reconciler.
@@ -218,8 +246,17 @@ func (l *loop) pass() Decision {
 		s = *l.pending
 	}
 	l.settled = l.apply(s)
-	d := Decide(l.input(s, l.settled))
-	l.decided(l.input(s, l.settled), d)
+	in := l.input(s, l.settled)
+	d := Decide(in)
+	for _, service := range d.Needs {
+		if !l.kube.Serves(service) {
+			in.Empty = append(in.Empty, service)
+		}
+	}
+	if in.Empty != nil {
+		d = Decide(in)
+	}
+	l.decided(in, d)
 	if d.Retreat {
 		l.settled = l.apply(d.State)
 	} else if l.settled {
@@ -272,6 +309,7 @@ func (l *loop) prune(d *Decision) {
 			delete(l.kube.Deployments, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 		}
 		delete(l.kube.Pins, ref)
+		delete(l.kube.Routes, ref)
 		d.State.Inventory = slices.DeleteFunc(slices.Clone(d.State.Inventory), func(r rollout.Ref) bool { return r == ref })
 		d.Subject = "shop pruned " + ref.String()
 	}
@@ -296,7 +334,7 @@ func (l *loop) rest() bool {
 
 // fingerprint changes when anything that a pass could change does.
 func (l *loop) fingerprint() string {
-	all := dump(l.state) + fmt.Sprint(l.kube.Pins, l.pending != nil)
+	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
 	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
 		d := l.kube.Deployments[w]
 		all += fmt.Sprint(w, d.Generation, d.Observed, d.Annotations)

@@ -139,7 +139,10 @@ func (w *world) desired(ctx context.Context, app rollout.App, in strategies.Inpu
 		}
 		view.Stable = stable
 	}
-	objects := strategies.Desired(in.State, view)
+	objects, err := strategies.Desired(in.State, view)
+	if err != nil {
+		return nil, err
+	}
 	marked := make([]rollout.Object, len(objects))
 	for i, o := range objects {
 		marked[i] = withMarks(o, app.Name, w.source.cluster)

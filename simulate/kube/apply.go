@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -49,10 +50,46 @@ func (k *Cluster) Apply(o rollout.Object) error {
 		return nil
 	case ref.Kind == "Deployment":
 		return k.applyDeployment(o)
+	case ref.Kind == "HTTPRoute":
+		if !reflect.DeepEqual(k.Routes[ref], o) {
+			k.Routes[ref] = o
+			k.OnChange(fmt.Sprintf("HTTPRoute %s splits %s", ref.Name, split(o)))
+		}
+		return nil
 	default:
 		return nil
 	}
 }
+
+// backend is one way that requests can take.
+type backend struct {
+	service string
+	weight  int64
+}
+
+// backends are those of each rule of an HTTPRoute.
+func backends(route rollout.Object) [][]backend {
+	var all [][]backend
+	rules, _ := route.Map("spec")["rules"].([]any)
+	for _, r := range rules {
+		rule, _ := r.(map[string]any)
+		refs, _ := rule["backendRefs"].([]any)
+		var some []backend
+		for _, b := range refs {
+			ref, _ := b.(map[string]any)
+			one := backend{weight: 1}
+			one.service, _ = ref["name"].(string)
+			if w, given := ref["weight"].(int64); given {
+				one.weight = w
+			}
+			some = append(some, one)
+		}
+		all = append(all, some)
+	}
+	return all
+}
+
+func split(route rollout.Object) string { return fmt.Sprint(backends(route)) }
 
 func (k *Cluster) applyDeployment(o rollout.Object) error {
 	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}

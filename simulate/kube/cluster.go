@@ -23,10 +23,11 @@ type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
 	Deployments map[rollout.Workload]*Deployment
-	Pins        map[rollout.Ref]string        // what each Service selects: a pod-template-hash, or "" for all pods
-	Fate        func(version string) Lifetime // what becomes of a pod
-	OnChange    func(what string)             // called after each micro-step that changed something
-	Lag         bool                          // the Deployment controller may sync before ReplicaSets have reported
+	Pins        map[rollout.Ref]string         // what each Service selects: a pod-template-hash, or "" for all pods
+	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as they were applied last
+	Fate        func(version string) Lifetime  // what becomes of a pod
+	OnChange    func(what string)              // called after each micro-step that changed something
+	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
 	serial      int
 }
 
@@ -88,7 +89,7 @@ type write struct {
 // rng, so that the same seed lives the same life.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
-		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{}, Pins: map[rollout.Ref]string{},
+		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{}, Pins: map[rollout.Ref]string{}, Routes: map[rollout.Ref]rollout.Object{},
 		Fate:     func(string) Lifetime { return Lifetime{} },
 		OnChange: func(string) {},
 	}

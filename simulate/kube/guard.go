@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -84,14 +85,53 @@ func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) 
 	case spec.Canary != nil:
 		name = spec.Canary.StableService
 	}
-	pin := k.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: name}]
-	if name == "" || pin == "" || ready == 0 || g.Floor == 0 {
+	if ready == 0 || g.Floor == 0 {
 		return ""
 	}
-	for _, rs := range d.Sets {
-		if rs.PodHash == pin && rs.Ready() > 0 {
-			return ""
+	if spec.Canary != nil && spec.Canary.Traffic != nil {
+		return g.misrouted(k, d, spec)
+	}
+	if pin := k.pin(d, name); name != "" && !d.serves(pin) {
+		return fmt.Sprintf("%s: Service %s selects %s, which has no ready pod, and %d others have", d.Workload, name, pin, ready)
+	}
+	return ""
+}
+
+// misrouted finds a route that sends requests to a Service without ready pods.
+func (g *Guard) misrouted(k *Cluster, d *Deployment, spec rollout.Spec) string {
+	ours := []string{spec.Canary.StableService, spec.Canary.CanaryService}
+	if p := spec.Canary.PingPong; p != nil {
+		ours = []string{p.PingService, p.PongService}
+	}
+	for ref, route := range k.Routes {
+		for _, rule := range backends(route) {
+			for _, b := range rule {
+				if b.weight > 0 && slices.Contains(ours, b.service) && !d.serves(k.pin(d, b.service)) {
+					return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod", d.Workload, ref.Name, b.weight, b.service, k.pin(d, b.service))
+				}
+			}
 		}
 	}
-	return fmt.Sprintf("%s: Service %s selects %s, which has no ready pod, and %d others have", d.Workload, name, pin, ready)
+	return ""
+}
+
+func (k *Cluster) pin(d *Deployment, service string) string {
+	return k.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: service}]
+}
+
+// serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is
+// all of them.
+func (d *Deployment) serves(pin string) bool {
+	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool { return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0 })
+}
+
+// Serves reports whether a Service selects a ready pod, of whichever workload in
+// its namespace.
+func (k *Cluster) Serves(service rollout.Ref) bool {
+	for _, d := range k.Deployments {
+		if d.Workload.Namespace == service.Namespace && k.Pins[service] != "" && d.serves(k.Pins[service]) {
+			return true
+		}
+	}
+	return false
 }
