@@ -1,0 +1,322 @@
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// istio splits at the routes of VirtualServices, between two Services or between
+// two subsets of a DestinationRule, which is told the pods of each. Matched users
+// get a route of their own right before the one that they would have taken: in
+// Istio the first route that matches wins
+// (https://istio.io/latest/docs/reference/config/networking/virtual-service/).
+// Weights are shares of their sum (HTTPRouteDestination.weight); older versions
+// want the sum to be 100. 1.6 is the oldest version with a status.
+var istio = router{
+	kind: "istio", title: "Istio", since: "1.6",
+	features: features{
+		Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: anyText, Mirror: yes, Stick: yes, Status: yes,
+	},
+	config: func() editor { return &istioConfig{} },
+	verify: verifyIstio,
+}
+
+const istioGroup = "networking.istio.io"
+
+// istioConfig has the fields of Argo Rollouts' trafficRouting.istio.
+type istioConfig struct {
+	VirtualService  *istioVirtualService  `json:"virtualService,omitempty"`
+	VirtualServices []istioVirtualService `json:"virtualServices,omitempty"`
+	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: split between Services
+}
+
+// istioVirtualService names the routes to split. A kind of route of which none
+// is named is split if it has one route only.
+type istioVirtualService struct {
+	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
+	Routes    []string     `json:"routes,omitempty"`
+	TLSRoutes []istioRoute `json:"tlsRoutes,omitempty"`
+	TCPRoutes []istioRoute `json:"tcpRoutes,omitempty"`
+}
+
+// istioRoute finds TLS and TCP routes, which have no names, by what they match.
+type istioRoute struct {
+	Port     int64    `json:"port,omitempty"`
+	SNIHosts []string `json:"sniHosts,omitempty"`
+}
+
+type istioRule struct {
+	Name                  string   `json:"name"`
+	CanarySubsetName      string   `json:"canarySubsetName"`
+	StableSubsetName      string   `json:"stableSubsetName"`
+	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"` // their destinations keep their weight, which stable has less
+}
+
+func (c *istioConfig) all() []*istioVirtualService {
+	var all []*istioVirtualService
+	if c.VirtualService != nil {
+		all = append(all, c.VirtualService)
+	}
+	for i := range c.VirtualServices {
+		all = append(all, &c.VirtualServices[i])
+	}
+	return all
+}
+
+func (c *istioConfig) names(visit func(kind string, name *string)) {
+	for _, v := range c.all() {
+		visit("VirtualService", &v.Name)
+	}
+	if c.DestinationRule != nil {
+		visit("DestinationRule", &c.DestinationRule.Name)
+	}
+}
+
+func (c *istioConfig) watched(namespace string) []rollout.Ref {
+	var refs []rollout.Ref
+	for _, v := range c.all() {
+		refs = append(refs, v.refs(namespace)...)
+	}
+	if c.DestinationRule != nil {
+		refs = append(refs, c.DestinationRule.ref(namespace))
+	}
+	return refs
+}
+
+// refs are the objects that the name can mean: shop.edge is one in the Rollout's
+// namespace, or shop in the namespace edge.
+func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
+	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
+	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
+		refs = append(refs, rollout.Ref{Group: istioGroup, Kind: "VirtualService", Namespace: other, Name: name})
+	}
+	return refs
+}
+
+func (r *istioRule) ref(namespace string) rollout.Ref {
+	return rollout.Ref{Group: istioGroup, Kind: "DestinationRule", Namespace: namespace, Name: r.Name}
+}
+
+func (c *istioConfig) overlay(o *Objects, r Route) error {
+	services := c.all()
+	if len(services) == 0 {
+		return &Error{Msg: "names no VirtualService", Fix: "give virtualService: {name: NAME}"}
+	}
+	target := istioTarget{Route: r}
+	if c.DestinationRule != nil {
+		host, err := c.DestinationRule.label(o, r)
+		if err != nil {
+			return err
+		}
+		target.rule, target.ruleHost = c.DestinationRule, host
+	} else if r.Stable == "" || r.Canary == "" {
+		return &Error{Msg: "has no two destinations to split between", Fix: "give stableService and canaryService, or a destinationRule with two subsets"}
+	}
+	for i, v := range services {
+		field := "virtualService.name"
+		if c.VirtualService == nil || i > 0 {
+			field = fmt.Sprintf("virtualServices[%d].name", i)
+		}
+		if err := v.overlay(o, field, target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// label tells the subsets of the DestinationRule which pods they are: those of
+// one version each during a release, all at rest. It returns the rule's host.
+func (r *istioRule) label(o *Objects, route Route) (string, error) {
+	ref := r.ref(route.Namespace)
+	object, ok := o.Edit(ref)
+	if !ok {
+		return "", missing("destinationRule.name", "DestinationRule", route.Namespace, r.Name)
+	}
+	for _, subset := range []struct{ field, name, pods string }{
+		{"canarySubsetName", r.CanarySubsetName, route.CanaryPods}, {"stableSubsetName", r.StableSubsetName, route.StablePods},
+	} {
+		if subset.name == "" {
+			return "", &Error{Field: "destinationRule." + subset.field, Msg: "is missing", Fix: "name the subset"}
+		}
+		subsets := list(object.Map("spec")["subsets"])
+		i := slices.IndexFunc(subsets, func(s any) bool { return text(mapping(s)["name"]) == subset.name })
+		if i < 0 {
+			return "", &Error{About: ref, Field: "spec.subsets", Msg: fmt.Sprintf("has no subset %s", subset.name), Fix: fmt.Sprintf("add {name: %s}", subset.name)}
+		}
+		if err := o.Claim(ref, fmt.Sprintf("spec.subsets[%d]", i), route); err != nil {
+			return "", err
+		}
+		if subset.pods == "" {
+			delete(mapping(mapping(subsets[i])["labels"]), rollout.LabelPodHash)
+		} else {
+			set(mapping(subsets[i]), subset.pods, "labels", rollout.LabelPodHash)
+		}
+	}
+	return text(object.Map("spec")["host"]), nil
+}
+
+func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) error {
+	refs := v.refs(t.Namespace)
+	i := slices.IndexFunc(refs, func(ref rollout.Ref) bool { _, ok := o.Find(ref); return ok })
+	if i < 0 {
+		return missing(field, "VirtualService", t.Namespace, v.Name)
+	}
+	ref := refs[i]
+	object, _ := o.Edit(ref)
+	t.ref = ref
+	found := map[string]bool{}
+	for _, section := range []string{"http", "tls", "tcp"} {
+		routes := list(object.Map("spec")[section])
+		split, err := v.chosen(section, routes, t)
+		if err != nil {
+			return err
+		}
+		if len(split) == 0 {
+			continue
+		}
+		found[section] = true
+		out, err := t.split(o, section, routes, split)
+		if err != nil {
+			return err
+		}
+		set(object, out, "spec", section)
+	}
+	switch {
+	case len(found) == 0:
+		return &Error{About: ref, Field: "spec", Msg: fmt.Sprintf("no route has %s as a destination", t.name()), Fix: "add it to each route that is to be split"}
+	case !found["http"] && len(t.Managed) > 0:
+		return &Error{About: ref, Field: "spec.http", Msg: fmt.Sprintf("has no route that is split, and TLS and TCP routes cannot match what the steps' route %s asks for", t.Managed[0].Name), Fix: "leave out the match"}
+	}
+	return nil
+}
+
+// chosen are the indices of the routes to split.
+func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget) ([]int, error) {
+	var split, possible []int
+	for i, item := range routes {
+		if t.find(mapping(item), t.stable) >= 0 {
+			possible = append(possible, i)
+		}
+	}
+	wanted := v.wanted(section)
+	for _, w := range wanted {
+		some := false
+		for i, item := range routes {
+			if !w.is(mapping(item)) {
+				continue
+			}
+			if !slices.Contains(possible, i) {
+				return nil, &Error{About: t.ref, Field: fmt.Sprintf("spec.%s[%d]", section, i), Msg: fmt.Sprintf("does not have %s as a destination", t.name()), Fix: "add it, or take the route from the Rollout's list"}
+			}
+			some, split = true, append(split, i)
+		}
+		if !some {
+			return nil, &Error{About: t.ref, Field: "spec." + section, Msg: fmt.Sprintf("has no route %s", w.text), Fix: "correct the Rollout's list of routes"}
+		}
+	}
+	if len(wanted) == 0 {
+		if len(possible) > 0 && len(routes) > 1 {
+			field := map[string]string{"http": "routes: [NAME]", "tls": "tlsRoutes: [{port: NUMBER}]", "tcp": "tcpRoutes: [{port: NUMBER}]"}[section]
+			return nil, &Error{About: t.ref, Field: "spec." + section, Msg: fmt.Sprintf("has %d routes, and the Rollout does not say which of them to split", len(routes)), Fix: fmt.Sprintf("list them: %s, at the VirtualService %s in the Rollout", field, v.Name)}
+		}
+		split = possible
+	}
+	slices.Sort(split)
+	return slices.Compact(split), nil
+}
+
+// istioWanted finds a route that the configuration asks for.
+type istioWanted struct {
+	text string
+	is   func(route map[string]any) bool
+}
+
+func (v *istioVirtualService) wanted(section string) []istioWanted {
+	var all []istioWanted
+	if section == "http" {
+		for _, name := range v.Routes {
+			all = append(all, istioWanted{name, func(route map[string]any) bool { return text(route["name"]) == name }})
+		}
+		return all
+	}
+	routes := v.TLSRoutes
+	if section == "tcp" {
+		routes = v.TCPRoutes
+	}
+	for _, r := range routes {
+		all = append(all, istioWanted{r.String(), r.is})
+	}
+	return all
+}
+
+// String returns what the route must match, for people.
+func (r istioRoute) String() string {
+	var parts []string
+	if r.Port != 0 {
+		parts = append(parts, "for port "+strconv.FormatInt(r.Port, 10))
+	}
+	if len(r.SNIHosts) > 0 {
+		parts = append(parts, "for the hosts "+strings.Join(r.SNIHosts, ", "))
+	}
+	return strings.Join(parts, " ")
+}
+
+// is compares as Argo Rollouts does: the one port of all matches, and all of
+// their SNI hosts.
+func (r istioRoute) is(route map[string]any) bool {
+	ports, hosts := map[int64]bool{}, map[string]bool{}
+	for _, m := range list(route["match"]) {
+		port, _ := number(mapping(m)["port"])
+		ports[port] = true
+		for _, host := range list(mapping(m)["sniHosts"]) {
+			hosts[text(host)] = true
+		}
+	}
+	want := map[string]bool{}
+	for _, host := range r.SNIHosts {
+		want[host] = true
+	}
+	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || slices.Equal(sortedKeys(want), sortedKeys(hosts)))
+}
+
+// verifyIstio reads Istio's status, which is off by default
+// (https://istio.io/latest/docs/reference/config/config-status/): Reconciled is
+// False until every proxy has the newest configuration, and an ERROR among the
+// validationMessages means that it does not work as it is.
+func verifyIstio(route rollout.ObservedRoute) Verdict {
+	if seen := istioGeneration(route.Status["observedGeneration"]); seen != 0 && seen < route.Generation {
+		return Verdict{Text: "is not yet seen by istiod"}
+	}
+	for _, m := range list(route.Status["validationMessages"]) {
+		message := mapping(m)
+		if !strings.EqualFold(text(message["level"]), "error") {
+			continue
+		}
+		code := text(message["code"])
+		if code == "" {
+			code = text(mapping(message["type"])["code"])
+		}
+		said := orElse(text(message["message"]), text(message["documentationUrl"]))
+		return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by istiod: %s", strings.TrimSpace(code+" "+said))}
+	}
+	for _, c := range list(route.Status["conditions"]) {
+		condition := mapping(c)
+		if text(condition["type"]) == "Reconciled" && text(condition["status"]) == "False" {
+			return Verdict{Text: "has not reached every proxy: " + orElse(text(condition["message"]), text(condition["reason"]))}
+		}
+	}
+	return Verdict{Taken: true}
+}
+
+// istioGeneration reads an int64, which protobuf's JSON writes as a string.
+func istioGeneration(v any) int64 {
+	if n, err := strconv.ParseInt(text(v), 10, 64); err == nil {
+		return n
+	}
+	n, _ := number(v)
+	return n
+}

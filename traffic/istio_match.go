@@ -1,0 +1,167 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// matched returns the routes that come before one: for the users who stay with
+// the canary, then for each managed route. Each is a copy of the route itself,
+// with its timeouts, retries and rewrites, that matches more. Their names are
+// numbered from the second on, in the whole VirtualService.
+func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
+	managed := t.Managed
+	if t.sticks() {
+		marked := rollout.NamedMatch{Name: t.Sticky.Cookie, StringMatch: rollout.StringMatch{Exact: t.CanaryPods}}
+		stays := rollout.ManagedRoute{Name: t.Name + "-sticky", Matches: []rollout.Match{{Cookies: []rollout.NamedMatch{marked}}}}
+		managed = append([]rollout.ManagedRoute{stays}, managed...)
+	}
+	var routes []any
+	for _, m := range managed {
+		var combined []any
+		own := list(route["match"])
+		if len(own) == 0 {
+			own = []any{map[string]any{}}
+		}
+		for i, o := range own {
+			for _, match := range m.Matches {
+				both, ok, err := t.both(fmt.Sprintf("%s.match[%d]", place, i), mapping(o), match)
+				if err != nil {
+					return nil, err
+				}
+				if ok {
+					combined = append(combined, both)
+				}
+			}
+		}
+		if len(combined) == 0 {
+			continue
+		}
+		out, err := t.managed(place, route, m)
+		if err != nil {
+			return nil, err
+		}
+		out["name"], out["match"] = m.Name, combined
+		if n := made[m.Name]; n > 0 {
+			out["name"] = fmt.Sprintf("%s-%d", m.Name, n)
+		}
+		made[m.Name]++
+		routes = append(routes, out)
+	}
+	return routes, nil
+}
+
+// managed is the copy of a route that sends all to the canary, or all to stable
+// and copies (HTTPRoute.mirror, mirrorPercentage.value in percent) to the canary.
+func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
+	out, canary := copyMap(route), t.destination(route)
+	if m.Mirror == nil {
+		canary["weight"] = int64(t.Max)
+		out["route"] = []any{canary}
+		return out, nil
+	}
+	for _, field := range []string{"mirror", "mirrors"} {
+		if route[field] != nil {
+			return nil, &Error{About: t.ref, Field: place + "." + field, Msg: fmt.Sprintf("copies requests already, and the step's route %s would do so too", m.Name), Fix: "leave out one of them"}
+		}
+	}
+	stable := mapping(list(out["route"])[t.find(out, t.stable)])
+	stable["weight"] = int64(t.Max)
+	out["route"] = []any{stable}
+	out["mirror"] = canary["destination"]
+	out["mirrorPercentage"] = map[string]any{"value": int64(*m.Mirror)}
+	return out, nil
+}
+
+// both returns what matches a route's match (HTTPMatchRequest) and a managed
+// route's; it is false if no request can match both.
+func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
+	out := copyMap(own)
+	for _, named := range []struct {
+		field string
+		lower bool // Istio compares header names in lower case, and takes no others
+		list  []rollout.NamedMatch
+	}{{"headers", true, m.Headers}, {"headers", true, istioCookies(m.Cookies)}, {"queryParams", false, m.QueryParams}} {
+		for _, n := range named.list {
+			if named.lower {
+				n.Name = strings.ToLower(n.Name)
+			}
+			if istioHas(out, named.field, n.Name) {
+				return nil, false, &Error{About: t.ref, Field: place + "." + named.field, Msg: fmt.Sprintf("would compare %s twice, which Istio does not allow", n.Name), Fix: "match one of them"}
+			}
+			match := istioText(n.StringMatch)
+			if n.Prefix != "" && named.field == "queryParams" { // "prefix is not supported" there
+				match = map[string]any{"regex": pattern(n.StringMatch)}
+			}
+			set(out, match, named.field, n.Name)
+		}
+	}
+	for _, single := range []struct {
+		field string
+		match *rollout.StringMatch
+	}{{"uri", m.Path}, {"method", m.Method}} {
+		if single.match == nil {
+			continue
+		}
+		match, ok, err := t.bothTexts(place+"."+single.field, mapping(own[single.field]), *single.match)
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		out[single.field] = match
+	}
+	return out, true, nil
+}
+
+// istioHas reports whether a header or parameter is compared already.
+func istioHas(match map[string]any, field, name string) bool {
+	for key := range mapping(match[field]) {
+		if key == name || field == "headers" && strings.EqualFold(key, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func istioCookies(cookies []rollout.NamedMatch) []rollout.NamedMatch {
+	var headers []rollout.NamedMatch
+	for _, c := range cookies {
+		headers = append(headers, rollout.NamedMatch{Name: "cookie", StringMatch: rollout.StringMatch{Regex: cookiePattern(c)}})
+	}
+	return headers
+}
+
+// istioText is Istio's StringMatch: regex is RE2 for the whole text, prefix by
+// letters and not by path elements.
+func istioText(m rollout.StringMatch) map[string]any {
+	switch howOf(m) {
+	case regex:
+		return map[string]any{"regex": m.Regex}
+	case prefix:
+		return map[string]any{"prefix": m.Prefix}
+	default:
+		return map[string]any{"exact": m.Exact}
+	}
+}
+
+// bothTexts returns the texts that both a route and a match have.
+func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
+	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
+	switch {
+	case has == (rollout.StringMatch{}):
+		return istioText(m), true, nil
+	case has.Exact != "":
+		return own, matches(m, has.Exact), nil
+	case m.Exact != "":
+		return istioText(m), matches(has, m.Exact), nil
+	case has == m:
+		return own, true, nil
+	case has.Regex != "" || m.Regex != "":
+		return nil, false, &Error{About: t.ref, Field: place, Msg: fmt.Sprintf("%q and the step's match are not both plain, and nothing can match the two together", has.Prefix+has.Regex), Fix: "match it in a route of its own"}
+	case strings.HasPrefix(m.Prefix, has.Prefix):
+		return istioText(m), true, nil
+	default:
+		return own, strings.HasPrefix(has.Prefix, m.Prefix), nil
+	}
+}

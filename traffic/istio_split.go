@@ -1,0 +1,182 @@
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// istioTarget is a Route with the ways in which a VirtualService names its two
+// versions.
+type istioTarget struct {
+	Route
+	ref      rollout.Ref // the VirtualService
+	rule     *istioRule  // nil: they are two Services
+	ruleHost string      // of the DestinationRule
+}
+
+// istioVersion is one version as a destination: a host, or a subset of one.
+type istioVersion struct{ service, subset string }
+
+func (t istioTarget) stable() istioVersion {
+	if t.rule != nil {
+		return istioVersion{subset: t.rule.StableSubsetName}
+	}
+	return istioVersion{service: t.Stable}
+}
+
+func (t istioTarget) canary() istioVersion {
+	if t.rule != nil {
+		return istioVersion{subset: t.rule.CanarySubsetName}
+	}
+	return istioVersion{service: t.Canary}
+}
+
+// name says for people what a route must have.
+func (t istioTarget) name() string {
+	if t.rule != nil {
+		return "the stable subset " + t.rule.StableSubsetName
+	}
+	return "the stable Service " + t.Stable
+}
+
+// find returns the index of a version among the destinations of a route, -1 if
+// it is not there.
+func (t istioTarget) find(route map[string]any, version func() istioVersion) int {
+	want := version()
+	return slices.IndexFunc(list(route["route"]), func(d any) bool {
+		destination := mapping(mapping(d)["destination"])
+		if want.subset != "" {
+			return text(destination["subset"]) == want.subset && t.sameHost(text(destination["host"]), t.ruleHost)
+		}
+		return text(destination["subset"]) == "" && t.sameHost(text(destination["host"]), want.service)
+	})
+}
+
+// sameHost compares a destination's host with a Service's name or another host.
+// A short name is of the VirtualService's own namespace, which is Istio's rule;
+// a Service and a DestinationRule are of the Rollout's.
+func (t istioTarget) sameHost(host, other string) bool {
+	full := func(host, namespace string) string {
+		name, rest, _ := strings.Cut(host, ".")
+		if rest == "" {
+			return name + "." + namespace
+		}
+		rest, _, _ = strings.Cut(rest, ".svc")
+		return name + "." + rest
+	}
+	return host != "" && full(host, t.ref.Namespace) == full(other, t.Namespace)
+}
+
+// split sets the weights of the chosen routes and puts the routes of matched
+// users right before them.
+func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) ([]any, error) {
+	var out []any
+	made := map[string]int{}
+	for i, item := range routes {
+		if !slices.Contains(chosen, i) {
+			out = append(out, item)
+			continue
+		}
+		route, place := mapping(item), fmt.Sprintf("spec.%s[%d]", section, i)
+		if err := o.Claim(t.ref, place, t.Route); err != nil {
+			return nil, err
+		}
+		if section == "http" {
+			extra, err := t.matched(place, route, made)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, extra...)
+		}
+		if err := t.weights(section, place, route); err != nil {
+			return nil, err
+		}
+		out = append(out, route)
+	}
+	return out, nil
+}
+
+func (t istioTarget) weights(section, place string, route map[string]any) error {
+	destinations := list(route["route"])
+	stable, canary := t.find(route, t.stable), t.find(route, t.canary)
+	var kept int64 // what the additional subsets have, taken from stable
+	for i, d := range destinations {
+		destination := mapping(mapping(d)["destination"])
+		weight, _ := number(mapping(d)["weight"])
+		switch {
+		case i == stable || i == canary || weight == 0:
+		case t.rule != nil && slices.Contains(t.rule.AdditionalSubsetNames, text(destination["subset"])):
+			kept += weight
+		default:
+			return &Error{About: t.ref, Field: fmt.Sprintf("%s.route[%d]", place, i),
+				Msg: fmt.Sprintf("is a third destination (%s), so that the weights of stable and canary would not add up to all requests", istioName(destination)),
+				Fix: "give it a route of its own, or weight: 0"}
+		}
+	}
+	mapping(destinations[stable])["weight"] = max(0, int64(t.Rest())-kept)
+	if canary < 0 && t.Weight > 0 {
+		canary, destinations = len(destinations), append(destinations, t.destination(route))
+	}
+	if canary >= 0 {
+		mapping(destinations[canary])["weight"] = int64(t.Weight)
+		if section == "http" && t.sticks() {
+			if err := t.setCookie(fmt.Sprintf("%s.route[%d]", place, canary), mapping(destinations[canary])); err != nil {
+				return err
+			}
+		}
+	}
+	route["route"] = destinations
+	return nil
+}
+
+func istioName(destination map[string]any) string {
+	name := text(destination["host"])
+	if subset := text(destination["subset"]); subset != "" {
+		name += ", subset " + subset
+	}
+	return name
+}
+
+// destination is the canary's: the route's own if it has it, else like stable's.
+func (t istioTarget) destination(route map[string]any) map[string]any {
+	destinations := list(route["route"])
+	if i := t.find(route, t.canary); i >= 0 {
+		return copyMap(mapping(destinations[i]))
+	}
+	out := copyMap(mapping(destinations[t.find(route, t.stable)]))
+	canary, to := t.canary(), mapping(out["destination"])
+	if canary.subset != "" {
+		to["subset"] = canary.subset
+		return out
+	}
+	_, rest, qualified := strings.Cut(text(to["host"]), ".")
+	to["host"] = canary.service
+	if qualified {
+		to["host"] = canary.service + "." + rest
+	}
+	return out
+}
+
+// sticks reports whether users are marked. The mark is the new version's pod
+// hash, so that a cookie that an earlier release left behind means nothing.
+func (t istioTarget) sticks() bool {
+	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
+}
+
+// setCookie marks the users whom the weight sends to the canary
+// (HTTPRouteDestination.headers.response.add).
+func (t istioTarget) setCookie(place string, destination map[string]any) error {
+	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
+	for key := range add {
+		if strings.EqualFold(key, "Set-Cookie") {
+			return &Error{About: t.ref, Field: place + ".headers.response.add", Msg: "sets a cookie, and a second one that keeps users at the canary cannot be added", Fix: "let the application set it, or leave out sticky"}
+		}
+	}
+	cookie := fmt.Sprintf("%s=%s; Max-Age=%d; Path=/; HttpOnly; SameSite=Lax", t.Sticky.Cookie, t.CanaryPods, int(t.Sticky.MaxAge/time.Second))
+	set(destination, cookie, "headers", "response", "add", "Set-Cookie")
+	return nil
+}

@@ -1,0 +1,87 @@
+package traffic
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func TestVerifyIstio(t *testing.T) {
+	condition := func(kind, status string) map[string]any {
+		return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status, "message": "61/122 complete"}}}
+	}
+	broken := map[string]any{"observedGeneration": "2", "validationMessages": []any{
+		map[string]any{"level": "WARNING", "type": map[string]any{"code": "IST0102"}},
+		map[string]any{"level": "ERROR", "type": map[string]any{"code": "IST0101"}, "documentationUrl": "https://istio.io/latest/docs/reference/config/analysis/ist0101/"},
+	}}
+	cases := []struct {
+		name   string
+		status map[string]any
+		want   Verdict
+	}{
+		{"everywhere", condition("Reconciled", "True"), Verdict{Taken: true}},
+		{"on its way", condition("Reconciled", "False"), Verdict{Text: "VirtualService/shop has not reached every proxy: 61/122 complete"}},
+		{"an analysis that failed alone", condition("PassedAnalysis", "False"), Verdict{Taken: true}},
+		{"of an older generation", map[string]any{"observedGeneration": int64(1)}, Verdict{Text: "VirtualService/shop is not yet seen by istiod"}},
+		{"broken", broken, Verdict{Rejected: true, Text: "VirtualService/shop is rejected by istiod: IST0101 https://istio.io/latest/docs/reference/config/analysis/ist0101/"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			routers := parsed(t, "istio", map[string]any{"virtualService": map[string]any{"name": "shop"}})
+			ref := rollout.Ref{Group: istioGroup, Kind: "VirtualService", Namespace: "shop", Name: "shop"}
+			got := Verify(routers, "shop", map[rollout.Ref]rollout.ObservedRoute{ref: {Generation: 2, Status: c.status}})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func parsed(t *testing.T, kind string, config any) []rollout.Router {
+	t.Helper()
+	r, err := Parse(kind, config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []rollout.Router{r}
+}
+
+// TestTwoRolloutsAtOnePlace lays the route of a case twice, the second time for
+// another Rollout with other Services where the router lets it have them.
+func TestTwoRolloutsAtOnePlace(t *testing.T) {
+	for _, c := range []struct{ kind, file, place string }{
+		{"istio", "subsets", "networking.istio.io/DestinationRule/shop/shop: spec.subsets[1]"},
+		{"istio", "tls-tcp", "networking.istio.io/VirtualService/edge/shop: spec.tls[0]"},
+	} {
+		t.Run(c.kind+"/"+c.file, func(t *testing.T) {
+			archive, err := txtar.ParseFile(filepath.Join("testdata", c.kind, c.file+".txtar"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var config any
+			section(t, archive, "config.yaml", &config)
+			var route Route
+			section(t, archive, "route.yaml", &route)
+			routers := parsed(t, c.kind, config)
+			objects := NewObjects(objectsOf(t, archive, "before.yaml"))
+			if err := Overlay(objects, routers, route); err != nil {
+				t.Fatal(err)
+			}
+			route.Name = "store"
+			known, _ := find(c.kind)
+			e, err := decode(known, routers[0].Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = e.overlay(objects, route)
+			if err == nil || !strings.HasPrefix(err.Error(), c.place+": is moved by two Rollouts") {
+				t.Errorf("got %v, want %s to be refused", err, c.place)
+			}
+		})
+	}
+}
