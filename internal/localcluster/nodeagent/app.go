@@ -3,6 +3,7 @@ package nodeagent
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -42,10 +43,14 @@ func (a *app) setReady(status corev1.PodStatus) {
 }
 
 // ServeHTTP answers any path with the pod's identity, and /readyz with whether
-// it is ready.
+// it is ready. X-Ready says whether it was when the request came: a test of
+// routing wants to know that nothing was sent to a pod that was not. A pod that
+// stops goes on serving, so for that long it says what it said before.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ready := a.ready.Load()
+	w.Header().Set("X-Ready", strconv.FormatBool(ready))
 	if r.URL.Path == "/readyz" {
-		if !a.ready.Load() {
+		if !ready {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 		}
 		return

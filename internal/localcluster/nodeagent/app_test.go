@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,24 @@ func TestAppSaysWhoItIs(t *testing.T) {
 	want := identity{Pod: "web-0", Namespace: "shop", Node: "node-1", IP: "10.244.0.1", Image: "shop:v2", Version: "v2"}
 	if got != want {
 		t.Errorf("identity:\n got %+v\nwant %+v", got, want)
+	}
+}
+
+// A pod that is not ready answers all the same, and says so.
+func TestAppSaysWhetherItIsReady(t *testing.T) {
+	app := &app{}
+	for _, ready := range []bool{false, true, false} {
+		app.setReady(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Ready: ready}}})
+		for path, want := range map[string]int{"/": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+			if ready {
+				want = http.StatusOK
+			}
+			answer := httptest.NewRecorder()
+			app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+			if got := answer.Header().Get("X-Ready"); got != strconv.FormatBool(ready) || answer.Code != want {
+				t.Errorf("%s of a pod whose readiness is %v: %d, X-Ready %q", path, ready, answer.Code, got)
+			}
+		}
 	}
 }
 
