@@ -43,9 +43,10 @@ var table = map[string]rule{
 	"internal/archtest":    {},
 	"internal/contract":    {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":         {},
-	"internal/giteatest":   {},
+	"internal/giteatest":   {own: []string{"internal/testbin"}},
 	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},
-	"internal/testcluster": {others: kubernetes},
+	"internal/testbin":     {},
+	"internal/testcluster": {own: []string{"internal/testbin"}, others: kubernetes},
 }
 
 // nested is a module of its own, whose libraries are none of the product's.

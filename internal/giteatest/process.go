@@ -2,7 +2,6 @@ package giteatest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
 // readyWithin is generous, because tests of several packages run at once.
@@ -49,11 +50,11 @@ ENABLE_SWAGGER = false
 `
 
 func start(tb testing.TB) (*Server, error) {
-	root, err := repositoryRoot()
+	root, err := testbin.Root()
 	if err != nil {
 		return nil, err
 	}
-	binary, err := ensure(root)
+	binary, err := testbin.Ensure(root, "gitea", "more than five minutes")
 	if err != nil {
 		return nil, err
 	}
@@ -164,52 +165,4 @@ func moduleDir(root string) (string, error) {
 		return "", fmt.Errorf("find the folder of module code.gitea.io/gitea: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
-}
-
-// repositoryRoot is the nearest folder upwards that has the module.
-func repositoryRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the repository: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "internal", "gitea", "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("find the repository: no folder above the test has internal/gitea/go.mod")
-		}
-		dir = parent
-	}
-}
-
-// ensure returns bin/gitea and builds it when it is missing. A file lock makes
-// test packages that run at the same time build it once.
-func ensure(root string) (string, error) {
-	binary := filepath.Join(root, "bin", "gitea")
-	if _, err := os.Stat(binary); err == nil {
-		return binary, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
-		return "", fmt.Errorf("build it: %w", err)
-	}
-	lock, err := os.OpenFile(binary+".lock", os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return "", fmt.Errorf("build it: %w", err)
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("build it: lock %s: %w", lock.Name(), err)
-	}
-	if _, err := os.Stat(binary); err == nil {
-		return binary, nil // another test package built it meanwhile
-	}
-	fmt.Fprintln(os.Stderr, "building bin/gitea: it takes more than five minutes the first time")
-	build := exec.Command("make", "gitea")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build it: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return binary, nil
 }

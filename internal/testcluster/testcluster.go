@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
 // The variables that name a running cluster, and where it serves its pods.
@@ -105,11 +107,11 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 // built when it is missing.
 func Kubectl(tb testing.TB) string {
 	tb.Helper()
-	root, err := repositoryRoot()
+	root, err := testbin.Root()
 	if err != nil {
 		tb.Fatalf("kubectl: %v", err)
 	}
-	binary, err := ensure(root, kubectl)
+	binary, err := testbin.Ensure(root, "kubectl", "a minute")
 	if err != nil {
 		tb.Fatalf("kubectl: %v", err)
 	}

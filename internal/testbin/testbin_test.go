@@ -1,0 +1,46 @@
+package testbin
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Test packages that start together find no program, and build it once.
+func TestMissingProgramIsBuiltOnce(t *testing.T) {
+	root := t.TempDir()
+	makefile := "x:\n\techo built >> bin/x\n.PHONY: x\n"
+	if err := os.WriteFile(filepath.Join(root, "Makefile"), []byte(makefile), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if path, err := Ensure(root, "x", "no time"); err != nil || path != filepath.Join(root, "bin", "x") {
+				t.Errorf("got %s, %v", path, err)
+			}
+		})
+	}
+	all.Wait()
+	if got, err := os.ReadFile(filepath.Join(root, "bin", "x")); string(got) != "built\n" {
+		t.Errorf("the builds left %q, %v", got, err)
+	}
+}
+
+func TestProgramThatDoesNotBuildIsAnError(t *testing.T) {
+	if _, err := Ensure(t.TempDir(), "x", "no time"); err == nil || !strings.HasPrefix(err.Error(), "build x: ") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestRootIsTheProducts(t *testing.T) {
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "internal", "testbin", "testbin.go")); err != nil {
+		t.Error(err)
+	}
+}
