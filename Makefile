@@ -2,9 +2,10 @@
 # Go module proxy, and nothing needs a cluster or kubectl on the machine.
 
 # The versions of what is built or run besides the module's own libraries.
-# Those of libraries are in go.mod, internal/localcluster/go.mod and internal/gitea/go.mod.
+# Those of libraries are in go.mod and in internal/{localcluster,gitea,traefik}/go.mod.
 KUBERNETES_VERSION := v1.36.3
 GITEA_VERSION      := 1.26.0
+TRAEFIK_VERSION    := 3.7.5
 GOLANGCI_VERSION   := v2.15.0
 
 GO       ?= go
@@ -21,7 +22,7 @@ UNIT := ./rollout/... ./strategies/... ./render/... ./git/... ./simulate/... ./i
 RACE := ./rollout/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build localcluster kubectl gitea demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
+.PHONY: help build localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,10 +45,15 @@ gitea: ## Build bin/gitea, a forge for the tests (first time: about 6 minutes)
 	cd internal/gitea && $(GO) build -tags 'sqlite sqlite_unlock_notify' -ldflags '-X main.Version=$(GITEA_VERSION)' \
 		-o $(ROOT)/bin/gitea code.gitea.io/gitea
 
+traefik: ## Build bin/traefik, a proxy for the tests (first time: about 6 minutes)
+	@[ -x bin/traefik ] || echo "building Traefik $(TRAEFIK_VERSION) from source: about 6 minutes the first time, seconds afterwards"
+	cd internal/traefik && $(GO) build -ldflags '-s -w -X github.com/traefik/traefik/v3/pkg/version.Version=$(TRAEFIK_VERSION)' \
+		-o $(ROOT)/bin/traefik github.com/traefik/traefik/v3/cmd/traefik
+
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
-test: vet fmt-check build localcluster kubectl gitea ## Run everything that CI runs
+test: vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
 	examples/demo.sh --fast
 	$(GO) test -p 2 -timeout 30m ./...
 	$(MAKE) --no-print-directory test-race
@@ -59,7 +65,7 @@ test-unit: ## Run the tests that need no cluster (under a minute)
 test-race: ## Run the pure packages and the loop under the race detector
 	$(GO) test -race -short -timeout 20m $(RACE)
 
-test-e2e: build localcluster kubectl gitea ## Run the tests against a real control plane, and nothing else
+test-e2e: build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
 	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
 
 vet:

@@ -1,0 +1,131 @@
+// Package crds teaches a test's cluster the kinds of the routers that gitrollout
+// works with: the Gateway API's, Istio's and Traefik's own
+// CustomResourceDefinitions, of the versions that internal/traefik pins, read
+// from the module cache. internal/testcluster has the cluster, and
+// internal/proxytest a proxy that acts on such objects; nothing in the product
+// uses it.
+package crds
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Set is the definitions that one project publishes together.
+type Set struct {
+	name   string
+	module string // which of the requirements of internal/traefik has them
+	files  string // a pattern below the module's folder
+}
+
+// The sets. The Gateway API's is the experimental channel, which has all of the
+// standard one and TCPRoutes besides.
+var (
+	GatewayAPI = Set{"the Gateway API", "sigs.k8s.io/gateway-api", "config/crd/experimental/gateway.networking.*.yaml"}
+	Istio      = Set{"Istio", "istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml"}
+	Traefik    = Set{"Traefik", "github.com/traefik/traefik/v3", "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"}
+)
+
+// servedWithin is generous: test packages share few cores.
+const servedWithin = time.Minute
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Apply applies the sets to a cluster and waits until it serves their kinds.
+// What is there already stays, so tests that share a cluster may all call it.
+func Apply(tb testing.TB, config *rest.Config, sets ...Set) {
+	tb.Helper()
+	if err := Install(context.Background(), config, sets...); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Install is Apply for a harness that has no test yet.
+func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("client for CustomResourceDefinitions: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, servedWithin)
+	defer cancel()
+	var applied []*unstructured.Unstructured
+	for _, set := range sets {
+		all, err := set.read()
+		if err != nil {
+			return fmt.Errorf("read the definitions of %s: %w", set.name, err)
+		}
+		for _, definition := range all {
+			if _, err := client.Resource(definitions).Apply(ctx, definition.GetName(), definition,
+				metav1.ApplyOptions{FieldManager: "crds", Force: true}); err != nil {
+				return fmt.Errorf("apply the definitions of %s: %s: %w", set.name, definition.GetName(), err)
+			}
+		}
+		applied = append(applied, all...)
+	}
+	for _, definition := range applied {
+		if err := await(ctx, client, definition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await returns when the definition is established and its kind can be listed:
+// the API server says the one some milliseconds before it does the other.
+func await(ctx context.Context, client dynamic.Interface, definition *unstructured.Unstructured) error {
+	resource := served(definition)
+	for {
+		current, err := client.Resource(definitions).Get(ctx, definition.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", definition.GetName(), err)
+		}
+		if established(current) {
+			_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+			if err == nil {
+				return nil
+			}
+			if !apierrors.IsNotFound(err) && !apierrors.IsServiceUnavailable(err) {
+				return fmt.Errorf("wait for %s: %w", definition.GetName(), err)
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: not established: %v", definition.GetName(), current.Object["status"])
+		}
+	}
+}
+
+func established(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Established" {
+			return c["status"] == "True"
+		}
+	}
+	return false
+}
+
+// served is the resource that a definition defines, in the first version that
+// is served.
+func served(definition *unstructured.Unstructured) schema.GroupVersionResource {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, v := range versions {
+		if v, ok := v.(map[string]any); ok && v["served"] == true {
+			name, _ := v["name"].(string)
+			return schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
+		}
+	}
+	return schema.GroupVersionResource{Group: group, Resource: plural}
+}

@@ -1,0 +1,38 @@
+package crds_test
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/crds"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+)
+
+// TestKindsAreServed applies everything twice, as two tests do that share a
+// cluster, and finds the kinds that routers are made of.
+func TestKindsAreServed(t *testing.T) {
+	c := testcluster.Shared(t)
+	for range 2 {
+		crds.Apply(t, c.Config, crds.GatewayAPI, crds.Istio, crds.Traefik)
+	}
+	for group, kinds := range map[string][]string{
+		"gateway.networking.k8s.io/v1":       {"GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute"},
+		"gateway.networking.k8s.io/v1alpha2": {"TCPRoute"},
+		"networking.istio.io/v1":             {"VirtualService", "DestinationRule"},
+		"traefik.io/v1alpha1":                {"IngressRoute", "TraefikService", "Middleware"},
+	} {
+		served, err := c.Kube.Discovery().ServerResourcesForGroupVersion(group)
+		if err != nil {
+			t.Errorf("%s: %v", group, err)
+			continue
+		}
+		known := map[string]bool{}
+		for _, resource := range served.APIResources {
+			known[resource.Kind] = true
+		}
+		for _, kind := range kinds {
+			if !known[kind] {
+				t.Errorf("%s has no kind %s", group, kind)
+			}
+		}
+	}
+}
