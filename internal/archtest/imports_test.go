@@ -46,6 +46,7 @@ var table = map[string]rule{
 	"internal/crds":        {own: []string{"internal/testbin"}, others: kubernetes},
 	"internal/giteatest":   {own: []string{"internal/testbin"}},
 	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},
+	"internal/proxytest":   {own: []string{"internal/crds", "internal/testbin", "internal/testcluster"}, others: kubernetes},
 	"internal/testbin":     {},
 	"internal/testcluster": {own: []string{"internal/testbin"}, others: kubernetes},
 }

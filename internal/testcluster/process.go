@@ -24,7 +24,7 @@ type process struct {
 
 // start runs localcluster with a temporary state folder, which the program
 // removes itself when it ends, and it ends when the test process is gone.
-func start() (*process, error) {
+func start(flags ...string) (*process, error) {
 	root, err := testbin.Root()
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(binary, "--exit-with-parent")
+	command := exec.Command(binary, append([]string{"--exit-with-parent"}, flags...)...)
 	var complaint bytes.Buffer
 	command.Stderr = &complaint
 	stdout, err := command.StdoutPipe()

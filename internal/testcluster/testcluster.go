@@ -73,16 +73,26 @@ func Shared(tb testing.TB) *Cluster {
 // for tests that stop or break the control plane.
 func Start(tb testing.TB) *Cluster {
 	tb.Helper()
-	running, err := start()
+	c, stop, err := Launch()
 	if err != nil {
 		tb.Fatalf("test cluster: %v", err)
 	}
-	tb.Cleanup(running.stop)
-	c, err := open(running.kubeconfig)
-	if err != nil {
-		tb.Fatalf("test cluster: %v", err)
-	}
+	tb.Cleanup(stop)
 	return c
+}
+
+// Launch starts a cluster with flags of localcluster's. It is for harnesses
+// whose cluster outlives one test, and is not like the shared one.
+func Launch(flags ...string) (c *Cluster, stop func(), err error) {
+	running, err := start(flags...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, err = open(running.kubeconfig); err != nil {
+		running.stop()
+		return nil, nil, err
+	}
+	return c, running.stop, nil
 }
 
 // Namespace creates a namespace named after the test, and deletes it after it.

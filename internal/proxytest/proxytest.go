@@ -1,0 +1,92 @@
+// Package proxytest puts a real proxy in front of the pods of a test's cluster
+// and measures what its users see: Traefik (bin/traefik, built from
+// internal/traefik) with its three Kubernetes providers, requests that arrive
+// at a fixed rate whatever the answers, and a record of each of them.
+//
+// Pods have addresses of their own only in a network namespace, so a package
+// that uses this one has a TestMain that runs the tests in one:
+//
+//	func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
+//
+// The cluster is internal/testcluster's and the kinds of the routers are
+// internal/crds'; nothing in the product uses this package. Tests that cannot
+// have all of it fail; they are never skipped.
+package proxytest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// insideVariable tells the test program that it is the one in the namespace.
+const insideVariable = "GITROLLOUT_PROXYTEST_INSIDE"
+
+// Main runs the package's tests in a network namespace of their own, by
+// starting the test program once more in one. It returns the exit code.
+func Main(m *testing.M) int {
+	if os.Getenv(insideVariable) == "" {
+		return outside()
+	}
+	if err := routePods(); err != nil {
+		fmt.Fprintln(os.Stderr, "proxytest:", err)
+		return 1
+	}
+	defer closeShared()
+	return m.Run()
+}
+
+// outside starts the test program in the namespace and passes on what it is
+// told. Whoever is not root becomes it in a user namespace, where that is allowed.
+func outside() int {
+	runtime.LockOSThread() // Pdeathsig is about the thread that starts the program
+	defer runtime.UnlockOSThread()
+	inside := exec.Command(os.Args[0], os.Args[1:]...)
+	inside.Env = append(os.Environ(), insideVariable+"=1")
+	inside.Stdin, inside.Stdout, inside.Stderr = os.Stdin, os.Stdout, os.Stderr
+	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		inside.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		inside.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		inside.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	if err := inside.Start(); err != nil {
+		fmt.Fprintf(os.Stderr, "proxytest: these tests need a network namespace of their own: run them as root on Linux, or allow user namespaces: %v\n", err)
+		return 1
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	go func() {
+		for s := range signals {
+			_ = inside.Process.Signal(s)
+		}
+	}()
+	err := inside.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		return exit.ExitCode()
+	default:
+		fmt.Fprintln(os.Stderr, "proxytest: the tests in the namespace ended early:", err)
+		return 1
+	}
+}
+
+// routePods makes every pod's address a local one.
+func routePods() error {
+	for _, setup := range []string{"link set lo up", "route add local 10.244.0.0/16 dev lo"} {
+		if out, err := exec.Command("ip", strings.Fields(setup)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s (ip is in Debian's iproute2)", setup, err, strings.TrimSpace(string(out)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package proxytest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/testbin"
+)
+
+// proxyReadyWithin is generous: test packages share few cores.
+const proxyReadyWithin = time.Minute
+
+// The addresses are fixed: nobody else is in the namespace. A listener of a
+// Gateway finds its entry point by the port.
+const (
+	gatewayPort = 8000
+	gatewayURL  = "http://127.0.0.1:8000"
+	crdURL      = "http://127.0.0.1:8001"
+	nginxURL    = "http://127.0.0.1:8002"
+	pingURL     = "http://127.0.0.1:9000"
+)
+
+// configuration is all that Traefik is told besides its kubeconfig. Of what
+// matters here, it differs from the defaults only in the two kinds of throttle:
+// how often a provider reads the cluster (100ms here; 0, never waiting, by
+// default) and how often the routing follows a provider (100ms; 2s by default),
+// so that a test of twenty changes takes seconds. Endpoints are those of the
+// EndpointSlices, as always with Traefik: nothing routes to the Services'
+// addresses. allowEmptyServices is what Traefik's own Helm chart sets: a
+// Service without ready pods costs its share of the answers, not the route.
+var configuration = []string{
+	"--global.checkNewVersion=false",
+	"--global.sendAnonymousUsage=false",
+	"--log.level=INFO",
+	"--log.noColor=true",
+	"--entryPoints.gateway.address=127.0.0.1:8000",
+	"--entryPoints.crd.address=127.0.0.1:8001",
+	"--entryPoints.nginx.address=127.0.0.1:8002",
+	"--entryPoints.ping.address=127.0.0.1:9000",
+	"--ping.entryPoint=ping",
+	"--providers.providersThrottleDuration=100ms",
+	"--providers.kubernetesGateway.throttleDuration=100ms",
+	"--providers.kubernetesGateway.experimentalChannel=true",
+	"--providers.kubernetesGateway.statusAddress.hostname=localhost",
+	"--providers.kubernetesCRD.throttleDuration=100ms",
+	"--providers.kubernetesCRD.allowEmptyServices=true",
+	"--providers.kubernetesIngressNGINX.throttleDuration=100ms",
+	"--providers.kubernetesIngressNGINX.httpEntryPoint=nginx",
+}
+
+// proxy is a running Traefik.
+type proxy struct {
+	command *exec.Cmd
+	log     *logBuffer
+	ended   chan struct{} // closed when it is gone
+	err     error         // why, once ended is closed
+}
+
+// startTraefik returns when Traefik answers its ping. The kernel ends it should
+// the test program die, for which the thread that started it has to live on.
+func startTraefik(kubeconfig string) (*proxy, error) {
+	root, err := testbin.Root()
+	if err != nil {
+		return nil, err
+	}
+	binary, err := testbin.Ensure(root, "traefik", "more than five minutes")
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{command: exec.Command(binary, configuration...), log: &logBuffer{}, ended: make(chan struct{})}
+	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	p.command.Dir = filepath.Dir(kubeconfig)
+	p.command.Stdout, p.command.Stderr = p.log, p.log
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.command.Start()
+		started <- err
+		if err == nil {
+			p.err = p.command.Wait()
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", binary, err)
+	}
+	if err := p.awaitPing(); err != nil {
+		p.stop()
+		return nil, fmt.Errorf("%w; its log:\n%s", err, p.log)
+	}
+	return p, nil
+}
+
+func (p *proxy) awaitPing() error {
+	for deadline := time.Now().Add(proxyReadyWithin); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-p.ended:
+			return fmt.Errorf("traefik ended before it was ready: %w", p.err)
+		default:
+		}
+		if res, err := http.Get(pingURL + "/ping"); err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+	}
+	return errors.New("traefik did not answer its ping within " + proxyReadyWithin.String())
+}
+
+// stop ends Traefik and waits for it, at most for 20 seconds.
+func (p *proxy) stop() {
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		_ = p.command.Process.Kill()
+		<-p.ended
+	}
+}
+
+// logBuffer keeps what Traefik says.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string { return b.since(0) }
+
+// since is what was said after so many bytes.
+func (b *logBuffer) since(offset int) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.TrimSpace(b.text.String()[offset:])
+}
+
+func (b *logBuffer) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Len()
+}

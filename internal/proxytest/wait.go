@@ -1,0 +1,66 @@
+package proxytest
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// startedWithin is generous: test packages share few cores.
+const startedWithin = time.Minute
+
+// AwaitReady waits until Deployments have all their pods ready and available.
+func (w *World) AwaitReady(tb testing.TB, namespace string, deployments ...string) {
+	tb.Helper()
+	for _, name := range deployments {
+		eventually(tb, "Deployment "+name+" is ready", func() bool {
+			d, err := w.Kube.AppsV1().Deployments(namespace).Get(tb.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				tb.Fatalf("wait for Deployment %s: %v", name, err)
+			}
+			s := d.Status
+			return s.ObservedGeneration == d.Generation && s.AvailableReplicas == *d.Spec.Replicas &&
+				s.UpdatedReplicas == *d.Spec.Replicas && s.Replicas == *d.Spec.Replicas
+		})
+	}
+}
+
+// PodIP waits until a pod has an address and returns it.
+func (w *World) PodIP(tb testing.TB, namespace, name string) string {
+	tb.Helper()
+	var ip string
+	eventually(tb, "pod "+name+" has an address", func() bool {
+		pod, err := w.Kube.CoreV1().Pods(namespace).Get(tb.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			tb.Fatalf("wait for pod %s: %v", name, err)
+		}
+		ip = pod.Status.PodIP
+		return ip != ""
+	})
+	return ip
+}
+
+// AwaitVersions sends requests until each version has answered one.
+func AwaitVersions(tb testing.TB, within time.Duration, r Request, versions ...string) {
+	tb.Helper()
+	missing := map[string]bool{}
+	for _, v := range versions {
+		missing[v] = true
+	}
+	Await(tb, within, r, func(result Result) bool {
+		if !result.Failed() {
+			delete(missing, result.Version)
+		}
+		return len(missing) == 0
+	})
+}
+
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(startedWithin); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("not so within %s: %s", startedWithin, what)
+		}
+	}
+}
