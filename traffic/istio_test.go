@@ -1,12 +1,9 @@
 package traffic
 
 import (
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -37,50 +34,6 @@ func TestVerifyIstio(t *testing.T) {
 			got := Verify(routers, "shop", map[rollout.Ref]rollout.ObservedRoute{ref: {Generation: 2, Status: c.status}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
-			}
-		})
-	}
-}
-
-func parsed(t *testing.T, kind string, config any) []rollout.Router {
-	t.Helper()
-	r, err := Parse(kind, config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []rollout.Router{r}
-}
-
-// TestTwoRolloutsAtOnePlace lays the route of a case twice, the second time for
-// another Rollout with other Services where the router lets it have them.
-func TestTwoRolloutsAtOnePlace(t *testing.T) {
-	for _, c := range []struct{ kind, file, place string }{
-		{"istio", "subsets", "networking.istio.io/DestinationRule/shop/shop: spec.subsets[1]"},
-		{"istio", "tls-tcp", "networking.istio.io/VirtualService/edge/shop: spec.tls[0]"},
-	} {
-		t.Run(c.kind+"/"+c.file, func(t *testing.T) {
-			archive, err := txtar.ParseFile(filepath.Join("testdata", c.kind, c.file+".txtar"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var config any
-			section(t, archive, "config.yaml", &config)
-			var route Route
-			section(t, archive, "route.yaml", &route)
-			routers := parsed(t, c.kind, config)
-			objects := NewObjects(objectsOf(t, archive, "before.yaml"))
-			if err := Overlay(objects, routers, route); err != nil {
-				t.Fatal(err)
-			}
-			route.Name = "store"
-			known, _ := find(c.kind)
-			e, err := decode(known, routers[0].Config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = e.overlay(objects, route)
-			if err == nil || !strings.HasPrefix(err.Error(), c.place+": is moved by two Rollouts") {
-				t.Errorf("got %v, want %s to be refused", err, c.place)
 			}
 		})
 	}
