@@ -27,6 +27,7 @@ func TestTwoRolloutsAtOnePlace(t *testing.T) {
 		{"istio", "tls-tcp", "networking.istio.io/VirtualService/edge/shop: spec.tls[0]"},
 		{"smi", "weight", "core/Service/shop/shop: TrafficSplit"},
 		{"smi", "in-git", "core/Service/shop/shop-root: TrafficSplit"},
+		{"ambassador", "weight", "getambassador.io/Mapping/shop/shop: spec.service"},
 	} {
 		t.Run(c.kind+"/"+c.file, func(t *testing.T) {
 			archive, err := txtar.ParseFile(filepath.Join("testdata", c.kind, c.file+".txtar"))

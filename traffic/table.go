@@ -13,6 +13,7 @@ func routers() []router {
 		gatewayAPI,
 		istio,
 		smi,
+		ambassador,
 	}
 }
 

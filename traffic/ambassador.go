@@ -1,0 +1,216 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// ambassador is Emissary-ingress, once Ambassador. A Mapping that is made for the
+// time of a release takes its share, in percent, from the one that it is a copy
+// of (Mapping.spec.weight; those without a weight share the rest). Matched users
+// have Mappings that ask for more: "those that are more highly constrained are
+// evaluated before those less highly constrained"
+// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings).
+// 1.5 is the oldest version that compares query parameters.
+var ambassador = router{
+	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
+	features: features{Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Method: anyText},
+	config:   func() editor { return &ambassadorConfig{} },
+}
+
+const ambassadorGroup = "getambassador.io"
+
+// ambassadorConfig has the field of Argo Rollouts' trafficRouting.ambassador.
+type ambassadorConfig struct {
+	Mappings []string `json:"mappings"`
+}
+
+func (c *ambassadorConfig) names(visit func(kind string, name *string)) {
+	for i := range c.Mappings {
+		visit("Mapping", &c.Mappings[i])
+	}
+}
+
+func (c *ambassadorConfig) watched(string) []rollout.Ref { return nil }
+
+func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
+	if len(c.Mappings) == 0 {
+		return &Error{Field: "mappings", Msg: "names no Mapping", Fix: "list those that go to the stable Service"}
+	}
+	if r.Max != 100 {
+		return &Error{Field: "mappings", Msg: fmt.Sprintf("have weights in percent, and maxTrafficWeight is %d", r.Max), Fix: "leave out maxTrafficWeight"}
+	}
+	for i, name := range c.Mappings {
+		ref := rollout.Ref{Group: ambassadorGroup, Kind: "Mapping", Namespace: r.Namespace, Name: name}
+		base, ok := o.Edit(ref)
+		if !ok {
+			return missing(fmt.Sprintf("mappings[%d]", i), "Mapping", r.Namespace, name)
+		}
+		if err := o.Claim(ref, "spec.service", r); err != nil {
+			return err
+		}
+		if err := ambassadorMapping(o, ref, base, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ambassadorMapping points a Mapping at stable, which with pingPong is now one
+// Service and now the other, and adds those of the release.
+func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
+	spec := base.Map("spec")
+	service := text(spec["service"])
+	stable, ok := ambassadorService(service, r, r.Stable)
+	if !ok {
+		return &Error{About: ref, Field: "spec.service", Msg: fmt.Sprintf("is %q and not the stable Service %s", service, r.Stable), Fix: "name that, or another Mapping"}
+	}
+	canary, _ := ambassadorService(service, r, r.Canary)
+	if weight, _ := number(spec["weight"]); weight != 0 {
+		return &Error{About: ref, Field: "spec.weight", Msg: fmt.Sprintf("is %d, so that the weights would not add up to all requests", weight), Fix: "remove it: the release's Mapping has the canary's weight"}
+	}
+	spec["service"] = stable
+	after := ref
+	generate := func(suffix string, change func(spec map[string]any)) error {
+		object := ambassadorCopy(base, suffix)
+		object.Map("spec")["service"] = canary
+		change(object.Map("spec"))
+		err := o.Generate(object, after, r)
+		after = object.Ref()
+		return err
+	}
+	// A weight of 0 is as good as none where the Mapping passes through the API
+	// getambassador.io/v2 of Ambassador 1.x, which leaves zeros out: it would get
+	// half of the requests.
+	if r.Weight > 0 {
+		err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) })
+		if err != nil {
+			return err
+		}
+	}
+	for _, managed := range r.Managed {
+		made := 0
+		for _, m := range managed.Matches {
+			both, possible, err := ambassadorMatch(ref, spec, m)
+			if err != nil {
+				return err
+			}
+			if !possible {
+				continue
+			}
+			suffix := managed.Name
+			if made > 0 {
+				suffix = fmt.Sprintf("%s-%d", managed.Name, made)
+			}
+			made++
+			err = generate(suffix, func(spec map[string]any) {
+				for _, field := range sortedKeys(both) {
+					spec[field] = both[field]
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ambassadorCopy is a Mapping like another. Its labels are those by which Hosts
+// select Mappings, and Mappings share a weight only among the same Hosts.
+func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
+	object := base.Copy()
+	delete(object, "status")
+	set(object, suffixed(base.Name(), suffix), "metadata", "name")
+	return object
+}
+
+// suffixed joins two parts of a name with a dash and cuts the first where an
+// object's name would be too long (253 letters).
+func suffixed(base, suffix string) string {
+	if room := 253 - 1 - len(suffix); len(base) > room {
+		base = base[:max(room, 0)]
+	}
+	return base + "-" + suffix
+}
+
+// ambassadorService returns a Mapping's service with another Service in it: the
+// scheme, the namespace and the port are kept, as in https://shop.store:8443. It
+// is false if the service is none of the Rollout's two.
+func ambassadorService(service string, r Route, to string) (string, bool) {
+	scheme, rest, ok := strings.Cut(service, "://")
+	if ok {
+		scheme += "://"
+	} else {
+		scheme, rest = "", service
+	}
+	end := strings.IndexAny(rest, ":/")
+	if end < 0 {
+		end = len(rest)
+	}
+	name, domain, qualified := strings.Cut(rest[:end], ".")
+	namespace, _, _ := strings.Cut(domain, ".")
+	if name == "" || name != r.Stable && name != r.Canary || qualified && namespace != r.Namespace {
+		return "", false
+	}
+	return scheme + to + rest[len(name):], true
+}
+
+// ambassadorMatch returns the fields of a Mapping that compare what it and a
+// managed route compare; it is false if no request can match both.
+func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {
+	fields := map[string]any{}
+	for _, field := range []string{"headers", "regex_headers", "query_parameters", "regex_query_parameters"} {
+		if own := mapping(spec[field]); len(own) > 0 {
+			fields[field] = copyMap(own)
+		}
+	}
+	var cookies []rollout.NamedMatch
+	for _, c := range m.Cookies {
+		cookies = append(cookies, rollout.NamedMatch{Name: "cookie", StringMatch: rollout.StringMatch{Regex: cookiePattern(c)}})
+	}
+	for _, named := range []struct {
+		field string
+		list  []rollout.NamedMatch
+	}{{"headers", m.Headers}, {"headers", cookies}, {"query_parameters", m.QueryParams}} {
+		for _, n := range named.list {
+			if ambassadorHas(fields, named.field, n.Name) {
+				return nil, false, &Error{About: ref, Field: "spec." + named.field, Msg: fmt.Sprintf("would compare %s twice, which Emissary-ingress does not allow", n.Name), Fix: "match one of them"}
+			}
+			if n.Exact != "" {
+				set(fields, n.Exact, named.field, n.Name)
+			} else {
+				set(fields, pattern(n.StringMatch), "regex_"+named.field, n.Name)
+			}
+		}
+	}
+	own, added := text(spec["method"]), len(m.Headers)+len(m.Cookies)+len(m.QueryParams) > 0
+	switch {
+	case m.Method == nil:
+	case own != "" && spec["method_regex"] == true:
+		return nil, false, &Error{About: ref, Field: "spec.method", Msg: fmt.Sprintf("%q is an expression, to which the step's method cannot be added", own), Fix: "leave out the method in the step"}
+	case own != "" && matches(*m.Method, own) && !added:
+		// It would be one more Mapping for the very same requests, and share them.
+		return nil, false, &Error{About: ref, Field: "spec.method", Msg: fmt.Sprintf("is %s, and the step's match asks for nothing more", own), Fix: "set the weight instead, or match a header too"}
+	case own != "":
+		return fields, matches(*m.Method, own), nil
+	case m.Method.Exact != "":
+		fields["method"] = m.Method.Exact
+	default:
+		fields["method"], fields["method_regex"] = pattern(*m.Method), true
+	}
+	return fields, true, nil
+}
+
+func ambassadorHas(fields map[string]any, field, name string) bool {
+	for _, f := range []string{field, "regex_" + field} {
+		for key := range mapping(fields[f]) {
+			if key == name || field == "headers" && strings.EqualFold(key, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
