@@ -14,6 +14,7 @@ func routers() []router {
 		istio,
 		smi,
 		ambassador,
+		apisix,
 	}
 }
 

@@ -1,0 +1,130 @@
+package traffic
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// apisixManaged is the ApisixRoute of one managed route, nil if no request can
+// match both it and a rule.
+func apisixManaged(ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route) (rollout.Object, error) {
+	var rules []any
+	for _, i := range chosen {
+		rule, made := mapping(list(object.Map("spec")["http"])[i]), 0
+		for _, m := range managed.Matches {
+			match, ok, err := apisixMatch(ref, fmt.Sprintf("spec.http[%d].match", i), mapping(rule["match"]), m)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+			own, _ := number(rule["priority"])
+			out := copyMap(rule)
+			out["match"], out["priority"] = match, own+priority
+			out["backends"] = []any{apisixCanary(rule, r, int64(r.Max))}
+			if made > 0 { // each rule's name is there once
+				out["name"] = fmt.Sprintf("%s-%d", text(rule["name"]), made)
+			}
+			made++
+			rules = append(rules, out)
+		}
+	}
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	out := object.Copy()
+	for _, field := range []string{"stream", "tcp"} { // ports have one owner
+		delete(out.Map("spec"), field)
+	}
+	delete(out, "status")
+	set(out, suffixed(r.Name, managed.Name), "metadata", "name")
+	set(out, rules, "spec", "http")
+	return out, nil
+}
+
+// apisixMatch returns what matches a rule's match and a managed route's; it is
+// false if no request can match both. All of the exprs must be true.
+func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
+	both := copyMap(own)
+	exprs := list(both["exprs"])
+	for _, named := range []struct {
+		scope string
+		list  []rollout.NamedMatch
+	}{{"Header", m.Headers}, {"Cookie", m.Cookies}, {"Query", m.QueryParams}} {
+		for _, n := range named.list {
+			exprs = append(exprs, apisixExpr(map[string]any{"scope": named.scope, "name": n.Name}, n.StringMatch))
+		}
+	}
+	if m.Path != nil {
+		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path"}, *m.Path))
+	}
+	if len(exprs) > 0 {
+		both["exprs"] = exprs
+	}
+	if m.Method != nil {
+		methods := list(own["methods"])
+		if len(methods) > 0 && !slices.Contains(methods, any(m.Method.Exact)) {
+			return nil, false, nil
+		}
+		both["methods"] = []any{m.Method.Exact}
+	}
+	if m.Source == nil {
+		return both, true, nil
+	}
+	sources, err := apisixSources(list(own["remoteAddrs"]), m.Source.Exact+m.Source.Prefix)
+	if err != nil {
+		return nil, false, &Error{About: ref, Field: place + ".remoteAddrs", Msg: err.Error(), Fix: "give addresses such as 10.1.2.3 or 10.1.0.0/16"}
+	}
+	both["remoteAddrs"] = sources
+	return both, len(sources) > 0, nil
+}
+
+// apisixExpr compares one part of a request. RegexMatch looks for its expression
+// anywhere in a value.
+func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
+	if m.Exact != "" {
+		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
+	}
+	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
+}
+
+// apisixSources returns the addresses that are both in a rule's list, which may
+// be empty for all, and in a network.
+func apisixSources(own []any, network string) ([]any, error) {
+	want, err := apisixNetwork(network)
+	if err != nil {
+		return nil, err
+	}
+	if len(own) == 0 {
+		return []any{network}, nil
+	}
+	var both []any
+	for _, o := range own {
+		has, err := apisixNetwork(text(o))
+		switch {
+		case err != nil:
+			return nil, err
+		case !has.Overlaps(want):
+		case has.Bits() >= want.Bits():
+			both = append(both, o)
+		default:
+			both = append(both, network)
+		}
+	}
+	return both, nil
+}
+
+func apisixNetwork(s string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(s)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is no address and no network", s)
+	}
+	return network, nil
+}
