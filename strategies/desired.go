@@ -214,6 +214,10 @@ func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, v View) (hol
 	want := countsAt(planOf(spec), p.Step, n)
 	stable, known := live.Find(s.StableHash(p.Workload))
 	canary, _ := live.Find(s.Release.Templates[p.Workload])
+	if n > 0 && stillRouted(spec, p, v.Now) {
+		// Old pods that went to make room for these do not come back either.
+		want = counts{canary: max(want.canary, canary.Desired), stable: min(want.stable, max(stable.Desired, n-canary.Desired))}
+	}
 	if want.canary == 0 || (!known && canary.Pods == 0) {
 		// Until stable's ReplicaSet carries its hash, nothing says how many old
 		// pods there are, nor what to pin Services to.

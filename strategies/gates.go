@@ -141,7 +141,7 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 		v.due = servesNext(in.Now, ready, canary)
 		return v
 	}
-	if needsRouting(p, pr) && live.Synced {
+	if n > 0 && needsRouting(p, pr) && live.Synced {
 		return gateRoute(in, p, pr)
 	}
 	if (p.spec.Scaling == rollout.InPlace || isDynamic(p.spec)) && stable.Desired > want.stable {

@@ -54,14 +54,18 @@ func serviceNames(s rollout.State, spec rollout.Spec) (main, side string) {
 //	                 new once switched, all while
 //	                 the new one has no ready pod
 //	Promoting        the same if switched, else all new
-//	Aborting         stable once enough is ready    stable; a preview stays until the drain
+//	Aborting         stable once enough is ready    stable, all while that has no ready pod;
+//	                                                a preview stays until the drain
 func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload, stable, fresh rollout.Revision) (main, side string) {
 	switched := hasSwitched(planOf(spec), p.Step)
 	switch {
 	case s.Phase == rollout.Aborting:
 		side = stable.PodHash
-		if held(s) && spec.BlueGreen != nil {
+		switch {
+		case held(s) && spec.BlueGreen != nil:
 			side = fresh.PodHash
+		case isRouted(spec) && (min(stable.Ready(), stable.Desired) == 0 || draining(s, spec, p, live)):
+			side = "" // the routers may still send it something
 		}
 		if min(stable.Ready(), stable.Desired) >= neededStable(spec, p, live) && !draining(s, spec, p, live) {
 			main = stable.PodHash

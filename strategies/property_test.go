@@ -346,7 +346,7 @@ func (s *sim) settle() {
 		})
 		s.note("PEOPLE %s", verb)
 	}
-	s.fail("the world does not become healthy: %s, %s, waits for %s", s.state.Phase, s.state.Reason, Decide(s.input(s.state, s.settled)).Waiting)
+	s.fail("the world does not become healthy: %s, %s, %s, waits for %s", s.state.Phase, s.state.Reason, dump(s.state), Decide(s.input(s.state, s.settled)).Waiting)
 }
 
 func (s *sim) checkEnd(head *rollout.Render) {

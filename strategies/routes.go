@@ -20,16 +20,19 @@ import (
 // less than that while the new version has fewer ready pods than its step asks
 // for: requests follow what is ready at once, in both directions.
 
+// isRouted reports whether requests, and not only pods, are split.
+func isRouted(spec rollout.Spec) bool { return spec.Canary != nil && spec.Canary.Traffic != nil }
+
 // isDynamic reports whether stable shrinks as its share of the traffic does.
 func isDynamic(spec rollout.Spec) bool {
-	return spec.Canary != nil && spec.Canary.Traffic != nil && spec.Canary.DynamicStableScale
+	return isRouted(spec) && spec.Canary.DynamicStableScale
 }
 
 // overlaid lays each workload's route over the objects.
 func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Object, error) {
 	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
-		if spec.Canary == nil || spec.Canary.Traffic == nil {
+		if !isRouted(spec) {
 			continue
 		}
 		if set == nil {
@@ -50,7 +53,7 @@ func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Obje
 func Watched(r *rollout.Render) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, spec := range r.Specs {
-		if spec.Canary != nil && spec.Canary.Traffic != nil {
+		if isRouted(spec) {
 			refs = append(refs, traffic.Watched(spec.Canary.Traffic.Routers, spec.Workload.Namespace)...)
 		}
 	}
@@ -128,13 +131,22 @@ func routesAt(pl plan, step int) []rollout.ManagedRoute {
 // was asked for last.
 func needsRouting(pl plan, pr rollout.Progress) bool {
 	s, ok := pl.at(pr.Step)
-	if !ok || pl.spec.Canary == nil || pl.spec.Canary.Traffic == nil {
+	if !ok || !isRouted(pl.spec) {
 		return false
 	}
 	if pr.Routed == nil {
 		return s.weight > 0 || len(s.routes) > 0
 	}
 	return s.weight != pr.Routed.Weight || !reflect.DeepEqual(s.routes, routesAt(pl, pr.Routed.Step))
+}
+
+// stillRouted reports whether proxies may send requests to the new version, so
+// that no pod of it may go, whatever the step asks for.
+func stillRouted(spec rollout.Spec, p rollout.Progress, now time.Time) bool {
+	if p.Routed == nil || !isRouted(spec) {
+		return false
+	}
+	return p.Routed.Weight > 0 || len(routesAt(planOf(spec), p.Routed.Step)) > 0 || now.Before(p.Routed.At.Add(spec.Canary.Traffic.Settle))
 }
 
 // gateRoute lets the routers be asked once the Service of the new version has
@@ -172,7 +184,7 @@ func routedText(pl plan, pr rollout.Progress) string {
 // gateRouters keeps a release where it is until every proxy has learnt of its
 // routes, and while a router does not take them.
 func gateRouters(in Input, p plan, pr rollout.Progress) verdict {
-	if pr.Routed == nil || p.spec.Canary == nil || p.spec.Canary.Traffic == nil {
+	if pr.Routed == nil || !isRouted(p.spec) {
 		return verdict{done: true}
 	}
 	t := p.spec.Canary.Traffic
@@ -213,7 +225,7 @@ func settling(in Input) time.Duration {
 	for _, spec := range releaseSpecs(in) {
 		p, moving := in.State.ProgressOf(spec.Workload)
 		switch {
-		case !moving || p.Routed == nil || spec.Canary == nil || spec.Canary.Traffic == nil:
+		case !moving || p.Routed == nil || !isRouted(spec):
 		case spec.Canary.DynamicStableScale:
 			// Stable needs the room, and its Service selects all pods until it
 			// has come back.
