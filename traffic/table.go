@@ -11,6 +11,7 @@ import (
 func routers() []router {
 	return []router{
 		gatewayAPI,
+		nginx,
 		istio,
 		smi,
 		ambassador,

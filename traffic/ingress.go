@@ -1,0 +1,80 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const ingressGroup = "networking.k8s.io"
+
+func ingressRef(namespace, name string) rollout.Ref {
+	return rollout.Ref{Group: ingressGroup, Kind: "Ingress", Namespace: namespace, Name: name}
+}
+
+// namedIngress is an Ingress that a Rollout document names, and where.
+type namedIngress struct{ field, name string }
+
+// ingressNames reads a pair of fields of which Argo Rollouts wants one.
+func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
+	switch {
+	case name != "" && len(names) > 0:
+		return nil, &Error{Field: many, Msg: fmt.Sprintf("is there beside %s", one), Fix: "keep one of the two"}
+	case name != "":
+		return []namedIngress{{one, name}}, nil
+	case len(names) == 0:
+		return nil, &Error{Msg: "names no Ingress", Fix: fmt.Sprintf("give %s: NAME, or %s", one, many)}
+	}
+	var all []namedIngress
+	for i, name := range names {
+		all = append(all, namedIngress{fmt.Sprintf("%s[%d]", many, i), name})
+	}
+	return all, nil
+}
+
+// ingressPath is one path of an Ingress.
+type ingressPath struct {
+	rule, index int
+	host        string
+	path        map[string]any // in the object
+}
+
+func ingressPaths(object rollout.Object) []ingressPath {
+	var all []ingressPath
+	for i, item := range list(object.Map("spec")["rules"]) {
+		rule := mapping(item)
+		for j, p := range list(mapping(rule["http"])["paths"]) {
+			all = append(all, ingressPath{i, j, text(rule["host"]), mapping(p)})
+		}
+	}
+	return all
+}
+
+// backend returns the Service that a path leads to, nil if it leads elsewhere.
+func (p ingressPath) backend() map[string]any { return mapping(mapping(p.path["backend"])["service"]) }
+
+func (p ingressPath) service() string { return text(p.backend()["name"]) }
+
+func (p ingressPath) place() string {
+	return fmt.Sprintf("spec.rules[%d].http.paths[%d]", p.rule, p.index)
+}
+
+func (p ingressPath) kind() string { return text(p.path["pathType"]) }
+
+func (p ingressPath) text() string { return text(p.path["path"]) }
+
+// carried refuses what a router cannot do at all with the routes of the steps.
+func carried(kind string, routes []rollout.ManagedRoute) error {
+	for _, route := range routes {
+		if field, why := Unsupported(kind, route); why != "" {
+			place := route.Name
+			if field != "" {
+				place += ", matches" + field
+			}
+			why, others, _ := strings.Cut(why, "; ")
+			return &Error{Msg: fmt.Sprintf("the steps' route %s: %s", place, why), Fix: "change the step, or use another router; " + others}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package traffic
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// nginx is ingress-nginx, which splits the requests of an Ingress by a second
+// one with the same hosts and paths and the annotation canary
+// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary).
+// That one is made for the release only. What its source says of them
+// (controller.go, mergeAlternativeBackends; balancer.lua,
+// route_to_alternative_balancer):
+//
+//   - There is one canary for each Service and port, not for each path: other
+//     Ingresses that lead to the stable Service are split as well.
+//   - Only paths that the stable Ingress has, with their pathType, can be
+//     split, and none if a path of the host leads to the canary Service itself.
+//     So no step can match a path: an Ingress for it would end the split.
+//   - A session cookie decides before header, cookie and weight, in this order.
+//   - A total weight of less than 100 is taken for 100.
+var nginx = router{
+	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
+	features: features{Weight: yes, Header: anyText, Cookie: anyText, Stick: yes},
+	config:   func() editor { return &nginxConfig{} },
+}
+
+const ingressClass = "kubernetes.io/ingress.class"
+
+// nginxConfig has the fields of Argo Rollouts' trafficRouting.nginx.
+type nginxConfig struct {
+	StableIngress   string   `json:"stableIngress,omitempty"`   // this or stableIngresses
+	StableIngresses []string `json:"stableIngresses,omitempty"` //
+
+	// The prefix of the controller's annotations, its flag --annotations-prefix;
+	// default nginx.ingress.kubernetes.io.
+	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
+
+	// Annotations for the canary Ingress. The first get the prefix unless they
+	// have it; the second are taken as they are, and win.
+	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
+	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
+}
+
+func (c *nginxConfig) names(visit func(kind string, name *string)) {
+	visit("Ingress", &c.StableIngress)
+	for i := range c.StableIngresses {
+		visit("Ingress", &c.StableIngresses[i])
+	}
+}
+
+func (c *nginxConfig) watched(string) []rollout.Ref { return nil } // an Ingress' status has addresses only
+
+func (c *nginxConfig) overlay(o *Objects, r Route) error {
+	names, err := ingressNames("stableIngress", c.StableIngress, "stableIngresses", c.StableIngresses)
+	if err != nil {
+		return err
+	}
+	users, err := nginxUsersOf(r.Managed)
+	if err != nil {
+		return err
+	}
+	for _, named := range names {
+		ref := ingressRef(r.Namespace, named.name)
+		stable, ok := o.Find(ref)
+		if !ok {
+			return missing(named.field, ref.Kind, ref.Namespace, ref.Name)
+		}
+		canary, err := c.canary(o, stable, r)
+		if err != nil {
+			return err
+		}
+		if !r.Active {
+			continue
+		}
+		annotations, err := c.annotations(stable, users, r)
+		if err != nil {
+			return err
+		}
+		set(canary, annotations, "metadata", "annotations")
+		if nginxSticks(r) {
+			stable, _ := o.Edit(ref)
+			c.stick(stable, r)
+		}
+		if err := o.Generate(canary, ref, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// canary returns the canary Ingress without its annotations. It has the paths
+// that lead to the stable Service, and what Argo Rollouts copies: TLS and the
+// class. All else is ignored in a canary Ingress.
+func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
+	ref := stable.Ref()
+	var rules []any
+	last := -1
+	hosts := map[string]bool{}
+	all := ingressPaths(stable)
+	for _, p := range all {
+		if r.Stable == "" || p.service() != r.Stable {
+			continue
+		}
+		if err := o.Claim(ref, p.place(), r); err != nil {
+			return nil, err
+		}
+		path := copyMap(p.path)
+		set(path, r.Canary, "backend", "service", "name")
+		if p.rule != last {
+			rule := copyMap(mapping(list(stable.Map("spec")["rules"])[p.rule]))
+			set(rule, []any{}, "http", "paths")
+			rules, last = append(rules, rule), p.rule
+		}
+		rule := mapping(rules[len(rules)-1])
+		set(rule, append(list(mapping(rule["http"])["paths"]), path), "http", "paths")
+		hosts[p.host] = true
+	}
+	if len(rules) == 0 {
+		return nil, &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no path leads to the stable Service %s", r.Stable), Fix: "make it the backend of each path that is to be split"}
+	}
+	for _, p := range all {
+		if hosts[p.host] && p.service() == r.Canary {
+			return nil, &Error{About: ref, Field: p.place(), Msg: fmt.Sprintf("leads to the canary Service %s, which ingress-nginx then gives no share of the host's other requests", r.Canary), Fix: "take the path out, or give it a Service of its own"}
+		}
+	}
+	spec := map[string]any{"rules": rules}
+	copied := copyMap(stable.Map("spec"))
+	if value, ok := copied["tls"]; ok {
+		spec["tls"] = value
+	}
+	// The API server takes no new Ingress that has both, and of an old one
+	// ingress-nginx reads the annotation.
+	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
+		spec["ingressClassName"] = value
+	}
+	return rollout.Object{
+		"apiVersion": stable.APIVersion(), "kind": "Ingress",
+		"metadata": map[string]any{"name": nginxName(r.Name, ref.Name), "namespace": ref.Namespace},
+		"spec":     spec,
+	}, nil
+}
+
+// nginxName is the name that Argo Rollouts gives: the front of it, if it would
+// be longer than the 253 characters of a name.
+func nginxName(by, ingress string) string {
+	const suffix = "-canary"
+	name := by + "-" + ingress
+	return name[:min(len(name), 253-len(suffix))] + suffix
+}
+
+// annotations are those of the canary Ingress, each in the place of the one
+// before as in Argo Rollouts.
+func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
+	out := map[string]any{}
+	if class := stable.Annotation(ingressClass); class != "" {
+		out[ingressClass] = class
+	}
+	for key, value := range c.AdditionalIngressAnnotations {
+		if !strings.HasPrefix(key, c.prefix()) {
+			key = c.key(key)
+		}
+		out[key] = value
+	}
+	for key, value := range c.CanaryIngressAnnotations {
+		out[key] = value
+	}
+	for _, name := range []string{"canary-by-header", "canary-by-header-value", "canary-by-header-pattern", "canary-by-cookie"} {
+		if _, taken := out[c.key(name)]; taken && len(users) > 0 {
+			return nil, &Error{Field: "additionalIngressAnnotations", Msg: fmt.Sprintf("has %s for the whole release, and the steps match users", name), Fix: "leave it to the steps"}
+		}
+	}
+	for name, value := range users {
+		out[c.key(name)] = value
+	}
+	// A total of less than 100 is taken for 100: 3 of 30 is written as 12 of 120.
+	times := 1
+	if r.Max > 0 && r.Max < 100 {
+		times = (100 + r.Max - 1) / r.Max
+	}
+	out[c.key("canary")] = "true"
+	out[c.key("canary-weight")] = strconv.Itoa(r.Weight * times)
+	if r.Max*times != 100 {
+		out[c.key("canary-weight-total")] = strconv.Itoa(r.Max * times)
+	}
+	switch {
+	case nginxSticks(r):
+		out[c.key("affinity-canary-behavior")] = "sticky"
+	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
+		// The session cookies of the user's own, too, would keep users at a
+		// canary that has failed.
+		out[c.key("affinity-canary-behavior")] = "legacy"
+	}
+	return out, nil
+}
+
+// nginxSticks reports whether session cookies are to decide. They would keep
+// users at a canary that gets no more requests, or at stable when it gets none.
+func nginxSticks(r Route) bool {
+	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
+}
+
+// stick turns session affinity on at the stable Ingress: a canary takes over that
+// of the Ingress it belongs to, and its cookie says which of the two Services
+// the user was sent to, and to which pod. So stable's users stay at stable, too,
+// and the weight is the share of the new users. The pods in the cookie's name
+// make each release's a new one. An affinity of the user's own stays as it is
+// and does the same.
+func (c *nginxConfig) stick(stable rollout.Object, r Route) {
+	if stable.Annotation(c.key("affinity")) != "" {
+		return
+	}
+	name := r.Sticky.Cookie
+	if r.CanaryPods != "" {
+		name += "-" + r.CanaryPods
+	}
+	annotations := map[string]string{
+		"affinity": "cookie", "session-cookie-name": name, "session-cookie-max-age": strconv.Itoa(int(r.Sticky.MaxAge / time.Second)),
+	}
+	if nginxAlone(stable, r.Stable) || stable.Annotation(c.key("use-regex")) == "true" {
+		annotations["session-cookie-path"] = "/"
+	}
+	for key, value := range annotations {
+		set(stable, value, "metadata", "annotations", c.key(key))
+	}
+}
+
+// nginxAlone reports whether the stable Service is the only one of its hosts in
+// an Ingress. Then one cookie does for all paths. Otherwise each path keeps its
+// own, which is the default: that of another Service, or of another port, would
+// take the place of this one's.
+func nginxAlone(stable rollout.Object, service string) bool {
+	hosts, ports := map[string]bool{}, map[string]bool{}
+	for _, p := range ingressPaths(stable) {
+		if p.service() == service {
+			port := mapping(p.backend()["port"])
+			hosts[p.host], ports[fmt.Sprint(port["number"], port["name"])] = true, true
+		}
+	}
+	for _, p := range ingressPaths(stable) {
+		if hosts[p.host] && p.service() != service {
+			return false
+		}
+	}
+	return len(ports) == 1
+}
+
+func (c *nginxConfig) prefix() string {
+	return orElse(c.AnnotationPrefix, "nginx.ingress.kubernetes.io")
+}
+
+func (c *nginxConfig) key(name string) string { return c.prefix() + "/" + name }

@@ -1,0 +1,126 @@
+package traffic
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// nginxUsers is whom a canary Ingress can send to the canary whatever the weight:
+// users with one header, whose value is one text or matches one pattern, or with
+// the value "always" in one cookie. All steps' matches have to be these two.
+// A cookie with another value is matched in the header Cookie.
+type nginxUsers struct {
+	header   string // its name, "" if it is free
+	exact    string // its value, "" if there are patterns
+	patterns []string
+	cookie   string
+}
+
+// nginxUsersOf returns the annotations that match the users of all routes. With
+// several routes the order makes no difference: each leads to the canary.
+func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
+	if err := carried("nginx", routes); err != nil {
+		return nil, err
+	}
+	var users nginxUsers
+	for _, route := range routes {
+		for i, m := range route.Matches {
+			if err := users.add(route.Name, fmt.Sprintf("matches[%d]", i), m); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return users.annotations(), nil
+}
+
+func (u *nginxUsers) add(route, place string, m rollout.Match) error {
+	refuse := func(msg, fix string) error {
+		return &Error{Msg: fmt.Sprintf("the steps' route %s, %s: %s", route, place, msg), Fix: fix}
+	}
+	all := parts(m)
+	if len(all) != 1 {
+		var fields []string
+		for _, p := range all {
+			fields = append(fields, p.field)
+		}
+		return refuse(fmt.Sprintf("compares %s together, and ingress-nginx compares one header or one cookie", strings.Join(fields, " and ")), "match one of them, or use a router that can match both")
+	}
+	if r := all[0].match.Regex; r != "" {
+		if bad := nginxForbidden.FindString(r); bad != "" {
+			return refuse(fmt.Sprintf("%s: ingress-nginx takes no pattern with %q", all[0].field, bad), fmt.Sprintf(`write the character as \x%02x, or the pattern without it`, bad[0]))
+		}
+	}
+	if len(m.Cookies) > 0 {
+		c := m.Cookies[0]
+		if nginxPlain.MatchString(c.Name) && c.Exact == "always" && (u.cookie == "" || u.cookie == c.Name) {
+			u.cookie = c.Name
+			return nil
+		}
+		return u.addHeader("Cookie", "", cookiePattern(c), refuse)
+	}
+	h := m.Headers[0]
+	if !nginxPlain.MatchString(h.Name) {
+		return refuse(fmt.Sprintf("ingress-nginx takes no header of the name %q", h.Name), "match another header")
+	}
+	exact := ""
+	if h.Exact == strings.TrimSpace(h.Exact) && nginxPlain.MatchString(strings.ReplaceAll(h.Exact, " ", "")) {
+		exact = h.Exact
+	}
+	return u.addHeader(h.Name, exact, pattern(h.StringMatch), refuse)
+}
+
+func (u *nginxUsers) addHeader(name, exact, value string, refuse func(msg, fix string) error) error {
+	if u.header != "" && !strings.EqualFold(u.header, name) {
+		return refuse(fmt.Sprintf("needs the header %s beside %s, and ingress-nginx compares one header (cookies with another value than \"always\" are in the header Cookie)", name, u.header), "match one header in all steps, or a cookie with the value always")
+	}
+	if u.header == "" {
+		u.header, u.exact = name, exact
+	} else {
+		u.exact = ""
+	}
+	u.patterns = append(u.patterns, value)
+	return nil
+}
+
+func (u *nginxUsers) annotations() map[string]string {
+	out := map[string]string{}
+	if u.cookie != "" {
+		out["canary-by-cookie"] = u.cookie
+	}
+	if u.header == "" {
+		return out
+	}
+	out["canary-by-header"] = u.header
+	if u.exact != "" {
+		out["canary-by-header-value"] = u.exact
+		return out
+	}
+	// The pattern is looked for anywhere in the value, as PCRE.
+	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(whole(either(u.patterns)), func(s string) string {
+		escaped := ""
+		for _, b := range []byte(s) {
+			escaped += fmt.Sprintf(`\x%02x`, b)
+		}
+		return escaped
+	})
+	return out
+}
+
+// either is a pattern for what matches one of several.
+func either(patterns []string) string {
+	if len(patterns) == 1 {
+		return patterns[0]
+	}
+	return "(?:" + strings.Join(patterns, ")|(?:") + ")"
+}
+
+// The controller ignores annotations with other characters (parser/validators.go,
+// BasicCharsRegex and IsValidRegex), and without canary-by-header-value the
+// header would have to be "always".
+var (
+	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
+	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)
+)
