@@ -60,6 +60,7 @@ type Client struct {
 	kinds   map[schema.GroupVersionKind]*kind
 	known   map[rollout.Ref]known       // what this process applied or found applied
 	owners  map[rollout.Workload]string // the app that observes a workload, for those without label
+	routes  map[rollout.Ref]bool        // whose status somebody observes
 	deploys *kind                       // apps/v1 Deployments, watched without selector
 	_       struct{}                    // fields by name only
 }
@@ -87,6 +88,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 		kinds:  map[schema.GroupVersionKind]*kind{},
 		known:  map[rollout.Ref]known{},
 		owners: map[rollout.Workload]string{},
+		routes: map[rollout.Ref]bool{},
 	}
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil

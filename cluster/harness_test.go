@@ -169,7 +169,7 @@ func (w *world) edit(name, patch string) {
 // observe returns one workload of the test's namespace.
 func (w *world) observe(app, name string) rollout.ObservedWorkload {
 	at := rollout.Workload{Namespace: w.ns, Name: name}
-	return w.Observe(app, []rollout.Workload{at}).Workloads[at]
+	return w.Observe(app, []rollout.Workload{at}, nil).Workloads[at]
 }
 
 // complete waits until every pod of a Deployment is of the newest template.

@@ -30,6 +30,8 @@ type live struct {
 	ownsReplicas bool   // our manager owns spec.replicas
 	replicas     any    // spec.replicas
 	health       Health
+	generation   int64
+	status       string      // as JSON, only where a router may write it
 	pending      string      // the object as JSON, until the first Apply has compared it
 	deployment   *deployment // for Deployments
 }
@@ -52,6 +54,8 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 		terminating: u.GetDeletionTimestamp() != nil,
 		applied:     o.Annotation(AnnotationApplied),
 		health:      healthOf(ref, u),
+		generation:  u.GetGeneration(),
+		status:      statusOf(ref, o),
 	}
 	owned := ownedFields(u.Object, c.opts.Manager)
 	if owned != nil {
@@ -132,7 +136,8 @@ func healthOf(ref rollout.Ref, u *unstructured.Unstructured) Health {
 // same reports whether two records differ in nothing that a reader can notice.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
-	a.version, b.version, a.pending, b.pending = "", "", "", ""
+	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
+	a.generation, b.generation = 0, 0
 	a.deployment, b.deployment = nil, nil
 	if a != b {
 		return false
@@ -145,7 +150,7 @@ func (l *live) same(o *live) bool {
 
 // liveChanged tells the app of an object, and the one it belonged to before.
 func (c *Client) liveChanged(was, is *live) {
-	if was != nil && is != nil && was.same(is) {
+	if was != nil && is != nil && was.same(is) && (was.status == is.status || !c.isRoute(is.ref)) {
 		return
 	}
 	told := ""

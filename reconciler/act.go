@@ -49,7 +49,7 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	promotion, refused, unknown := r.approved(ctx, a, state)
 	s.input = strategies.Input{
 		Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion,
-		Observed: r.Observer.Observe(a.Name, workloads(a, state)),
+		Observed: r.observe(a, state),
 	}
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
 	s.decision = strategies.Decide(s.input)
@@ -107,7 +107,7 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 // asks for, and asks the cluster about the decision.
 func (r *Reconciler) decideSettled(ctx context.Context, s *step) error {
 	a, state := s.app, s.input.State
-	s.input.Observed = r.Observer.Observe(a.Name, workloads(a, state))
+	s.input.Observed = r.observe(a, state)
 	if state.Phase == "" || state.Phase == rollout.Pending {
 		adoptable, err := r.adoptable(ctx, s.input)
 		if err != nil {
@@ -116,7 +116,39 @@ func (r *Reconciler) decideSettled(ctx context.Context, s *step) error {
 		s.input.Adoptable = adoptable
 	}
 	s.decision = strategies.Decide(s.input)
+	if err := r.askForEndpoints(ctx, s); err != nil {
+		return err
+	}
 	return r.check(ctx, s)
+}
+
+// askForEndpoints keeps requests from a version whose pods are ready and that no
+// proxy can know of yet, because its Service has no endpoint of it.
+func (r *Reconciler) askForEndpoints(ctx context.Context, s *step) error {
+	for _, need := range s.decision.Needs {
+		serves, err := r.Observer.Serves(ctx, need.Service, need.PodHash)
+		if err != nil {
+			return fmt.Errorf("look for the endpoints of Service %s/%s: %w", need.Service.Namespace, need.Service.Name, err)
+		}
+		if !serves {
+			s.input.Empty = append(s.input.Empty, need.Service)
+		}
+	}
+	if len(s.input.Empty) > 0 {
+		s.decision = strategies.Decide(s.input)
+	}
+	return nil
+}
+
+// observe is what the cluster shows of an app at a state.
+func (r *Reconciler) observe(a *app, s rollout.State) rollout.Observed {
+	var routes []rollout.Ref
+	if a.head.Render != nil {
+		routes = strategies.Watched(a.head.Render)
+	} else if source := a.renders[s.Source]; source != nil {
+		routes = strategies.Watched(source)
+	}
+	return r.Observer.Observe(a.Name, workloads(a, s), routes)
 }
 
 // check asks the cluster about a commit that the app is about to follow, before
@@ -244,7 +276,7 @@ func (r *Reconciler) desired(ctx context.Context, a *app, s rollout.State, now t
 	if err != nil {
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
 	}
-	view := strategies.View{Now: now, Source: source, Observed: r.Observer.Observe(a.Name, workloads(a, s))}
+	view := strategies.View{Now: now, Source: source, Observed: r.observe(a, s)}
 	if strategies.NeedsStable(s, view) {
 		if view.Stable, err = r.renderAt(ctx, a, s.Stable.Commit); err != nil {
 			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)

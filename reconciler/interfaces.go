@@ -63,10 +63,13 @@ type Renderer interface {
 }
 
 // Observer shows the cluster from caches that watches keep current.
-// SameTemplate asks the server whether applying a Deployment would change the
+// Routes are the objects whose status, as their routers write it, is to be shown,
+// too. Serves asks the server whether a Service has a ready endpoint among the pods of a
+// version, which it names by its pod-template-hash. SameTemplate asks the server whether applying a Deployment would change the
 // template of the one that runs.
 type Observer interface {
-	Observe(app string, workloads []rollout.Workload) rollout.Observed
+	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
+	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
 	SameTemplate(ctx context.Context, deployment rollout.Object) (bool, error)
 }
 

@@ -21,7 +21,10 @@ func (a *assembly) check() error {
 			}
 		}
 	}
-	return a.checkPins()
+	if err := a.checkPins(); err != nil {
+		return err
+	}
+	return a.checkTraffic()
 }
 
 // checkWorkload compares a Deployment's selector with its template.
@@ -54,6 +57,9 @@ func (d *document) services() []serviceField {
 	var all []serviceField
 	if c := d.spec.Canary; c != nil {
 		all = []serviceField{{"spec.strategy.canary.stableService", c.StableService}, {"spec.strategy.canary.canaryService", c.CanaryService}}
+		if p := c.PingPong; p != nil {
+			all = append(all, serviceField{"spec.strategy.canary.pingPong.pingService", p.PingService}, serviceField{"spec.strategy.canary.pingPong.pongService", p.PongService})
+		}
 	}
 	if b := d.spec.BlueGreen; b != nil {
 		all = []serviceField{{"spec.strategy.blueGreen.activeService", b.ActiveService}, {"spec.strategy.blueGreen.previewService", b.PreviewService}}

@@ -42,6 +42,7 @@ type document struct {
 	maxUnavailable          *rollout.Amount
 	selector                map[string]any
 	template                map[string]any
+	routers                 map[string]value // the blocks of trafficRouting, by kind
 	warnings                []string
 }
 
@@ -153,6 +154,8 @@ func (d *document) readCanary(v value) {
 	if c.StableService != "" && c.StableService == c.CanaryService {
 		v.field("canaryService").fail("name another Service", "%q is the stableService too", c.CanaryService)
 	}
+	d.readTraffic(v.field("trafficRouting"))
+	d.readPingPong(v.field("pingPong"))
 	d.maxSurge, d.maxUnavailable = v.field("maxSurge").amount(true), v.field("maxUnavailable").amount(true)
 	d.readScaling(v)
 	d.readDelays(v)
@@ -174,6 +177,13 @@ func (d *document) readScaling(v value) {
 			field.raw = text
 		}
 	}
+	if d.spec.Canary.Traffic != nil {
+		d.spec.Scaling = rollout.Surge
+		if field.given() && field.text() != string(rollout.Surge) {
+			field.fail("leave it out, or set dynamicStableScale: true", "is %q, and with trafficRouting the new version's pods are there before they get requests", field.text())
+		}
+		return
+	}
 	d.spec.Scaling = rollout.Scaling(field.oneOf(string(rollout.InPlace), string(rollout.Surge)))
 	if d.spec.Canary.DynamicStableScale && d.spec.Scaling == rollout.Surge {
 		v.field("dynamicStableScale").fail("keep one of them", "shrinks stable while the canary grows, and scaling: surge keeps it whole")
@@ -188,9 +198,13 @@ const scaleDownDelay = 30
 func (d *document) readDelays(v value) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
-	if surge {
+	dynamic := c.Traffic != nil && c.DynamicStableScale
+	if delay := v.field("scaleDownDelaySeconds"); dynamic && delay.given() {
+		delay.fail("leave it out", "is given, and with dynamicStableScale the old pods are gone by then")
+	}
+	if surge && !dynamic {
 		c.AbortScaleDownDelaySeconds = scaleDownDelay
-		if c.StableService != "" && c.CanaryService != "" {
+		if c.Traffic != nil || c.StableService != "" && c.CanaryService != "" {
 			c.ScaleDownDelaySeconds = scaleDownDelay
 		}
 	}
@@ -262,7 +276,8 @@ func (d *document) readStep(v value) rollout.Step {
 		}
 		step.Name = name.text()
 	}
-	step.SetWeight = v.field("setWeight").percent()
+	step.SetWeight = v.field("setWeight").atMost(d.fullWeight())
+	step.Route = d.readRoute(v)
 	if pause := v.field("pause"); pause.object(pauseFields) {
 		step.Pause = &rollout.Pause{Duration: pause.field("duration").duration()}
 	}
@@ -270,6 +285,14 @@ func (d *document) readStep(v value) rollout.Step {
 		step.SetCanaryScale = d.readCanaryScale(scale)
 	}
 	return step
+}
+
+// fullWeight is the weight that is all requests, or all pods.
+func (d *document) fullWeight() int {
+	if t := d.spec.Canary.Traffic; t != nil {
+		return t.MaxWeight
+	}
+	return 100
 }
 
 func (d *document) readCanaryScale(v value) *rollout.CanaryScale {

@@ -5,7 +5,6 @@ package render
 // this table does not is unknown to both.
 
 const (
-	noRouting  = "leave it out: without it pods are replaced in place, or next to each other with scaling: surge"
 	noAnalysis = "leave it out, and pause where somebody has to look"
 	noMetadata = "leave it out, or put the labels into the pod template"
 )
@@ -47,8 +46,7 @@ var strategyFields = map[string]fieldRule{"canary": {}, "blueGreen": {}}
 var canaryFields = map[string]fieldRule{
 	"steps": {}, "stableService": {}, "canaryService": {}, "maxSurge": {}, "maxUnavailable": {}, "dynamicStableScale": {},
 	"minPodsPerReplicaSet": {}, "abortScaleDownDelaySeconds": {}, "scaleDownDelaySeconds": {}, "scaling": {},
-	"trafficRouting":              {notYet, noRouting},
-	"pingPong":                    {notYet, noRouting},
+	"trafficRouting": {}, "pingPong": {},
 	"analysis":                    {notYet, noAnalysis},
 	"antiAffinity":                {notYet, "put the affinity into the pod template"},
 	"canaryMetadata":              {notYet, noMetadata},
@@ -70,15 +68,14 @@ var blueGreenFields = map[string]fieldRule{
 }
 
 // stepActions are the actions of a step that are carried out.
-var stepActions = []string{"setWeight", "pause", "setCanaryScale"}
+var stepActions = []string{"setWeight", "pause", "setCanaryScale", "setHeaderRoute", "setMirrorRoute", "match"}
 
 var stepFields = map[string]fieldRule{
 	"name": {}, "setWeight": {}, "pause": {}, "setCanaryScale": {},
 	"analysis":       {notYet, noAnalysis},
 	"experiment":     {notYet, noAnalysis},
-	"setHeaderRoute": {notYet, noRouting},
-	"setMirrorRoute": {notYet, noRouting},
-	"plugin":         {notYet, "leave it out, and pause where something has to be done"},
+	"setHeaderRoute": {}, "setMirrorRoute": {}, "match": {},
+	"plugin": {notYet, "leave it out, and pause where something has to be done"},
 }
 
 var pauseFields = map[string]fieldRule{"duration": {}}

@@ -28,6 +28,7 @@ func TestGettingStarted(t *testing.T) {
 	five := 5
 	quarter := rollout.Amount{Value: 25, Percent: true}
 	want := []rollout.Spec{{
+		Name:     "rollouts-demo",
 		Workload: demo,
 		Canary: &rollout.Canary{Steps: []rollout.Step{
 			weight(20), {Pause: &rollout.Pause{}}, weight(40), pause, weight(60), pause, weight(80), pause,

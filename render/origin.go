@@ -88,13 +88,16 @@ func (a *assembly) has(kind, namespace, name string) bool {
 }
 
 // resolve replaces the names in a document by those that kustomize made.
-func (a *assembly) resolve(d *document) {
+func (a *assembly) resolve(d *document) error {
 	if !d.inline {
 		d.workload.Name = a.renamed(d.ref, "Deployment", d.workload.Name)
 	}
 	var names []*string
 	if c := d.spec.Canary; c != nil {
 		names = []*string{&c.StableService, &c.CanaryService}
+		if p := c.PingPong; p != nil {
+			names = append(names, &p.PingService, &p.PongService)
+		}
 	}
 	if b := d.spec.BlueGreen; b != nil {
 		names = []*string{&b.ActiveService, &b.PreviewService}
@@ -102,4 +105,5 @@ func (a *assembly) resolve(d *document) {
 	for _, name := range names {
 		*name = a.renamed(d.ref, "Service", *name)
 	}
+	return a.routersOf(d)
 }

@@ -191,7 +191,7 @@ func (in *inspector) configPath(at referrer, key, value string) error {
 	}
 }
 
-func sortedKeys(m map[string]any) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)

@@ -145,10 +145,13 @@ func (v value) countOr(absent int) int {
 }
 
 // percent returns a whole number within 0..100, nil if the value is absent.
-func (v value) percent() *int {
+func (v value) percent() *int { return v.atMost(100) }
+
+// atMost returns a whole number within 0..limit, nil if the value is absent.
+func (v value) atMost(limit int) *int {
 	n := v.count()
-	if n != nil && *n > 100 {
-		v.fail("", "%d is not within 0..100", *n)
+	if n != nil && *n > limit {
+		v.fail("", "%d is not within 0..%d", *n, limit)
 		return nil
 	}
 	return n

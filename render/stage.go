@@ -16,7 +16,9 @@ const (
 // Deployment says, and the two together make the Spec.
 func (a *assembly) stage(d *document) error {
 	a.warnings = append(a.warnings, d.warnings...)
-	a.resolve(d)
+	if err := a.resolve(d); err != nil {
+		return err
+	}
 	for _, s := range a.specs {
 		if s.Workload == d.workload {
 			return a.blame(&rollout.InvalidError{Msg: fmt.Sprintf("Deployment/%s already has a Rollout (%s)", d.workload, shortRef(d.ref)), Fix: "keep one of them"}, d.ref)
@@ -38,7 +40,7 @@ func (a *assembly) stage(d *document) error {
 	if err := a.mergeInto(deployment, d); err != nil {
 		return err
 	}
-	d.spec.Workload = d.workload
+	d.spec.Workload, d.spec.Name = d.workload, d.ref.Name
 	a.specs = append(a.specs, d.spec)
 	return nil
 }

@@ -105,7 +105,7 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := rollout.Workload{Namespace: namespace, Name: "web"}
-	if live := v.Observe("shop", []rollout.Workload{w}).Workloads[w]; live.Replicas != 2 || live.Synced {
+	if live := v.Observe("shop", []rollout.Workload{w}, nil).Workloads[w]; live.Replicas != 2 || live.Synced {
 		t.Errorf("it shows %+v", live)
 	}
 	if before := c.writes; v.Apply(t.Context(), "shop", []rollout.Object{d}) != nil || c.writes != before {

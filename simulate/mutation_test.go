@@ -166,8 +166,8 @@ func (c *hastyCluster) Apply(ctx context.Context, app string, objects []rollout.
 // hopefulCluster takes every pod for a ready one.
 type hopefulCluster struct{ *View }
 
-func (c *hopefulCluster) Observe(app string, workloads []rollout.Workload) rollout.Observed {
-	out := c.View.Observe(app, workloads)
+func (c *hopefulCluster) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+	out := c.View.Observe(app, workloads, routes)
 	for w, live := range out.Workloads {
 		live.Revisions = slices.Clone(live.Revisions)
 		for i, r := range live.Revisions {

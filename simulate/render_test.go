@@ -130,7 +130,7 @@ func plain(v any) any {
 
 func (w workloadSource) spec() rollout.Spec {
 	s := rollout.Spec{
-		Workload: rollout.Workload{Namespace: namespace, Name: w.name}, Replicas: w.replicas,
+		Name: w.name, Workload: rollout.Workload{Namespace: namespace, Name: w.name}, Replicas: w.replicas,
 		MaxSurge: amount(w.limits[0]), MaxUnavailable: amount(w.limits[1]), MinReadySeconds: w.minReady,
 		ProgressDeadlineSeconds: w.deadline, ProgressDeadlineAbort: w.deadlineAbort, Paused: w.paused, Scaling: rollout.Surge,
 	}

@@ -53,7 +53,7 @@ func (v *View) refresh() {
 }
 
 // Observe is reconciler.Observer's.
-func (v *View) Observe(_ string, workloads []rollout.Workload) rollout.Observed {
+func (v *View) Observe(_ string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
 	v.refresh()
 	out := rollout.Observed{Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads))}
 	for _, w := range workloads {
@@ -63,6 +63,14 @@ func (v *View) Observe(_ string, workloads []rollout.Workload) rollout.Observed 
 	}
 	v.told, v.toldAt = out, v.cluster.writes
 	return out
+}
+
+// Serves is reconciler.Observer's.
+func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
+	if outcome := v.gate(Effect{Verb: "ask", Object: service.Kind + "/" + service.Name}); outcome.Err != nil {
+		return false, outcome.Err
+	}
+	return v.cluster.Kube.Serves(service, podHash), nil
 }
 
 // SameTemplate is reconciler.Observer's. The model adds no defaults, so equal

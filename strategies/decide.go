@@ -19,7 +19,7 @@ type Input struct {
 	Observed  rollout.Observed          //
 	Settled   bool                      // the cluster accepted the objects that State asks for
 	Adoptable map[rollout.Workload]bool // only without a State: the live template is already the rendered one
-	Empty     []rollout.Ref             // Services that an earlier Decision on this input needs, and that have no ready endpoint
+	Empty     []rollout.Ref             // the Services of an earlier Decision's Needs that have no ready endpoint
 }
 
 // Head is the users' branch as far as one app is concerned.
@@ -32,12 +32,18 @@ type Head struct {
 // Decision is what to do next.
 type Decision struct {
 	State   rollout.State
-	Subject string        // what changed, in words, for the commit subject; "" if nothing did
-	Retreat bool          // apply first, record afterwards
-	Requeue time.Time     // when a timer makes the next decision due; zero if none does
-	Waiting string        // what the app waits for, for people; "" if nothing
-	Needs   []rollout.Ref // Services that are about to be given requests: decide again if one has no ready endpoint
-	Stale   bool          // the cluster carries a newer record: nothing may be applied, and State keeps its Serial
+	Subject string    // what changed, in words, for the commit subject; "" if nothing did
+	Retreat bool      // apply first, record afterwards
+	Requeue time.Time // when a timer makes the next decision due; zero if none does
+	Waiting string    // what the app waits for, for people; "" if nothing
+	Needs   []Need    // what is about to be given requests: decide again if one has no ready endpoint
+	Stale   bool      // the cluster carries a newer record: nothing may be applied, and State keeps its Serial
+}
+
+// Need is a version that must be known to the proxies behind a Service.
+type Need struct {
+	Service rollout.Ref
+	PodHash string // pod-template-hash of its pods
 }
 
 // Decide returns the next state of one app: at most one transition further than

@@ -133,7 +133,7 @@ func advance(in Input) Decision {
 	s := in.State
 	s.Progress = slices.Clone(s.Progress)
 	var moved, waits []string
-	var needs []rollout.Ref
+	var needs []Need
 	paused, broken := true, ""
 	var due time.Time
 	skip := in.Promotion.OpensAll(s.Release.Hash)
@@ -155,7 +155,7 @@ func advance(in Input) Decision {
 		}
 		if v.route {
 			s.Progress[i].Routed = &rollout.Routing{Step: p.Step, Weight: p.Weight, At: rollout.Second(in.Now)}
-			needs = append(needs, endpointsFor(s, spec)...)
+			needs = append(needs, needsOf(in, spec)...)
 			moved = append(moved, routedText(pl, p))
 			continue
 		}

@@ -20,7 +20,7 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
 		live := v.Observed.Workloads[p.Workload]
 		stable, _ := live.Find(s.StableHash(p.Workload))
 		fresh, _ := live.Find(s.Release.Templates[p.Workload])
-		main, side := pinHashes(s, spec, p, live, stable, fresh)
+		main, side := pinHashes(s, spec, p, v, stable, fresh)
 		mainName, sideName := serviceNames(s, spec)
 		for name, hash := range map[string]string{mainName: main, sideName: side} {
 			if name != "" && hash != "" {
@@ -49,14 +49,15 @@ func serviceNames(s rollout.State, spec rollout.Spec) (main, side string) {
 // pinHashes decides what both Services select.
 //
 //	                 main (stable, active)          side (canary, preview)
-//	between steps    stable; a canary's all while   new once it has a ReplicaSet
-//	                 stable has no ready pod;
+//	between steps    stable; a canary's all while   new once it has a ReplicaSet or,
+//	                 stable has no ready pod;       where requests are routed, a ready pod
 //	                 new once switched, all while
 //	                 the new one has no ready pod
 //	Promoting        the same if switched, else all new
 //	Aborting         stable once enough is ready    stable, all while that has no ready pod;
 //	                                                a preview stays until the drain
-func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload, stable, fresh rollout.Revision) (main, side string) {
+func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, v View, stable, fresh rollout.Revision) (main, side string) {
+	live := v.Observed.Workloads[p.Workload]
 	switched := hasSwitched(planOf(spec), p.Step)
 	switch {
 	case s.Phase == rollout.Aborting:
@@ -72,8 +73,18 @@ func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, live roll
 		}
 	case switched && fresh.Ready() > 0:
 		main, side = fresh.PodHash, fresh.PodHash
+	case isRouted(spec) && (switched || s.Phase == rollout.Promoting):
+		if fresh.Ready() > 0 {
+			side = fresh.PodHash
+		}
 	case switched || s.Phase == rollout.Promoting:
 		side = fresh.PodHash
+	case isRouted(spec) && (min(fresh.Ready(), fresh.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).canary == 0 && !stillRouted(spec, p, v.Now)):
+		// Some routers drop a route altogether that names a Service without
+		// endpoints, whatever its weight is: Traefik does so with a TraefikService.
+		if stable.Ready() > 0 {
+			main, side = stable.PodHash, stable.PodHash
+		}
 	case spec.BlueGreen == nil && (min(stable.Ready(), stable.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0):
 		side = fresh.PodHash // in place at 100 %, or with one pod: none of stable is left to pin to
 	default:

@@ -81,7 +81,7 @@ func routeOf(s rollout.State, spec rollout.Spec, v View) traffic.Route {
 	old, _ := live.Find(s.StableHash(spec.Workload))
 	fresh, _ := live.Find(s.Release.Templates[spec.Workload])
 	r.Active = true
-	r.StablePods, r.CanaryPods = pinHashes(s, spec, p, live, old, fresh)
+	r.StablePods, r.CanaryPods = pinHashes(s, spec, p, v, old, fresh)
 	switch s.Phase {
 	case rollout.Aborting:
 	case rollout.Promoting:
@@ -152,21 +152,23 @@ func stillRouted(spec rollout.Spec, p rollout.Progress, now time.Time) bool {
 // gateRoute lets the routers be asked once the Service of the new version has
 // endpoints.
 func gateRoute(in Input, p plan, pr rollout.Progress) verdict {
-	for _, service := range endpointsFor(in.State, p.spec) {
-		if slices.Contains(in.Empty, service) {
-			return verdict{text: fmt.Sprintf("ready endpoints of Service %s", service.Name), due: in.Now.Add(time.Second)}
+	for _, need := range needsOf(in, p.spec) {
+		if slices.Contains(in.Empty, need.Service) {
+			return verdict{text: fmt.Sprintf("ready endpoints of Service %s", need.Service.Name), due: in.Now.Add(time.Second)}
 		}
 	}
 	return verdict{route: true}
 }
 
-// endpointsFor returns the Services that need a ready endpoint before the new
-// version is given requests. Istio's subsets need none.
-func endpointsFor(s rollout.State, spec rollout.Spec) []rollout.Ref {
-	if _, canary := serviceNames(s, spec); canary != "" {
-		return []rollout.Ref{{Kind: "Service", Namespace: spec.Workload.Namespace, Name: canary}}
+// needsOf returns what must have a ready endpoint before the new version is given
+// requests. Istio's subsets have no Service of their own.
+func needsOf(in Input, spec rollout.Spec) []Need {
+	_, canary := serviceNames(in.State, spec)
+	if canary == "" {
+		return nil
 	}
-	return nil
+	fresh, _ := in.Observed.Workloads[spec.Workload].Find(in.State.Release.Templates[spec.Workload])
+	return []Need{{Service: rollout.Ref{Kind: "Service", Namespace: spec.Workload.Namespace, Name: canary}, PodHash: fresh.PodHash}}
 }
 
 func routedText(pl plan, pr rollout.Progress) string {

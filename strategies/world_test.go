@@ -248,9 +248,9 @@ func (l *loop) pass() Decision {
 	l.settled = l.apply(s)
 	in := l.input(s, l.settled)
 	d := Decide(in)
-	for _, service := range d.Needs {
-		if !l.kube.Serves(service) {
-			in.Empty = append(in.Empty, service)
+	for _, need := range d.Needs {
+		if !l.kube.Serves(need.Service, need.PodHash) {
+			in.Empty = append(in.Empty, need.Service)
 		}
 	}
 	if in.Empty != nil {

@@ -17,7 +17,7 @@ import (
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
-		Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Mirror: yes, Status: yes,
+		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Mirror: yes, Status: yes,
 	},
 	config: func() editor { return &gatewayConfig{} },
 	verify: verifyParents,

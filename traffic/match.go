@@ -27,6 +27,15 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
+// CannotStick says why a kind of router cannot keep users on the canary, "" if
+// it can.
+func CannotStick(kind string) string {
+	if r, ok := find(kind); ok && r.features[Stick] == 0 {
+		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.title, able(Stick, yes))
+	}
+	return ""
+}
+
 func (r router) unsupported(m rollout.Match) (field, why string) {
 	for _, part := range parts(m) {
 		h := howOf(part.match)

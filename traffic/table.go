@@ -46,21 +46,22 @@ type Feature string
 
 // The features, in the order of the docs' table.
 const (
-	Weight Feature = "weight" // an exact share of the requests
-	Header Feature = "header" // match steps …
-	Cookie Feature = "cookie"
-	Query  Feature = "query"
-	Path   Feature = "path"
-	Method Feature = "method"
-	Source Feature = "source"
-	Mirror Feature = "mirror" // copies of requests
-	Stick  Feature = "sticky" // a user who was sent to the canary stays there
-	Status Feature = "verify" // it says whether it has taken the routes
+	Weight    Feature = "weight" // an exact share of the requests
+	Header    Feature = "header" // match steps …
+	Cookie    Feature = "cookie"
+	Query     Feature = "query"
+	Path      Feature = "path"
+	Method    Feature = "method"
+	Source    Feature = "source"
+	Mirror    Feature = "mirror"           // copies of requests
+	AnyWeight Feature = "maxTrafficWeight" // weights of another total than 100
+	Stick     Feature = "sticky"           // a user who was sent to the canary stays there
+	Status    Feature = "verify"           // it says whether it has taken the routes
 )
 
 // Features lists all features in the order of the docs' table.
 func Features() []Feature {
-	return []Feature{Weight, Header, Cookie, Query, Path, Method, Source, Mirror, Stick, Status}
+	return []Feature{Weight, AnyWeight, Header, Cookie, Query, Path, Method, Source, Mirror, Stick, Status}
 }
 
 // how says in which ways a feature is there: for matches, the comparisons.

@@ -157,6 +157,30 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
+// NeedsServices reports whether a router splits requests between two Services,
+// and not between subsets of one.
+func NeedsServices(r rollout.Router) bool {
+	known, ok := find(r.Kind)
+	if !ok {
+		return true
+	}
+	e, err := decode(known, r.Config)
+	if err != nil {
+		return true
+	}
+	s, can := e.(interface{ bySubset() bool })
+	return !can || !s.bySubset()
+}
+
+// NeedsHundred says why a kind of router takes only weights of 100, "" if it
+// takes any.
+func NeedsHundred(kind string) string {
+	if r, ok := find(kind); ok && r.features[AnyWeight] == 0 {
+		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.title, able(AnyWeight, yes))
+	}
+	return ""
+}
+
 // Watched are the objects whose status tells whether the routers have taken
 // what they were asked for, in the namespace of their Rollout.
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {

@@ -79,8 +79,12 @@ type realCluster struct {
 
 func (r *realCluster) Namespace() string { return r.namespace }
 
-func (r *realCluster) Observe(app string, workloads []rollout.Workload) rollout.Observed {
-	return r.client.Observe(app, workloads)
+func (r *realCluster) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+	return r.client.Observe(app, workloads, routes)
+}
+
+func (r *realCluster) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
+	return r.client.Serves(ctx, service, podHash)
 }
 
 func (r *realCluster) SameTemplate(ctx context.Context, o rollout.Object) (bool, error) {

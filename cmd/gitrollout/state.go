@@ -138,7 +138,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	if err != nil {
 		return err
 	}
-	live := w.client.Observe(app, deploymentsIn(state.Inventory)).Serial()
+	live := w.client.Observe(app, deploymentsIn(state.Inventory), nil).Serial()
 	_, unsealed := rollout.ParseState(path, data)
 	if from == "" && unsealed == nil && live <= state.Serial && !w.signs() {
 		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is as gitrollout wrote it, and none is newer\n", app)

@@ -215,7 +215,11 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 		}
 	}
 	if w.client != nil {
-		in.Observed = w.client.Observe(app.Name, deploymentsOf(in))
+		routes := routesOf(in)
+		if err := w.client.WatchRoutes(ctx, routes); err != nil {
+			return in, err
+		}
+		in.Observed = w.client.Observe(app.Name, deploymentsOf(in), routes)
 	}
 	return in, nil
 }
@@ -244,6 +248,16 @@ func (w *world) renderAt(ctx context.Context, app rollout.App, commit string) (*
 		return nil, err
 	}
 	return w.renderer.Render(tree, app, tree.Commit())
+}
+
+// routesOf are the objects of the app whose status routers write.
+func routesOf(in strategies.Input) []rollout.Ref {
+	for _, r := range []*rollout.Render{in.Head.Render, in.Source} {
+		if r != nil {
+			return strategies.Watched(r)
+		}
+	}
+	return nil
 }
 
 // deploymentsOf are all Deployments that the app has in Git or had before.

@@ -97,7 +97,7 @@ func (c *clusterTest) workload(name string) rollout.Workload {
 }
 
 func (c *clusterTest) see(name string) rollout.ObservedWorkload {
-	return c.Observe(c.app, []rollout.Workload{c.workload(name)}).Workloads[c.workload(name)]
+	return c.Observe(c.app, []rollout.Workload{c.workload(name)}, nil).Workloads[c.workload(name)]
 }
 
 func (c *clusterTest) complete(name string) {
@@ -106,7 +106,7 @@ func (c *clusterTest) complete(name string) {
 }
 
 func appliedIsShown(c *clusterTest) {
-	c.Observe(c.app, []rollout.Workload{c.workload("web")}) // from now on it is watched
+	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil) // from now on it is watched
 	c.apply(c.deployment("web", "v1", 3))
 	live := c.see("web")
 	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Serial != 7 || live.Complete {

@@ -97,7 +97,8 @@ func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) 
 	return ""
 }
 
-// misrouted finds a route that sends requests to a Service without ready pods.
+// misrouted finds a route that names a Service without ready pods. Whatever its
+// weight is, there are routers that then drop the whole route.
 func (g *Guard) misrouted(k *Cluster, d *Deployment, spec rollout.Spec) string {
 	ours := []string{spec.Canary.StableService, spec.Canary.CanaryService}
 	if p := spec.Canary.PingPong; p != nil {
@@ -106,7 +107,7 @@ func (g *Guard) misrouted(k *Cluster, d *Deployment, spec rollout.Spec) string {
 	for ref, route := range k.Routes {
 		for _, rule := range backends(route) {
 			for _, b := range rule {
-				if b.weight > 0 && slices.Contains(ours, b.service) && !d.serves(k.pin(d, b.service)) {
+				if slices.Contains(ours, b.service) && !d.serves(k.pin(d, b.service)) {
 					return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod", d.Workload, ref.Name, b.weight, b.service, k.pin(d, b.service))
 				}
 			}
@@ -125,11 +126,11 @@ func (d *Deployment) serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool { return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0 })
 }
 
-// Serves reports whether a Service selects a ready pod, of whichever workload in
-// its namespace.
-func (k *Cluster) Serves(service rollout.Ref) bool {
+// Serves reports whether a Service selects a ready pod of a version.
+func (k *Cluster) Serves(service rollout.Ref, podHash string) bool {
+	pin := k.Pins[service]
 	for _, d := range k.Deployments {
-		if d.Workload.Namespace == service.Namespace && k.Pins[service] != "" && d.serves(k.Pins[service]) {
+		if d.Workload.Namespace == service.Namespace && (pin == "" || pin == podHash) && d.serves(podHash) {
 			return true
 		}
 	}

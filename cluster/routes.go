@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// WatchRoutes starts the watches that Observe needs to show routes which this
+// process does not apply.
+func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
+	for _, ref := range routes {
+		if _, err := c.kindOfRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
+			return explain(err, ref, "list and watch")
+		}
+	}
+	return nil
+}
+
+// observeRoutes shows what routers say of their objects. It starts no watch:
+// Apply has, for objects that exist because of it.
+func (c *Client) observeRoutes(routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
+	if len(routes) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	for _, ref := range routes {
+		c.routes[ref] = true
+	}
+	c.mu.Unlock()
+	seen := make(map[rollout.Ref]rollout.ObservedRoute, len(routes))
+	for _, ref := range routes {
+		k, watched := c.watchedKind(ref)
+		if !watched || k.err != nil {
+			continue
+		}
+		l, exists := k.live.get(k.key(ref))
+		if !exists {
+			continue
+		}
+		route := rollout.ObservedRoute{Generation: l.generation}
+		if l.status != "" && json.Unmarshal([]byte(l.status), &route.Status) != nil {
+			route.Status = nil // it was JSON when it was kept
+		}
+		seen[ref] = route
+	}
+	return seen
+}
+
+func (c *Client) isRoute(ref rollout.Ref) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.routes[ref]
+}
+
+// maxStatus bounds what is kept of an object's status. An HTTPRoute with 32
+// parents, the most that the Gateway API allows, has about 30 kB.
+const maxStatus = 64 << 10
+
+// statusOf keeps the status of the kinds that routers bring along, as JSON.
+func statusOf(ref rollout.Ref, o rollout.Object) string {
+	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
+	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
+		return ""
+	}
+	raw, err := json.Marshal(o["status"])
+	if err != nil || len(raw) > maxStatus {
+		return ""
+	}
+	return string(raw)
+}
+
+// Serves asks the API server whether a Service has a ready endpoint among the
+// pods of a version, which its pod-template-hash names. Endpoints, not pods, are
+// what proxies are told of.
+func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	slices, err := c.kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,
+	})
+	if err != nil {
+		return false, explain(err, rollout.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: service.Namespace, Name: service.Name}, "list")
+	}
+	for _, slice := range slices.Items {
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready != nil && !*e.Conditions.Ready || e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+				continue
+			}
+			p, known := c.pods.get(key{service.Namespace, e.TargetRef.Name})
+			if !known {
+				continue
+			}
+			if r, owned := c.sets.withUID(p.owner); owned && r.podHash == podHash {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

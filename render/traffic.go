@@ -1,0 +1,374 @@
+package render
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
+)
+
+// defaultSettle is how long proxies are given to learn of endpoints and routes.
+// Most watch the API server and take well under a second; Traefik collects
+// changes for 2s (providersThrottleDuration).
+const defaultSettle = 3 * time.Second
+
+// gatewayPlugin is what Argo Rollouts calls the Gateway API, which it has as a
+// plugin.
+const gatewayPlugin = "argoproj-labs/gatewayAPI"
+
+// trafficFields are the fields of trafficRouting besides the routers.
+func trafficFields() map[string]fieldRule {
+	rules := map[string]fieldRule{
+		"maxTrafficWeight": {}, "managedRoutes": {}, "settle": {}, "sticky": {}, "plugins": {},
+		"appMesh": {refused, "AWS has ended App Mesh; use gatewayAPI, istio or alb"},
+	}
+	for _, kind := range traffic.Kinds() {
+		rules[kind] = fieldRule{}
+	}
+	return rules
+}
+
+var (
+	pluginFields       = map[string]fieldRule{gatewayPlugin: {}}
+	managedRouteFields = map[string]fieldRule{"name": {}}
+	stickyFields       = map[string]fieldRule{"cookie": {}, "maxAge": {}}
+	pingPongFields     = map[string]fieldRule{"pingService": {}, "pongService": {}}
+	headerRouteFields  = map[string]fieldRule{"name": {}, "match": {}}
+	headerMatchFields  = map[string]fieldRule{"headerName": {}, "headerValue": {}}
+	mirrorRouteFields  = map[string]fieldRule{"name": {}, "match": {}, "percentage": {}}
+	mirrorMatchFields  = map[string]fieldRule{"method": {}, "path": {}, "headers": {}}
+	textMatchFields    = map[string]fieldRule{"exact": {}, "prefix": {}, "regex": {}}
+	namedMatchFields   = map[string]fieldRule{"name": {}, "exact": {}, "prefix": {}, "regex": {}}
+	matchFields        = map[string]fieldRule{"headers": {}, "cookies": {}, "queryParams": {}, "path": {}, "method": {}, "source": {}}
+)
+
+// readTraffic reads trafficRouting. The routers' own blocks are read later, when
+// the names of all objects are known.
+func (d *document) readTraffic(v value) {
+	if !v.object(trafficFields()) {
+		return
+	}
+	t := &rollout.Traffic{MaxWeight: 100, Settle: defaultSettle}
+	d.spec.Canary.Traffic = t
+	if full := v.field("maxTrafficWeight"); full.given() {
+		if t.MaxWeight = full.countOr(0); t.MaxWeight < 1 || t.MaxWeight > 1_000_000 {
+			full.fail("", "%d is not within 1..1000000", t.MaxWeight)
+		}
+	}
+	for _, m := range v.field("managedRoutes").list() {
+		m.object(managedRouteFields)
+		t.ManagedRoutes = append(t.ManagedRoutes, m.field("name").text())
+	}
+	if settle := v.field("settle"); settle.given() && d.isNative(settle) {
+		t.Settle = settle.span()
+	}
+	if sticky := v.field("sticky"); sticky.object(stickyFields) && d.isNative(sticky) {
+		t.Sticky = &rollout.Sticky{Cookie: cmp.Or(sticky.field("cookie").text(), "gitrollout-"+d.ref.Name), MaxAge: 24 * time.Hour}
+		if age := sticky.field("maxAge"); age.given() {
+			t.Sticky.MaxAge = age.span()
+		}
+		if !cookieName.MatchString(t.Sticky.Cookie) {
+			sticky.field("cookie").fail("use letters, digits, - and _", "%q is not the name of a cookie", t.Sticky.Cookie)
+		}
+	}
+	d.routers = map[string]value{}
+	for _, kind := range traffic.Kinds() {
+		if block := v.field(kind); block.given() {
+			d.routers[kind] = block
+		}
+	}
+	if plugins := v.field("plugins"); plugins.object(pluginFields) {
+		block := plugins.field(gatewayPlugin)
+		if _, both := d.routers["gatewayAPI"]; both {
+			block.fail("keep one of them", "is given, and gatewayAPI too")
+		}
+		d.routers["gatewayAPI"] = block
+	}
+	if len(d.routers) == 0 {
+		v.fail("give one of "+strings.Join(traffic.Kinds(), ", "), "names no router")
+	}
+}
+
+var cookieName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+
+// isNative refuses a field in a document of Argo Rollouts, which does not know
+// it.
+func (d *document) isNative(v value) bool {
+	if d.argo {
+		v.fail("use apiVersion "+rollout.APIVersion, "is not a field of Argo Rollouts")
+	}
+	return !d.argo
+}
+
+// span returns a duration of at least 0, such as 3s or 24h.
+func (v value) span() time.Duration {
+	if n, ok := v.raw.(int64); ok {
+		return time.Duration(n) * time.Second
+	}
+	span, err := time.ParseDuration(v.text())
+	if err != nil || span < 0 {
+		v.fail("write a duration such as 3s or 1h", "%s is not a duration of at least 0", describe(v.raw))
+	}
+	return span
+}
+
+func (d *document) readPingPong(v value) {
+	if !v.object(pingPongFields) {
+		return
+	}
+	p := &rollout.PingPong{PingService: v.field("pingService").text(), PongService: v.field("pongService").text()}
+	d.spec.Canary.PingPong = p
+	switch {
+	case p.PingService == "":
+		v.field("pingService").fail("name a Service", "is missing")
+	case p.PongService == "":
+		v.field("pongService").fail("name a Service", "is missing")
+	case p.PingService == p.PongService:
+		v.field("pongService").fail("name another Service", "%q is the pingService too", p.PongService)
+	case d.spec.Canary.StableService != "" || d.spec.Canary.CanaryService != "":
+		v.fail("leave stableService and canaryService out: the two Services take turns", "is given, and stableService or canaryService too")
+	case d.spec.Canary.Traffic == nil:
+		v.fail("name a router in trafficRouting, or use stableService and canaryService", "needs trafficRouting: only a router can send requests from one Service to the other")
+	}
+}
+
+// readRoute reads the steps that match requests, nil if this is none.
+func (d *document) readRoute(v value) *rollout.ManagedRoute {
+	header, mirror, match := v.field("setHeaderRoute"), v.field("setMirrorRoute"), v.field("match")
+	var route *rollout.ManagedRoute
+	switch {
+	case header.object(headerRouteFields):
+		route = &rollout.ManagedRoute{Name: header.field("name").text()}
+		for _, m := range header.field("match").list() {
+			m.object(headerMatchFields)
+			value, name := m.field("headerValue"), m.field("headerName")
+			value.object(textMatchFields)
+			if name.text() == "" {
+				name.fail("name the header", "is missing")
+			}
+			route.Matches = append(route.Matches, rollout.Match{Headers: []rollout.NamedMatch{{Name: name.text(), StringMatch: value.textMatch()}}})
+		}
+		d.isManaged(header.field("name"), route.Name)
+	case mirror.object(mirrorRouteFields):
+		route = d.readMirror(mirror)
+	case match.given() && d.isNative(match):
+		route = &rollout.ManagedRoute{Name: rollout.MatchRoute}
+		for _, m := range match.list() {
+			route.Matches = append(route.Matches, m.match())
+		}
+	default:
+		return nil
+	}
+	if d.spec.Canary.Traffic == nil {
+		v.fail("add trafficRouting with a router", "matches requests, and there is no trafficRouting")
+	}
+	return route
+}
+
+func (d *document) readMirror(v value) *rollout.ManagedRoute {
+	share := v.field("percentage").percent()
+	if share == nil {
+		share = new(100)
+	}
+	route := &rollout.ManagedRoute{Name: v.field("name").text(), Mirror: share}
+	for _, m := range v.field("match").list() {
+		m.object(mirrorMatchFields)
+		var match rollout.Match
+		for _, single := range []struct {
+			name string
+			into **rollout.StringMatch
+		}{{"method", &match.Method}, {"path", &match.Path}} {
+			if field := m.field(single.name); field.object(textMatchFields) {
+				text := field.textMatch()
+				*single.into = &text
+			}
+		}
+		headers, _ := m.field("headers").raw.(map[string]any)
+		for _, name := range sortedKeys(headers) {
+			field := m.field("headers").field(name)
+			field.object(textMatchFields)
+			match.Headers = append(match.Headers, rollout.NamedMatch{Name: name, StringMatch: field.textMatch()})
+		}
+		route.Matches = append(route.Matches, match)
+	}
+	d.isManaged(v.field("name"), route.Name)
+	return route
+}
+
+// isManaged refuses a route that managedRoutes does not list: its precedence
+// would be unknown.
+func (d *document) isManaged(v value, name string) {
+	switch t := d.spec.Canary.Traffic; {
+	case name == "":
+		v.fail("name it", "is missing")
+	case t != nil && !slices.Contains(t.ManagedRoutes, name):
+		v.fail("add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
+	}
+}
+
+// match reads one entry of a step's match: all that it names must match.
+func (v value) match() rollout.Match {
+	var m rollout.Match
+	if !v.object(matchFields) {
+		v.fail("name headers, cookies, queryParams, path, method or source", "is empty")
+	}
+	for _, named := range []struct {
+		field string
+		into  *[]rollout.NamedMatch
+	}{{"headers", &m.Headers}, {"cookies", &m.Cookies}, {"queryParams", &m.QueryParams}} {
+		for _, n := range v.field(named.field).list() {
+			n.object(namedMatchFields)
+			if n.field("name").text() == "" {
+				n.field("name").fail("", "is missing")
+			}
+			*named.into = append(*named.into, rollout.NamedMatch{Name: n.field("name").text(), StringMatch: n.textMatch()})
+		}
+	}
+	for _, single := range []struct {
+		field string
+		into  **rollout.StringMatch
+	}{{"path", &m.Path}, {"method", &m.Method}, {"source", &m.Source}} {
+		if field := v.field(single.field); field.object(textMatchFields) {
+			text := field.textMatch()
+			*single.into = &text
+		}
+	}
+	if m.Path != nil && m.Path.Regex == "" && !strings.HasPrefix(m.Path.Exact+m.Path.Prefix, "/") {
+		v.field("path").fail("paths begin with /", "%q is not a path", m.Path.Exact+m.Path.Prefix)
+	}
+	return m
+}
+
+// textMatch reads exact, prefix or regex.
+func (v value) textMatch() rollout.StringMatch {
+	m := rollout.StringMatch{Exact: v.field("exact").text(), Prefix: v.field("prefix").text(), Regex: v.field("regex").text()}
+	given := slices.DeleteFunc([]string{m.Exact, m.Prefix, m.Regex}, func(s string) bool { return s == "" })
+	if len(given) != 1 {
+		v.fail("give one of exact, prefix, regex", "has %d of exact, prefix and regex", len(given))
+		return m
+	}
+	if _, err := regexp.Compile(m.Regex); err != nil {
+		v.field("regex").fail("use the syntax of RE2", "is not a regular expression: %v", err)
+	}
+	return m
+}
+
+// routersOf reads the routers' blocks, with the names that kustomize has made.
+func (a *assembly) routersOf(d *document) error {
+	for _, kind := range sortedKeys(d.routers) {
+		router, err := traffic.Parse(kind, d.routers[kind].raw, func(kind, name string) string { return a.renamed(d.ref, kind, name) })
+		if err != nil {
+			return a.blameTraffic(err, d)
+		}
+		t := d.spec.Canary.Traffic
+		t.Routers = append(t.Routers, router)
+	}
+	return nil
+}
+
+// blameTraffic says which document a router's error is about.
+func (a *assembly) blameTraffic(err error, d *document) error {
+	var invalid *traffic.Error
+	switch {
+	case !errors.As(err, &invalid):
+		return err
+	case invalid.About == (rollout.Ref{}):
+		return a.invalid(d.ref, "spec.strategy.canary.trafficRouting."+invalid.Field, invalid.Fix, "%s", invalid.Msg)
+	default:
+		return a.invalid(invalid.About, invalid.Field, invalid.Fix, "%s", invalid.Msg)
+	}
+}
+
+// checkTraffic lays every route that a release will ask for over the objects,
+// so that what cannot be done is known before anything is pushed.
+func (a *assembly) checkTraffic() error {
+	all := traffic.NewObjects(a.objects)
+	for i, spec := range a.specs {
+		d := a.documents[i] // stage appended one spec for each document, in order
+		if spec.Canary == nil || spec.Canary.Traffic == nil {
+			continue
+		}
+		if err := a.checkRouters(d); err != nil {
+			return err
+		}
+		routes := routesOf(spec)
+		for _, route := range routes {
+			if err := traffic.Overlay(traffic.NewObjects(a.objects), spec.Canary.Traffic.Routers, route); err != nil {
+				return a.blameTraffic(err, d)
+			}
+		}
+		// The Rollouts of an app together: no two may write to one place.
+		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
+			return a.blameTraffic(err, d)
+		}
+	}
+	return nil
+}
+
+// checkRouters refuses what a router cannot do.
+func (a *assembly) checkRouters(d *document) error {
+	const at = "spec.strategy.canary."
+	c := d.spec.Canary
+	for _, router := range c.Traffic.Routers {
+		for i, step := range c.Steps {
+			if step.Route == nil {
+				continue
+			}
+			name := "match"
+			if step.Route.Mirror != nil {
+				name = "setMirrorRoute"
+			} else if step.Route.Name != rollout.MatchRoute {
+				name = "setHeaderRoute"
+			}
+			if field, why := traffic.Unsupported(router.Kind, *step.Route); why != "" {
+				return a.invalid(d.ref, fmt.Sprintf("%ssteps[%d].%s%s", at, i, name, field), "match something that it can, or name a router that can", "%s", why)
+			}
+		}
+		if why := traffic.CannotStick(router.Kind); c.Traffic.Sticky != nil && why != "" {
+			return a.invalid(d.ref, at+"trafficRouting.sticky", "leave it out, or name a router that can", "%s", why)
+		}
+		if why := traffic.NeedsHundred(router.Kind); c.Traffic.MaxWeight != 100 && why != "" {
+			return a.invalid(d.ref, at+"trafficRouting.maxTrafficWeight", "leave it out: weights are then of 100", "%s", why)
+		}
+		if traffic.NeedsServices(router) && c.PingPong == nil {
+			for _, service := range []struct{ field, name string }{{"stableService", c.StableService}, {"canaryService", c.CanaryService}} {
+				if service.name == "" {
+					return a.invalid(d.ref, at+service.field, "name the Service", "is missing, and %s splits requests between two Services", router.Kind)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// routesOf are all that a release of a spec asks for, at rest first.
+func routesOf(spec rollout.Spec) []traffic.Route {
+	c := spec.Canary
+	t := c.Traffic
+	pairs := [][2]string{{c.StableService, c.CanaryService}}
+	if p := c.PingPong; p != nil {
+		pairs = [][2]string{{p.PingService, p.PongService}, {p.PongService, p.PingService}}
+	}
+	var routes []traffic.Route
+	for _, pair := range pairs {
+		rest := traffic.Route{Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: pair[0], Canary: pair[1], Max: t.MaxWeight, Sticky: t.Sticky}
+		full := rest
+		full.Weight, full.Active, full.StablePods, full.CanaryPods = t.MaxWeight, true, "stable", "canary"
+		routes = append(routes, rest, full)
+		for i, step := range c.Steps {
+			at := full
+			if step.SetWeight != nil {
+				at.Weight = *step.SetWeight
+			}
+			at.Managed = traffic.Managed(c.Steps[:i+1], t.ManagedRoutes)
+			routes = append(routes, at)
+		}
+	}
+	return routes
+}
