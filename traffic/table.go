@@ -12,6 +12,7 @@ func routers() []router {
 	return []router{
 		gatewayAPI,
 		nginx,
+		alb,
 		istio,
 		smi,
 		ambassador,

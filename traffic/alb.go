@@ -1,0 +1,289 @@
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// alb is the AWS Load Balancer Controller, whose Ingresses split the requests of
+// a path by an annotation: its backend is not a Service but the name of an
+// action, with the port use-annotation
+// (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions).
+// Weights are shares of their sum, each 0 to 999 (ELBv2 TargetGroupTuple).
+var alb = router{
+	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
+	features: features{
+		Weight: yes, Header: exact | prefix, Cookie: exact | prefix, Query: exact | prefix, Path: exact | prefix,
+		Method: exact, Source: exact | prefix, Stick: yes,
+	},
+	config: func() editor { return &albConfig{} },
+}
+
+// albConfig has the fields of Argo Rollouts' trafficRouting.alb.
+type albConfig struct {
+	Ingress          string         `json:"ingress,omitempty"`          // this or ingresses
+	Ingresses        []string       `json:"ingresses,omitempty"`        //
+	ServicePort      int64          `json:"servicePort"`                // of the stable and the canary Service
+	RootService      string         `json:"rootService,omitempty"`      // name of the action; default the stable Service
+	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // at rest, too; sticky is for a release only
+}
+
+// albStickiness keeps a user at the Service that a request was sent to first,
+// by the cookie AWSALBTG, whose name cannot be chosen.
+type albStickiness struct {
+	Enabled         bool  `json:"enabled"`
+	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
+}
+
+// albAction is the annotation's value, with the keys in Argo Rollouts' order.
+// The controller reads them in any case of letters.
+type albAction struct {
+	Type          string     `json:"Type"`
+	ForwardConfig albForward `json:"ForwardConfig"`
+}
+
+type albForward struct {
+	TargetGroups                []albGroup `json:"TargetGroups"`
+	TargetGroupStickinessConfig *albStick  `json:"TargetGroupStickinessConfig,omitempty"`
+}
+
+type albGroup struct {
+	ServiceName string `json:"ServiceName"`
+	ServicePort string `json:"ServicePort"`
+	Weight      int    `json:"Weight"`
+}
+
+type albStick struct {
+	Enabled         bool  `json:"Enabled"`
+	DurationSeconds int64 `json:"DurationSeconds"`
+}
+
+func (c *albConfig) names(visit func(kind string, name *string)) {
+	visit("Ingress", &c.Ingress)
+	for i := range c.Ingresses {
+		visit("Ingress", &c.Ingresses[i])
+	}
+	visit("Service", &c.RootService)
+}
+
+func (c *albConfig) watched(string) []rollout.Ref { return nil } // an Ingress' status has addresses only
+
+func (c *albConfig) overlay(o *Objects, r Route) error {
+	names, err := ingressNames("ingress", c.Ingress, "ingresses", c.Ingresses)
+	if err != nil {
+		return err
+	}
+	if err := c.valid(r); err != nil {
+		return err
+	}
+	for _, named := range names {
+		ref := ingressRef(r.Namespace, named.name)
+		object, ok := o.Edit(ref)
+		if !ok {
+			return missing(named.field, ref.Kind, ref.Namespace, ref.Name)
+		}
+		if err := c.split(o, object, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *albConfig) valid(r Route) error {
+	if c.ServicePort < 1 || c.ServicePort > 65535 {
+		return &Error{Field: "servicePort", Msg: "is not the port of a Service", Fix: "give the number of the port that the stable and the canary Service have"}
+	}
+	if r.Max > 999 {
+		return &Error{Msg: fmt.Sprintf("takes weights up to 999, and maxTrafficWeight is %d", r.Max), Fix: "give 999 or less"}
+	}
+	if s := c.StickinessConfig; s != nil && s.Enabled && !albDuration(s.DurationSeconds) {
+		return &Error{Field: "stickinessConfig.durationSeconds", Msg: fmt.Sprintf("is %d", s.DurationSeconds), Fix: "give 1 to 604800 seconds, which is 7 days"}
+	}
+	if r.Sticky != nil && !albDuration(int64(r.Sticky.MaxAge/time.Second)) {
+		return &Error{Msg: fmt.Sprintf("keeps users for 1s to 168h, and sticky.maxAge is %s", r.Sticky.MaxAge), Fix: "give 168h or less"}
+	}
+	return carried("alb", r.Managed)
+}
+
+func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
+
+// action is the name of the action that is split, and the backend of its paths.
+func (c *albConfig) action(r Route) string { return orElse(c.RootService, r.Stable) }
+
+func (c *albConfig) key(what, action string) string {
+	return orElse(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
+}
+
+// split writes the action of an Ingress, and the paths of matched users.
+func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
+	ref, action := object.Ref(), c.action(r)
+	found := false
+	for _, p := range ingressPaths(object) {
+		if p.service() != action {
+			continue
+		}
+		if text(mapping(p.backend()["port"])["name"]) != "use-annotation" {
+			return &Error{About: ref, Field: p.place() + ".backend.service.port", Msg: fmt.Sprintf("of %s is not use-annotation, and the controller then splits no requests", action), Fix: "write port: {name: use-annotation}"}
+		}
+		found = true
+	}
+	if !found {
+		return &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no path leads to %s", action), Fix: "make it the backend of each path that is to be split, with the port name use-annotation"}
+	}
+	key := c.key("actions", action)
+	place := fmt.Sprintf("metadata.annotations[%s]", key)
+	if err := o.Claim(ref, place, r); err != nil {
+		return err
+	}
+	if other := albOther(object.Annotation(key), r); other != "" {
+		return &Error{About: ref, Field: place, Msg: fmt.Sprintf("has a third target group (%s), so that the weights of stable and canary would not add up to all requests", other), Fix: "take the annotation out: it is written here"}
+	}
+	if err := c.match(o, object, r); err != nil {
+		return err
+	}
+	value, err := c.forward(r, albGroup{ServiceName: r.Canary, Weight: r.Weight}, albGroup{ServiceName: r.Stable, Weight: r.Rest()})
+	if err != nil {
+		return err
+	}
+	set(object, value, "metadata", "annotations", key)
+	return nil
+}
+
+// albOther returns a Service or target group that the user's own annotation
+// sends requests to besides stable and canary.
+func albOther(annotation string, r Route) string {
+	var action struct {
+		ForwardConfig struct {
+			TargetGroups []struct {
+				ServiceName, TargetGroupARN, TargetGroupName string
+				Weight                                       *int
+			}
+		}
+	}
+	_ = json.Unmarshal([]byte(annotation), &action) // as the controller reads it; what cannot be read is replaced
+	for _, g := range action.ForwardConfig.TargetGroups {
+		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
+			return orElse(g.ServiceName, orElse(g.TargetGroupName, g.TargetGroupARN))
+		}
+	}
+	return ""
+}
+
+func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
+	for i := range groups {
+		groups[i].ServicePort = strconv.FormatInt(c.ServicePort, 10)
+	}
+	action := albAction{Type: "forward", ForwardConfig: albForward{TargetGroups: groups}}
+	if s := c.StickinessConfig; s != nil && s.Enabled {
+		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
+	}
+	// A cookie outlives a weight of 0, so that only a release in which both
+	// versions get requests has one. It keeps users at stable as well: the
+	// weight is the share of the new users.
+	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
+		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
+	}
+	data, err := json.Marshal(action)
+	if err != nil {
+		return "", fmt.Errorf("encode the action of %s: %w", r.Name, err)
+	}
+	return string(data), nil
+}
+
+// match adds a path for matched users before each path that is split: an action
+// of its own, and the annotation with its conditions. The controller puts Exact
+// paths first, then Prefix paths, the longer ones first, and the others last; in
+// this order a copy with the same path stays before its original.
+func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
+	own, err := c.ownConditions(object, r)
+	if err != nil {
+		return err
+	}
+	added := map[int]map[int][]any{} // by rule and path
+	for _, route := range r.Managed {
+		for i, m := range route.Matches {
+			name := route.Name
+			if name == rollout.MatchRoute { // of several Rollouts, perhaps
+				name = r.Name + "-" + name
+			}
+			if i > 0 {
+				name = fmt.Sprintf("%s-%d", name, i)
+			}
+			if err := c.free(o, object, name, r); err != nil {
+				return err
+			}
+			conditions := append(slices.Clone(own), albConditions(m)...)
+			data, err := json.Marshal(conditions)
+			if err != nil {
+				return fmt.Errorf("encode the conditions of %s: %w", name, err)
+			}
+			action, err := c.forward(Route{Name: r.Name}, albGroup{ServiceName: r.Canary, Weight: 100})
+			if err != nil {
+				return err
+			}
+			if err := c.paths(object, r, m, name, conditions, added); err != nil {
+				return err
+			}
+			set(object, action, "metadata", "annotations", c.key("actions", name))
+			if len(conditions) > 0 {
+				set(object, string(data), "metadata", "annotations", c.key("conditions", name))
+			}
+		}
+	}
+	for i, item := range list(object.Map("spec")["rules"]) {
+		if len(added[i]) == 0 {
+			continue
+		}
+		http := mapping(mapping(item)["http"])
+		paths := list(http["paths"])
+		for _, j := range slices.Backward(slices.Sorted(maps.Keys(added[i]))) {
+			paths = slices.Insert(slices.Clone(paths), j, added[i][j]...)
+		}
+		http["paths"] = paths
+	}
+	return nil
+}
+
+// albName is what the API server takes as the name of a backend.
+var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// free refuses an action that the user has.
+func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
+	if !albName.MatchString(name) {
+		return &Error{Msg: fmt.Sprintf("the steps' route %s becomes a backend, and its name is not that of a Service", name), Fix: "give it a name of at most 60 lower-case letters, digits and -, that starts with a letter"}
+	}
+	key := c.key("actions", name)
+	if err := o.Claim(object.Ref(), fmt.Sprintf("metadata.annotations[%s]", key), r); err != nil {
+		return err
+	}
+	taken := object.Annotation(key) != "" || object.Annotation(c.key("conditions", name)) != ""
+	for _, p := range ingressPaths(object) {
+		taken = taken || p.service() == name
+	}
+	if taken {
+		return &Error{About: object.Ref(), Msg: fmt.Sprintf("has a backend or an action %s, which is the name of a route of the steps", name), Fix: "rename one of the two"}
+	}
+	return nil
+}
+
+// ownConditions are those that the user gives to the action that is split.
+func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
+	key := c.key("conditions", c.action(r))
+	value := object.Annotation(key)
+	if value == "" || len(r.Managed) == 0 {
+		return nil, nil
+	}
+	var own []any
+	if err := json.Unmarshal([]byte(value), &own); err != nil {
+		return nil, &Error{About: object.Ref(), Field: fmt.Sprintf("metadata.annotations[%s]", key), Msg: "is not a list of conditions: " + err.Error()}
+	}
+	return own, nil
+}

@@ -1,0 +1,230 @@
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// albConditions says what a match compares besides the path, all of which a
+// request must have
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html).
+// Values have wildcards, * and ?, and upper case is lower case in headers and
+// query parameters.
+func albConditions(m rollout.Match) []any {
+	var all []any
+	add := func(field, config string, values ...any) {
+		all = append(all, map[string]any{"field": field, config: map[string]any{"values": values}})
+	}
+	header := func(name string, values ...any) {
+		add("http-header", "httpHeaderConfig", values...)
+		mapping(mapping(all[len(all)-1])["httpHeaderConfig"])["httpHeaderName"] = name
+	}
+	for _, h := range m.Headers {
+		header(h.Name, albValue(h.StringMatch))
+	}
+	for _, c := range m.Cookies {
+		// With the three values of a condition, the end of an exact cookie can
+		// be found and the start of a prefix, but not both: on is also found in
+		// the cookie xbeta=on.
+		if c.Prefix != "" {
+			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
+		} else {
+			header("Cookie", "*"+c.Name+"="+c.Exact, "*"+c.Name+"="+c.Exact+";*")
+		}
+	}
+	for _, q := range m.QueryParams {
+		add("query-string", "queryStringConfig", map[string]any{"key": albEscape(q.Name), "value": albQuery(q.StringMatch)})
+	}
+	if m.Method != nil {
+		add("http-request-method", "httpRequestMethodConfig", m.Method.Exact)
+	}
+	if m.Source != nil {
+		add("source-ip", "sourceIPConfig", albSource(*m.Source))
+	}
+	return all
+}
+
+func albValue(m rollout.StringMatch) string {
+	if m.Prefix != "" {
+		return m.Prefix + "*"
+	}
+	return m.Exact
+}
+
+func albQuery(m rollout.StringMatch) string {
+	if m.Prefix != "" {
+		return albEscape(m.Prefix) + "*"
+	}
+	return albEscape(m.Exact)
+}
+
+// albEscape is for query strings, the only values in which a wildcard can stand
+// for itself (ELBv2 QueryStringConditionConfig).
+func albEscape(s string) string {
+	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
+}
+
+// albSource writes one address as a network, the only form that is taken.
+func albSource(m rollout.StringMatch) string {
+	s := orElse(m.Prefix, m.Exact)
+	switch {
+	case strings.Contains(s, "/"):
+		return s
+	case strings.Contains(s, ":"):
+		return s + "/128"
+	default:
+		return s + "/32"
+	}
+}
+
+// paths adds the paths of one match for each path that is split.
+func (c *albConfig) paths(object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[int]map[int][]any) error {
+	refuse := func(p ingressPath, msg, fix string) error {
+		return &Error{About: object.Ref(), Field: p.place(), Msg: fmt.Sprintf("%s (the steps' route %s)", msg, name), Fix: fix}
+	}
+	for _, part := range parts(m) {
+		if value := part.match.Exact + part.match.Prefix; part.feature != Query && strings.ContainsAny(value, "*?") {
+			return &Error{Msg: fmt.Sprintf("the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself", name, part.field, value), Fix: "match a prefix that ends before it"}
+		}
+	}
+	all := ingressPaths(object)
+	for _, p := range all {
+		if p.service() != c.action(r) {
+			continue
+		}
+		found := []albPath{{p.kind(), p.text()}}
+		if m.Path != nil {
+			var plain bool
+			if found, plain = albBoth(found[0], *m.Path); !plain {
+				return refuse(p, fmt.Sprintf("%q has wildcards, and nothing can match it together with a step's path", p.text()), "give the path the pathType Prefix or Exact")
+			}
+			if slices.ContainsFunc(conditions, func(c any) bool { return text(mapping(c)["field"]) == "path-pattern" }) {
+				return refuse(p, "has conditions on the path, and the controller takes one of several paths as enough", "match something else than a path")
+			}
+			found = slices.DeleteFunc(found, func(f albPath) bool { return f.taken(p, all) })
+		}
+		for _, f := range found {
+			if err := f.limits(p, conditions); err != "" {
+				return refuse(p, err, "match less at once")
+			}
+			copied := copyMap(p.path)
+			delete(copied, "pathType")
+			for key, value := range map[string]string{"path": f.path, "pathType": f.kind} {
+				if value != "" {
+					copied[key] = value
+				}
+			}
+			set(copied, map[string]any{"name": name, "port": map[string]any{"name": "use-annotation"}}, "backend", "service")
+			if added[p.rule] == nil {
+				added[p.rule] = map[int][]any{}
+			}
+			added[p.rule][p.index] = append(added[p.rule][p.index], copied)
+		}
+	}
+	return nil
+}
+
+// albPath is the path of an Ingress, as the controller reads it: Exact, Prefix
+// by whole elements, or a pattern with wildcards.
+type albPath struct{ kind, path string }
+
+// albBoth returns the paths that match both; it is false if that cannot be said.
+func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
+	switch own.kind {
+	case "Exact":
+		if own.path == m.Exact || m.Prefix != "" && below(own.path, m.Prefix) {
+			return []albPath{own}, true
+		}
+		return nil, true
+	case "Prefix":
+		switch {
+		case m.Exact != "" && below(m.Exact, own.path):
+			return []albPath{{"Exact", m.Exact}}, true
+		case m.Prefix != "" && below(m.Prefix, own.path):
+			return []albPath{{"Prefix", m.Prefix}}, true
+		case m.Prefix != "" && below(own.path, m.Prefix):
+			return []albPath{own}, true
+		}
+		return nil, true
+	}
+	// The copies of a pattern are patterns as well: the others come first, and
+	// would take requests from the paths before this one.
+	front, all := strings.CutSuffix(own.path, "/*")
+	if strings.ContainsAny(front, "*?") {
+		return nil, false
+	}
+	within := func(path string) bool { return all && strings.HasPrefix(path, front+"/") }
+	prefix := strings.TrimSuffix(m.Prefix, "/")
+	switch {
+	case own.path == "" || m.Exact != "" && within(m.Exact) || m.Prefix != "" && within(m.Prefix) && prefix != front:
+		if m.Exact != "" {
+			return []albPath{{own.kind, m.Exact}}, true
+		}
+		if prefix == "" {
+			return []albPath{own}, true
+		}
+		return []albPath{{own.kind, prefix}, {own.kind, prefix + "/*"}}, true
+	case own.path == m.Exact || m.Prefix != "" && below(front, m.Prefix):
+		return []albPath{own}, true
+	}
+	return nil, true
+}
+
+// taken reports whether the requests of a path that is narrower than the one it
+// was made for would have gone to another path of the rule.
+func (f albPath) taken(own ingressPath, all []ingressPath) bool {
+	for _, p := range all {
+		if p.rule != own.rule || p.index == own.index {
+			continue
+		}
+		switch {
+		case p.kind() == "Exact" && f.kind == "Exact" && p.text() == f.path && own.kind() != "Exact":
+			return true
+		case p.kind() == "Prefix" && own.kind() == "Prefix" && len(p.text()) > len(own.text()) && below(f.path, p.text()):
+			return true
+		}
+	}
+	return false
+}
+
+// limits says what is too much for one rule of a load balancer, which has 5
+// values, host and path included, and 5 wildcards
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
+func (f albPath) limits(p ingressPath, conditions []any) string {
+	var values []string
+	if p.host != "" {
+		values = append(values, p.host)
+	}
+	switch {
+	case f.kind == "Prefix" && f.path != "/":
+		values = append(values, f.path, f.path+"/*")
+	case f.kind == "Prefix":
+		values = append(values, "/*")
+	case f.path != "":
+		values = append(values, f.path)
+	}
+	for _, c := range conditions {
+		for key, config := range mapping(c) {
+			if key == "field" {
+				continue
+			}
+			for _, v := range list(mapping(config)["values"]) {
+				values = append(values, text(v)+text(mapping(v)["key"])+text(mapping(v)["value"]))
+			}
+		}
+	}
+	wildcards := 0
+	for _, v := range values {
+		wildcards += strings.Count(v, "*") + strings.Count(v, "?") - strings.Count(v, `\*`) - strings.Count(v, `\?`)
+	}
+	switch {
+	case len(values) > 5:
+		return fmt.Sprintf("would be a rule with %d values (host, path and conditions), and a load balancer takes 5", len(values))
+	case wildcards > 5:
+		return fmt.Sprintf("would be a rule with %d wildcards, and a load balancer takes 5", wildcards)
+	}
+	return ""
+}
