@@ -13,6 +13,7 @@ func routers() []router {
 		gatewayAPI,
 		nginx,
 		alb,
+		traefik,
 		istio,
 		smi,
 		ambassador,

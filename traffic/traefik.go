@@ -1,0 +1,254 @@
+package traffic
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// traefik splits at a weighted TraefikService
+// (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/).
+// Matched users get routes of their own in the IngressRoutes that lead there.
+// What the source of v3.7 says, in pkg/provider/kubernetes/crd and
+// pkg/server/service/loadbalancer/wrr:
+//
+//   - An entry of the weight 0 is as good as none, also for users with a cookie.
+//   - Without allowEmptyServices, one entry without endpoints breaks all.
+//   - A cookie keeps users at stable as well, so that with sticky the weight is
+//     the share of the new users.
+var traefik = router{
+	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
+	features: features{
+		Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Source: exact | prefix,
+		Mirror: yes, Stick: yes,
+	},
+	config: func() editor { return &traefikConfig{} },
+}
+
+const (
+	traefikGroup = "traefik.io"
+	traefikOld   = "traefik.containo.us" // of v2 only
+)
+
+// traefikConfig has the field of Argo Rollouts' trafficRouting.traefik, and
+// where to match users.
+type traefikConfig struct {
+	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
+	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
+}
+
+func (c *traefikConfig) names(visit func(kind string, name *string)) {
+	visit("TraefikService", &c.WeightedTraefikServiceName)
+	for i := range c.IngressRoutes {
+		visit("IngressRoute", &c.IngressRoutes[i])
+	}
+}
+
+func (c *traefikConfig) watched(string) []rollout.Ref { return nil } // they have no status
+
+// traefikEdit is one overlay under way.
+type traefikEdit struct {
+	*Objects
+	Route
+	weighted       rollout.Object
+	ref            rollout.Ref
+	stable, canary map[string]any // the entries of the TraefikService, without weights
+	mirrors        []rollout.Object
+}
+
+func (c *traefikConfig) overlay(o *Objects, r Route) error {
+	if err := carried("traefik", r.Managed); err != nil {
+		return err
+	}
+	e := &traefikEdit{Objects: o, Route: r}
+	var err error
+	if e.weighted, err = traefikFind(o, "weightedTraefikServiceName", "TraefikService", r.Namespace, c.WeightedTraefikServiceName); err != nil {
+		return err
+	}
+	e.ref = e.weighted.Ref()
+	if err := o.Claim(e.ref, "spec.weighted", r); err != nil {
+		return err
+	}
+	if err := e.split(); err != nil {
+		return err
+	}
+	if len(r.Managed) > 0 && len(c.IngressRoutes) == 0 {
+		return &Error{Field: "ingressRoutes", Msg: fmt.Sprintf("is missing, and the steps have the route %s", r.Managed[0].Name), Fix: fmt.Sprintf("name the IngressRoutes that lead to the TraefikService %s", e.ref.Name)}
+	}
+	for i, name := range c.IngressRoutes {
+		object, err := traefikFind(o, fmt.Sprintf("ingressRoutes[%d]", i), "IngressRoute", r.Namespace, name)
+		if err != nil {
+			return err
+		}
+		if err := e.routes(object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func traefikFind(o *Objects, field, kind, namespace, name string) (rollout.Object, error) {
+	for _, group := range []string{traefikGroup, traefikOld} {
+		if object, ok := o.Edit(rollout.Ref{Group: group, Kind: kind, Namespace: namespace, Name: name}); ok {
+			return object, nil
+		}
+	}
+	return nil, missing(field, kind, namespace, name)
+}
+
+// is reports whether an entry leads to a Service of the Rollout's namespace.
+func (e *traefikEdit) is(entry any, kind, name string) bool {
+	m := mapping(entry)
+	return name != "" && text(m["name"]) == name && orElse(text(m["kind"]), "Service") == kind && orElse(text(m["namespace"]), e.Namespace) == e.Namespace
+}
+
+// split sets the weights of the TraefikService.
+func (e *traefikEdit) split() error {
+	const place = "spec.weighted.services"
+	entries := list(e.weighted.Map("spec", "weighted")["services"])
+	find := func(name string) int {
+		return slices.IndexFunc(entries, func(entry any) bool { return e.is(entry, "Service", name) })
+	}
+	stable, canary := find(e.Stable), find(e.Canary)
+	if stable < 0 {
+		return &Error{About: e.ref, Field: place, Msg: fmt.Sprintf("does not have the stable Service %s", e.Stable), Fix: "add it, with its port"}
+	}
+	for i, entry := range entries {
+		weight, given := number(mapping(entry)["weight"])
+		if i == stable || i == canary || given && weight == 0 {
+			continue
+		}
+		return &Error{About: e.ref, Field: fmt.Sprintf("%s[%d]", place, i),
+			Msg: fmt.Sprintf("is a third service (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(entry)["name"])),
+			Fix: "give it a TraefikService of its own, or weight: 0"}
+	}
+	e.stable = copyMap(mapping(entries[stable]))
+	delete(e.stable, "weight")
+	if canary < 0 {
+		e.canary = copyMap(e.stable)
+		e.canary["name"] = e.Canary
+	} else {
+		e.canary = copyMap(mapping(entries[canary]))
+		delete(e.canary, "weight")
+	}
+	mapping(entries[stable])["weight"] = int64(e.Rest())
+	switch {
+	case e.Weight > 0 && canary < 0:
+		added := copyMap(e.canary)
+		added["weight"] = int64(e.Weight)
+		entries = append(entries, added)
+	case canary >= 0 && e.Active && e.Weight == 0:
+		// There may be no pod of the new version, and then there would be no
+		// TraefikService either.
+		entries = slices.Delete(slices.Clone(entries), canary, canary+1)
+	case canary >= 0:
+		mapping(entries[canary])["weight"] = int64(e.Weight)
+	}
+	set(e.weighted, entries, "spec", "weighted", "services")
+	e.stick()
+	return nil
+}
+
+// stick adds the cookie of a release, unless the user has one: that one keeps
+// users as well. The pods in its name make each release's a new one.
+func (e *traefikEdit) stick() {
+	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
+		return
+	}
+	name := e.Sticky.Cookie
+	if e.CanaryPods != "" {
+		name += "-" + e.CanaryPods
+	}
+	set(e.weighted, map[string]any{"name": name, "maxAge": int64(e.Sticky.MaxAge / time.Second), "httpOnly": true, "sameSite": "lax"}, "spec", "weighted", "sticky", "cookie")
+}
+
+// routes adds the routes of matched users before the routes of an IngressRoute
+// that lead to the TraefikService or to the stable Service.
+func (e *traefikEdit) routes(object rollout.Object) error {
+	ref := object.Ref()
+	own := list(object.Map("spec")["routes"])
+	var all []any
+	found := false
+	for i, item := range own {
+		route, place := mapping(item), fmt.Sprintf("spec.routes[%d]", i)
+		services := list(route["services"])
+		j := slices.IndexFunc(services, func(s any) bool {
+			return e.is(s, "TraefikService", e.ref.Name) || e.is(s, "Service", e.Stable)
+		})
+		if j < 0 {
+			all = append(all, item)
+			continue
+		}
+		found = true
+		if len(services) > 1 {
+			return &Error{About: ref, Field: place + ".services", Msg: fmt.Sprintf("has %s beside others, so that matched users cannot be told from theirs", text(mapping(services[j])["name"])), Fix: fmt.Sprintf("let it lead to the TraefikService %s only", e.ref.Name)}
+		}
+		if len(e.Managed) > 0 && (ref.Group == traefikOld || text(route["syntax"]) == "v2") {
+			return &Error{About: ref, Field: place, Msg: fmt.Sprintf("is a rule of Traefik v2, and the steps' route %s needs the rules of v3", e.Managed[0].Name), Fix: "use apiVersion traefik.io/v1alpha1 and leave out syntax: v2"}
+		}
+		for k := range e.Managed {
+			added, err := e.managed(own, i, k, mapping(services[j]))
+			if err != nil {
+				return err
+			}
+			all = append(all, added)
+		}
+		all = append(all, item)
+	}
+	if !found {
+		return &Error{About: ref, Field: "spec.routes", Msg: fmt.Sprintf("no route leads to the TraefikService %s or to the stable Service %s", e.ref.Name, e.Stable), Fix: "add it, or take the IngressRoute from the Rollout's ingressRoutes"}
+	}
+	set(object, all, "spec", "routes")
+	return nil
+}
+
+// managed returns the copy of a route for one managed route, with a match and a
+// priority (traefik_match.go) of its own.
+func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
+	route := e.Managed[k]
+	out := copyMap(mapping(own[i]))
+	out["match"], out["priority"] = traefikCopy(own, i, k, e.Managed)
+	stable, canary := e.stable, e.canary
+	if e.is(service, "Service", e.Stable) {
+		stable, canary = copyMap(service), copyMap(service)
+		delete(stable, "weight")
+		delete(canary, "weight")
+		canary["name"] = e.Canary
+	}
+	if route.Mirror == nil {
+		out["services"] = []any{copyMap(canary)}
+		return out, nil
+	}
+	name, err := e.mirror(route, stable, canary)
+	out["services"] = []any{map[string]any{"name": name, "kind": "TraefikService"}}
+	return out, err
+}
+
+// mirror makes the TraefikService that copies requests, one for each port of the
+// stable Service that routes lead to.
+func (e *traefikEdit) mirror(route rollout.ManagedRoute, stable, canary map[string]any) (string, error) {
+	spec, to := copyMap(stable), copyMap(canary)
+	to["percent"] = int64(*route.Mirror)
+	spec["mirrors"] = []any{to}
+	name := e.Name + "-" + route.Name
+	for n := 1; ; n++ {
+		i := slices.IndexFunc(e.mirrors, func(m rollout.Object) bool { return m.Name() == name })
+		if i < 0 {
+			break
+		}
+		if reflect.DeepEqual(e.mirrors[i].Map("spec", "mirroring"), spec) {
+			return name, nil
+		}
+		name = fmt.Sprintf("%s-%s-%d", e.Name, route.Name, n)
+	}
+	object := rollout.Object{
+		"apiVersion": e.weighted.APIVersion(), "kind": "TraefikService",
+		"metadata": map[string]any{"name": name, "namespace": e.Namespace},
+		"spec":     map[string]any{"mirroring": spec},
+	}
+	e.mirrors = append(e.mirrors, object.Copy())
+	return name, e.Generate(object, e.ref, e.Route)
+}

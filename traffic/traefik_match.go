@@ -1,0 +1,110 @@
+package traffic
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// traefikCopy is the match and the priority of the copy of a route for the
+// managed route of the index k. Traefik tries routes by their priority, which is
+// the length of the match in bytes unless it is given
+// (pkg/muxer/http/mux.go, GetRulePriority). The copy of the last managed route
+// has the priority after its original's, the first one the highest. Routes of the
+// same IngressRoute that have one of these priorities would have won, so that the
+// copy leaves their requests to them.
+//
+//	Host(`shop`)                   own priority    12
+//	(Host(`shop`)) && …            two copies  14, 13
+//	Host(`shop`) && Path(`/api`)   another's       28: still first
+func traefikCopy(own []any, i, k int, managed []rollout.ManagedRoute) (match string, priority int64) {
+	route := mapping(own[i])
+	first := traefikPriority(route)
+	priority = first + int64(len(managed)-k)
+	match = fmt.Sprintf("(%s) && %s", text(route["match"]), traefikRule(managed[k].Matches))
+	for j, item := range own {
+		if p := traefikPriority(mapping(item)); j != i && p > first && p <= priority {
+			match += fmt.Sprintf(" && !(%s)", text(mapping(item)["match"]))
+		}
+	}
+	return match, priority
+}
+
+func traefikPriority(route map[string]any) int64 {
+	if p, ok := number(route["priority"]); ok && p != 0 {
+		return p
+	}
+	return int64(len(text(route["match"])))
+}
+
+// traefikRule is a rule that is true if one of the matches is
+// (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
+func traefikRule(matches []rollout.Match) string {
+	var all []string
+	for _, m := range matches {
+		all = append(all, "("+strings.Join(traefikParts(m), " && ")+")")
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return "(" + strings.Join(all, " || ") + ")"
+}
+
+// traefikParts is what a match compares. Patterns are looked for anywhere in a
+// value; PathPrefix is of a text and not of whole elements.
+func traefikParts(m rollout.Match) []string {
+	var all []string
+	add := func(matcher string, args ...string) {
+		for i, arg := range args {
+			args[i] = traefikText(arg)
+		}
+		all = append(all, fmt.Sprintf("%s(%s)", matcher, strings.Join(args, ", ")))
+	}
+	for _, h := range m.Headers {
+		if h.Exact != "" {
+			add("Header", h.Name, h.Exact)
+		} else {
+			add("HeaderRegexp", h.Name, whole(pattern(h.StringMatch)))
+		}
+	}
+	for _, c := range m.Cookies {
+		add("HeaderRegexp", "Cookie", whole(cookiePattern(c)))
+	}
+	for _, q := range m.QueryParams {
+		if q.Exact != "" {
+			add("Query", q.Name, q.Exact)
+		} else {
+			add("QueryRegexp", q.Name, whole(pattern(q.StringMatch)))
+		}
+	}
+	if m.Method != nil {
+		add("Method", m.Method.Exact)
+	}
+	if m.Source != nil {
+		add("ClientIP", orElse(m.Source.Exact, m.Source.Prefix))
+	}
+	switch p := m.Path; {
+	case p == nil:
+	case p.Exact != "":
+		add("Path", p.Exact)
+	case p.Regex != "":
+		add("PathRegexp", whole(p.Regex))
+	case strings.Trim(p.Prefix, "/") == "":
+		add("PathPrefix", "/")
+	default:
+		path := traefikText(strings.TrimSuffix(p.Prefix, "/"))
+		all = append(all, fmt.Sprintf("(Path(%s) || PathPrefix(%s))", path, traefikText(strings.TrimSuffix(p.Prefix, "/")+"/")))
+	}
+	return all
+}
+
+// traefikText quotes a text as Go does, which is what Traefik reads it with
+// (strconv.Unquote, in github.com/vulcand/predicate).
+func traefikText(s string) string {
+	if strconv.CanBackquote(s) {
+		return "`" + s + "`"
+	}
+	return strconv.Quote(s)
+}
