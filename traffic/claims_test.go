@@ -29,6 +29,7 @@ func TestTwoRolloutsAtOnePlace(t *testing.T) {
 		{"smi", "in-git", "core/Service/shop/shop-root: TrafficSplit"},
 		{"ambassador", "weight", "getambassador.io/Mapping/shop/shop: spec.service"},
 		{"apisix", "weight", "apisix.apache.org/ApisixRoute/shop/shop: spec.http[1]"},
+		{"object", "contour", "projectcontour.io/HTTPProxy/shop/shop: spec.routes[1].services[1].weight"},
 	} {
 		t.Run(c.kind+"/"+c.file, func(t *testing.T) {
 			archive, err := txtar.ParseFile(filepath.Join("testdata", c.kind, c.file+".txtar"))

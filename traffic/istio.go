@@ -288,7 +288,7 @@ func (r istioRoute) is(route map[string]any) bool {
 // False until every proxy has the newest configuration, and an ERROR among the
 // validationMessages means that it does not work as it is.
 func verifyIstio(route rollout.ObservedRoute) Verdict {
-	if seen := istioGeneration(route.Status["observedGeneration"]); seen != 0 && seen < route.Generation {
+	if seen := seenGeneration(route.Status["observedGeneration"]); seen != 0 && seen < route.Generation {
 		return Verdict{Text: "is not yet seen by istiod"}
 	}
 	for _, m := range list(route.Status["validationMessages"]) {
@@ -312,8 +312,8 @@ func verifyIstio(route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// istioGeneration reads an int64, which protobuf's JSON writes as a string.
-func istioGeneration(v any) int64 {
+// seenGeneration reads an observedGeneration, which protobuf's JSON writes as text.
+func seenGeneration(v any) int64 {
 	if n, err := strconv.ParseInt(text(v), 10, 64); err == nil {
 		return n
 	}

@@ -18,6 +18,7 @@ func routers() []router {
 		smi,
 		ambassador,
 		apisix,
+		anyObject,
 	}
 }
 
@@ -28,6 +29,7 @@ type router struct {
 	since    string   // the oldest version that has what is used here
 	features features //
 	config   func() editor
+	list     bool                                // a mapping alone stands for a list of one
 	verify   func(rollout.ObservedRoute) Verdict // nil: it does not report
 }
 

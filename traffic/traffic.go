@@ -88,6 +88,12 @@ func Parse(kind string, raw any, rename func(kind, name string) string) (rollout
 }
 
 func decode(r router, raw any) (editor, error) {
+	if _, single := raw.(map[string]any); single && r.list {
+		raw = []any{raw}
+	}
+	at := func(field string) string { // object[0].name, istio.virtualService.name
+		return strings.TrimSuffix(strings.Replace(r.kind+"."+field, ".[", "[", 1), ".")
+	}
 	data, err := json.Marshal(raw)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.kind, err)
@@ -97,14 +103,14 @@ func decode(r router, raw any) (editor, error) {
 	if err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, &Error{Field: strings.TrimSuffix(r.kind+"."+wrong.Field, "."), Msg: fmt.Sprintf("is a %s where %s belongs", wrong.Value, belongs(wrong.Type.String()))}
+			return nil, &Error{Field: at(wrong.Field), Msg: fmt.Sprintf("is a %s where %s belongs", wrong.Value, belongs(wrong.Type.String()))}
 		}
 		return nil, &Error{Field: r.kind, Msg: err.Error()}
 	}
 	if len(strict) > 0 {
 		var unknown kjson.FieldError
 		if errors.As(strict[0], &unknown) {
-			return nil, &Error{Field: r.kind + "." + unknown.FieldPath(), Msg: "is not a known field"}
+			return nil, &Error{Field: at(unknown.FieldPath()), Msg: "is not a known field"}
 		}
 		return nil, &Error{Field: r.kind, Msg: strict[0].Error()}
 	}
@@ -204,6 +210,11 @@ type Verdict struct {
 	Text     string // why it is not taken
 }
 
+// verifier is an editor whose configuration says how to read a status.
+type verifier interface {
+	verifyAt(rollout.Ref, rollout.ObservedRoute) Verdict
+}
+
 // Verify returns what the routers say of their objects: the first that is not
 // taken, and a rejected one before those that are only late.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
@@ -223,6 +234,9 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 				continue // it reports nothing, which some never do
 			}
 			v := known.verify(route)
+			if own, ok := e.(verifier); ok {
+				v = own.verifyAt(ref, route)
+			}
 			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)
 			if v.Rejected {
 				return v

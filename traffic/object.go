@@ -1,0 +1,247 @@
+package traffic
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// anyObject is any router at all: the Rollout says where in which objects the
+// weights belong, and no code is needed. What the paths lead to has to be in Git
+// already, a weight of 0 for the canary too: a path with a typing error would
+// else make a field that nobody reads, and the release would go on without a
+// request. That no third backend has a weight is for the user to see to.
+var anyObject = router{
+	kind: "object", title: "Any other, by paths", since: "",
+	features: features{Weight: yes, Status: yes},
+	list:     true,
+	config:   func() editor { return &objectConfig{} },
+	verify:   func(rollout.ObservedRoute) Verdict { return Verdict{Taken: true} },
+}
+
+// objectConfig is one mapping or a list of them.
+type objectConfig []objectEntry
+
+// objectEntry is one object and the places in it (see path). A path can have
+// {{.stable}}, {{.canary}}, {{.name}} and {{.namespace}} in it: the names of the
+// Services now, of the Rollout, and its namespace.
+type objectEntry struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's
+
+	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of a number: the weight
+	StableWeight  string `json:"stableWeight,omitempty"`  // path of a number: what the weight leaves of maxTrafficWeight
+	Format        string `json:"format,omitempty"`        // of the weights: int (20, the default), string ("20") or percent ("20%")
+	CanaryHash    string `json:"canaryHash,omitempty"`    // path of a label's value: the canary's pod-template-hash, no such field at rest
+	StableHash    string `json:"stableHash,omitempty"`    //
+	CanaryService string `json:"canaryService,omitempty"` // path of a Service's name, for pingPong, which changes it
+	StableService string `json:"stableService,omitempty"`
+
+	Verify *objectVerify `json:"verify,omitempty"` // nil: the object does not say whether it is in force
+}
+
+// objectVerify is what the object says once it is in force.
+type objectVerify struct {
+	Path  string `json:"path"` // below status, as in status.currentStatus
+	Value any    `json:"value"`
+}
+
+func (c *objectConfig) names(visit func(kind string, name *string)) {
+	for i := range *c {
+		visit((*c)[i].Kind, &(*c)[i].Name)
+	}
+}
+
+func (e objectEntry) ref(namespace string) rollout.Ref {
+	group, _, versioned := strings.Cut(e.APIVersion, "/")
+	if !versioned {
+		group = ""
+	}
+	return rollout.Ref{Group: group, Kind: e.Kind, Namespace: orElse(e.Namespace, namespace), Name: e.Name}
+}
+
+func (c *objectConfig) watched(namespace string) []rollout.Ref {
+	var refs []rollout.Ref
+	for _, e := range *c {
+		if e.Verify != nil {
+			refs = append(refs, e.ref(namespace))
+		}
+	}
+	return refs
+}
+
+func (c *objectConfig) overlay(o *Objects, r Route) error {
+	if len(*c) == 0 {
+		return &Error{Field: "object", Msg: "names no object", Fix: "give apiVersion, kind, name and canaryWeight"}
+	}
+	for i, e := range *c {
+		if err := e.overlay(o, fmt.Sprintf("object[%d]", i), r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e objectEntry) overlay(o *Objects, field string, r Route) error {
+	for _, required := range []struct{ field, value string }{{"apiVersion", e.APIVersion}, {"kind", e.Kind}, {"name", e.Name}} {
+		if required.value == "" {
+			return &Error{Field: field + "." + required.field, Msg: "is missing", Fix: "give the object's"}
+		}
+	}
+	canary, err := e.weight(field, r.Weight, r.Max)
+	if err != nil {
+		return err
+	}
+	stable, _ := e.weight(field, r.Rest(), r.Max)
+	ref := e.ref(r.Namespace)
+	edited, ok := o.Edit(ref)
+	if !ok {
+		return missing(field+".name", e.Kind, ref.Namespace, ref.Name)
+	}
+	writes := 0
+	for _, w := range []struct {
+		field, path string
+		value       any
+		optional    bool // the field need not be there, and "" removes it
+	}{
+		{"canaryService", e.CanaryService, r.Canary, false}, {"stableService", e.StableService, r.Stable, false},
+		{"canaryWeight", e.CanaryWeight, canary, false}, {"stableWeight", e.StableWeight, stable, false},
+		{"canaryHash", e.CanaryHash, r.CanaryPods, true}, {"stableHash", e.StableHash, r.StablePods, true},
+	} {
+		if w.path == "" {
+			continue
+		}
+		writes++
+		if err := objectWrite(o, edited, objectField{ref, field + "." + w.field}, w.path, w.value, w.optional, r); err != nil {
+			return err
+		}
+	}
+	if writes == 0 {
+		return &Error{Field: field, Msg: "has no path of a weight", Fix: "give canaryWeight or stableWeight, or both"}
+	}
+	return e.Verify.check(field+".verify", r)
+}
+
+// check refuses what could never come true.
+func (v *objectVerify) check(field string, r Route) error {
+	if v == nil {
+		return nil
+	}
+	p, err := objectPath(field+".path", v.Path, r)
+	switch {
+	case err != nil:
+		return err
+	case p[0].field != "status":
+		return &Error{Field: field + ".path", Msg: fmt.Sprintf("%q is not below status", v.Path), Fix: "write it as in status.currentStatus"}
+	case plain(v.Value) == "":
+		return &Error{Field: field + ".value", Msg: "is missing", Fix: "give what the status says once the object is in force"}
+	default:
+		return nil
+	}
+}
+
+// weight is how the object writes a weight.
+func (e objectEntry) weight(field string, weight, all int) (any, error) {
+	switch e.Format {
+	case "", "int":
+		return int64(weight), nil
+	case "string":
+		return strconv.Itoa(weight), nil
+	case "percent":
+		return strconv.FormatFloat(100*float64(weight)/float64(all), 'f', -1, 64) + "%", nil
+	default:
+		return nil, &Error{Field: field + ".format", Msg: fmt.Sprintf("is %q", e.Format), Fix: "use int, string or percent"}
+	}
+}
+
+// objectField is where a path comes from and what it is for.
+type objectField struct {
+	ref   rollout.Ref
+	field string
+}
+
+func objectWrite(o *Objects, object rollout.Object, at objectField, written string, value any, optional bool, r Route) error {
+	p, err := objectPath(at.field, written, r)
+	if err != nil {
+		return err
+	}
+	parents, last, err := p.parents(map[string]any(object))
+	if err != nil {
+		return &Error{Field: at.field, Msg: fmt.Sprintf("in %s, %s", at.ref, err), Fix: "correct the path, or add to the object what it leads to"}
+	}
+	for _, parent := range parents {
+		m := mapping(parent.value)
+		if _, there := m[last.field]; !there && !optional {
+			return &Error{Field: at.field, Msg: fmt.Sprintf("in %s, %s finds nothing: there is no field %s", at.ref, p, last.field), Fix: "correct the path, or write the field in Git too, with 0 for the canary's weight"}
+		}
+		if err := o.Claim(at.ref, strings.TrimPrefix(parent.path+last.text, "."), r); err != nil {
+			return err
+		}
+		if value == "" && optional {
+			delete(m, last.field)
+		} else {
+			m[last.field] = value
+		}
+	}
+	return nil
+}
+
+var objectVariable = regexp.MustCompile(`\{\{\s*\.?(\w*)\s*\}\}`)
+
+// objectPath reads a path after the names have been put into it.
+func objectPath(field, written string, r Route) (path, error) {
+	names := map[string]string{"stable": r.Stable, "canary": r.Canary, "name": r.Name, "namespace": r.Namespace}
+	unknown := ""
+	filled := objectVariable.ReplaceAllStringFunc(written, func(s string) string {
+		name := objectVariable.FindStringSubmatch(s)[1]
+		value, ok := names[name]
+		if !ok {
+			unknown = s
+		}
+		return value
+	})
+	if unknown != "" {
+		return nil, &Error{Field: field, Msg: fmt.Sprintf("%s is not known", unknown), Fix: "use {{.stable}}, {{.canary}}, {{.name}} or {{.namespace}}"}
+	}
+	p, err := parsePath(filled)
+	if err != nil {
+		return nil, &Error{Field: field, Msg: fmt.Sprintf("%q is no path: %s", written, err), Fix: `write it as in spec.routes[?(@.name=="main")].backends[0].weight`}
+	}
+	return p, nil
+}
+
+// verifyAt compares the status. One that has not seen the newest spec, if it
+// says so where the value is or at its top, is late.
+func (c *objectConfig) verifyAt(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
+	for _, e := range *c {
+		if e.Verify == nil || e.ref(ref.Namespace) != ref {
+			continue
+		}
+		p, err := objectPath("verify.path", e.Verify.Path, Route{})
+		if err != nil {
+			return Verdict{Text: err.Error()}
+		}
+		status := map[string]any{"status": route.Status}
+		places, err := p.find(status)
+		if err != nil {
+			return Verdict{Text: "does not say yet that it is in force: " + err.Error()}
+		}
+		parents, _ := p[:len(p)-1].find(status)
+		for _, at := range append(parents, place{value: route.Status}) {
+			if seen := seenGeneration(mapping(at.value)["observedGeneration"]); seen != 0 && seen < route.Generation {
+				return Verdict{Text: "has a status of an older version"}
+			}
+		}
+		for _, at := range places {
+			if want := plain(e.Verify.Value); plain(at.value) != want {
+				return Verdict{Text: fmt.Sprintf("has %s %q and not %q", p, plain(at.value), want)}
+			}
+		}
+	}
+	return Verdict{Taken: true}
+}

@@ -1,0 +1,254 @@
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A path says where in an object something is: the part of JSONPath (RFC 9535)
+// that names places.
+//
+//	spec.routes[0].weight                     fields and elements, from 0
+//	metadata.annotations['example.com/weight']  a field with dots in its name
+//	spec.routes[?(@.name=="main")].weight     the elements that have a field of that value
+//	spec.routes[*].weight                     all elements
+type path []pathStep
+
+type pathStep struct {
+	text   string // as it is written
+	kind   pathKind
+	field  string
+	index  int
+	filter []string // the fields that lead to what is compared
+	want   string   // with this
+}
+
+type pathKind uint8
+
+const (
+	atField pathKind = iota
+	atIndex
+	atAll
+	atFilter
+)
+
+// place is a value of an object, or where one would be.
+type place struct {
+	value any
+	path  string
+}
+
+// parsePath reads a path. It may begin with $, as in JSONPath.
+func parsePath(s string) (path, error) {
+	rest := strings.TrimPrefix(s, "$")
+	if rest != "" && rest[0] != '.' && rest[0] != '[' {
+		rest = "." + rest
+	}
+	var p path
+	for rest != "" {
+		step, n, err := parseStep(rest)
+		if err != nil {
+			return nil, fmt.Errorf("%w, at %q", err, rest)
+		}
+		step.text, rest = rest[:n], rest[n:]
+		p = append(p, step)
+	}
+	if len(p) == 0 {
+		return nil, fmt.Errorf("is empty")
+	}
+	return p, nil
+}
+
+// parseStep reads the first step of a text and returns its length.
+func parseStep(s string) (pathStep, int, error) {
+	if s[0] == '.' {
+		end := strings.IndexAny(s[1:], ".[") + 1
+		if end == 0 {
+			end = len(s)
+		}
+		field := s[1:end]
+		if field == "" || strings.ContainsAny(field, "]'\"*? ") {
+			return pathStep{}, 0, fmt.Errorf("a field's name belongs after a dot; one with other signs is written as ['name']")
+		}
+		return pathStep{kind: atField, field: field}, end, nil
+	}
+	if s[0] != '[' {
+		return pathStep{}, 0, fmt.Errorf("a dot or a bracket belongs here")
+	}
+	end := closing(s)
+	if end < 0 {
+		return pathStep{}, 0, fmt.Errorf("the bracket is not closed")
+	}
+	inner := s[1:end]
+	if name, ok := unquoted(inner); ok {
+		return pathStep{kind: atField, field: name}, end + 1, nil
+	}
+	if inner == "*" {
+		return pathStep{kind: atAll}, end + 1, nil
+	}
+	if i, err := strconv.Atoi(inner); err == nil && i >= 0 {
+		return pathStep{kind: atIndex, index: i}, end + 1, nil
+	}
+	condition, ok := strings.CutPrefix(inner, "?(@.")
+	if !ok || !strings.HasSuffix(condition, ")") {
+		return pathStep{}, 0, fmt.Errorf(`in brackets belong 'name', a number from 0, * or ?(@.field=="value")`)
+	}
+	field, value, ok := strings.Cut(strings.TrimSuffix(condition, ")"), "==")
+	field, value = strings.TrimSpace(field), strings.TrimSpace(value)
+	want, quoted := unquoted(value)
+	if !quoted {
+		want = value
+	}
+	fields := strings.Split(field, ".")
+	if !ok || slices.Contains(fields, "") || value == "" || !quoted && strings.ContainsAny(value, `'"`) {
+		return pathStep{}, 0, fmt.Errorf(`a condition is written as ?(@.field=="value")`)
+	}
+	return pathStep{kind: atFilter, filter: fields, want: want}, end + 1, nil
+}
+
+// closing returns the index of the bracket that closes the first one, -1 if none
+// does; those inside of quotes do not count.
+func closing(s string) int {
+	quote := byte(0)
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == ']':
+			return i
+		}
+	}
+	return -1
+}
+
+// unquoted returns a text without its quotes, if it has some and none inside.
+func unquoted(s string) (string, bool) {
+	if len(s) < 2 || s[0] != '\'' && s[0] != '"' || s[len(s)-1] != s[0] {
+		return "", false
+	}
+	inner := s[1 : len(s)-1]
+	return inner, strings.IndexByte(inner, s[0]) < 0
+}
+
+// find returns all that a path leads to, at least one value. The error says
+// which part of the path led nowhere.
+func (p path) find(root any) ([]place, error) {
+	places := []place{{value: root}}
+	for i, step := range p {
+		var next []place
+		for _, from := range places {
+			next = append(next, step.from(from)...)
+		}
+		if len(next) == 0 {
+			return nil, fmt.Errorf("%s finds nothing: %s", p[:i+1], step.nothing(p[:i], places))
+		}
+		places = next
+	}
+	return places, nil
+}
+
+// String returns the path as it was written, without the first dot.
+func (p path) String() string {
+	var s strings.Builder
+	for _, step := range p {
+		s.WriteString(step.text)
+	}
+	return strings.TrimPrefix(s.String(), ".")
+}
+
+func (s pathStep) from(at place) []place {
+	if s.kind == atField {
+		value, ok := mapping(at.value)[s.field]
+		if !ok {
+			return nil
+		}
+		return []place{{value, at.path + s.text}}
+	}
+	var found []place
+	for i, value := range list(at.value) {
+		if s.kind == atAll || s.kind == atIndex && i == s.index || s.kind == atFilter && s.accepts(value) {
+			found = append(found, place{value, fmt.Sprintf("%s[%d]", at.path, i)})
+		}
+	}
+	return found
+}
+
+// accepts compares as text, so that 80 and "80" are alike.
+func (s pathStep) accepts(value any) bool {
+	for _, field := range s.filter {
+		next, ok := mapping(value)[field]
+		if !ok {
+			return false
+		}
+		value = next
+	}
+	return plain(value) == s.want
+}
+
+// plain is a value as text, "" for mappings and lists.
+func plain(value any) string {
+	switch value := value.(type) {
+	case string:
+		return value
+	case bool, int64, int:
+		return fmt.Sprint(value)
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	default:
+		return ""
+	}
+}
+
+// nothing says why a step led nowhere from where the others had come to.
+func (s pathStep) nothing(before path, places []place) string {
+	where := "the object"
+	if len(before) > 0 {
+		where = before.String()
+	}
+	length := 0
+	for _, at := range places {
+		switch at.value.(type) {
+		case map[string]any:
+			if s.kind == atField {
+				return fmt.Sprintf("%s has no field %s", where, s.field)
+			}
+			return where + " is a mapping and no list"
+		case []any:
+			if s.kind == atField {
+				return where + " is a list and no mapping"
+			}
+			length = max(length, len(list(at.value)))
+		default:
+			return where + " has nothing in it"
+		}
+	}
+	if s.kind == atFilter {
+		return fmt.Sprintf("none of the %d elements of %s has it", length, where)
+	}
+	return fmt.Sprintf("%s has %d elements", where, length)
+}
+
+// parents splits off the last step of a path, which must be a field, and returns
+// the mappings that have the field or could have it.
+func (p path) parents(root any) (mappings []place, field pathStep, err error) {
+	last := p[len(p)-1]
+	if last.kind != atField {
+		return nil, last, fmt.Errorf("ends in %s and not in a field", last.text)
+	}
+	places, err := p[:len(p)-1].find(root)
+	if err != nil {
+		return nil, last, err
+	}
+	for _, at := range places {
+		if _, ok := at.value.(map[string]any); !ok {
+			return nil, last, fmt.Errorf("%s finds no mapping", p[:len(p)-1])
+		}
+	}
+	return places, last, nil
+}
