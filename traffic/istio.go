@@ -67,6 +67,10 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
+// bySubset reports whether the DestinationRule tells the versions apart, so that
+// no Services are needed.
+func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
+
 func (c *istioConfig) names(visit func(kind string, name *string)) {
 	for _, v := range c.all() {
 		visit("VirtualService", &v.Name)

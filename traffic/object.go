@@ -51,6 +51,17 @@ type objectVerify struct {
 	Value any    `json:"value"`
 }
 
+// bySubset reports whether every object is told the pods of the canary, so that
+// no Services are needed.
+func (c *objectConfig) bySubset() bool {
+	for _, e := range *c {
+		if e.CanaryHash == "" {
+			return false
+		}
+	}
+	return len(*c) > 0
+}
+
 func (c *objectConfig) names(visit func(kind string, name *string)) {
 	for i := range *c {
 		visit((*c)[i].Kind, &(*c)[i].Name)
