@@ -17,7 +17,7 @@ import (
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
-		Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Source: exact | prefix, Status: yes,
+		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Source: exact | prefix, Status: yes,
 	},
 	config: func() editor { return &apisixConfig{} },
 	verify: verifyApisix,

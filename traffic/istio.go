@@ -19,7 +19,7 @@ import (
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
-		Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: anyText, Mirror: yes, Stick: yes, Status: yes,
+		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: anyText, Mirror: yes, Stick: yes, Status: yes,
 	},
 	config: func() editor { return &istioConfig{} },
 	verify: verifyIstio,

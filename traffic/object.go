@@ -16,7 +16,7 @@ import (
 // request. That no third backend has a weight is for the user to see to.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "",
-	features: features{Weight: yes, Status: yes},
+	features: features{Weight: yes, AnyWeight: yes, Status: yes},
 	list:     true,
 	config:   func() editor { return &objectConfig{} },
 	verify:   func(rollout.ObservedRoute) Verdict { return Verdict{Taken: true} },

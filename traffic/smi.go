@@ -14,7 +14,7 @@ import (
 // instead. Weights are whole numbers, shares of their sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
-	features: features{Weight: yes},
+	features: features{Weight: yes, AnyWeight: yes},
 	config:   func() editor { return &smiConfig{} },
 }
 
