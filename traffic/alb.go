@@ -20,7 +20,7 @@ import (
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
-		Weight: yes, Header: exact | prefix, Cookie: exact | prefix, Query: exact | prefix, Path: exact | prefix,
+		Weight: yes, AnyWeight: yes, Header: exact | prefix, Cookie: exact | prefix, Query: exact | prefix, Path: exact | prefix,
 		Method: exact, Source: exact | prefix, Stick: yes,
 	},
 	config: func() editor { return &albConfig{} },
@@ -136,7 +136,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 		found = true
 	}
 	if !found {
-		return &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no path leads to %s", action), Fix: "make it the backend of each path that is to be split, with the port name use-annotation"}
+		return &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no path leads to %s", action), Fix: "make it the backend of each path that is to be split, with the port name use-annotation; with pingPong, name a rootService"}
 	}
 	key := c.key("actions", action)
 	place := fmt.Sprintf("metadata.annotations[%s]", key)

@@ -25,7 +25,7 @@ import (
 //   - A total weight of less than 100 is taken for 100.
 var nginx = router{
 	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
-	features: features{Weight: yes, Header: anyText, Cookie: anyText, Stick: yes},
+	features: features{Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Stick: yes},
 	config:   func() editor { return &nginxConfig{} },
 }
 

@@ -22,7 +22,7 @@ import (
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{
-		Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Source: exact | prefix,
+		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Source: exact | prefix,
 		Mirror: yes, Stick: yes,
 	},
 	config: func() editor { return &traefikConfig{} },
