@@ -93,7 +93,7 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	}
 	if next.Source != "" {
 		if objects, err := r.desired(ctx, a, *next, now); err == nil {
-			next.Inventory = strategies.Inventory(*next, objects)
+			next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
 		}
 	}
 	if s.changed = !next.Equal(&a.state); s.changed && s.decision.Subject == "" {
@@ -257,6 +257,10 @@ func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, no
 		return err
 	}
 	err = r.Applier.Apply(ctx, a.Name, objects)
+	if gone := strategies.Leftover(s, objects); len(gone) > 0 {
+		_, failed := r.Applier.Prune(ctx, a.Name, gone)
+		err = errors.Join(err, failed)
+	}
 	if err == nil || s.Phase != rollout.Aborting {
 		return err
 	}

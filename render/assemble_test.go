@@ -151,7 +151,7 @@ func TestSpecs(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := renderDocs(t, tt.docs)
-			tt.want.Workload = web
+			tt.want.Workload, tt.want.Name = web, "web"
 			if diff := cmp.Diff([]rollout.Spec{tt.want}, got.Specs); diff != "" {
 				t.Errorf("specs (-want +got):\n%s", diff)
 			}

@@ -81,3 +81,24 @@ var stepFields = map[string]fieldRule{
 var pauseFields = map[string]fieldRule{"duration": {}}
 
 var canaryScaleFields = map[string]fieldRule{"replicas": {}, "weight": {}, "matchTrafficWeight": {}}
+
+// trafficFields are the fields of trafficRouting besides the routers, whose own
+// fields package traffic knows.
+var trafficFields = map[string]fieldRule{
+	"maxTrafficWeight": {}, "managedRoutes": {}, "settle": {}, "sticky": {}, "plugins": {},
+	"appMesh": {refused, "AWS has ended App Mesh; use gatewayAPI, istio or alb"},
+}
+
+var (
+	pluginFields       = map[string]fieldRule{gatewayPlugin: {}}
+	managedRouteFields = map[string]fieldRule{"name": {}}
+	stickyFields       = map[string]fieldRule{"cookie": {}, "maxAge": {}}
+	pingPongFields     = map[string]fieldRule{"pingService": {}, "pongService": {}}
+	headerRouteFields  = map[string]fieldRule{"name": {}, "match": {}}
+	headerMatchFields  = map[string]fieldRule{"headerName": {}, "headerValue": {}}
+	mirrorRouteFields  = map[string]fieldRule{"name": {}, "match": {}, "percentage": {}}
+	mirrorMatchFields  = map[string]fieldRule{"method": {}, "path": {}, "headers": {}}
+	textMatchFields    = map[string]fieldRule{"exact": {}, "prefix": {}, "regex": {}}
+	namedMatchFields   = map[string]fieldRule{"name": {}, "exact": {}, "prefix": {}, "regex": {}}
+	matchFields        = map[string]fieldRule{"headers": {}, "cookies": {}, "queryParams": {}, "path": {}, "method": {}, "source": {}}
+)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,36 +23,19 @@ const defaultSettle = 3 * time.Second
 // plugin.
 const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
-// trafficFields are the fields of trafficRouting besides the routers.
-func trafficFields() map[string]fieldRule {
-	rules := map[string]fieldRule{
-		"maxTrafficWeight": {}, "managedRoutes": {}, "settle": {}, "sticky": {}, "plugins": {},
-		"appMesh": {refused, "AWS has ended App Mesh; use gatewayAPI, istio or alb"},
-	}
+// trafficRules are the fields of trafficRouting: the routers' and the common ones.
+func trafficRules() map[string]fieldRule {
+	rules := maps.Clone(trafficFields)
 	for _, kind := range traffic.Kinds() {
 		rules[kind] = fieldRule{}
 	}
 	return rules
 }
 
-var (
-	pluginFields       = map[string]fieldRule{gatewayPlugin: {}}
-	managedRouteFields = map[string]fieldRule{"name": {}}
-	stickyFields       = map[string]fieldRule{"cookie": {}, "maxAge": {}}
-	pingPongFields     = map[string]fieldRule{"pingService": {}, "pongService": {}}
-	headerRouteFields  = map[string]fieldRule{"name": {}, "match": {}}
-	headerMatchFields  = map[string]fieldRule{"headerName": {}, "headerValue": {}}
-	mirrorRouteFields  = map[string]fieldRule{"name": {}, "match": {}, "percentage": {}}
-	mirrorMatchFields  = map[string]fieldRule{"method": {}, "path": {}, "headers": {}}
-	textMatchFields    = map[string]fieldRule{"exact": {}, "prefix": {}, "regex": {}}
-	namedMatchFields   = map[string]fieldRule{"name": {}, "exact": {}, "prefix": {}, "regex": {}}
-	matchFields        = map[string]fieldRule{"headers": {}, "cookies": {}, "queryParams": {}, "path": {}, "method": {}, "source": {}}
-)
-
 // readTraffic reads trafficRouting. The routers' own blocks are read later, when
 // the names of all objects are known.
 func (d *document) readTraffic(v value) {
-	if !v.object(trafficFields()) {
+	if !v.object(trafficRules()) {
 		return
 	}
 	t := &rollout.Traffic{MaxWeight: 100, Settle: defaultSettle}
@@ -63,7 +47,16 @@ func (d *document) readTraffic(v value) {
 	}
 	for _, m := range v.field("managedRoutes").list() {
 		m.object(managedRouteFields)
-		t.ManagedRoutes = append(t.ManagedRoutes, m.field("name").text())
+		name := m.field("name")
+		switch n := name.text(); {
+		case !routeName.MatchString(n):
+			name.fail("use lower-case letters, digits and -, at most 40", "%q is not a name for a route: objects are named after it", n)
+		case n == rollout.MatchRoute || n == "canary":
+			name.fail("use another name", "%q is the name of something else", n)
+		case slices.Contains(t.ManagedRoutes, n):
+			name.fail("list it once", "%q is listed twice", n)
+		}
+		t.ManagedRoutes = append(t.ManagedRoutes, name.text())
 	}
 	if settle := v.field("settle"); settle.given() && d.isNative(settle) {
 		t.Settle = settle.span()
@@ -94,6 +87,8 @@ func (d *document) readTraffic(v value) {
 		v.fail("give one of "+strings.Join(traffic.Kinds(), ", "), "names no router")
 	}
 }
+
+var routeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 var cookieName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 

@@ -50,6 +50,7 @@ type State struct {
 	Rejected   []Rejection `json:"rejected,omitempty"` // newest first, at most MaxHistory
 	Verified   []Hash      `json:"verified,omitempty"` // newest first, at most MaxHistory
 	Pong       []Workload  `json:"pong,omitempty"`     // workloads whose stable version is behind their pong Service
+	Generated  []Ref       `json:"generated,omitempty"` // of Inventory, what is made for the release in flight and not in Git
 	Inventory  []Ref       `json:"inventory,omitempty"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -173,14 +174,28 @@ func needsOf(in Input, spec rollout.Spec) []Need {
 
 func routedText(pl plan, pr rollout.Progress) string {
 	s, _ := pl.at(pr.Step)
-	text := fmt.Sprintf("routes %d/%d of the requests", pr.Weight, pl.spec.Canary.Traffic.MaxWeight)
-	if pl.spec.Canary.Traffic.MaxWeight == 100 {
-		text = fmt.Sprintf("routes %d%% of the requests", pr.Weight)
+	var parts []string
+	switch full := pl.spec.Canary.Traffic.MaxWeight; {
+	case pr.Weight == 0:
+	case full == 100:
+		parts = append(parts, fmt.Sprintf("%d%% of the requests", pr.Weight))
+	default:
+		parts = append(parts, fmt.Sprintf("%d/%d of the requests", pr.Weight, full))
 	}
-	if len(s.routes) > 0 {
-		text += fmt.Sprintf(" and %d matched routes", len(s.routes))
+	for _, r := range s.routes {
+		switch {
+		case r.Mirror != nil:
+			parts = append(parts, "copies of route "+r.Name)
+		case r.Name == rollout.MatchRoute:
+			parts = append(parts, "matched requests")
+		default:
+			parts = append(parts, "route "+r.Name)
+		}
 	}
-	return fmt.Sprintf("%s to the new version at step %d/%d %s", text, pr.Step+1, pr.Of, pr.Name)
+	if len(parts) == 0 {
+		return fmt.Sprintf("routes all requests to stable at step %d/%d %s", pr.Step+1, pr.Of, pr.Name)
+	}
+	return fmt.Sprintf("routes %s to the new version at step %d/%d %s", strings.Join(parts, ", "), pr.Step+1, pr.Of, pr.Name)
 }
 
 // gateRouters keeps a release where it is until every proxy has learnt of its

@@ -263,7 +263,7 @@ func (l *loop) pass() Decision {
 		l.prune(&d)
 	}
 	if d.State.Source != "" {
-		d.State.Inventory = Inventory(d.State, l.desired(d.State))
+		d.State.Inventory, d.State.Generated = Inventory(d.State, l.desired(d.State)), Generated(d.State, l.desired(d.State))
 	}
 	if d.State.Equal(&l.state) {
 		return d
