@@ -195,7 +195,7 @@ func routedText(pl plan, pr rollout.Progress) string {
 	if len(parts) == 0 {
 		return fmt.Sprintf("routes all requests to stable at step %d/%d %s", pr.Step+1, pr.Of, pr.Name)
 	}
-	return fmt.Sprintf("routes %s to the new version at step %d/%d %s", strings.Join(parts, ", "), pr.Step+1, pr.Of, pr.Name)
+	return fmt.Sprintf("routes %s to the new version at step %d/%d %s", strings.Join(parts, " and "), pr.Step+1, pr.Of, pr.Name)
 }
 
 // gateRouters keeps a release where it is until every proxy has learnt of its
