@@ -60,7 +60,9 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path"}, *m.Path))
+		// The name is ignored. Version 2 of the controller's CRD wants one, and
+		// version 1 none that is empty.
+		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
 		both["exprs"] = exprs
