@@ -1,9 +1,10 @@
 // Package crds teaches a test's cluster the kinds of the routers that gitrollout
 // works with: the Gateway API's, Istio's and Traefik's own
 // CustomResourceDefinitions, of the versions that internal/traefik pins, read
-// from the module cache. internal/testcluster has the cluster, and
-// internal/proxytest a proxy that acts on such objects; nothing in the product
-// uses it.
+// from the module cache, and for the others those of folder documented, which
+// are written from their documentation. internal/testcluster has the cluster,
+// and internal/proxytest a proxy that acts on such objects; nothing in the
+// product uses it.
 package crds
 
 import (
@@ -23,17 +24,23 @@ import (
 // Set is the definitions that one project publishes together.
 type Set struct {
 	name   string
-	module string // which of the requirements of internal/traefik has them
+	module string // which of the requirements of internal/traefik has them; "" for this package
 	files  string // a pattern below the module's folder
+	group  string // to which they are moved; "": they stay in theirs
 }
 
 // The sets. The Gateway API's is the experimental channel, which has all of the
-// standard one and TCPRoutes besides.
+// standard one and TCPRoutes besides. OldTraefik is what Traefik 2 served, in its
+// first group: the same fields, but for those that came with Traefik 3.
 var (
-	GatewayAPI = Set{"the Gateway API", "sigs.k8s.io/gateway-api", "config/crd/experimental/gateway.networking.*.yaml"}
-	Istio      = Set{"Istio", "istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml"}
-	Traefik    = Set{"Traefik", "github.com/traefik/traefik/v3", "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"}
+	GatewayAPI = Set{name: "the Gateway API", module: "sigs.k8s.io/gateway-api", files: "config/crd/experimental/gateway.networking.*.yaml"}
+	Istio      = Set{name: "Istio", module: "istio.io/api", files: "kubernetes/customresourcedefinitions.gen.yaml"}
+	Traefik    = Set{name: "Traefik", module: "github.com/traefik/traefik/v3", files: traefikFile}
+	OldTraefik = Set{name: "Traefik 2", module: "github.com/traefik/traefik/v3", files: traefikFile, group: "traefik.containo.us"}
+	Documented = Set{name: "folder documented", files: "internal/crds/documented/*.yaml"}
 )
+
+const traefikFile = "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"
 
 // servedWithin is generous: test packages share few cores.
 const servedWithin = time.Minute

@@ -16,31 +16,42 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// Files returns the set's files in the module cache, for what reads the schemas
-// without a cluster.
+// Files returns the set's files, in the module cache or here, for what reads the
+// schemas without a cluster.
 func (s Set) Files() ([]string, error) {
 	root, err := testbin.Root()
 	if err != nil {
 		return nil, err
 	}
+	dir := root
+	if s.module != "" {
+		if dir, err = moduleFolder(root, s.module); err != nil {
+			return nil, err
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(s.files)))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s has no %s", dir, s.files)
+	}
+	return files, err
+}
+
+// moduleFolder returns where a requirement of internal/traefik is.
+func moduleFolder(root, module string) (string, error) {
 	// Downloaded first: go list leaves the folder of a module empty that is not there.
 	var dir string
-	for _, args := range [][]string{{"mod", "download", s.module}, {"list", "-m", "-f", "{{.Dir}}", s.module}} {
+	for _, args := range [][]string{{"mod", "download", module}, {"list", "-m", "-f", "{{.Dir}}", module}} {
 		command := exec.Command("go", args...)
 		command.Dir = filepath.Join(root, "internal", "traefik")
 		var complaint bytes.Buffer
 		command.Stderr = &complaint
 		out, err := command.Output()
 		if err != nil {
-			return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(complaint.Bytes()))
+			return "", fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(complaint.Bytes()))
 		}
 		dir = strings.TrimSpace(string(out))
 	}
-	files, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(s.files)))
-	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("module %s has no %s", s.module, s.files)
-	}
-	return files, err
+	return dir, nil
 }
 
 // read returns the set's definitions. Other objects in the files are left out.
@@ -63,6 +74,15 @@ func (s Set) read() ([]*unstructured.Unstructured, error) {
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%v: no CustomResourceDefinition", files)
+	}
+	for _, definition := range all {
+		if s.group != "" {
+			plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+			definition.SetName(plural + "." + s.group)
+			if err := unstructured.SetNestedField(definition.Object, s.group, "spec", "group"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return all, nil
 }
