@@ -12,9 +12,12 @@ type Explanation struct {
 	Workload  rollout.Workload
 	Strategy  string // "canary", "blueGreen", or "rollingUpdate" for no steps
 	Steps     []ExplainedStep
-	Step      int // index of the step in progress; len(Steps) when there is none
-	Weight    int // percent asked for the new version
-	Real      int // percent of the requests that go to the new version or, without a router, of the ready pods that are of it
+	Step      int      // index of the step in progress; len(Steps) when there is none
+	Weight    int      // asked for the new version, of Full
+	Full      int      // the weight that is everything: 100, or Traffic.MaxWeight
+	Routed    bool     // requests are split, and not only pods
+	Routes    []string // of managed routes, the names of those in force
+	Real      int      // percent of the requests that go to the new version or, without a router, of the ready pods that are of it
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
@@ -62,7 +65,7 @@ func orRender(a, b *rollout.Render) *rollout.Render {
 func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	pl := planOf(spec)
 	live := in.Observed.Workloads[spec.Workload]
-	e := Explanation{Workload: spec.Workload, Strategy: strategyName(spec), Replicas: replicas(spec, live), Step: len(pl.stages)}
+	e := Explanation{Workload: spec.Workload, Strategy: strategyName(spec), Replicas: replicas(spec, live), Step: len(pl.stages), Full: 100}
 	for _, s := range pl.stages {
 		e.Steps = append(e.Steps, ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight})
 	}
@@ -90,8 +93,11 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	}
 	switch c := spec.Canary; {
 	case c != nil && c.Traffic != nil:
-		view := View{Now: in.Now, Source: source, Observed: in.Observed}
-		e.Real = routeOf(in.State, spec, view).Weight * 100 / c.Traffic.MaxWeight
+		route := routeOf(in.State, spec, View{Now: in.Now, Source: source, Observed: in.Observed})
+		e.Routed, e.Full, e.Real = true, c.Traffic.MaxWeight, route.Weight*100/c.Traffic.MaxWeight
+		for _, r := range route.Managed {
+			e.Routes = append(e.Routes, r.Name)
+		}
 	case e.Ready > 0:
 		e.Real = fresh * 100 / e.Ready
 	}

@@ -115,13 +115,13 @@ func summary(a appStatus) (strategy, step, weight, ready string) {
 		default:
 			strategy = "mixed"
 		}
-		if w.Moving && (least == nil || w.Weight < least.Weight) {
+		if w.Moving && (least == nil || w.Weight*least.full() < least.Weight*w.full()) {
 			least = &a.Workloads[i]
 		}
 	}
 	if least != nil {
 		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
-		weight = fmt.Sprintf("%d%%", least.Weight)
+		weight = least.share(least.Weight)
 	}
 	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)
 }

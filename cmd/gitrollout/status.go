@@ -78,8 +78,11 @@ type workloadStatus struct {
 	Moving     bool             `json:"moving"`
 	Entered    *time.Time       `json:"entered,omitempty"` // when that step began
 	Opened     string           `json:"opened,omitempty"`  // who let it pass the last gate
-	Weight     int              `json:"weight"`            // percent asked for the new version
-	RealWeight int              `json:"realWeight"`        // percent of the ready pods that are of it
+	Weight     int              `json:"weight"`            // asked for the new version, of fullWeight
+	FullWeight int              `json:"fullWeight"`        // the weight that is everything, 100 unless trafficRouting says otherwise
+	RealWeight int              `json:"realWeight"`        // percent of the requests that go to it or, without a router, of the ready pods that are of it
+	Routed     bool             `json:"routed,omitempty"`  // requests are split, and not only pods
+	Routes     []string         `json:"routes,omitempty"`  // managed routes in force; match: those of the step match
 	Steps      []stepStatus     `json:"steps,omitempty"`
 	Waiting    string           `json:"waiting,omitempty"`
 	Due        *time.Time       `json:"due,omitempty"`
@@ -171,7 +174,7 @@ func releaseOf(r *rollout.Release) *releaseStatus {
 func workloadOf(in strategies.Input, e strategies.Explanation) workloadStatus {
 	w := workloadStatus{
 		Workload: e.Workload.String(), Strategy: e.Strategy, Replicas: e.Replicas, Ready: e.Ready,
-		Step: e.Step, Weight: e.Weight, RealWeight: e.Real, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+		Step: e.Step, Weight: e.Weight, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed, Routes: e.Routes, Waiting: e.Waiting, Due: timeOrNil(e.Due),
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened

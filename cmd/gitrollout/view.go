@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -187,6 +188,9 @@ func drawWorkload(a appStatus, w workloadStatus, k look) string {
 	b.WriteString(k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim}))
 	if w.Strategy == "canary" && w.Moving {
 		b.WriteString(drawWeight(w, k))
+		if len(w.Routes) > 0 {
+			b.WriteString(k.line(span{"  and the requests of: " + strings.Join(w.Routes, ", "), plain}))
+		}
 	}
 	b.WriteString(drawSteps(w, k))
 	if len(w.Steps) > 0 && len(w.Revisions) > 0 {
@@ -223,14 +227,28 @@ func readyColor(ready, desired int) paint {
 func drawWeight(w workloadStatus, k look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
-	done, asked := filled(w.RealWeight), filled(w.Weight)
+	done, asked := filled(w.RealWeight), filled(w.Weight*100/w.full())
 	asked = max(asked, done)
-	text := fmt.Sprintf("  %d%% asked", w.Weight)
-	if len(w.Revisions) > 0 {
+	text := "  " + w.share(w.Weight) + " asked"
+	switch {
+	case w.Routed:
+		text += fmt.Sprintf(", %d%% of the requests", w.RealWeight)
+	case len(w.Revisions) > 0:
 		text += fmt.Sprintf(", %d%% of the ready pods", w.RealWeight)
 	}
 	return k.line(span{"  " + strings.Repeat("█", done), cyan}, span{strings.Repeat("▒", asked-done), cyan},
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
+}
+
+// full is the weight that is everything.
+func (w workloadStatus) full() int { return cmp.Or(w.FullWeight, 100) }
+
+// share writes a weight: 20%, or 5/1000 where everything is not 100.
+func (w workloadStatus) share(weight int) string {
+	if w.full() == 100 {
+		return fmt.Sprintf("%d%%", weight)
+	}
+	return fmt.Sprintf("%d/%d", weight, w.full())
 }
 
 // drawSteps is the list of steps while a release moves, one line otherwise.
@@ -272,7 +290,7 @@ func drawSteps(w workloadStatus, k look) string {
 				note += ", " + countdown(w.Due.Sub(k.now)) + " left"
 			}
 		}
-		weight := span{padLeft(fmt.Sprintf("%d%%", s.Weight), 6), dim}
+		weight := span{padLeft(w.share(s.Weight), 2+len(w.share(w.full()))), dim}
 		if w.Strategy == "blueGreen" {
 			weight = span{} // all or nothing: the switch is a step of its own
 		}

@@ -123,6 +123,13 @@ func timedPauseView() appStatus {
 	return a
 }
 
+func routedView() appStatus {
+	a := canaryPaused()
+	w := &a.Workloads[0]
+	w.Weight, w.FullWeight, w.RealWeight, w.Routed, w.Routes = 25, 1000, 2, true, []string{"match", "staff"}
+	return a
+}
+
 func blueGreenPreview() appStatus {
 	return appStatus{
 		App: "checkout", Cluster: "prod-eu", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
@@ -237,7 +244,7 @@ func gitOnly() appStatus {
 func TestViews(t *testing.T) {
 	narrow := look{width: 80, now: at()}
 	views := map[string]appStatus{
-		"canary-paused": canaryPaused(), "canary-timed": timedPauseView(), "stalled-crash-loop": stalledCrashLoop(),
+		"canary-paused": canaryPaused(), "canary-timed": timedPauseView(), "routed": routedView(), "stalled-crash-loop": stalledCrashLoop(),
 		"blue-green-preview": blueGreenPreview(), "promoting": promoting(), "degraded-rejected": degradedRejected(),
 		"held-by-input": heldByInput(), "first-deployment": firstDeployment(), "plain": plainApp(),
 		"wide-characters": wideCharacters(), "git-only": gitOnly(), "aborting": aborting(),
