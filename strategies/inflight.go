@@ -148,6 +148,9 @@ func advance(in Input) Decision {
 		if skip && spec.Canary != nil && p.Step < len(spec.Canary.Steps) && !userHolds(in, spec) && in.Settled {
 			v, next = verdict{done: true, by: promoter(in)}, len(spec.Canary.Steps)
 		}
+		if isRouted(spec) { // what pods can bear of the requests, they can when proxies know of them
+			due = soonest(due, servesNext(in.Now, spec.Canary.Traffic.Settle, in.Observed.Workloads[p.Workload].Revisions...))
+		}
 		if spec.Scaling == rollout.InPlace {
 			// Each pod that serves makes room for the next, at a pause too: an
 			// autoscaler may have asked for it.

@@ -91,15 +91,21 @@ func routeOf(s rollout.State, spec rollout.Spec, v View) traffic.Route {
 		}
 	default:
 		pl := planOf(spec)
-		ready := min(fresh.Ready(), fresh.Desired)
+		ready := knownOf(fresh, t, v.Now)
 		if p.Routed == nil || ready == 0 {
 			break
 		}
 		want := countsAt(pl, p.Routed.Step, replicas(spec, live))
-		r.Weight = within(p.Routed.Weight, r.Max, want, ready, min(old.Ready(), old.Desired))
+		r.Weight = within(p.Routed.Weight, r.Max, want, ready, knownOf(old, t, v.Now))
 		r.Managed = routesAt(pl, p.Routed.Step)
 	}
 	return r
+}
+
+// knownOf is how many pods of a ReplicaSet are ready, have been for long enough
+// that every proxy knows of them, and are to stay.
+func knownOf(r rollout.Revision, t *rollout.Traffic, now time.Time) int {
+	return min(r.Serving(now, t.Settle), r.Desired)
 }
 
 // within is the weight that the ready pods can bear: no pod of the new version

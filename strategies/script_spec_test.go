@@ -27,6 +27,9 @@ type scriptSpec struct {
 		MinPodsPerReplicaSet       int          `json:"minPodsPerReplicaSet"`
 		AbortScaleDownDelaySeconds int          `json:"abortScaleDownDelaySeconds"`
 		ScaleDownDelaySeconds      int          `json:"scaleDownDelaySeconds"`
+		DynamicStableScale         bool         `json:"dynamicStableScale"`
+		PingPong                   bool         `json:"pingPong"` // between the two Services
+		Settle                     string       `json:"settle"`   // requests are routed, by an HTTPRoute
 		Steps                      []scriptStep `json:"steps"`
 	} `json:"canary"`
 	BlueGreen *rollout.BlueGreen `json:"blueGreen"`
@@ -39,6 +42,7 @@ type scriptStep struct {
 		Duration string `json:"duration"`
 	} `json:"pause"`
 	SetCanaryScale *rollout.CanaryScale `json:"setCanaryScale"`
+	Match          *bool                `json:"match"` // false ends it
 }
 
 func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
@@ -65,6 +69,16 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 			AbortScaleDownDelaySeconds: c.AbortScaleDownDelaySeconds, ScaleDownDelaySeconds: c.ScaleDownDelaySeconds,
 			Steps: readSteps(t, c.Steps),
 		}
+		if c.Settle != "" {
+			spec.Name, spec.Scaling, spec.Canary.DynamicStableScale = name, rollout.Surge, c.DynamicStableScale
+			spec.Canary.Traffic = &rollout.Traffic{
+				MaxWeight: 100, Settle: readDuration(t, c.Settle), Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
+			}
+		}
+		if c.PingPong {
+			spec.Canary.PingPong = &rollout.PingPong{PingService: c.StableService, PongService: c.CanaryService}
+			spec.Canary.StableService, spec.Canary.CanaryService = "", ""
+		}
 	}
 	return spec
 }
@@ -74,6 +88,12 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 	var steps []rollout.Step
 	for _, s := range from {
 		step := rollout.Step{Name: s.Name, SetWeight: s.SetWeight, SetCanaryScale: s.SetCanaryScale}
+		if s.Match != nil {
+			step.Route = &rollout.ManagedRoute{Name: rollout.MatchRoute}
+			if *s.Match {
+				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+			}
+		}
 		if s.Pause != nil {
 			step.Pause = &rollout.Pause{}
 			if s.Pause.Duration != "" {

@@ -155,7 +155,11 @@ func (s *script) status() string {
 				sets = append(sets, text)
 			}
 		}
-		parts = append(parts, w.Name+": "+strings.Join(append(sets, s.pinsOf(w)...), ", "))
+		sets = append(sets, s.pinsOf(w)...)
+		if route, ok := s.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}]; ok {
+			sets = append(sets, "requests: "+kube.Split(route))
+		}
+		parts = append(parts, w.Name+": "+strings.Join(sets, ", "))
 	}
 	d := Decide(s.input(s.state, s.settled))
 	if s.state.Held != nil {

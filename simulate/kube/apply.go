@@ -53,7 +53,7 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	case ref.Kind == "HTTPRoute":
 		if !reflect.DeepEqual(k.Routes[ref], o) {
 			k.Routes[ref] = o
-			k.OnChange(fmt.Sprintf("HTTPRoute %s splits %s", ref.Name, split(o)))
+			k.OnChange(fmt.Sprintf("HTTPRoute %s splits %s", ref.Name, Split(o)))
 		}
 		return nil
 	default:
@@ -89,7 +89,19 @@ func backends(route rollout.Object) [][]backend {
 	return all
 }
 
-func split(route rollout.Object) string { return fmt.Sprint(backends(route)) }
+// Split says how an HTTPRoute shares requests out: "web 80 web-canary 20", rule
+// by rule.
+func Split(route rollout.Object) string {
+	var rules []string
+	for _, rule := range backends(route) {
+		var parts []string
+		for _, b := range rule {
+			parts = append(parts, fmt.Sprintf("%s %d", b.service, b.weight))
+		}
+		rules = append(rules, strings.Join(parts, " "))
+	}
+	return strings.Join(rules, "; ")
+}
 
 func (k *Cluster) applyDeployment(o rollout.Object) error {
 	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}

@@ -1,0 +1,223 @@
+package strategies
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// routedWeb is an app with one workload of ten pods whose requests are routed.
+func routedWeb(change func(*rollout.Spec)) *history {
+	return oneWeb(func(s *rollout.Spec) {
+		s.Name, s.Scaling = "web", rollout.Surge
+		s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
+		s.Canary.Steps = []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}
+		s.Canary.Traffic = &rollout.Traffic{
+			MaxWeight: 100, Settle: 3 * time.Second, Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": "web"}}},
+		}
+		if change != nil {
+			change(s)
+		}
+	})
+}
+
+var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace, Name: "web"}
+
+// accepted is what a Gateway's controller says of a route that it has seen so
+// often.
+func accepted(status string, generation int64) rollout.ObservedRoute {
+	return rollout.ObservedRoute{Generation: 3, Status: map[string]any{"parents": []any{map[string]any{
+		"controllerName": "example.com/gateway", "conditions": []any{map[string]any{
+			"type": "Accepted", "status": status, "observedGeneration": generation, "reason": "NoMatchingParent", "message": "no such Gateway",
+		}},
+	}}}}
+}
+
+// TestRouteGates asks a step of 50 % whose five pods are there.
+func TestRouteGates(t *testing.T) {
+	type want struct {
+		Step    int
+		Routed  bool
+		Phase   rollout.Phase
+		Waits   string // part of it
+		Due     time.Duration
+		Reason  string
+		Service string // whose endpoints the decision depends on
+	}
+	routed := func(ago time.Duration) func(*Input) {
+		return func(in *Input) {
+			in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-ago)}
+		}
+	}
+	status := func(r rollout.ObservedRoute) func(*Input) {
+		return func(in *Input) {
+			routed(time.Minute)(in)
+			in.Observed.Routes = map[rollout.Ref]rollout.ObservedRoute{webRoute: r}
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*Input)
+		want   want
+	}{
+		"Ready": {"pods that every proxy knows of are routed to", func(*Input) {}, want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"}},
+		"JustReady": {"pods that are ready too short are not", func(in *Input) {
+			live := in.Observed.Workloads[web]
+			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
+		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 2 * time.Second}},
+		"NoEndpoints": {"nor are those whose Service has no endpoint yet", func(in *Input) {
+			in.Empty = []rollout.Ref{{Kind: "Service", Namespace: web.Namespace, Name: "web-canary"}}
+		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
+		"Settling":  {"a step is done when proxies have learnt of it", routed(time.Second), want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
+		"Settled":   {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"Accepted":  {"and the router has accepted the route", status(accepted("True", 3)), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"Silent":    {"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"NotSeen":   {"one that has not seen the newest spec is waited for", status(accepted("True", 2)), want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"}},
+		"Rejected":  {"one that refuses it stops the release with its reason", status(accepted("False", 3)), want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"}},
+		"NotSynced": {"and nothing is routed before the Deployment controller has seen the step", func(in *Input) { l := in.Observed.Workloads[web]; l.Synced = false; in.Observed.Workloads[web] = l }, want{Phase: rollout.Progressing, Waits: "Deployment controller"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := routedWeb(nil)
+			h.push(version("v2"))
+			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+			tc.change(&in)
+			d := Decide(in)
+			p := d.State.Progress[0]
+			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits, Reason: tc.want.Reason}
+			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing && d.Subject == "" {
+				got.Waits = d.Waiting
+			}
+			if !strings.Contains(d.State.Reason, tc.want.Reason) {
+				got.Reason = d.State.Reason
+			}
+			if len(d.Needs) > 0 {
+				got.Service = d.Needs[0].Service.Name
+				if d.Needs[0].PodHash != commitID(1) {
+					t.Errorf("the endpoints of %q are asked for", d.Needs[0].PodHash)
+				}
+			}
+			if tc.want.Due > 0 {
+				got.Due = d.Requeue.Sub(in.Now)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWithin(t *testing.T) {
+	cases := map[string]struct {
+		reason         string
+		weight, full   int
+		want           counts
+		canary, stable int
+		expect         int
+	}{
+		"All":          {"all pods that the step asks for", 50, 100, counts{5, 10}, 5, 10, 50},
+		"More":         {"more pods are no reason for more weight", 50, 100, counts{5, 10}, 9, 10, 50},
+		"OneLost":      {"each side gets what its pods can bear", 50, 100, counts{5, 10}, 4, 10, 44},
+		"HalfLost":     {"half of the pods, a third of the requests", 50, 100, counts{4, 10}, 2, 10, 33},
+		"NoneLeft":     {"no pod, no request", 50, 100, counts{5, 10}, 0, 10, 0},
+		"BothBehind":   {"neither side is behind the other", 50, 100, counts{10, 20}, 5, 10, 50},
+		"StableBehind": {"a canary never gets more than its step says", 50, 100, counts{5, 10}, 5, 2, 50},
+		"StableGone":   {"nor if nothing of stable is left", 50, 100, counts{5, 10}, 5, 0, 50},
+		"Full":         {"all requests stay where stable gets none", 100, 100, counts{10, 10}, 9, 10, 100},
+		"PerMille":     {"of another total", 5, 1000, counts{2, 10}, 1, 10, 2},
+		"NoStable":     {"where a step keeps no stable pods", 100, 100, counts{10, 0}, 4, 0, 100},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := within(tc.weight, tc.full, tc.want, tc.canary, tc.stable); got != tc.expect {
+				t.Errorf("%s: %d, want %d", tc.reason, got, tc.expect)
+			}
+		})
+	}
+}
+
+// No share is ever larger than what was asked for, or than the ready pods' part
+// of what the step plans.
+func FuzzWithin(f *testing.F) {
+	f.Add(50, 100, 5, 10, 4, 10)
+	f.Fuzz(func(t *testing.T, weight, full, wantCanary, wantStable, canary, stable int) {
+		for _, n := range []*int{&weight, &full, &wantCanary, &wantStable, &canary, &stable} {
+			*n = max(0, *n%1000)
+		}
+		full = max(1, full)
+		weight = min(weight, full)
+		got := within(weight, full, counts{wantCanary, wantStable}, canary, stable)
+		if got < 0 || got > weight || canary == 0 && got != 0 {
+			t.Errorf("within(%d of %d, %d/%d, %d, %d) = %d", weight, full, wantCanary, wantStable, canary, stable, got)
+		}
+		if more := within(weight, full, counts{wantCanary, wantStable}, canary+1, stable); more < got {
+			t.Errorf("one more pod: %d becomes %d", got, more)
+		}
+	})
+}
+
+func TestRoutedCounts(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*rollout.Canary)
+		weight int
+		scale  *rollout.CanaryScale
+		routed bool
+		n      int
+		want   counts
+	}{
+		"Weight":       {"the canary is as large as its share, stable is whole", nil, 20, nil, false, 10, counts{2, 10}},
+		"RoundedUp":    {"never less than its share", nil, 5, nil, false, 10, counts{1, 10}},
+		"Zero":         {"no requests, no pods", nil, 0, nil, false, 10, counts{0, 10}},
+		"Matched":      {"matched users need a pod", nil, 0, nil, true, 10, counts{1, 10}},
+		"MatchedNone":  {"of a workload that has any", nil, 0, nil, true, 0, counts{0, 0}},
+		"Replicas":     {"an explicit number is what it says", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20, &rollout.CanaryScale{Replicas: new(3)}, false, 10, counts{3, 10}},
+		"ScaleWeight":  {"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, counts{5, 10}},
+		"MinPods":      {"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10, counts{3, 10}},
+		"PerMille":     {"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, counts{1, 10}},
+		"Dynamic":      {"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10, counts{3, 7}},
+		"DynamicScale": {"but never below what the canary leaves over", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50, &rollout.CanaryScale{Replicas: new(1)}, false, 10, counts{1, 9}},
+		"DynamicAll":   {"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, counts{10, 0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}}
+			if tc.change != nil {
+				tc.change(c)
+			}
+			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale, tc.routed)(tc.n); got != tc.want {
+				t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// What is made for a release is listed, goes when it is not asked for, and is
+// not listed any more when the release has ended.
+func TestGenerated(t *testing.T) {
+	made := func(name string) rollout.Object {
+		return rollout.Object{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{
+			"name": name, "namespace": "shop", "annotations": map[string]any{rollout.AnnotationGenerated: "web"},
+		}}
+	}
+	own := rollout.Object{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"}}
+	s := rollout.State{Release: &rollout.Release{}}
+	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
+	if diff := cmp.Diff([]rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated); diff != "" {
+		t.Errorf("generated (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")})); diff != "" {
+		t.Errorf("left over (-want +got):\n%s", diff)
+	}
+	if got := Generated(s, []rollout.Object{own}); len(got) != 2 {
+		t.Errorf("what was made is forgotten while the release goes on: %v", got)
+	}
+	s.Release = nil
+	if got := Generated(s, []rollout.Object{own}); got != nil {
+		t.Errorf("after the release it is still listed: %v", got)
+	}
+}
