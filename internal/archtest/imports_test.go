@@ -43,6 +43,7 @@ var table = map[string]rule{
 	"internal/archtest":    {},
 	"internal/contract":    {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":         {},
+	"internal/e2e/traffic": {},
 	"internal/crds":        {own: []string{"internal/testbin"}, others: kubernetes},
 	"internal/giteatest":   {own: []string{"internal/testbin"}},
 	"internal/gittest":     {others: []string{"golang.org/x/crypto/ssh"}},

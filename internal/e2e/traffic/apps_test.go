@@ -1,0 +1,184 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/internal/proxytest"
+)
+
+// provider is one way to Traefik: where it listens, what its users write in
+// their routes, and what they name in trafficRouting.
+type provider struct {
+	name   string
+	url    func(*proxytest.World) string
+	routed string // the routes of a canary: to shop-stable, at rest
+	plain  string // the routes of a blue-green release: to shop
+	router string // below trafficRouting
+}
+
+// HOST and NS are replaced by the app's.
+var gateway = provider{
+	name: "gatewayAPI",
+	url:  func(w *proxytest.World) string { return w.GatewayURL },
+	routed: `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec:
+  parentRefs: [{name: public, namespace: gateways}]
+  hostnames: [HOST]
+  rules:
+  - backendRefs: [{name: shop-stable, port: 80}]
+`,
+	plain: `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec:
+  parentRefs: [{name: public, namespace: gateways}]
+  hostnames: [HOST]
+  rules:
+  - backendRefs: [{name: shop, port: 80}]
+`,
+	router: "gatewayAPI: {httpRoute: shop}",
+}
+
+var crd = provider{
+	name: "traefik",
+	url:  func(w *proxytest.World) string { return w.CRDURL },
+	routed: `apiVersion: traefik.io/v1alpha1
+kind: TraefikService
+metadata: {name: shop}
+spec:
+  weighted:
+    services:
+    - {name: shop-stable, port: 80}
+    - {name: shop-canary, port: 80}
+---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: shop}
+spec:
+  entryPoints: [crd]
+  routes:
+  - match: Host("HOST")
+    kind: Rule
+    services: [{name: shop, kind: TraefikService}]
+`,
+	plain: `apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: shop}
+spec:
+  entryPoints: [crd]
+  routes:
+  - match: Host("HOST")
+    kind: Rule
+    services: [{name: shop, port: 80}]
+`,
+	router: "traefik: {weightedTraefikServiceName: shop, ingressRoutes: [shop]}",
+}
+
+var ingress = provider{
+	name: "nginx",
+	url:  func(w *proxytest.World) string { return w.NginxURL },
+	routed: `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: HOST
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop-stable, port: {number: 80}}}}]}
+`,
+	plain: `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: HOST
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]}
+`,
+	router: "nginx: {stableIngress: shop}",
+}
+
+var providers = []provider{gateway, crd, ingress}
+
+// settle is what the apps' Rollouts say: Traefik's two throttles are 100ms each here.
+const settle = "1s"
+
+// shop is what an app's people keep in Git.
+type shop struct {
+	provider
+	version  string
+	replicas int    // 0: left to an autoscaler
+	stop     string // how long a pod serves after it was told to go; "" is 200ms
+	strategy string // below spec.strategy
+	route    string // instead of the provider's
+}
+
+func (s shop) at(version string) shop { s.version = version; return s }
+
+func (s shop) files() map[string]string {
+	replicas, env := "", ""
+	if s.replicas > 0 {
+		replicas = fmt.Sprintf("  replicas: %d\n", s.replicas)
+	}
+	if s.stop != "" {
+		env = fmt.Sprintf("        env: [{name: LOCALCLUSTER_STOP_AFTER, value: %s}]\n", s.stop)
+	}
+	services := ""
+	for _, name := range []string{"shop", "shop-stable", "shop-canary"} {
+		services += fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: %s}
+spec:
+  selector: {app: shop}
+  ports: [{port: 80, targetPort: 8080}]
+`, name)
+	}
+	return map[string]string{
+		"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml]\n",
+		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+%s  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - name: shop
+        image: shop:%s
+        ports: [{containerPort: 8080}]
+%s`, replicas, s.version, env),
+		"rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: shop}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  strategy:
+%s`, s.strategy),
+		"services.yaml": services,
+		"route.yaml":    s.route,
+	}
+}
+
+// canary is a shop whose canary is routed, with surge.
+func (p provider) canary(routing []string, fields []string, steps ...string) shop {
+	var b strings.Builder
+	line := func(indent int, text string) { b.WriteString(strings.Repeat(" ", indent) + text + "\n") }
+	line(4, "canary:")
+	for _, f := range append([]string{"stableService: shop-stable", "canaryService: shop-canary", "scaling: surge", "scaleDownDelaySeconds: 2", "abortScaleDownDelaySeconds: 2"}, fields...) {
+		line(6, f)
+	}
+	line(6, "trafficRouting:")
+	for _, r := range append([]string{"settle: " + settle, p.router}, routing...) {
+		line(8, r)
+	}
+	line(6, "steps:")
+	for _, s := range steps {
+		line(6, "- "+s)
+	}
+	return shop{provider: p, version: "v1", strategy: b.String(), route: p.routed}
+}

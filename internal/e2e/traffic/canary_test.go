@@ -1,0 +1,94 @@
+package traffic
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// rate is how many requests a second each app gets.
+const rate = 150
+
+// each makes one shop for each provider.
+func each(make func(provider) shop) []shop {
+	var all []shop
+	for _, p := range providers {
+		all = append(all, make(p))
+	}
+	return all
+}
+
+func weights(w ...int) []string {
+	var steps []string
+	for _, w := range w {
+		steps = append(steps, fmt.Sprintf("setWeight: %d", w), "pause: {}")
+	}
+	return steps
+}
+
+// TestCanary releases at 5, 20, 50 and 100 % and takes the release back in Git
+// when it is through. A pod stops 200ms after it was told to, so that no request
+// may be on its way to it then.
+func TestCanary(t *testing.T) {
+	w := newWorld(t, each(func(p provider) shop { s := p.canary(nil, nil, weights(5, 20, 50)...); s.replicas = 10; return s })...)
+	w.users(rate)
+	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	before := 0
+	for i, weight := range []int{5, 20, 50} {
+		window := w.atStep(at, 2*i+1, weight, 4*time.Second)
+		w.share(window, at, before, weight)
+		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+1)), weight
+	}
+	w.through(at, "v2", before)
+
+	reverted := time.Now()
+	w.repo.Revert(commit)
+	w.through(reverted, "v1", 0)
+	w.quiet()
+}
+
+// atStep waits until all apps are paused with a weight, and then for a while.
+func (w *world) atStep(since time.Time, step, weight int, d time.Duration) window {
+	w.t.Helper()
+	var last time.Time
+	for _, a := range w.apps {
+		a.awaitPaused(since, step)
+		if routed := a.awaitRouted(since, weight); routed.at.After(last) {
+			last = routed.at
+		}
+	}
+	return w.rest(last, d)
+}
+
+// share checks each app's share since its routes were recorded and settled.
+func (w *world) share(quiet window, since time.Time, before, weight int) {
+	w.t.Helper()
+	for _, a := range w.apps {
+		routed := a.awaitRouted(since, weight)
+		all := a.load.Results()
+		took := changed(all.Between(routed.at, quiet.to), "v2", float64(before)/100, float64(weight)/100).Sub(routed.at)
+		some := all.Between(routed.at.Add(settled), quiet.to)
+		some.WantShare(w.t, fmt.Sprintf("%s with weight %d", a, weight), "v2", float64(weight)/100)
+		w.t.Logf("%-10s %3d -> %3d %%: %5.2f %% of %d requests; from the state's commit to the change %s", a, before, weight,
+			100*some.Share("v2"), len(some), took.Round(10*time.Millisecond))
+	}
+}
+
+// through waits for the end of a release and checks that all requests went to it
+// from when that was recorded and settled.
+func (w *world) through(since time.Time, version string, before int) {
+	w.t.Helper()
+	for _, a := range w.apps {
+		routed := a.awaitRouted(since, 100)
+		healthy := a.awaitHealthy(since, version)
+		time.Sleep(settled)
+		all := a.load.Results()
+		took := changed(all.Between(routed.at, routed.at.Add(2*settled)), version, float64(before)/100, 1).Sub(routed.at)
+		some := all.Between(routed.at.Add(settled), time.Now())
+		some.WantShare(w.t, fmt.Sprintf("%s with all requests", a), version, 1)
+		w.t.Logf("%-10s %3d -> 100 %%: %5.2f %% of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, before,
+			100*some.Share(version), len(some), took.Round(10*time.Millisecond), (routed.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
+	}
+}

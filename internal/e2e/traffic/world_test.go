@@ -1,0 +1,364 @@
+package traffic
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// patience is generous: test packages share few cores.
+const patience = 90 * time.Second
+
+// world is a repository with one app for each provider, a gitrollout that
+// releases them, and users.
+type world struct {
+	*proxytest.World
+	t      *testing.T
+	repo   *gittest.Repo
+	server *gittest.Server
+	apps   []*app
+	log    lockedBuffer
+	began  time.Time
+
+	mu       sync.Mutex
+	history  []record
+	watching sync.WaitGroup
+}
+
+// app is one app and its users.
+type app struct {
+	w    *world
+	name string // of the app, its folder and its namespace
+	host string
+	shop shop
+	load *proxytest.Load
+}
+
+// record is what one commit on the state branch says, and when it was first
+// seen: commits themselves have whole seconds only.
+type record struct {
+	at      time.Time
+	subject string
+	states  map[string]rollout.State
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+const stateRef = "refs/heads/gitrollout/state/test"
+
+// newWorld pushes the apps, lets gitrollout deploy them, and returns when all
+// have their pods and answer through their routes.
+func newWorld(t *testing.T, shops ...shop) *world {
+	t.Helper()
+	w := &world{World: proxytest.Start(t), t: t, repo: gittest.New(t), began: time.Now()}
+	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
+	for _, s := range shops {
+		ns := w.Namespace(t)
+		w.apps = append(w.apps, &app{w: w, name: ns, host: ns + ".test", shop: s})
+		config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", ns, ns)
+	}
+	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": config})
+	w.push("first version", func(s shop) shop { return s })
+	w.server = w.repo.HTTP(gittest.HTTPOptions{})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("gitrollout's log:\n%s", w.log.String())
+			t.Logf("state branch:\n%s", w.told())
+		}
+	})
+	w.watch()
+	w.start()
+	for _, a := range w.apps {
+		a.awaitHealthy(w.began, "v1")
+		if a.shop.replicas == 0 {
+			a.scale(10)
+		}
+	}
+	for _, a := range w.apps {
+		proxytest.Await(t, patience, a.user(), func(r proxytest.Result) bool { return r.Version == "v1" })
+	}
+	return w
+}
+
+// watch looks at the state branch every few milliseconds until the test ends.
+func (w *world) watch() {
+	ctx, stop := context.WithCancel(context.Background())
+	w.watching.Go(func() {
+		last := ""
+		for ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+			at := time.Now()
+			data, err := os.ReadFile(filepath.Join(w.repo.Bare, filepath.FromSlash(stateRef)))
+			head := strings.TrimSpace(string(data))
+			if err != nil || head == last || head == "" {
+				continue
+			}
+			last = head
+			w.note(at, head)
+		}
+	})
+	w.t.Cleanup(func() { stop(); w.watching.Wait() })
+}
+
+// note adds the state of all apps at a commit. A commit that came between two
+// looks is not seen, which takes less than the time of one push.
+func (w *world) note(at time.Time, commit string) {
+	show := func(args ...string) []byte {
+		cmd := exec.Command("git", append([]string{"-C", w.repo.Bare}, args...)...)
+		cmd.Env = gittest.Env()
+		out, _ := cmd.Output()
+		return out
+	}
+	r := record{at: at, subject: strings.TrimSpace(string(show("log", "-1", "--format=%s", commit))), states: map[string]rollout.State{}}
+	for _, a := range w.apps {
+		file := rollout.StatePath(a.name)
+		if data := show("cat-file", "blob", commit+":"+file); len(data) > 0 {
+			if s, err := rollout.ParseState(file, data); err == nil {
+				r.states[a.name] = *s
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.history = append(w.history, r)
+}
+
+func (w *world) records() []record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.history)
+}
+
+// told is what the state branch said and when, for people.
+func (w *world) told() string {
+	var b strings.Builder
+	for _, r := range w.records() {
+		fmt.Fprintf(&b, "%s %8.3fs %s\n", r.at.Format("15:04:05.000"), r.at.Sub(w.began).Seconds(), r.subject)
+	}
+	return b.String()
+}
+
+// start runs gitrollout until the test ends.
+func (w *world) start() {
+	w.t.Helper()
+	path, err := binary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(path, "run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.Kubeconfig, "--interval", "200ms")
+	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir())
+	cmd.Stdout, cmd.Stderr = &w.log, &w.log
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case err := <-exited:
+			if err != nil {
+				w.t.Errorf("gitrollout ended with %v", err)
+			}
+		case <-time.After(15 * time.Second):
+			w.t.Error("gitrollout did not end within 15s of SIGTERM")
+			_ = cmd.Process.Kill()
+		}
+	})
+}
+
+// cli runs another gitrollout command on the same repository and cluster.
+func (w *world) cli(args ...string) string {
+	w.t.Helper()
+	path, err := binary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test")...)
+	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.Kubeconfig)
+	out, _ := cmd.CombinedOutput()
+	return string(out)
+}
+
+// push commits a change of all apps and pushes it. It returns the commit and the
+// moment.
+func (w *world) push(message string, change func(shop) shop) (string, time.Time) {
+	w.t.Helper()
+	for _, a := range w.apps {
+		a.shop = change(a.shop)
+		for name, content := range a.shop.files() {
+			content = strings.NewReplacer("HOST", a.host, "NS", a.name).Replace(content)
+			w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: content})
+		}
+	}
+	at := time.Now()
+	return w.repo.Commit(message), at
+}
+
+// decide commits a decision for the release of each app, as its people do in one
+// merge. It returns the moment.
+func (w *world) decide(decision rollout.Verb, through string) time.Time {
+	w.t.Helper()
+	for _, a := range w.apps {
+		s := a.state()
+		if s.Release == nil {
+			w.t.Fatalf("%s: no release to %s; the state is %s", a, decision, s.Phase)
+		}
+		file := rollout.Promotion{Release: s.Release.Hash, Decision: decision}
+		if decision == rollout.Promote {
+			file.Through = through
+		}
+		data, err := file.Encode()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.repo.Write(map[string]string{rollout.PromotionPath("test", a.name): string(data)})
+	}
+	at := time.Now()
+	w.repo.Commit(string(decision) + " " + through)
+	return at
+}
+
+// users begin to send so many requests a second to each app.
+func (w *world) users(perSecond float64) {
+	w.t.Helper()
+	for _, a := range w.apps {
+		a.load = proxytest.StartLoad(w.t, perSecond, proxytest.Always(a.user()))
+	}
+}
+
+// quiet ends the users and fails the test if one of them noticed anything.
+func (w *world) quiet() {
+	w.t.Helper()
+	for _, a := range w.apps {
+		results := a.load.Stop()
+		results.WantNoFailure(w.t, a.String())
+		w.t.Logf("%-10s %6d requests, %d failed, %d to pods that were not ready; median %s, 99 %% within %s", a, len(results), len(results.Failures()), len(results.Unready()),
+			results.Latency(0.5).Round(10*time.Microsecond), results.Latency(0.99).Round(10*time.Microsecond))
+	}
+}
+
+func (a *app) String() string { return a.shop.name }
+
+func (a *app) user() proxytest.Request {
+	return proxytest.Request{URL: a.shop.url(a.w.World) + "/any", Host: a.host}
+}
+
+// state is the newest.
+func (a *app) state() rollout.State {
+	history := a.w.records()
+	if len(history) == 0 {
+		return rollout.State{}
+	}
+	return history[len(history)-1].states[a.name]
+}
+
+// await returns the first record since a moment whose state is as wanted.
+func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) record {
+	a.w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		for _, r := range a.w.records() {
+			if s, known := r.states[a.name]; known && !r.at.Before(since) && ok(s) {
+				return r
+			}
+		}
+		if time.Now().After(deadline) {
+			s := a.state()
+			a.w.t.Fatalf("%s: not within %s: %s; the state is %s step %+v reason %q held %+v", a, patience, what, s.Phase, s.Progress, s.Reason, s.Held)
+		}
+	}
+}
+
+func (a *app) awaitHealthy(since time.Time, version string) record {
+	a.w.t.Helper()
+	r := a.await(since, "healthy at "+version, func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Release == nil
+	})
+	return r
+}
+
+// awaitRouted returns the record of the routers being asked for a step's weight.
+func (a *app) awaitRouted(since time.Time, weight int) record {
+	a.w.t.Helper()
+	return a.await(since, fmt.Sprintf("routes %d", weight), func(s rollout.State) bool {
+		return len(s.Progress) == 1 && s.Progress[0].Routed != nil && s.Progress[0].Routed.Weight == weight
+	})
+}
+
+func (a *app) awaitPaused(since time.Time, step int) record {
+	a.w.t.Helper()
+	return a.await(since, fmt.Sprintf("paused at step %d", step), func(s rollout.State) bool {
+		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == step
+	})
+}
+
+// scale does what an autoscaler does.
+func (a *app) scale(n int32) {
+	a.w.t.Helper()
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: a.name, Name: "shop"}, Spec: autoscalingv1.ScaleSpec{Replicas: n}}
+	if _, err := a.w.Kube.AppsV1().Deployments(a.name).UpdateScale(a.w.t.Context(), "shop", scale, metav1.UpdateOptions{}); err != nil {
+		a.w.t.Fatalf("scale %s: %v", a, err)
+	}
+}
+
+// awaitPods waits until exactly so many pods of each version are ready and no
+// others exist.
+func (a *app) awaitPods(want map[string]int) {
+	a.w.t.Helper()
+	var got map[string]int
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		pods, err := a.w.Kube.CoreV1().Pods(a.name).List(a.w.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			a.w.t.Fatal(err)
+		}
+		got = map[string]int{}
+		for _, pod := range pods.Items {
+			_, version, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
+			if pod.DeletionTimestamp != nil {
+				continue
+			}
+			if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			}) {
+				version += " not ready"
+			}
+			got[version]++
+		}
+		if fmt.Sprint(got) == fmt.Sprint(want) {
+			return
+		}
+	}
+	a.w.t.Fatalf("%s: the pods are %v, want %v", a, got, want)
+}
