@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"fmt"
-	"strings"
 
 	"gitrollout.dev/gitrollout/internal/proxytest"
 )
@@ -103,9 +102,6 @@ spec:
 
 var providers = []provider{gateway, crd, ingress}
 
-// settle is what the apps' Rollouts say: Traefik's two throttles are 100ms each here.
-const settle = "1s"
-
 // shop is what an app's people keep in Git.
 type shop struct {
 	provider
@@ -165,20 +161,46 @@ spec:
 }
 
 // canary is a shop whose canary is routed, with surge.
-func (p provider) canary(routing []string, fields []string, steps ...string) shop {
-	var b strings.Builder
-	line := func(indent int, text string) { b.WriteString(strings.Repeat(" ", indent) + text + "\n") }
-	line(4, "canary:")
-	for _, f := range append([]string{"stableService: shop-stable", "canaryService: shop-canary", "scaling: surge", "scaleDownDelaySeconds: 2", "abortScaleDownDelaySeconds: 2"}, fields...) {
-		line(6, f)
+func (p provider) canary(fields, steps []string) shop {
+	services := []string{"stableService: shop-stable", "canaryService: shop-canary"}
+	return p.routedShop(append(services, fields...), nil, steps)
+}
+
+// routedShop is one with the fields of a canary and of its trafficRouting.
+func (p provider) routedShop(fields, routing, steps []string) shop {
+	text := "    canary:\n      scaling: surge\n"
+	text += lines("      ", fields) + "      trafficRouting:\n"
+	text += lines("        ", append([]string{"settle: 1s", p.router}, routing...)) + "      steps:\n"
+	text += lines("      - ", steps)
+	return shop{provider: p, version: "v1", replicas: 10, strategy: text, route: p.routed}
+}
+
+// quick has pods that nobody needs any more go soon.
+var quick = []string{"scaleDownDelaySeconds: 2", "abortScaleDownDelaySeconds: 2"}
+
+// blueGreen is a shop whose users' Service is switched.
+func (p provider) blueGreen() shop {
+	return shop{provider: p, version: "v1", replicas: 10, route: p.plain, strategy: `    blueGreen:
+      activeService: shop
+      previewService: shop-canary
+      autoPromotionEnabled: false
+      scaleDownDelaySeconds: 2
+`}
+}
+
+// weights are steps that wait for people at each weight.
+func weights(all ...int) []string {
+	var steps []string
+	for _, w := range all {
+		steps = append(steps, fmt.Sprintf("setWeight: %d", w), "pause: {}")
 	}
-	line(6, "trafficRouting:")
-	for _, r := range append([]string{"settle: " + settle, p.router}, routing...) {
-		line(8, r)
+	return steps
+}
+
+func lines(before string, all []string) string {
+	text := ""
+	for _, line := range all {
+		text += before + line + "\n"
 	}
-	line(6, "steps:")
-	for _, s := range steps {
-		line(6, "- "+s)
-	}
-	return shop{provider: p, version: "v1", strategy: b.String(), route: p.routed}
+	return text
 }

@@ -20,19 +20,11 @@ func each(make func(provider) shop) []shop {
 	return all
 }
 
-func weights(w ...int) []string {
-	var steps []string
-	for _, w := range w {
-		steps = append(steps, fmt.Sprintf("setWeight: %d", w), "pause: {}")
-	}
-	return steps
-}
-
 // TestCanary releases at 5, 20, 50 and 100 % and takes the release back in Git
 // when it is through. A pod stops 200ms after it was told to, so that no request
 // may be on its way to it then.
 func TestCanary(t *testing.T) {
-	w := newWorld(t, each(func(p provider) shop { s := p.canary(nil, nil, weights(5, 20, 50)...); s.replicas = 10; return s })...)
+	w := newWorld(t, each(func(p provider) shop { return p.canary(quick, weights(5, 20, 50)) })...)
 	w.users(rate)
 	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
 	before := 0
@@ -62,17 +54,22 @@ func (w *world) atStep(since time.Time, step, weight int, d time.Duration) windo
 	return w.rest(last, d)
 }
 
-// share checks each app's share since its routes were recorded and settled.
 func (w *world) share(quiet window, since time.Time, before, weight int) {
+	w.t.Helper()
+	w.shareOf("v2", quiet, since, before, weight)
+}
+
+// shareOf checks each app's share since its routes were recorded and settled.
+func (w *world) shareOf(version string, quiet window, since time.Time, before, weight int) {
 	w.t.Helper()
 	for _, a := range w.apps {
 		routed := a.awaitRouted(since, weight)
 		all := a.load.Results()
-		took := changed(all.Between(routed.at, quiet.to), "v2", float64(before)/100, float64(weight)/100).Sub(routed.at)
+		took := changed(all.Between(routed.at, quiet.to), version, float64(before)/100, float64(weight)/100).Sub(routed.at)
 		some := all.Between(routed.at.Add(settled), quiet.to)
-		some.WantShare(w.t, fmt.Sprintf("%s with weight %d", a, weight), "v2", float64(weight)/100)
+		some.WantShare(w.t, fmt.Sprintf("%s with weight %d", a, weight), version, float64(weight)/100)
 		w.t.Logf("%-10s %3d -> %3d %%: %5.2f %% of %d requests; from the state's commit to the change %s", a, before, weight,
-			100*some.Share("v2"), len(some), took.Round(10*time.Millisecond))
+			100*some.Share(version), len(some), took.Round(10*time.Millisecond))
 	}
 }
 

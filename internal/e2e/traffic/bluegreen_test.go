@@ -1,0 +1,44 @@
+package traffic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestBlueGreen switches the Service behind each kind of route, and back by a
+// revert.
+func TestBlueGreen(t *testing.T) {
+	w := newWorld(t, each(provider.blueGreen)...)
+	w.users(rate)
+	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	for _, a := range w.apps {
+		a.awaitPaused(at, 1)
+	}
+	w.switched(w.decide(rollout.Promote, "1"), "v2")
+	at = time.Now()
+	w.repo.Revert(commit)
+	w.switched(at, "v1")
+	w.quiet()
+}
+
+// switched waits for the end of a release and checks that all requests went to
+// it, from when the switch was recorded and settled.
+func (w *world) switched(since time.Time, version string) {
+	w.t.Helper()
+	for _, a := range w.apps {
+		record := a.await(since, "switched", func(s rollout.State) bool {
+			return len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "switch")
+		})
+		healthy := a.awaitHealthy(record.at, version)
+		all := a.load.Results()
+		took := changed(all.Between(record.at, record.at.Add(2*settled)), version, 0, 1).Sub(record.at)
+		all.Between(since, record.at).WantShare(w.t, a.String()+" before the switch", version, 0)
+		some := all.Between(record.at.Add(settled), time.Now())
+		some.WantShare(w.t, a.String()+" after the switch", version, 1)
+		w.t.Logf("%-10s switched to %s: all of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, version, len(some),
+			took.Round(10*time.Millisecond), (record.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
+	}
+}

@@ -1,0 +1,105 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestAutoscalerAndAbort has an autoscaler change the number of pods in the
+// middle of a step, and then aborts at 50 %. The pods serve for 2s after they
+// were told to stop, as a preStop hook lets them: an autoscaler takes pods that
+// requests are on their way to.
+func TestAutoscalerAndAbort(t *testing.T) {
+	w := newWorld(t, each(func(p provider) shop {
+		s := p.canary(quick, weights(20, 50))
+		s.replicas, s.stop = 0, "2s"
+		return s
+	})...)
+	w.users(rate)
+	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	w.share(w.atStep(at, 1, 20, time.Second), at, 0, 20)
+	w.scaled(16, 4)
+	w.scaled(8, 2)
+
+	at = w.decide(rollout.Promote, "1")
+	w.share(w.atStep(at, 3, 50, time.Second), at, 20, 50)
+	w.aborted(w.decide(rollout.Abort, ""), "v2")
+	for _, a := range w.apps {
+		a.awaitPods(map[string]int{"v1": 8})
+	}
+	w.quiet()
+}
+
+// scaled scales each app while 20 % goes to v2, and checks that the share stays.
+// While pods start, neither version is asked to bear more than its ready ones can.
+func (w *world) scaled(n int32, canary int) {
+	w.t.Helper()
+	began := time.Now()
+	for _, a := range w.apps {
+		a.scale(n)
+	}
+	for _, a := range w.apps {
+		a.awaitPods(map[string]int{"v1": int(n), "v2": canary})
+	}
+	there := time.Now()
+	quiet := w.rest(there, 3*time.Second)
+	for _, a := range w.apps {
+		all := a.load.Results()
+		during := all.Between(began, there.Add(settled))
+		some := all.Between(quiet.from, quiet.to)
+		some.WantShare(w.t, fmt.Sprintf("%s with %d pods", a, n), "v2", 0.2)
+		if share := during.Share("v2"); share < 0.1 || share > 0.25 {
+			w.t.Errorf("%s: while it was scaled to %d, %.1f %% of the requests went to v2, want about 20 %%", a, n, 100*share)
+		}
+		w.t.Logf("%-10s scaled to %2d: %.1f %% of %d requests meanwhile, %.1f %% of %d then", a, n, 100*during.Share("v2"), len(during), 100*some.Share("v2"), len(some))
+	}
+}
+
+// aborted waits until each app is back and checks that the version gets nothing
+// any more from when that was recorded and settled.
+func (w *world) aborted(pushed time.Time, version string) {
+	w.t.Helper()
+	for _, a := range w.apps {
+		back := a.await(pushed, "aborting", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
+		rest := a.await(back.at, "degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+		all := a.load.Results()
+		last := pushed
+		for _, r := range all {
+			if r.Version == version {
+				last = r.At
+			}
+		}
+		some := all.Between(back.at.Add(settled), time.Now())
+		some.WantShare(w.t, a.String()+" after the abort", version, 0)
+		w.t.Logf("%-10s aborted: recorded %s after the push, the last request to %s was %s after the push; at rest after %s", a,
+			back.at.Sub(pushed).Round(10*time.Millisecond), version, last.Sub(pushed).Round(10*time.Millisecond), rest.at.Sub(pushed).Round(10*time.Millisecond))
+	}
+}
+
+// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong, and
+// with dynamicStableScale: there stable pods go that requests come to, so they
+// need the 2s.
+func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
+	steps := weights(20, 50)
+	ping := gateway.routedShop(append([]string{"pingPong: {pingService: shop-stable, pongService: shop-canary}"}, quick...), nil, steps)
+	dynamic := gateway.canary([]string{"dynamicStableScale: true"}, steps)
+	dynamic.stop = "2s"
+	ping.route = strings.Replace(ping.route, "backendRefs: [{name: shop-stable, port: 80}]", "backendRefs: [{name: shop-stable, port: 80}, {name: shop-canary, port: 80}]", 1)
+	ping.name, dynamic.name = "pingPong", "dynamic"
+	w := newWorld(t, ping, dynamic)
+	w.users(rate)
+	for _, version := range []string{"v2", "v3"} {
+		_, at := w.push(version, func(s shop) shop { return s.at(version) })
+		before := 0
+		for i, weight := range []int{20, 50} {
+			w.shareOf(version, w.atStep(at, 2*i+1, weight, time.Second), at, before, weight)
+			at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+1)), weight
+		}
+		w.through(at, version, before)
+	}
+	w.quiet()
+}
