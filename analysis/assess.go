@@ -1,0 +1,185 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// errorRetry is how long a measurement that could not be made is waited for
+// before it is made again, however long the interval is (Argo Rollouts'
+// DefaultErrorRetryInterval).
+const errorRetry = 10 * time.Second
+
+// Start begins a run of metrics.
+func Start(name string, metrics []Metric, now time.Time) Run {
+	r := Run{Name: name, Started: now.UTC().Truncate(time.Second), Phase: Running}
+	for _, m := range metrics {
+		r.Metrics = append(r.Metrics, Progress{Metric: m.Name, Phase: Pending, DryRun: m.DryRun})
+	}
+	return r
+}
+
+// Due returns when a metric of a run is to be measured next; it is false if it
+// never is.
+func Due(r Run, m Metric) (time.Time, bool) {
+	p, ok := r.progress(m.Name)
+	if !ok || r.Phase.Done() || p.Phase.Done() {
+		return time.Time{}, false
+	}
+	last, measured := p.Last()
+	switch {
+	case !measured:
+		return r.Started.Add(m.InitialDelay), true
+	case last.Phase == Errored:
+		return last.At.Add(errorRetry), true
+	case last.Phase == Pending: // no data yet, or it has not begun
+		return last.At.Add(wait(m)), true
+	default:
+		return last.At.Add(m.Interval), true
+	}
+}
+
+// wait is how long to wait for data.
+func wait(m Metric) time.Duration {
+	if m.Interval > 0 {
+		return m.Interval
+	}
+	return errorRetry
+}
+
+func (r Run) progress(metric string) (Progress, bool) {
+	i := slices.IndexFunc(r.Metrics, func(p Progress) bool { return p.Metric == metric })
+	if i < 0 {
+		return Progress{}, false
+	}
+	return r.Metrics[i], true
+}
+
+// Record adds a measurement to a run and assesses metric and run. The run that
+// was given is not changed.
+func Record(r Run, m Metric, got Measurement) Run {
+	r.Metrics = slices.Clone(r.Metrics)
+	for i, p := range r.Metrics {
+		if p.Metric == m.Name && !p.Phase.Done() {
+			r.Metrics[i] = assess(m, count(m, p, got))
+		}
+	}
+	r.Phase, r.Message = assessRun(r)
+	return r
+}
+
+// count adds one measurement to the counters.
+func count(m Metric, p Progress, got Measurement) Progress {
+	p.Measurements = append(slices.Clone(p.Measurements), got)
+	keep := m.Retention
+	if keep <= 0 {
+		keep = 10
+	}
+	p.Measurements = p.Measurements[max(0, len(p.Measurements)-keep):]
+	if !got.Phase.Done() {
+		return p // no data: it does not count
+	}
+	if got.Phase == Errored {
+		p.Errors++
+		p.ConsecutiveErrors++
+		return p
+	}
+	p.Count++
+	p.ConsecutiveErrors = 0
+	switch got.Phase {
+	case Successful:
+		p.Successful++
+		p.ConsecutiveSuccess++
+	case Failed:
+		p.Failed++
+		p.ConsecutiveSuccess = 0
+	case Inconclusive:
+		p.Inconclusive++
+		p.ConsecutiveSuccess = 0
+	}
+	return p
+}
+
+// assess decides what a metric's measurements are worth so far. Of several
+// limits that are passed the last one of this order counts, as in Argo Rollouts.
+func assess(m Metric, p Progress) Progress {
+	last, _ := p.Last()
+	p.Phase, p.Message = Running, ""
+	if m.FailureLimit >= 0 && p.Failed > m.FailureLimit {
+		p.Phase, p.Message = Failed, fmt.Sprintf("%d of %d measurements failed, more than %d", p.Failed, p.Count, m.FailureLimit)
+	}
+	if p.Inconclusive > m.InconclusiveLimit {
+		p.Phase, p.Message = Inconclusive, fmt.Sprintf("%d of %d measurements are inconclusive, more than %d", p.Inconclusive, p.Count, m.InconclusiveLimit)
+	}
+	if p.ConsecutiveErrors > m.ConsecutiveErrorLimit {
+		p.Phase, p.Message = Errored, fmt.Sprintf("%d measurements in a row could not be made: %s", p.ConsecutiveErrors, last.Message)
+	}
+	if p.Phase.Done() {
+		p.Condition = conditionOf(m)
+		return p
+	}
+	if m.ConsecutiveSuccessLimit > 0 && p.ConsecutiveSuccess >= m.ConsecutiveSuccessLimit {
+		p.Phase = Successful
+		return p
+	}
+	if m.Count == 0 || p.Count < m.Count {
+		return p
+	}
+	switch {
+	case m.ConsecutiveSuccessLimit == 0:
+		p.Phase = Successful
+	case m.FailureLimit < 0:
+		p.Phase, p.Message = Failed, fmt.Sprintf("not successful %d times in a row within %d measurements", m.ConsecutiveSuccessLimit, m.Count)
+	default:
+		p.Phase, p.Message = Inconclusive, fmt.Sprintf("neither successful %d times in a row nor failed more than %d times within %d measurements", m.ConsecutiveSuccessLimit, m.FailureLimit, m.Count)
+	}
+	return p
+}
+
+func conditionOf(m Metric) string {
+	switch {
+	case m.Compare != nil:
+		return "compare: stable"
+	case m.FailureCondition != "":
+		return "failureCondition: " + m.FailureCondition
+	case m.SuccessCondition != "":
+		return "successCondition: " + m.SuccessCondition
+	default:
+		return ""
+	}
+}
+
+// severity orders phases: the worst one of its metrics is a run's.
+var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
+
+// assessRun is done when a metric that counts has failed, or when all of those
+// that end have passed.
+func assessRun(r Run) (Phase, string) {
+	worst, message := Successful, ""
+	for _, p := range r.Metrics {
+		if p.DryRun {
+			continue
+		}
+		if slices.Index(severity, p.Phase) > slices.Index(severity, worst) {
+			worst, message = p.Phase, fmt.Sprintf("metric %s: %s", p.Metric, p.Message)
+		}
+	}
+	switch worst {
+	case Pending, Running:
+		return Running, ""
+	case Successful:
+		return Successful, ""
+	default:
+		return worst, message
+	}
+}
+
+// Stop ends a run whose release goes on without it. What has not failed by then
+// is successful, as for a run of Argo Rollouts that is terminated.
+func Stop(r Run) Run {
+	if !r.Phase.Done() {
+		r.Phase, r.Message = Successful, "stopped"
+	}
+	return r
+}

@@ -1,0 +1,166 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// defaultConfidence is how sure a verdict is that the new version is worse. Of
+// a thousand good releases, at most one goes back for nothing.
+const defaultConfidence = 0.999
+
+// JudgeComparison compares two results of the form [bad, all]: how many of all
+// requests to the new version, and to the stable one, were bad in the same time.
+// It fails if the new version is worse beyond reasonable doubt, and is
+// successful otherwise. A version with fewer than MinSamples says nothing.
+//
+// Each measurement of a run is another chance to be wrong. The k-th one is
+// allowed alpha/(k(k+1)), which adds up to alpha however long the run is.
+func JudgeComparison(m Metric, before Progress, canary, stable any, at time.Time) Measurement {
+	got := Measurement{At: at.UTC()}
+	c, errC := sampleOf(canary)
+	s, errS := sampleOf(stable)
+	switch {
+	case errC != nil:
+		got.Phase, got.Message = Errored, "the new version: "+errC.Error()
+		return got
+	case errS != nil:
+		got.Phase, got.Message = Errored, "the stable version: "+errS.Error()
+		return got
+	}
+	got.Value = fmt.Sprintf("%s, stable %s", c, s)
+	if least := max(1, m.MinSamples); c.all < least || s.all < least {
+		got.Phase, got.Message = Pending, fmt.Sprintf("fewer than %d requests", least)
+		if m.OnNoData == NoDataFail {
+			got.Phase = Failed
+		} else if m.OnNoData == NoDataPass {
+			got.Phase = Successful
+		}
+		return got
+	}
+	confidence := m.Compare.Confidence
+	if confidence == 0 {
+		confidence = defaultConfidence
+	}
+	k := float64(before.Count + 1)
+	alpha := (1 - confidence) / (k * (k + 1))
+	got.Phase = Successful
+	if p := worse(c, s, m.Compare.MaxIncrease, alpha); p < alpha {
+		got.Phase = Failed
+		got.Message = fmt.Sprintf("worse than stable by chance with a probability of %.2g, less than %.2g", p, alpha)
+	}
+	return got
+}
+
+// sample is so many bad ones of all.
+type sample struct{ bad, all int }
+
+func (s sample) String() string {
+	if s.all == 0 {
+		return "0 of 0"
+	}
+	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
+}
+
+// sampleOf reads [bad, all]. Rates that were extrapolated are no whole numbers
+// (Prometheus' increase): they are rounded, the bad ones down.
+func sampleOf(v any) (sample, error) {
+	pair, ok := v.([]any)
+	if !ok || len(pair) != 2 {
+		return sample{}, fmt.Errorf("%s is not [bad, all]", short(v))
+	}
+	var n [2]float64
+	for i := range n {
+		f, err := number(pair[i])
+		if err != nil {
+			return sample{}, err
+		}
+		if math.IsNaN(f) {
+			f = 0 // nothing was counted yet
+		}
+		if f < 0 || math.IsInf(f, 0) || f > 1e12 {
+			return sample{}, fmt.Errorf("%v is not a number of requests", f)
+		}
+		n[i] = f
+	}
+	s := sample{bad: int(n[0]), all: int(math.Round(n[1]))}
+	s.bad = min(s.bad, s.all)
+	return s, nil
+}
+
+// worse is the probability to see at least so many bad ones of the new version
+// if it is not worse than stable by more than a margin.
+//
+// Without a margin it is Fisher's exact test, which is right for any number of
+// samples: given how many are bad in all, how likely are so many of them the
+// new version's? With one, stable's share is taken at the upper end of its exact
+// confidence interval (Clopper and Pearson), for half of alpha.
+func worse(c, s sample, margin, alpha float64) float64 {
+	if margin <= 0 {
+		return fisher(c, s)
+	}
+	share := math.Min(1, upper(s, alpha/2)+margin)
+	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
+}
+
+// fisher is the hypergeometric probability of c.bad or more.
+func fisher(c, s sample) float64 {
+	bad, all := c.bad+s.bad, c.all+s.all
+	p := 0.0
+	for k := c.bad; k <= min(bad, c.all); k++ {
+		p += math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad))
+		if k > c.bad && p > 0 && math.Exp(choose(c.all, k)+choose(s.all, bad-k)-choose(all, bad)) < p*1e-12 {
+			break
+		}
+	}
+	return math.Min(1, p)
+}
+
+// choose is the logarithm of the binomial coefficient.
+func choose(n, k int) float64 {
+	if k < 0 || k > n {
+		return math.Inf(-1)
+	}
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return a - b - c
+}
+
+// binomialTail is the probability of k or more of n.
+func binomialTail(k, n int, p float64) float64 {
+	switch {
+	case k <= 0 || p >= 1:
+		return 1
+	case p <= 0:
+		return 0
+	}
+	sum := 0.0
+	for i := k; i <= n; i++ {
+		term := math.Exp(choose(n, i) + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+		sum += term
+		if float64(i) > float64(n)*p && term < sum*1e-12 {
+			break
+		}
+	}
+	return math.Min(1, sum)
+}
+
+// upper is the upper end of the exact confidence interval of a share: the one
+// at which so few bad ones, or fewer, have the probability alpha.
+func upper(s sample, alpha float64) float64 {
+	if s.bad >= s.all {
+		return 1
+	}
+	low, high := float64(s.bad)/float64(s.all), 1.0
+	for range 60 {
+		middle := (low + high) / 2
+		if 1-binomialTail(s.bad+1, s.all, middle) > alpha {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}

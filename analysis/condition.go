@@ -1,0 +1,223 @@
+package analysis
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/expr-lang/expr"
+)
+
+// CheckCondition says what is wrong with a condition, before there is a result.
+func CheckCondition(condition string) error {
+	if condition == "" {
+		return nil
+	}
+	_, err := expr.Compile(condition, append(functions(), expr.Env(map[string]any{"result": nil}), expr.AllowUndefinedVariables())...)
+	if err != nil {
+		return fmt.Errorf("is not a condition: %w", err)
+	}
+	return nil
+}
+
+// Judge makes a measurement of a result, given what was measured before. Samples
+// is what the result is about, as far as the provider knows; less than zero if
+// it does not.
+func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
+	got := Measurement{At: at.UTC(), Value: short(result)}
+	if m.StartWhen != "" && before.Count+before.Errors == 0 {
+		begun, err := holds(m.StartWhen, result)
+		if err != nil || !begun {
+			got.Phase, got.Message = Pending, "waits for startWhen: "+m.StartWhen
+			return got
+		}
+	}
+	if isEmpty(result) || samples >= 0 && samples < m.MinSamples {
+		switch m.OnNoData {
+		case NoDataWait:
+			got.Phase, got.Message = Pending, "no data yet"
+			return got
+		case NoDataPass:
+			got.Phase, got.Message = Successful, "no data"
+			return got
+		case NoDataFail:
+			got.Phase, got.Message = Failed, "no data"
+			return got
+		case NoDataError:
+			if m.MinSamples > 0 && samples >= 0 && samples < m.MinSamples {
+				got.Phase, got.Message = Pending, fmt.Sprintf("%d of %d samples", samples, m.MinSamples)
+				return got
+			}
+		}
+	}
+	phase, err := evaluate(m, result)
+	if err != nil {
+		got.Phase, got.Message = Errored, err.Error()
+		return got
+	}
+	got.Phase = phase
+	return got
+}
+
+// evaluate applies the conditions in the order of Argo Rollouts: failure first,
+// then success; with one of them the other is its opposite; with none every
+// result is successful.
+func evaluate(m Metric, result any) (Phase, error) {
+	failed, succeeded := false, false
+	var err error
+	if m.FailureCondition != "" {
+		if failed, err = holds(m.FailureCondition, result); err != nil {
+			return "", fmt.Errorf("failureCondition: %w", err)
+		}
+	}
+	if m.SuccessCondition != "" {
+		if succeeded, err = holds(m.SuccessCondition, result); err != nil {
+			return "", fmt.Errorf("successCondition: %w", err)
+		}
+	}
+	switch {
+	case m.FailureCondition == "" && m.SuccessCondition == "":
+		return Successful, nil
+	case failed, m.FailureCondition == "" && !succeeded:
+		return Failed, nil
+	case succeeded, m.SuccessCondition == "":
+		return Successful, nil
+	default:
+		return Inconclusive, nil
+	}
+}
+
+func holds(condition string, result any) (bool, error) {
+	env := map[string]any{"result": result}
+	program, err := expr.Compile(condition, append(functions(), expr.Env(env), expr.AsBool())...)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", condition, err)
+	}
+	out, err := expr.Run(program, env)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", condition, err)
+	}
+	is, ok := out.(bool)
+	if !ok {
+		return false, fmt.Errorf("%s is %T, not true or false", condition, out)
+	}
+	return is, nil
+}
+
+// functions are those of Argo Rollouts' conditions (utils/evaluate).
+func functions() []expr.Option {
+	one := func(name string, f func(any) (any, error)) expr.Option {
+		return expr.Function(name, func(args ...any) (any, error) {
+			if len(args) != 1 {
+				return nil, fmt.Errorf("%s takes one argument, not %d", name, len(args))
+			}
+			return f(args[0])
+		})
+	}
+	return []expr.Option{
+		one("asInt", func(v any) (any, error) {
+			f, err := number(v)
+			if err != nil {
+				return nil, err
+			}
+			return int64(f), nil
+		}),
+		one("asFloat", func(v any) (any, error) { f, err := number(v); return f, err }),
+		one("isNaN", func(v any) (any, error) { f, err := number(v); return err == nil && math.IsNaN(f), nil }),
+		one("isInf", func(v any) (any, error) { f, err := number(v); return err == nil && math.IsInf(f, 0), nil }),
+		one("isNil", func(v any) (any, error) { return v == nil, nil }),
+		expr.Function("default", func(args ...any) (any, error) {
+			if len(args) != 2 {
+				return nil, fmt.Errorf("default takes two arguments, not %d", len(args))
+			}
+			if args[0] == nil {
+				return args[1], nil
+			}
+			return args[0], nil
+		}),
+	}
+}
+
+// number reads a number, also out of a text.
+func number(v any) (float64, error) {
+	switch n := v.(type) {
+	case float64:
+		return n, nil
+	case float32:
+		return float64(n), nil
+	case int:
+		return float64(n), nil
+	case int64:
+		return float64(n), nil
+	case json.Number:
+		return n.Float64()
+	case string:
+		f, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a number", n)
+		}
+		return f, nil
+	default:
+		return 0, fmt.Errorf("%v is not a number", v)
+	}
+}
+
+// isEmpty reports whether a result holds no data: nothing, no values, or not a
+// number.
+func isEmpty(result any) bool {
+	switch r := result.(type) {
+	case nil:
+		return true
+	case []any:
+		for _, v := range r {
+			if !isEmpty(v) {
+				return false
+			}
+		}
+		return true
+	case float64:
+		return math.IsNaN(r)
+	case string:
+		return r == ""
+	default:
+		return false
+	}
+}
+
+// maxValue bounds what is kept of a result.
+const maxValue = 120
+
+// short writes a result for people: numbers with four digits.
+func short(result any) string {
+	var text string
+	switch r := result.(type) {
+	case nil:
+		return ""
+	case float64:
+		text = strconv.FormatFloat(r, 'g', 4, 64)
+	case []any:
+		for i, v := range r {
+			if i > 0 {
+				text += " "
+			}
+			if text += short(v); len(text) > maxValue {
+				break
+			}
+		}
+		text = "[" + text + "]"
+	case string:
+		text = r
+	default:
+		raw, err := json.Marshal(result)
+		if err != nil {
+			return fmt.Sprintf("%T", result)
+		}
+		text = string(raw)
+	}
+	if len(text) > maxValue {
+		text = text[:maxValue] + "…"
+	}
+	return text
+}
