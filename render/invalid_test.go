@@ -23,14 +23,17 @@ const wantPrefix = "want: "
 // message, which is what a user reads: one line with file, field, value, fix.
 //
 // An archive is a repository whose root is the app. A file "-> target" is a
-// symlink, "(submodule)" a submodule. Archives below rollout/ get the files of
-// rollout/base.txtar but for those that they replace.
+// symlink, "(submodule)" a submodule. Archives of a folder with a base.txtar get
+// the files of that but for those that they replace.
 func TestInvalid(t *testing.T) {
 	files, err := filepath.Glob("testdata/invalid/*/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := parseArchive(t, "testdata/invalid/rollout/base.txtar")
+	bases := map[string]map[string]string{}
+	for _, folder := range []string{"testdata/invalid/rollout", "testdata/invalid/traffic"} {
+		bases[folder] = archiveFiles(parseArchive(t, filepath.Join(folder, "base.txtar")))
+	}
 	cases := 0
 	for _, file := range files {
 		if filepath.Base(file) == "base.txtar" {
@@ -40,15 +43,13 @@ func TestInvalid(t *testing.T) {
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/invalid/"), ".txtar"), func(t *testing.T) {
 			archive := parseArchive(t, file)
 			repo := map[string]string{}
-			if strings.Contains(file, "/rollout/") {
-				maps.Copy(repo, archiveFiles(base))
-			}
+			maps.Copy(repo, bases[filepath.Dir(file)])
 			maps.Copy(repo, archiveFiles(archive))
 			checkInvalid(t, file, archive, repo)
 		})
 	}
-	if cases < 90 {
-		t.Errorf("%d rejected inputs, want at least 90: some have gone", cases)
+	if cases < 300 {
+		t.Errorf("%d rejected inputs, want at least 300: some have gone", cases)
 	}
 }
 

@@ -35,7 +35,15 @@ func trafficRules() map[string]fieldRule {
 // readTraffic reads trafficRouting. The routers' own blocks are read later, when
 // the names of all objects are known.
 func (d *document) readTraffic(v value) {
-	if !v.object(trafficRules()) {
+	rules := trafficRules()
+	if given, ok := v.raw.(map[string]any); ok {
+		for _, name := range sortedKeys(given) {
+			if _, known := rules[name]; !known && nearest(name, rules) == "" {
+				v.field(name).fail("use one of "+strings.Join(traffic.Kinds(), ", ")+"; object is for any other router", "is not a router that gitrollout knows")
+			}
+		}
+	}
+	if !v.object(rules) {
 		return
 	}
 	t := &rollout.Traffic{MaxWeight: 100, Settle: defaultSettle}
@@ -64,28 +72,51 @@ func (d *document) readTraffic(v value) {
 	if sticky := v.field("sticky"); sticky.object(stickyFields) && d.isNative(sticky) {
 		t.Sticky = &rollout.Sticky{Cookie: cmp.Or(sticky.field("cookie").text(), "gitrollout-"+d.ref.Name), MaxAge: 24 * time.Hour}
 		if age := sticky.field("maxAge"); age.given() {
-			t.Sticky.MaxAge = age.span()
+			if t.Sticky.MaxAge = age.span(); t.Sticky.MaxAge < time.Second {
+				age.fail("write at least 1s", "%s is over at once", describe(age.raw))
+			}
 		}
 		if !cookieName.MatchString(t.Sticky.Cookie) {
 			sticky.field("cookie").fail("use letters, digits, - and _", "%q is not the name of a cookie", t.Sticky.Cookie)
 		}
 	}
-	d.routers = map[string]value{}
-	for _, kind := range traffic.Kinds() {
-		if block := v.field(kind); block.given() {
-			d.routers[kind] = block
-		}
-	}
-	if plugins := v.field("plugins"); plugins.object(pluginFields) {
-		block := plugins.field(gatewayPlugin)
-		if _, both := d.routers["gatewayAPI"]; both {
-			block.fail("keep one of them", "is given, and gatewayAPI too")
-		}
-		d.routers["gatewayAPI"] = block
-	}
+	d.routers = d.readRouters(v)
 	if len(d.routers) == 0 {
 		v.fail("give one of "+strings.Join(traffic.Kinds(), ", "), "names no router")
 	}
+}
+
+// readRouters returns the blocks of the routers.
+func (d *document) readRouters(v value) map[string]value {
+	routers := map[string]value{}
+	for _, kind := range traffic.Kinds() {
+		block := v.field(kind)
+		switch {
+		case !block.given():
+			continue
+		case d.argo && kind == "gatewayAPI":
+			block.fail("write plugins: {"+gatewayPlugin+": …}, or use apiVersion "+rollout.APIVersion, "is not a field of Argo Rollouts")
+		case kind == "object":
+			d.isNative(block)
+		}
+		routers[kind] = block
+	}
+	plugins := v.field("plugins")
+	if given, ok := plugins.raw.(map[string]any); ok {
+		for _, name := range sortedKeys(given) {
+			if name != gatewayPlugin {
+				plugins.field(name).fail("use "+gatewayPlugin+", or describe the router in object", "is not a plugin that gitrollout knows")
+			}
+		}
+	}
+	if plugins.object(pluginFields) && plugins.field(gatewayPlugin).given() {
+		block := plugins.field(gatewayPlugin)
+		if _, both := routers["gatewayAPI"]; both {
+			block.fail("keep one of them", "is given, and gatewayAPI too")
+		}
+		routers["gatewayAPI"] = block
+	}
+	return routers
 }
 
 var routeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
@@ -133,127 +164,6 @@ func (d *document) readPingPong(v value) {
 	}
 }
 
-// readRoute reads the steps that match requests, nil if this is none.
-func (d *document) readRoute(v value) *rollout.ManagedRoute {
-	header, mirror, match := v.field("setHeaderRoute"), v.field("setMirrorRoute"), v.field("match")
-	var route *rollout.ManagedRoute
-	switch {
-	case header.object(headerRouteFields):
-		route = &rollout.ManagedRoute{Name: header.field("name").text()}
-		for _, m := range header.field("match").list() {
-			m.object(headerMatchFields)
-			value, name := m.field("headerValue"), m.field("headerName")
-			value.object(textMatchFields)
-			if name.text() == "" {
-				name.fail("name the header", "is missing")
-			}
-			route.Matches = append(route.Matches, rollout.Match{Headers: []rollout.NamedMatch{{Name: name.text(), StringMatch: value.textMatch()}}})
-		}
-		d.isManaged(header.field("name"), route.Name)
-	case mirror.object(mirrorRouteFields):
-		route = d.readMirror(mirror)
-	case match.given() && d.isNative(match):
-		route = &rollout.ManagedRoute{Name: rollout.MatchRoute}
-		for _, m := range match.list() {
-			route.Matches = append(route.Matches, m.match())
-		}
-	default:
-		return nil
-	}
-	if d.spec.Canary.Traffic == nil {
-		v.fail("add trafficRouting with a router", "matches requests, and there is no trafficRouting")
-	}
-	return route
-}
-
-func (d *document) readMirror(v value) *rollout.ManagedRoute {
-	share := v.field("percentage").percent()
-	if share == nil {
-		share = new(100)
-	}
-	route := &rollout.ManagedRoute{Name: v.field("name").text(), Mirror: share}
-	for _, m := range v.field("match").list() {
-		m.object(mirrorMatchFields)
-		var match rollout.Match
-		for _, single := range []struct {
-			name string
-			into **rollout.StringMatch
-		}{{"method", &match.Method}, {"path", &match.Path}} {
-			if field := m.field(single.name); field.object(textMatchFields) {
-				text := field.textMatch()
-				*single.into = &text
-			}
-		}
-		headers, _ := m.field("headers").raw.(map[string]any)
-		for _, name := range sortedKeys(headers) {
-			field := m.field("headers").field(name)
-			field.object(textMatchFields)
-			match.Headers = append(match.Headers, rollout.NamedMatch{Name: name, StringMatch: field.textMatch()})
-		}
-		route.Matches = append(route.Matches, match)
-	}
-	d.isManaged(v.field("name"), route.Name)
-	return route
-}
-
-// isManaged refuses a route that managedRoutes does not list: its precedence
-// would be unknown.
-func (d *document) isManaged(v value, name string) {
-	switch t := d.spec.Canary.Traffic; {
-	case name == "":
-		v.fail("name it", "is missing")
-	case t != nil && !slices.Contains(t.ManagedRoutes, name):
-		v.fail("add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
-	}
-}
-
-// match reads one entry of a step's match: all that it names must match.
-func (v value) match() rollout.Match {
-	var m rollout.Match
-	if !v.object(matchFields) {
-		v.fail("name headers, cookies, queryParams, path, method or source", "is empty")
-	}
-	for _, named := range []struct {
-		field string
-		into  *[]rollout.NamedMatch
-	}{{"headers", &m.Headers}, {"cookies", &m.Cookies}, {"queryParams", &m.QueryParams}} {
-		for _, n := range v.field(named.field).list() {
-			n.object(namedMatchFields)
-			if n.field("name").text() == "" {
-				n.field("name").fail("", "is missing")
-			}
-			*named.into = append(*named.into, rollout.NamedMatch{Name: n.field("name").text(), StringMatch: n.textMatch()})
-		}
-	}
-	for _, single := range []struct {
-		field string
-		into  **rollout.StringMatch
-	}{{"path", &m.Path}, {"method", &m.Method}, {"source", &m.Source}} {
-		if field := v.field(single.field); field.object(textMatchFields) {
-			text := field.textMatch()
-			*single.into = &text
-		}
-	}
-	if m.Path != nil && m.Path.Regex == "" && !strings.HasPrefix(m.Path.Exact+m.Path.Prefix, "/") {
-		v.field("path").fail("paths begin with /", "%q is not a path", m.Path.Exact+m.Path.Prefix)
-	}
-	return m
-}
-
-// textMatch reads exact, prefix or regex.
-func (v value) textMatch() rollout.StringMatch {
-	m := rollout.StringMatch{Exact: v.field("exact").text(), Prefix: v.field("prefix").text(), Regex: v.field("regex").text()}
-	given := slices.DeleteFunc([]string{m.Exact, m.Prefix, m.Regex}, func(s string) bool { return s == "" })
-	if len(given) != 1 {
-		v.fail("give one of exact, prefix, regex", "has %d of exact, prefix and regex", len(given))
-		return m
-	}
-	if _, err := regexp.Compile(m.Regex); err != nil {
-		v.field("regex").fail("use the syntax of RE2", "is not a regular expression: %v", err)
-	}
-	return m
-}
-
 // routersOf reads the routers' blocks, with the names that kustomize has made.
 func (a *assembly) routersOf(d *document) error {
 	for _, kind := range sortedKeys(d.routers) {
@@ -274,7 +184,13 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	case !errors.As(err, &invalid):
 		return err
 	case invalid.About == (rollout.Ref{}):
-		return a.invalid(d.ref, "spec.strategy.canary.trafficRouting."+invalid.Field, invalid.Fix, "%s", invalid.Msg)
+		field := "spec.strategy.canary.trafficRouting." + invalid.Field
+		for kind, block := range d.routers { // the Gateway API may be among the plugins
+			if rest, ok := strings.CutPrefix(invalid.Field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				field = block.path + rest
+			}
+		}
+		return a.invalid(d.ref, field, invalid.Fix, "%s", invalid.Msg)
 	default:
 		return a.invalid(invalid.About, invalid.Field, invalid.Fix, "%s", invalid.Msg)
 	}
@@ -283,7 +199,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 // checkTraffic lays every route that a release will ask for over the objects,
 // so that what cannot be done is known before anything is pushed.
 func (a *assembly) checkTraffic() error {
-	all := traffic.NewObjects(a.objects)
+	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
 		d := a.documents[i] // stage appended one spec for each document, in order
 		if spec.Canary == nil || spec.Canary.Traffic == nil {
@@ -294,14 +210,34 @@ func (a *assembly) checkTraffic() error {
 		}
 		routes := routesOf(spec)
 		for _, route := range routes {
-			if err := traffic.Overlay(traffic.NewObjects(a.objects), spec.Canary.Traffic.Routers, route); err != nil {
+			laid := traffic.NewObjects(a.objects)
+			if err := traffic.Overlay(laid, spec.Canary.Traffic.Routers, route); err != nil {
 				return a.blameTraffic(err, d)
+			}
+			if err := a.checkMade(laid, d, made); err != nil {
+				return err
 			}
 		}
 		// The Rollouts of an app together: no two may write to one place.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}
+	}
+	return nil
+}
+
+// checkMade refuses that two Rollouts make one object for their releases.
+func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollout.Ref]*document) error {
+	for _, object := range laid.List() {
+		if object.Annotation(rollout.AnnotationGenerated) == "" {
+			continue
+		}
+		ref := object.Ref()
+		if other := made[ref]; other != nil && other != d {
+			return a.invalid(d.ref, "metadata.name", "rename one of the two Rollouts, or what the object is named after",
+				"%s would be made for a release of this Rollout and of %s", shortRef(ref), shortRef(other.ref))
+		}
+		made[ref] = d
 	}
 	return nil
 }

@@ -235,3 +235,12 @@ func (s *State) Equal(o *State) bool {
 
 // Second cuts a time to what the state records: UTC, whole seconds.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// NextSecond is the first moment that the state can record and that is not before
+// a time: where a wait begins, which is then never shorter than it was asked to be.
+func NextSecond(t time.Time) time.Time {
+	if s := Second(t); s.Before(t) {
+		return s.Add(time.Second)
+	}
+	return Second(t)
+}

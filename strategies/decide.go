@@ -346,7 +346,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 }
 
 func progressAt(p plan, w rollout.Workload, step int, now time.Time) rollout.Progress {
-	pr := rollout.Progress{Workload: w, Step: step, Of: len(p.stages), Plan: p.digest(), Entered: rollout.Second(now)}
+	pr := rollout.Progress{Workload: w, Step: step, Of: len(p.stages), Plan: p.digest(), Entered: rollout.NextSecond(now)}
 	if s, ok := p.at(step); ok {
 		pr.Name, pr.Weight = s.text, s.weight
 	} else {

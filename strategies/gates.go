@@ -127,7 +127,7 @@ func gatePods(in Input, p plan, pr rollout.Progress, s stage) verdict {
 	stable, _ := live.Find(in.State.StableHash(pr.Workload))
 	ready := minReady(p.spec)
 	if needsRouting(p, pr) {
-		ready = max(ready, p.spec.Canary.Traffic.Settle) // for the proxies to have learnt of the pods
+		ready = max(ready, learnt(p.spec.Canary.Traffic))
 	}
 	serving := canary.Serving(in.Now, ready)
 	if c := p.spec.Canary; n == 0 && c != nil && pr.Step < len(c.Steps) && s.weight > 0 {

@@ -149,7 +149,7 @@ func advance(in Input) Decision {
 			v, next = verdict{done: true, by: promoter(in)}, len(spec.Canary.Steps)
 		}
 		if isRouted(spec) { // what pods can bear of the requests, they can when proxies know of them
-			due = soonest(due, servesNext(in.Now, spec.Canary.Traffic.Settle, in.Observed.Workloads[p.Workload].Revisions...))
+			due = soonest(due, servesNext(in.Now, learnt(spec.Canary.Traffic), in.Observed.Workloads[p.Workload].Revisions...))
 		}
 		if spec.Scaling == rollout.InPlace {
 			// Each pod that serves makes room for the next, at a pause too: an
@@ -157,7 +157,7 @@ func advance(in Input) Decision {
 			due = soonest(due, servesNext(in.Now, minReady(spec), in.Observed.Workloads[p.Workload].Revisions...))
 		}
 		if v.route {
-			s.Progress[i].Routed = &rollout.Routing{Step: p.Step, Weight: p.Weight, At: rollout.Second(in.Now)}
+			s.Progress[i].Routed = &rollout.Routing{Step: p.Step, Weight: p.Weight, At: rollout.NextSecond(in.Now)}
 			needs = append(needs, needsOf(in, spec)...)
 			moved = append(moved, routedText(pl, p))
 			continue

@@ -29,7 +29,9 @@ func retreat(in Input, why cause) Decision {
 		if why.reject {
 			delay = max(delay, abortDelay(in))
 		}
-		r.Drain = r.Routed.Add(delay)
+		if delay > 0 {
+			r.Drain = rollout.NextSecond(in.Now).Add(delay)
+		}
 	}
 	if r.Drain.Equal(r.Routed) {
 		s.Source = why.to

@@ -105,7 +105,17 @@ func routeOf(s rollout.State, spec rollout.Spec, v View) traffic.Route {
 // knownOf is how many pods of a ReplicaSet are ready, have been for long enough
 // that every proxy knows of them, and are to stay.
 func knownOf(r rollout.Revision, t *rollout.Traffic, now time.Time) int {
-	return min(r.Serving(now, t.Settle), r.Desired)
+	return min(r.Serving(now, learnt(t)), r.Desired)
+}
+
+// learnt is how long after a pod says that it became ready every proxy knows of
+// it. Kubernetes cuts that moment to a whole second: ready since 12:00:00 may be
+// ready since 12:00:00.9.
+func learnt(t *rollout.Traffic) time.Duration {
+	if t.Settle == 0 {
+		return 0
+	}
+	return t.Settle + time.Second
 }
 
 // within is the weight that the ready pods can bear: no pod of the new version

@@ -68,7 +68,7 @@ func TestRouteGates(t *testing.T) {
 		"JustReady": {"pods that are ready too short are not", func(in *Input) {
 			live := in.Observed.Workloads[web]
 			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
-		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 2 * time.Second}},
+		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 3 * time.Second}},
 		"NoEndpoints": {"nor are those whose Service has no endpoint yet", func(in *Input) {
 			in.Empty = []rollout.Ref{{Kind: "Service", Namespace: web.Namespace, Name: "web-canary"}}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -68,8 +69,11 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		both["exprs"] = exprs
 	}
 	if m.Method != nil {
-		methods := list(own["methods"])
-		if len(methods) > 0 && !slices.Contains(methods, any(m.Method.Exact)) {
+		if !slices.Contains(methods, m.Method.Exact) {
+			return nil, false, &Error{About: ref, Field: place + ".methods", Msg: fmt.Sprintf("could not have the step's %s, which Apache APISIX does not know", m.Method.Exact), Fix: "use one of " + strings.Join(methods, ", ")}
+		}
+		has := list(own["methods"])
+		if len(has) > 0 && !slices.Contains(has, any(m.Method.Exact)) {
 			return nil, false, nil
 		}
 		both["methods"] = []any{m.Method.Exact}

@@ -3,7 +3,6 @@ package traffic
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -137,8 +136,9 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	if !found {
 		return &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no rule has the stable Service %s as a backend", r.Stable), Fix: "add it to the backendRefs of each rule that is to be split"}
 	}
-	set(object, append(added, rules...), "spec", "rules")
-	return nil
+	rules = append(added, rules...)
+	set(object, rules, "spec", "rules")
+	return gatewayLimits(ref, rules, r)
 }
 
 // gatewayBackend finds a Service of the route's own namespace among the
@@ -184,147 +184,6 @@ func gatewayCanary(rule map[string]any, r Route, weight int64) map[string]any {
 	backend := copyMap(mapping(list(rule["backendRefs"])[i]))
 	backend["name"], backend["weight"] = r.Canary, weight
 	return backend
-}
-
-// gatewayManaged returns the rules for one managed route: a copy of the rule for
-// each way in which a request can match both.
-func gatewayManaged(ref rollout.Ref, place string, rule map[string]any, managed rollout.ManagedRoute, r Route) ([]any, error) {
-	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
-		return nil, &Error{About: ref, Msg: fmt.Sprintf("is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name), Fix: "leave out the match"}
-	}
-	var combined []any
-	own := list(rule["matches"])
-	if len(own) == 0 {
-		own = []any{map[string]any{}}
-	}
-	for i, o := range own {
-		for _, m := range managed.Matches {
-			both, ok, err := gatewayMatch(ref, fmt.Sprintf("%s.matches[%d]", place, i), mapping(o), m)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				combined = append(combined, both)
-			}
-		}
-	}
-	if len(combined) == 0 {
-		return nil, nil
-	}
-	out := copyMap(rule)
-	out["matches"] = combined
-	delete(out, "name") // each rule's name is there once
-	if managed.Mirror == nil {
-		out["backendRefs"] = []any{gatewayCanary(rule, r, 1)}
-		return []any{out}, nil
-	}
-	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
-		return nil, nil
-	}
-	stable := copyMap(mapping(list(rule["backendRefs"])[gatewayBackend(rule, r.Stable)]))
-	stable["weight"] = int64(1)
-	out["backendRefs"] = []any{stable}
-	to := gatewayCanary(rule, r, 1)
-	delete(to, "weight")
-	delete(to, "filters")
-	mirror := map[string]any{"backendRef": to}
-	if *managed.Mirror < 100 {
-		mirror["percent"] = int64(*managed.Mirror)
-	}
-	out["filters"] = append(list(out["filters"]), map[string]any{"type": "RequestMirror", "requestMirror": mirror})
-	return []any{out}, nil
-}
-
-// gatewayMatch returns what matches a rule's match and a managed route's; it is
-// false if no request can match both.
-func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
-	both := copyMap(own)
-	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
-		return nil, false, &Error{About: ref, Field: place, Msg: "is of a GRPCRoute, which can be matched by headers and cookies only", Fix: "match a header, or use an HTTPRoute"}
-	}
-	headers := list(both["headers"])
-	for _, h := range m.Headers {
-		headers = append(headers, gatewayNamed(h.Name, h.StringMatch))
-	}
-	for _, c := range m.Cookies {
-		headers = append(headers, map[string]any{"name": "Cookie", "type": "RegularExpression", "value": whole(cookiePattern(c))})
-	}
-	if name := repeated(headers); name != "" {
-		return nil, false, &Error{About: ref, Field: place + ".headers", Msg: fmt.Sprintf("would compare the header %s twice, which the Gateway API does not allow", name), Fix: "match one of them"}
-	}
-	if len(headers) > 0 {
-		both["headers"] = headers
-	}
-	params := list(both["queryParams"])
-	for _, q := range m.QueryParams {
-		params = append(params, gatewayNamed(q.Name, q.StringMatch))
-	}
-	if len(params) > 0 {
-		both["queryParams"] = params
-	}
-	if m.Method != nil {
-		if own := text(both["method"]); own != "" && own != m.Method.Exact {
-			return nil, false, nil
-		}
-		both["method"] = m.Method.Exact
-	}
-	if m.Path == nil {
-		return both, true, nil
-	}
-	path, ok, err := gatewayPath(ref, place, mapping(both["path"]), *m.Path)
-	both["path"] = path
-	return both, ok, err
-}
-
-func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
-	if m.Exact != "" {
-		return map[string]any{"name": name, "type": "Exact", "value": m.Exact}
-	}
-	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
-}
-
-// repeated returns a header name that is there twice, in any case of letters.
-func repeated(headers []any) string {
-	seen := map[string]bool{}
-	for _, h := range headers {
-		name := strings.ToLower(text(mapping(h)["name"]))
-		if seen[name] {
-			return text(mapping(h)["name"])
-		}
-		seen[name] = true
-	}
-	return ""
-}
-
-// gatewayPath returns the paths that both a rule and a match have.
-func gatewayPath(ref rollout.Ref, place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
-	kind, value := text(own["type"]), text(own["value"])
-	everything := len(own) == 0 || kind != "Exact" && kind != "RegularExpression" && (value == "" || value == "/")
-	switch {
-	case everything && m.Exact != "":
-		return map[string]any{"type": "Exact", "value": m.Exact}, true, nil
-	case everything && m.Prefix != "":
-		return map[string]any{"type": "PathPrefix", "value": m.Prefix}, true, nil
-	case everything:
-		return map[string]any{"type": "RegularExpression", "value": whole(m.Regex)}, true, nil
-	case kind == "Exact":
-		return own, matches(m, value), nil
-	case kind == "RegularExpression" || m.Regex != "":
-		return nil, false, &Error{About: ref, Field: place + ".path", Msg: fmt.Sprintf("%q and the step's match are not both plain, and nothing can match the two together", value), Fix: "match the path in a rule of its own"}
-	case m.Exact != "":
-		return map[string]any{"type": "Exact", "value": m.Exact}, below(m.Exact, value), nil
-	case below(m.Prefix, value):
-		return map[string]any{"type": "PathPrefix", "value": m.Prefix}, true, nil
-	default:
-		return own, below(value, m.Prefix), nil
-	}
-}
-
-// below reports whether a path is the prefix itself or under it, by whole
-// elements, as PathPrefix compares.
-func below(path, prefix string) bool {
-	prefix = strings.TrimSuffix(prefix, "/")
-	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
 // verifyParents reads the conditions that each Gateway's controller writes

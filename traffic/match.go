@@ -17,7 +17,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 		return "", ""
 	}
 	if route.Mirror != nil && r.features[Mirror] == 0 {
-		return "", fmt.Sprintf("%s cannot copy requests; routers that can: %s", r.title, able(Mirror, yes))
+		return "", fmt.Sprintf("%s cannot copy requests; routers that can: %s", r.name(), able(Mirror, yes))
 	}
 	for i, m := range route.Matches {
 		if field, why := r.unsupported(m); why != "" {
@@ -31,7 +31,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 // it can.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[Stick] == 0 {
-		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.title, able(Stick, yes))
+		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(Stick, yes))
 	}
 	return ""
 }
@@ -42,11 +42,11 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 		if r.features[part.feature]&h != 0 {
 			continue
 		}
-		can := "not at all"
+		can := " at all"
 		if r.features[part.feature] != 0 {
-			can = "by " + r.features[part.feature].String()
+			can = fmt.Sprintf(" by %s (only by %s)", h, r.features[part.feature])
 		}
-		return part.field, fmt.Sprintf("%s cannot match a %s by %s (%s); routers that can: %s", r.title, part.feature, h, can, able(part.feature, h))
+		return part.field, fmt.Sprintf("%s cannot match a %s%s; routers that can by %s: %s", r.name(), part.feature, can, h, able(part.feature, h))
 	}
 	return "", ""
 }

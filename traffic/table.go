@@ -33,6 +33,14 @@ type router struct {
 	verify   func(rollout.ObservedRoute) Verdict // nil: it does not report
 }
 
+// name is the router in a sentence.
+func (r router) name() string {
+	if r.kind == anyObject.kind {
+		return "a router described by paths"
+	}
+	return r.title
+}
+
 // editor is the configuration of one router, decoded from JSON. It is made anew
 // for each use and keeps nothing.
 type editor interface {

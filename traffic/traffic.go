@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	kjson "sigs.k8s.io/json" // encoding/json takes NAME for name
@@ -103,18 +104,70 @@ func decode(r router, raw any) (editor, error) {
 	if err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, &Error{Field: at(wrong.Field), Msg: fmt.Sprintf("is a %s where %s belongs", wrong.Value, belongs(wrong.Type.String()))}
+			return nil, &Error{Field: at(wrong.Field), Msg: fmt.Sprintf("is %s where %s belongs", jsonKind(wrong.Value), belongs(wrong.Type.String()))}
 		}
 		return nil, &Error{Field: r.kind, Msg: err.Error()}
 	}
 	if len(strict) > 0 {
 		var unknown kjson.FieldError
 		if errors.As(strict[0], &unknown) {
-			return nil, &Error{Field: at(unknown.FieldPath()), Msg: "is not a known field"}
+			return nil, &Error{Field: at(unknown.FieldPath()), Msg: "is not a known field", Fix: "use one of " + strings.Join(fieldsAt(reflect.TypeOf(e), unknown.FieldPath()), ", ")}
 		}
 		return nil, &Error{Field: r.kind, Msg: strict[0].Error()}
 	}
 	return e, nil
+}
+
+// jsonKind names what encoding/json has found, for people: "array", "number 1.5".
+func jsonKind(found string) string {
+	kind, value, _ := strings.Cut(found, " ")
+	switch kind {
+	case "array":
+		return "a list"
+	case "object":
+		return "a mapping"
+	case "string":
+		return "a text"
+	case "number":
+		if value == "" {
+			return "a number"
+		}
+		return "the number " + value
+	default:
+		return kind
+	}
+}
+
+// fieldsAt lists the fields beside one, at a path such as httpRoutes[0].nome.
+func fieldsAt(t reflect.Type, path string) []string {
+	parts := strings.Split(path, ".")
+	for _, name := range parts[:len(parts)-1] {
+		name, _, _ = strings.Cut(name, "[")
+		for i := range structOf(t).NumField() {
+			if field := structOf(t).Field(i); jsonName(field) == name {
+				t = field.Type
+				break
+			}
+		}
+	}
+	var names []string
+	for i := range structOf(t).NumField() {
+		names = append(names, jsonName(structOf(t).Field(i)))
+	}
+	return names
+}
+
+// structOf is what a type holds in the end, of pointers and lists.
+func structOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }
 
 func belongs(goType string) string {
@@ -182,7 +235,7 @@ func NeedsServices(r rollout.Router) bool {
 // takes any.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[AnyWeight] == 0 {
-		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.title, able(AnyWeight, yes))
+		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(AnyWeight, yes))
 	}
 	return ""
 }

@@ -84,13 +84,13 @@ func TestProposalIsDeterministic(t *testing.T) {
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// As if the last push had not happened, but at the same second.
+	// As if the last push had not happened, but at the same second, of which a step begins at the end.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	again := w.start()
 	for deadline := time.Now().Add(time.Minute); w.repo.Ref(branch) == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err := again.RunOnce(again.ctx, s.Progress[0].Entered, true); err != nil {
+		if err := again.RunOnce(again.ctx, s.Progress[0].Entered.Add(-time.Millisecond), true); err != nil {
 			t.Fatal(err)
 		}
 	}

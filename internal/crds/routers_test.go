@@ -3,8 +3,10 @@ package crds_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,10 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/crds"
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // TestRoutersMakeWhatTheAPIServerTakes asks the API server about each object of
@@ -26,22 +32,12 @@ import (
 // it. A field that a kind does not have would be dropped without a word, and an
 // object that is refused would hold the release.
 func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
-	c := testcluster.Shared(t)
-	crds.Apply(t, c.Config, crds.GatewayAPI, crds.Istio, crds.Traefik, crds.OldTraefik, crds.Documented)
-	client, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, err := restmapper.GetAPIGroupResources(c.Kube.Discovery())
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := restmapper.NewDiscoveryRESTMapper(known)
+	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/*.txtar")
 	if err != nil || len(files) < 100 {
 		t.Fatalf("found %d test cases of routers (%v): have they moved?", len(files), err)
 	}
-	namespace, asked := c.Namespace(t), 0
+	asked := 0
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
 		if err != nil {
@@ -53,7 +49,7 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 		for _, section := range []string{"before.yaml", "after.yaml"} {
 			for _, object := range objectsOf(t, file, archive, section) {
 				asked++
-				if err := dryRun(t, client, kinds, namespace, object); err != nil {
+				if err := w.dryRun(t, object); err != nil {
 					t.Errorf("%s: %s: %s %s: %v", strings.TrimPrefix(file, "../../"), section, object.GetKind(), object.GetName(), err)
 				}
 			}
@@ -62,23 +58,170 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	t.Logf("asked about %d objects", asked)
 }
 
+// world is a cluster that knows the kinds of all routers.
+type world struct {
+	client    dynamic.Interface
+	kinds     meta.RESTMapper
+	namespace string
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	c := testcluster.Shared(t)
+	crds.Apply(t, c.Config, crds.GatewayAPI, crds.Istio, crds.Traefik, crds.OldTraefik, crds.Documented)
+	config := rest.CopyConfig(c.Config)
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := restmapper.GetAPIGroupResources(c.Kube.Discovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return world{client: client, kinds: restmapper.NewDiscoveryRESTMapper(known), namespace: c.Namespace(t)}
+}
+
 // dryRun applies an object as gitrollout does, and stricter: unknown fields are
 // errors.
-func dryRun(t *testing.T, client dynamic.Interface, kinds meta.RESTMapper, namespace string, object *unstructured.Unstructured) error {
+func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	t.Helper()
 	kind := object.GroupVersionKind()
-	mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := w.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return err
 	}
-	object.SetNamespace(namespace)
+	object.SetNamespace(w.namespace)
 	raw, err := object.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	_, err = client.Resource(mapping.Resource).Namespace(namespace).Patch(t.Context(), object.GetName(), types.ApplyPatchType, raw,
+	_, err = w.client.Resource(mapping.Resource).Namespace(w.namespace).Patch(t.Context(), object.GetName(), types.ApplyPatchType, raw,
 		metav1.PatchOptions{FieldManager: "gitrollout", Force: new(true), DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err
+}
+
+// TestRoutersRefuseWhatTheAPIServerWouldRefuse lays steps' matches that are hard to
+// write down over an object of each router. Whatever a router does not refuse
+// itself, before the release, the API server has to take in the middle of it.
+func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
+	w := newWorld(t)
+	files, err := filepath.Glob("../../traffic/testdata/*/weight.txtar")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("found %d routers (%v): have they moved?", len(files), err)
+	}
+	for _, file := range append(files, "../../traffic/testdata/gatewayAPI/tcp-grpc.txtar", "../../traffic/testdata/istio/subsets.txtar") {
+		kind := filepath.Base(filepath.Dir(file))
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config any
+		var route traffic.Route
+		for _, f := range archive.Files {
+			switch f.Name {
+			case "config.yaml":
+				err = sigsyaml.Unmarshal(f.Data, &config)
+			case "route.yaml":
+				err = sigsyaml.Unmarshal(f.Data, &route)
+			}
+			if err != nil {
+				t.Fatalf("%s: %s: %v", file, f.Name, err)
+			}
+		}
+		router, err := traffic.Parse(kind, config, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, managed := range hard() {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				var before []rollout.Object
+				for _, o := range objectsOf(t, file, archive, "before.yaml") {
+					before = append(before, rollout.Object(o.Object))
+				}
+				asks := route
+				asks.Managed = managed
+				for i := range managed { // as package render does
+					if field, _ := traffic.Unsupported(kind, managed[i]); field != "" || managed[i].Mirror != nil && !mirrors(kind) {
+						return
+					}
+				}
+				laid := traffic.NewObjects(before)
+				if err := traffic.Overlay(laid, []rollout.Router{router}, asks); err != nil {
+					var known *traffic.Error
+					if !errors.As(err, &known) || known.Fix == "" {
+						t.Errorf("refused without a way out: %v", err)
+					}
+					return
+				}
+				for _, object := range laid.List() {
+					if err := w.dryRun(t, &unstructured.Unstructured{Object: object.Copy()}); err != nil {
+						t.Errorf("%s %s: %v", object.Kind(), object.Name(), err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func mirrors(kind string) bool {
+	_, why := traffic.Unsupported(kind, rollout.ManagedRoute{Mirror: new(1)})
+	return why == ""
+}
+
+// hard are routes that a document may ask for.
+func hard() map[string][]rollout.ManagedRoute {
+	one := func(m rollout.Match) []rollout.ManagedRoute {
+		return []rollout.ManagedRoute{{Name: rollout.MatchRoute, Matches: []rollout.Match{m}}}
+	}
+	header := func(name string, m rollout.StringMatch) rollout.Match {
+		return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: m}}}
+	}
+	exact := func(s string) rollout.StringMatch { return rollout.StringMatch{Exact: s} }
+	routes := map[string][]rollout.ManagedRoute{
+		"quotes":           one(header("X-Staff", exact("a\"b`c'd\\e"))),
+		"token":            one(header("!#$%&'*+-.^_`|~", exact("1"))),
+		"unicode":          one(header("X-Staff", exact("Zürich 東京"))),
+		"spaces":           one(header("X-Staff", rollout.StringMatch{Regex: "a  b"})),
+		"long parameter":   one(rollout.Match{QueryParams: []rollout.NamedMatch{{Name: "a", StringMatch: exact(strings.Repeat("a", 1025))}}}),
+		"long path":        one(rollout.Match{Path: &rollout.StringMatch{Exact: "/" + strings.Repeat("a", 1025)}}),
+		"long value":       one(header("X-Staff", exact(strings.Repeat("a", 5000)))),
+		"long pattern":     one(header("X-Staff", rollout.StringMatch{Regex: strings.Repeat("a|", 3000) + "b"})),
+		"host":             one(header("Host", exact("example.com"))),
+		"cookie header":    one(header("Cookie", exact("a=1"))),
+		"two cookies":      one(rollout.Match{Cookies: []rollout.NamedMatch{{Name: "a", StringMatch: exact("1")}, {Name: "b", StringMatch: exact("1")}}}),
+		"twice":            one(rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-A", StringMatch: exact("1")}, {Name: "x-a", StringMatch: exact("2")}}}),
+		"parameter twice":  one(rollout.Match{QueryParams: []rollout.NamedMatch{{Name: "a", StringMatch: exact("1")}, {Name: "a", StringMatch: exact("2")}}}),
+		"parameter's name": one(rollout.Match{QueryParams: []rollout.NamedMatch{{Name: "filter[name]", StringMatch: exact("1")}}}),
+		"method":           one(rollout.Match{Method: &rollout.StringMatch{Exact: "PROPFIND"}}),
+		"method's prefix":  one(rollout.Match{Method: &rollout.StringMatch{Prefix: "P"}}),
+		"path":             one(rollout.Match{Path: &rollout.StringMatch{Exact: "/a%20b/~c;d=e,f"}}),
+		"path's prefix":    one(rollout.Match{Path: &rollout.StringMatch{Prefix: "/a/"}}),
+		"path's pattern":   one(rollout.Match{Path: &rollout.StringMatch{Regex: "/(a|b)/[0-9]+"}}),
+		"all paths":        one(rollout.Match{Path: &rollout.StringMatch{Prefix: "/"}}),
+		"address":          one(rollout.Match{Source: &rollout.StringMatch{Exact: "2001:db8::1"}}),
+		"network":          one(rollout.Match{Source: &rollout.StringMatch{Prefix: "2001:db8::/32"}}),
+		"mirror":           {{Name: "copies", Mirror: new(10), Matches: []rollout.Match{{}}}},
+		"mirror of none":   {{Name: "copies", Mirror: new(0), Matches: []rollout.Match{{Path: &rollout.StringMatch{Prefix: "/"}}}}},
+		"all at once": one(rollout.Match{
+			Headers: []rollout.NamedMatch{{Name: "X-A", StringMatch: rollout.StringMatch{Prefix: "a"}}}, Cookies: []rollout.NamedMatch{{Name: "b", StringMatch: exact("1")}},
+			Path: &rollout.StringMatch{Prefix: "/a"}, Method: &rollout.StringMatch{Exact: "GET"},
+		}),
+		"long name": {{Name: strings.Repeat("a", 40), Matches: []rollout.Match{header("X-Staff", exact("1"))}}},
+	}
+	var headers, many []rollout.NamedMatch
+	var matches []rollout.Match
+	for i := range 70 {
+		n := rollout.NamedMatch{Name: fmt.Sprintf("X-%d", i), StringMatch: exact("1")}
+		headers, many = append(headers, n), append(many, rollout.NamedMatch{Name: "x", StringMatch: exact(strconv.Itoa(i))})
+		matches = append(matches, rollout.Match{Headers: []rollout.NamedMatch{n}})
+	}
+	routes["many headers"], routes["many matches"] = one(rollout.Match{Headers: headers[:17]}), []rollout.ManagedRoute{{Name: "staff", Matches: matches}}
+	routes["many parameters"] = one(rollout.Match{QueryParams: headers[:17]})
+	for i := range many[:20] {
+		routes["many routes"] = append(routes["many routes"], rollout.ManagedRoute{Name: fmt.Sprintf("staff-%d", i), Matches: matches[:7]})
+	}
+	return routes
 }
 
 func objectsOf(t *testing.T, file string, archive *txtar.Archive, name string) []*unstructured.Unstructured {

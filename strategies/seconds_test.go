@@ -1,0 +1,58 @@
+package strategies
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestWaitsAreNotCutShort begins each wait in the last moment of a second, which
+// the state cannot record: with a settle of 1s, proxies would have had no time
+// at all.
+func TestWaitsAreNotCutShort(t *testing.T) {
+	const late = 900 * time.Millisecond
+	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
+	h.push(version("v2"))
+	begin := func(step int) (in Input, p plan) {
+		in = inFlight(h, step, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+		in.Now = in.Now.Add(late)
+		return in, planOf(in.Head.Render.Specs[0])
+	}
+
+	in, p := begin(0)
+	d := Decide(in)
+	if d.State.Progress[0].Routed == nil {
+		t.Fatalf("nothing is routed: %s", d.Waiting)
+	}
+	routed := d.State.Progress[0]
+	settled := in
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled, p, routed).done {
+		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
+	}
+	if routed.Routed.Weight = 0; !stillRouted(p.spec, routed, settled.Now) {
+		t.Errorf("proxies are taken to know of the weight 0 of %s at %s, before 3s have passed", in.Now, settled.Now)
+	}
+
+	in, p = begin(0)
+	live := in.Observed.Workloads[web]
+	for i := range live.Revisions[0].ReadySince {
+		live.Revisions[0].ReadySince[i] = rollout.Second(in.Now) // as Kubernetes says it
+	}
+	settled = in
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gatePods(settled, p, in.State.Progress[0], p.stages[0]).route {
+		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, settled.Now)
+	}
+
+	in, p = begin(4)
+	settled.Now = in.Now.Add(3*time.Second - time.Millisecond)
+	if at := progressAt(p, web, 3, in.Now); gateTimer(settled, at, p.stages[3]).done {
+		t.Errorf("%s, begun at %s, is over at %s", at.Name, in.Now, settled.Now)
+	}
+
+	in, _ = begin(1)
+	in.State.Progress[0].Routed = &rollout.Routing{Weight: 50, At: in.Now.Add(-time.Hour)}
+	if back := retreat(in, cause{reason: "aborted", to: commitID(0)}).State.Retreat; back.Drain.Before(in.Now.Add(3 * time.Second)) {
+		t.Errorf("pods that proxies know of at %s may go at %s, before 3s have passed", in.Now, back.Drain)
+	}
+}

@@ -1,0 +1,222 @@
+package traffic
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// gatewayManaged returns the rules for one managed route: a copy of the rule for
+// each way in which a request can match both.
+func gatewayManaged(ref rollout.Ref, place string, rule map[string]any, managed rollout.ManagedRoute, r Route) ([]any, error) {
+	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
+		return nil, &Error{About: ref, Msg: fmt.Sprintf("is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name), Fix: "leave out the match"}
+	}
+	var combined []any
+	own := list(rule["matches"])
+	if len(own) == 0 {
+		own = []any{map[string]any{}}
+	}
+	for i, o := range own {
+		for _, m := range managed.Matches {
+			both, ok, err := gatewayMatch(ref, fmt.Sprintf("%s.matches[%d]", place, i), mapping(o), m)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				combined = append(combined, both)
+			}
+		}
+	}
+	if len(combined) == 0 {
+		return nil, nil
+	}
+	out := copyMap(rule)
+	out["matches"] = combined
+	delete(out, "name") // each rule's name is there once
+	if managed.Mirror == nil {
+		out["backendRefs"] = []any{gatewayCanary(rule, r, 1)}
+		return []any{out}, nil
+	}
+	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
+		return nil, nil
+	}
+	stable := copyMap(mapping(list(rule["backendRefs"])[gatewayBackend(rule, r.Stable)]))
+	stable["weight"] = int64(1)
+	out["backendRefs"] = []any{stable}
+	to := gatewayCanary(rule, r, 1)
+	delete(to, "weight")
+	delete(to, "filters")
+	mirror := map[string]any{"backendRef": to}
+	if *managed.Mirror < 100 {
+		mirror["percent"] = int64(*managed.Mirror)
+	}
+	out["filters"] = append(list(out["filters"]), map[string]any{"type": "RequestMirror", "requestMirror": mirror})
+	return []any{out}, nil
+}
+
+// gatewayMatch returns what matches a rule's match and a managed route's; it is
+// false if no request can match both.
+func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
+	both := copyMap(own)
+	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
+		return nil, false, &Error{About: ref, Field: place, Msg: "is of a GRPCRoute, which can be matched by headers and cookies only", Fix: "match a header, or use an HTTPRoute"}
+	}
+	headers := list(both["headers"])
+	for _, h := range m.Headers {
+		headers = append(headers, gatewayNamed(h.Name, h.StringMatch))
+	}
+	for _, c := range m.Cookies {
+		headers = append(headers, map[string]any{"name": "Cookie", "type": "RegularExpression", "value": whole(cookiePattern(c))})
+	}
+	for _, h := range headers {
+		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {
+			return nil, false, &Error{About: ref, Field: place + ".headers", Msg: fmt.Sprintf("could not have the header %s with %q: the Gateway API allows up to 4096 characters of ASCII, with single spaces", text(mapping(h)["name"]), short(value)), Fix: "match a pattern for it, or something else"}
+		}
+	}
+	if name := repeated(headers, strings.ToLower); name != "" {
+		return nil, false, &Error{About: ref, Field: place + ".headers", Msg: fmt.Sprintf("would compare the header %s twice, which the Gateway API does not allow", name), Fix: "match one of them"}
+	}
+	if len(headers) > 0 {
+		both["headers"] = headers
+	}
+	params := list(both["queryParams"])
+	for _, q := range m.QueryParams {
+		if !gatewayParam.MatchString(q.Name) {
+			return nil, false, &Error{About: ref, Field: place + ".queryParams", Msg: fmt.Sprintf("could not have the step's parameter %q: the Gateway API allows letters, digits and !#$%%&'*+-.^_`|~ in a name", q.Name), Fix: "match something else"}
+		}
+		param := gatewayNamed(q.Name, q.StringMatch)
+		if value := text(param["value"]); len(value) > 1024 {
+			return nil, false, &Error{About: ref, Field: place + ".queryParams", Msg: fmt.Sprintf("could not have the parameter %s with %q: the Gateway API allows up to 1024 characters", q.Name, short(value)), Fix: "match a pattern for it, or something else"}
+		}
+		params = append(params, param)
+	}
+	if name := repeated(params, strings.Clone); name != "" {
+		return nil, false, &Error{About: ref, Field: place + ".queryParams", Msg: fmt.Sprintf("would compare the parameter %s twice, which the Gateway API does not allow", name), Fix: "match one of them"}
+	}
+	if len(params) > 0 {
+		both["queryParams"] = params
+	}
+	if m.Method != nil {
+		if !slices.Contains(methods, m.Method.Exact) {
+			return nil, false, &Error{About: ref, Field: place + ".method", Msg: fmt.Sprintf("could not be the step's %s, which the Gateway API does not have", m.Method.Exact), Fix: "use one of " + strings.Join(methods, ", ")}
+		}
+		if own := text(both["method"]); own != "" && own != m.Method.Exact {
+			return nil, false, nil
+		}
+		both["method"] = m.Method.Exact
+	}
+	if m.Path == nil {
+		return both, true, nil
+	}
+	path, ok, err := gatewayPath(ref, place, mapping(both["path"]), *m.Path)
+	if value := text(path["value"]); len(value) > 1024 {
+		return nil, false, &Error{About: ref, Field: place + ".path", Msg: fmt.Sprintf("could not be %q: the Gateway API allows up to 1024 characters", short(value)), Fix: "match a shorter path"}
+	}
+	both["path"] = path
+	return both, ok, err
+}
+
+// What the Gateway API's CRDs allow in names of parameters and values of headers.
+var (
+	gatewayValue = regexp.MustCompile("^[!-~]+([\\t ]?[!-~]+)*$")
+	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
+)
+
+// short is the front of a long text, for a message.
+func short(s string) string {
+	if len(s) > 60 {
+		return strings.ToValidUTF8(s[:60], "") + "…"
+	}
+	return s
+}
+
+// methods are those that an HTTPRoute and an ApisixRoute can name.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
+
+func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
+	if m.Exact != "" {
+		return map[string]any{"name": name, "type": "Exact", "value": m.Exact}
+	}
+	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
+}
+
+// repeated returns a name that is there twice, compared in one form.
+func repeated(headers []any, form func(string) string) string {
+	seen := map[string]bool{}
+	for _, h := range headers {
+		name := form(text(mapping(h)["name"]))
+		if seen[name] {
+			return text(mapping(h)["name"])
+		}
+		seen[name] = true
+	}
+	return ""
+}
+
+// gatewayPath returns the paths that both a rule and a match have.
+func gatewayPath(ref rollout.Ref, place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
+	kind, value := text(own["type"]), text(own["value"])
+	everything := len(own) == 0 || kind != "Exact" && kind != "RegularExpression" && (value == "" || value == "/")
+	switch {
+	case everything && m.Exact != "":
+		return map[string]any{"type": "Exact", "value": m.Exact}, true, nil
+	case everything && m.Prefix != "":
+		return map[string]any{"type": "PathPrefix", "value": m.Prefix}, true, nil
+	case everything:
+		return map[string]any{"type": "RegularExpression", "value": whole(m.Regex)}, true, nil
+	case kind == "Exact":
+		return own, matches(m, value), nil
+	case kind == "RegularExpression" || m.Regex != "":
+		return nil, false, &Error{About: ref, Field: place + ".path", Msg: fmt.Sprintf("%q and the step's match are not both plain, and nothing can match the two together", value), Fix: "match the path in a rule of its own"}
+	case m.Exact != "":
+		return map[string]any{"type": "Exact", "value": m.Exact}, below(m.Exact, value), nil
+	case below(m.Prefix, value):
+		return map[string]any{"type": "PathPrefix", "value": m.Prefix}, true, nil
+	default:
+		return own, below(value, m.Prefix), nil
+	}
+}
+
+// below reports whether a path is the prefix itself or under it, by whole
+// elements, as PathPrefix compares.
+func below(path, prefix string) bool {
+	prefix = strings.TrimSuffix(prefix, "/")
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
+}
+
+// gatewayLimits refuses more than the API allows (maxItems in its CRDs, and a rule
+// of HTTPRoute's): it would not be noticed before the step that asks for it.
+func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
+	if len(r.Managed) == 0 {
+		return nil
+	}
+	refuse := func(field string, n int, what string, limit int) error {
+		return &Error{About: ref, Field: field, Msg: fmt.Sprintf("would have %d %s with those of the steps' routes, and the Gateway API allows %d", n, what, limit), Fix: "match in fewer ways, or keep fewer rules in one route"}
+	}
+	if len(rules) > 16 {
+		return refuse("spec.rules", len(rules), "rules", 16)
+	}
+	total := 0
+	for _, item := range rules {
+		matches := list(mapping(item)["matches"])
+		total += len(matches)
+		if len(matches) > 64 {
+			return refuse("spec.rules", len(matches), "matches in one rule", 64)
+		}
+		for _, m := range matches {
+			for _, field := range []string{"headers", "queryParams"} {
+				if n := len(list(mapping(m)[field])); n > 16 {
+					return refuse("spec.rules", n, field+" in one match", 16)
+				}
+			}
+		}
+	}
+	if total > 128 {
+		return refuse("spec.rules", total, "matches", 128)
+	}
+	return nil
+}
