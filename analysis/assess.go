@@ -23,7 +23,7 @@ func Start(name string, metrics []Metric, now time.Time) Run {
 // Due returns when a metric of a run is to be measured next; it is false if it
 // never is.
 func Due(r Run, m Metric) (time.Time, bool) {
-	p, ok := r.progress(m.Name)
+	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
 		return time.Time{}, false
 	}
@@ -48,7 +48,7 @@ func wait(m Metric) time.Duration {
 	return errorRetry
 }
 
-func (r Run) progress(metric string) (Progress, bool) {
+func progressOf(r Run, metric string) (Progress, bool) {
 	i := slices.IndexFunc(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 	if i < 0 {
 		return Progress{}, false

@@ -1,111 +1,31 @@
 package analysis
 
-import "time"
+import "gitrollout.dev/gitrollout/rollout"
 
-// Phase is the state of a measurement, of a metric or of a run.
-type Phase string
-
-// The phases, from Argo Rollouts.
-const (
-	Pending      Phase = "Pending" // not measured yet
-	Running      Phase = "Running"
-	Successful   Phase = "Successful"
-	Failed       Phase = "Failed"
-	Errored      Phase = "Error"        // it could not be measured
-	Inconclusive Phase = "Inconclusive" // neither condition holds
+// The nouns of this package are kept with all others, because the state branch
+// holds them.
+type (
+	Phase       = rollout.AnalysisPhase
+	Metric      = rollout.Metric
+	NoData      = rollout.NoData
+	Compare     = rollout.Compare
+	SecretRef   = rollout.SecretRef
+	Measurement = rollout.Measurement
+	Progress    = rollout.MetricProgress
+	Run         = rollout.AnalysisRun
 )
 
-// Done reports whether nothing will change the phase any more.
-func (p Phase) Done() bool { return p != "" && p != Pending && p != Running }
-
-// Metric is one metric of a run with all arguments filled in, but for those out
-// of Secrets, and all defaults set.
-type Metric struct {
-	Name                    string
-	InitialDelay            time.Duration // from the start of the run
-	Interval                time.Duration // between measurements; 0: one measurement
-	Count                   int           // measurements that are no errors; 0: without end
-	SuccessCondition        string        // expr-lang; both "": any result is successful
-	FailureCondition        string
-	FailureLimit            int  // more failed measurements than that fail the metric; -1: they never do
-	InconclusiveLimit       int  // likewise
-	ConsecutiveErrorLimit   int  // more errors in a row than that; default 4
-	ConsecutiveSuccessLimit int  // so many successes in a row pass the metric; 0: off
-	Retention               int  // measurements that are kept; default 10
-	DryRun                  bool // is measured and shown, and decides nothing
-
-	// Not in Argo Rollouts:
-	OnNoData   NoData   // what an empty result means; default NoDataError, as there
-	MinSamples int      // a result about fewer is none; 0: any
-	StartWhen  string   // a condition on the result that begins the measuring; "": at once
-	Compare    *Compare // nil: the conditions judge
-
-	Provider string         // the provider's kind: prometheus, web, job …
-	Config   map[string]any // its block
-	Secrets  map[string]SecretRef
-}
-
-// NoData is what an empty result means.
-type NoData string
-
-// An empty result is an error unless a metric says otherwise.
+// The phases and what an empty result means, by their short names.
 const (
-	NoDataError NoData = ""     // as Argo Rollouts: mostly the condition cannot be evaluated
-	NoDataWait  NoData = "wait" // it does not count, and is measured again
-	NoDataPass  NoData = "pass" // it is successful
-	NoDataFail  NoData = "fail" // it is failed
+	Pending      = rollout.AnalysisPending
+	Running      = rollout.AnalysisRunning
+	Successful   = rollout.AnalysisSuccessful
+	Failed       = rollout.AnalysisFailed
+	Errored      = rollout.AnalysisErrored
+	Inconclusive = rollout.AnalysisInconclusive
+
+	NoDataError = rollout.NoDataError
+	NoDataWait  = rollout.NoDataWait
+	NoDataPass  = rollout.NoDataPass
+	NoDataFail  = rollout.NoDataFail
 )
-
-// Compare judges the new version by what the stable one does at the same time.
-// The result for each version is [bad, all]: so many of all requests are bad.
-type Compare struct {
-	MaxIncrease float64 // by how much the share of bad ones may be larger, 0.01: one in a hundred; default 0
-	Confidence  float64 // how sure a verdict is that it is; default 0.999, over all measurements of the metric together
-}
-
-// SecretRef names one key of a Secret in the app's namespace.
-type SecretRef struct{ Name, Key string }
-
-// Measurement is one result and what it is worth.
-type Measurement struct {
-	At      time.Time `json:"at"`
-	Value   string    `json:"value,omitempty"` // in short
-	Phase   Phase     `json:"phase"`
-	Message string    `json:"message,omitempty"`
-}
-
-// Progress is how far one metric of a run has come. Its counters are what a
-// restart must not forget.
-type Progress struct {
-	Metric             string        `json:"metric"`
-	Phase              Phase         `json:"phase"`
-	Message            string        `json:"message,omitempty"`
-	DryRun             bool          `json:"dryRun,omitempty"`
-	Condition          string        `json:"condition,omitempty"` // what decided
-	Count              int           `json:"count"`               // measurements that are no errors
-	Successful         int           `json:"successful,omitempty"`
-	Failed             int           `json:"failed,omitempty"`
-	Inconclusive       int           `json:"inconclusive,omitempty"`
-	Errors             int           `json:"errors,omitempty"`
-	ConsecutiveErrors  int           `json:"consecutiveErrors,omitempty"`
-	ConsecutiveSuccess int           `json:"consecutiveSuccess,omitempty"`
-	Measurements       []Measurement `json:"measurements,omitempty"`
-}
-
-// Last returns the newest measurement.
-func (p Progress) Last() (Measurement, bool) {
-	if len(p.Measurements) == 0 {
-		return Measurement{}, false
-	}
-	return p.Measurements[len(p.Measurements)-1], true
-}
-
-// Run is one analysis of a release: at a step, in the background, before or
-// after a switch.
-type Run struct {
-	Name    string     `json:"name"` // step-2, background, prePromotion, postPromotion
-	Started time.Time  `json:"started"`
-	Phase   Phase      `json:"phase"`
-	Message string     `json:"message,omitempty"`
-	Metrics []Progress `json:"metrics"`
-}
