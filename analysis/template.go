@@ -177,22 +177,24 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 	}
 	for _, t := range all {
 		for i := range metrics {
-			applyRules(t, &metrics[i])
+			ApplyRules(t.Spec, &metrics[i])
 		}
 	}
-	if !slices.ContainsFunc(metrics, func(m Metric) bool { return true }) {
+	if len(metrics) == 0 {
 		return nil, &ProblemError{Msg: "the templates have no metric"}
 	}
 	return metrics, nil
 }
 
-func applyRules(t *Template, m *Metric) {
-	for _, d := range t.Spec.DryRun {
+// ApplyRules makes a metric a dry run and says how many of its measurements are
+// kept, where the rules name it.
+func ApplyRules(rules TemplateSpec, m *Metric) {
+	for _, d := range rules.DryRun {
 		if matched, err := regexp.MatchString(d.MetricName, m.Name); err == nil && matched {
 			m.DryRun = true
 		}
 	}
-	for _, r := range t.Spec.MeasurementRetention {
+	for _, r := range rules.MeasurementRetention {
 		if matched, err := regexp.MatchString(r.MetricName, m.Name); err == nil && matched {
 			m.Retention = max(m.Retention, r.Limit)
 		}

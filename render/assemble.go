@@ -18,11 +18,13 @@ type assembly struct {
 	file     string // the app's kustomization, for what no other file is to blame
 	warnings []string
 
-	objects     []rollout.Object // what is to be applied
-	documents   []*document      // the Rollout documents that were among them
-	deployments map[rollout.Workload]rollout.Object
-	specs       []rollout.Spec
-	templates   map[rollout.Workload]rollout.Hash
+	objects           []rollout.Object // what is to be applied
+	documents         []*document      // the Rollout documents that were among them
+	analysisTemplates []namedTemplate
+	checkProvider     func(kind string, config map[string]any) error // nil: any will do
+	deployments       map[rollout.Workload]rollout.Object
+	specs             []rollout.Spec
+	templates         map[rollout.Workload]rollout.Hash
 }
 
 // assemble consumes the objects that kustomize built; it may change them.
@@ -76,6 +78,8 @@ func (a *assembly) take(object rollout.Object) error {
 		}
 		a.documents = append(a.documents, d)
 		return nil
+	case isTemplate(ref):
+		return a.takeTemplate(object)
 	case ref.Group == ownGroup:
 		return a.blame(&rollout.InvalidError{Field: "kind", Msg: fmt.Sprintf("%s of %s does not belong in a kustomization", ref.Kind, object.APIVersion()),
 			Fix: "keep it under .gitrollout/ and out of resources"}, ref)

@@ -29,7 +29,7 @@ func BenchmarkBuild(b *testing.B) {
 	tree := newTree(benchApp())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"}); err != nil {
+		if _, err := New().build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -42,6 +42,7 @@ type document struct {
 	maxUnavailable          *rollout.Amount
 	selector                map[string]any
 	template                map[string]any
+	analyses                []measured
 	routers                 map[string]value // the blocks of trafficRouting, by kind
 	warnings                []string
 }
@@ -49,7 +50,7 @@ type document struct {
 // newDocument reads a Rollout document strictly.
 func newDocument(object rollout.Object) (*document, error) {
 	d := &document{object: object, ref: object.Ref()}
-	r := &reader{ref: shortRef(d.ref)}
+	r := &reader{ref: shortRef(d.ref), object: object}
 	if version := object.APIVersion(); version != rollout.APIVersion && version != argoGroup+"/v1alpha1" {
 		r.fail("apiVersion", "use "+rollout.APIVersion+" or "+argoGroup+"/v1alpha1", "%q is not a Rollout that gitrollout knows", version)
 		return nil, r.err
@@ -162,6 +163,7 @@ func (d *document) readCanary(v value) {
 	for _, step := range v.field("steps").list() {
 		c.Steps = append(c.Steps, d.readStep(step))
 	}
+	c.Analysis = d.readAnalysis(v.field("analysis"), false)
 	d.checkSteps(v.field("steps"))
 }
 
@@ -242,6 +244,7 @@ func (d *document) readBlueGreen(v value) {
 		AbortScaleDownDelaySeconds: v.field("abortScaleDownDelaySeconds").countOr(scaleDownDelay),
 	}
 	d.spec.BlueGreen, d.spec.Scaling = b, rollout.Surge
+	b.PrePromotion, b.PostPromotion = d.readAnalysis(v.field("prePromotionAnalysis"), true), d.readAnalysis(v.field("postPromotionAnalysis"), true)
 	switch {
 	case b.ActiveService == "":
 		v.field("activeService").fail("name the Service that is switched", "is missing")
@@ -279,12 +282,34 @@ func (d *document) readStep(v value) rollout.Step {
 	step.SetWeight = v.field("setWeight").atMost(d.fullWeight())
 	step.Route = d.readRoute(v)
 	if pause := v.field("pause"); pause.object(pauseFields) {
-		step.Pause = &rollout.Pause{Duration: pause.field("duration").duration()}
+		step.Pause = d.readPause(pause)
 	}
+	step.Analysis = d.readAnalysis(v.field("analysis"), true)
 	if scale := v.field("setCanaryScale"); scale.object(canaryScaleFields) {
 		step.SetCanaryScale = d.readCanaryScale(scale)
 	}
 	return step
+}
+
+// readPause reads how long to wait, and what happens when nobody promotes.
+func (d *document) readPause(v value) *rollout.Pause {
+	p := &rollout.Pause{Duration: v.field("duration").duration()}
+	timeout, then := v.field("timeout"), v.field("onTimeout")
+	if !timeout.given() {
+		if then.given() {
+			then.fail("give timeout, too", "is given without timeout")
+		}
+		return p
+	}
+	if !d.isNative(timeout) {
+		return p
+	}
+	if p.Duration != nil {
+		timeout.fail("leave duration out", "is given, and duration too: a pause with a duration ends by itself")
+	}
+	p.Timeout = timeout.duration()
+	p.OnTimeout = then.oneOf(rollout.TimeoutAbort, rollout.TimeoutPromote)
+	return p
 }
 
 // fullWeight is the weight that is all requests, or all pods.

@@ -1,5 +1,7 @@
 package render
 
+import "maps"
+
 // What is known of each field of a Rollout document. The names are those of
 // Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go); what it has and
 // this table does not is unknown to both.
@@ -47,7 +49,7 @@ var canaryFields = map[string]fieldRule{
 	"steps": {}, "stableService": {}, "canaryService": {}, "maxSurge": {}, "maxUnavailable": {}, "dynamicStableScale": {},
 	"minPodsPerReplicaSet": {}, "abortScaleDownDelaySeconds": {}, "scaleDownDelaySeconds": {}, "scaling": {},
 	"trafficRouting": {}, "pingPong": {},
-	"analysis":                    {notYet, noAnalysis},
+	"analysis":                    {},
 	"antiAffinity":                {notYet, "put the affinity into the pod template"},
 	"canaryMetadata":              {notYet, noMetadata},
 	"stableMetadata":              {notYet, noMetadata},
@@ -58,8 +60,7 @@ var canaryFields = map[string]fieldRule{
 var blueGreenFields = map[string]fieldRule{
 	"activeService": {}, "previewService": {}, "previewReplicaCount": {}, "autoPromotionEnabled": {}, "autoPromotionSeconds": {},
 	"scaleDownDelaySeconds": {}, "abortScaleDownDelaySeconds": {},
-	"prePromotionAnalysis":        {notYet, noAnalysis},
-	"postPromotionAnalysis":       {notYet, noAnalysis},
+	"prePromotionAnalysis": {}, "postPromotionAnalysis": {},
 	"antiAffinity":                {notYet, "put the affinity into the pod template"},
 	"previewMetadata":             {notYet, noMetadata},
 	"activeMetadata":              {notYet, noMetadata},
@@ -68,17 +69,17 @@ var blueGreenFields = map[string]fieldRule{
 }
 
 // stepActions are the actions of a step that are carried out.
-var stepActions = []string{"setWeight", "pause", "setCanaryScale", "setHeaderRoute", "setMirrorRoute", "match"}
+var stepActions = []string{"setWeight", "pause", "setCanaryScale", "setHeaderRoute", "setMirrorRoute", "match", "analysis"}
 
 var stepFields = map[string]fieldRule{
 	"name": {}, "setWeight": {}, "pause": {}, "setCanaryScale": {},
-	"analysis":       {notYet, noAnalysis},
+	"analysis":       {},
 	"experiment":     {notYet, noAnalysis},
 	"setHeaderRoute": {}, "setMirrorRoute": {}, "match": {},
 	"plugin": {notYet, "leave it out, and pause where something has to be done"},
 }
 
-var pauseFields = map[string]fieldRule{"duration": {}}
+var pauseFields = map[string]fieldRule{"duration": {}, "timeout": {}, "onTimeout": {}}
 
 var canaryScaleFields = map[string]fieldRule{"replicas": {}, "weight": {}, "matchTrafficWeight": {}}
 
@@ -102,3 +103,25 @@ var (
 	namedMatchFields   = map[string]fieldRule{"name": {}, "exact": {}, "prefix": {}, "regex": {}}
 	matchFields        = map[string]fieldRule{"headers": {}, "cookies": {}, "queryParams": {}, "path": {}, "method": {}, "source": {}}
 )
+
+// analysisFields are those of a background analysis; a step's has no
+// startingStep.
+var (
+	analysisFields     = withField(stepAnalysisFields, "startingStep")
+	stepAnalysisFields = map[string]fieldRule{
+		"templates": {}, "args": {}, "dryRun": {}, "measurementRetention": {},
+		"analysisRunMetadata": {ignored, "there are no AnalysisRuns that could carry it"},
+	}
+	templateRefFields = map[string]fieldRule{"templateName": {}, "clusterScope": {}}
+	dryRunFields      = map[string]fieldRule{"metricName": {}}
+	retentionFields   = map[string]fieldRule{"metricName": {}, "limit": {}}
+	argFields         = map[string]fieldRule{"name": {}, "value": {}, "valueFrom": {}}
+	valueFromFields   = map[string]fieldRule{"podTemplateHashValue": {}, "fieldRef": {}}
+	fieldRefFields    = map[string]fieldRule{"fieldPath": {}}
+)
+
+func withField(rules map[string]fieldRule, name string) map[string]fieldRule {
+	out := maps.Clone(rules)
+	out[name] = fieldRule{}
+	return out
+}

@@ -14,6 +14,7 @@ import (
 // reads a document can go on to the end and look for it once.
 type reader struct {
 	ref      string // Rollout/shop/checkout
+	object   rollout.Object
 	err      *rollout.InvalidError
 	warnings []string
 }

@@ -29,9 +29,10 @@ const kept = 4
 // Renderer builds apps and remembers what each build depended on. It may be
 // used by several goroutines at once, best for different apps.
 type Renderer struct {
-	builds atomic.Int64
-	mu     sync.Mutex
-	cache  map[rollout.App][]*cached // newest first
+	checkProvider func(kind string, config map[string]any) error
+	builds        atomic.Int64
+	mu            sync.Mutex
+	cache         map[rollout.App][]*cached // newest first
 }
 
 // cached is the outcome of one build: a Render or an InvalidError, never a
@@ -43,7 +44,22 @@ type cached struct {
 }
 
 // New returns a Renderer that remembers nothing yet.
-func New() *Renderer { return &Renderer{cache: map[rollout.App][]*cached{}} }
+func New(options ...Option) *Renderer {
+	r := &Renderer{cache: map[rollout.App][]*cached{}}
+	for _, o := range options {
+		o(r)
+	}
+	return r
+}
+
+// Option changes how a Renderer judges what it builds.
+type Option func(*Renderer)
+
+// CheckProviders lets metric providers look at their blocks of analysis
+// templates. Without it any block of any provider is accepted.
+func CheckProviders(check func(kind string, config map[string]any) error) Option {
+	return func(r *Renderer) { r.checkProvider = check }
+}
 
 // Builds returns how many kustomize builds have run so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
@@ -61,7 +77,7 @@ func (r *Renderer) Render(tree Tree, app rollout.App, commit rollout.Commit) (*r
 	}
 	if found == nil {
 		r.builds.Add(1)
-		if found, err = build(tree, app); err != nil {
+		if found, err = r.build(tree, app); err != nil {
 			return nil, err
 		}
 		r.keep(app, found)
@@ -99,9 +115,9 @@ func (r *Renderer) keep(app rollout.App, c *cached) {
 }
 
 // build renders an app without a look at what is remembered.
-func build(tree Tree, app rollout.App) (*cached, error) {
+func (r *Renderer) build(tree Tree, app rollout.App) (*cached, error) {
 	fs := newTreeFS(tree)
-	render, err := renderApp(fs, app)
+	render, err := r.renderApp(fs, app)
 	if fs.failed != nil {
 		return nil, fs.failed
 	}
@@ -121,7 +137,7 @@ func build(tree Tree, app rollout.App) (*cached, error) {
 
 // renderApp checks what the app's kustomizations refer to, builds them, and
 // takes the Rollout documents out of what was built.
-func renderApp(fs *treeFS, app rollout.App) (*rollout.Render, error) {
+func (r *Renderer) renderApp(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, err := inspect(fs, app.Path)
 	if err != nil {
 		return nil, err
@@ -130,7 +146,7 @@ func renderApp(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{fs: fs, app: app, file: plan.file, warnings: plan.warnings}
+	a := &assembly{fs: fs, app: app, file: plan.file, warnings: plan.warnings, checkProvider: r.checkProvider}
 	if err := a.assemble(objects); err != nil {
 		return nil, err
 	}

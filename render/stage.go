@@ -40,6 +40,9 @@ func (a *assembly) stage(d *document) error {
 	if err := a.mergeInto(deployment, d); err != nil {
 		return err
 	}
+	if err := a.instantiate(d); err != nil {
+		return err
+	}
 	d.spec.Workload, d.spec.Name = d.workload, d.ref.Name
 	a.specs = append(a.specs, d.spec)
 	return nil

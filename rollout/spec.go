@@ -43,6 +43,7 @@ type Canary struct {
 	CanaryService              string
 	PingPong                   *PingPong // instead of the two Services
 	Traffic                    *Traffic  // nil: weights are shares of pods
+	Analysis                   *Analysis // measured while the release moves; nil for none
 	DynamicStableScale         bool      // stable shrinks as its share of the traffic does
 	MinPodsPerReplicaSet       int       // 0 or 1: no floor
 	AbortScaleDownDelaySeconds int       // seconds between routing to stable and removing canary pods, surge only
@@ -53,12 +54,14 @@ type Canary struct {
 // switch of the active Service.
 type BlueGreen struct {
 	ActiveService              string
-	PreviewService             string // "" for none
-	PreviewReplicaCount        *int   // nil: as many as stable
-	AutoPromotionEnabled       bool   // default true; false waits for a promotion
-	AutoPromotionSeconds       int    // default 0: switch as soon as the preview is ready
-	ScaleDownDelaySeconds      int    // default 30
-	AbortScaleDownDelaySeconds int    // default 30; 0 removes the preview at once
+	PreviewService             string    // "" for none
+	PrePromotion               *Analysis // before the switch
+	PostPromotion              *Analysis // after it
+	PreviewReplicaCount        *int      // nil: as many as stable
+	AutoPromotionEnabled       bool      // default true; false waits for a promotion
+	AutoPromotionSeconds       int       // default 0: switch as soon as the preview is ready
+	ScaleDownDelaySeconds      int       // default 30
+	AbortScaleDownDelaySeconds int       // default 30; 0 removes the preview at once
 }
 
 // Step is one step of a release. Exactly one of the pointers is set.
@@ -67,13 +70,22 @@ type Step struct {
 	SetWeight      *int   // percent of the pods for the canary, or its share of Traffic.MaxWeight
 	Pause          *Pause
 	SetCanaryScale *CanaryScale
+	Analysis       *Analysis
 	Route          *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
 }
 
 // Pause waits. A nil Duration waits until somebody promotes.
 type Pause struct {
-	Duration *time.Duration
+	Duration  *time.Duration
+	Timeout   *time.Duration // of a pause without a duration: how long somebody may take to promote; nil: for ever
+	OnTimeout string         // TimeoutAbort or TimeoutPromote
 }
+
+// What happens when nobody promotes in time.
+const (
+	TimeoutAbort   = "abort"
+	TimeoutPromote = "promote"
+)
 
 // CanaryScale fixes the number of canary pods independently of the weight.
 // Exactly one of the fields is set.

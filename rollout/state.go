@@ -33,25 +33,26 @@ func Phases() []Phase {
 // Together with the users' branch it determines what the cluster should hold.
 // It has no field that changes without a transition.
 type State struct {
-	APIVersion string      `json:"apiVersion"` // always APIVersion
-	Kind       string      `json:"kind"`       // always RolloutState
-	App        string      `json:"app"`
-	Path       string      `json:"path"`
-	Serial     int         `json:"serial"`         // counts the transitions of releases; the Deployments carry it
-	Seal       string      `json:"seal,omitempty"` // only in the file: what an edit by hand does not match
-	Phase      Phase       `json:"phase"`
-	Reason     string      `json:"reason,omitempty"` // one sentence: why the phase is what it is
-	Held       *Held       `json:"held,omitempty"`   // what is wrong; the app stays as it is meanwhile
-	Source     string      `json:"source,omitempty"` // commit whose render is in the cluster
-	Stable     *Release    `json:"stable,omitempty"` // the last release that became available
-	Release    *Release    `json:"release,omitempty"`
-	Progress   []Progress  `json:"progress,omitempty"`  // one for each staged workload of Release, ordered
-	Retreat    *Retreat    `json:"retreat,omitempty"`   // only while Aborting
-	Rejected   []Rejection `json:"rejected,omitempty"`  // newest first, at most MaxHistory
-	Verified   []Hash      `json:"verified,omitempty"`  // newest first, at most MaxHistory
-	Pong       []Workload  `json:"pong,omitempty"`      // workloads whose stable version is behind their pong Service
-	Generated  []Ref       `json:"generated,omitempty"` // of Inventory, what is made for the release in flight and not in Git
-	Inventory  []Ref       `json:"inventory,omitempty"`
+	APIVersion string        `json:"apiVersion"` // always APIVersion
+	Kind       string        `json:"kind"`       // always RolloutState
+	App        string        `json:"app"`
+	Path       string        `json:"path"`
+	Serial     int           `json:"serial"`         // counts the transitions of releases; the Deployments carry it
+	Seal       string        `json:"seal,omitempty"` // only in the file: what an edit by hand does not match
+	Phase      Phase         `json:"phase"`
+	Reason     string        `json:"reason,omitempty"` // one sentence: why the phase is what it is
+	Held       *Held         `json:"held,omitempty"`   // what is wrong; the app stays as it is meanwhile
+	Source     string        `json:"source,omitempty"` // commit whose render is in the cluster
+	Stable     *Release      `json:"stable,omitempty"` // the last release that became available
+	Release    *Release      `json:"release,omitempty"`
+	Progress   []Progress    `json:"progress,omitempty"`  // one for each staged workload of Release, ordered
+	Analyses   []AnalysisRun `json:"analyses,omitempty"`  // of Release, or of what was rejected last
+	Retreat    *Retreat      `json:"retreat,omitempty"`   // only while Aborting
+	Rejected   []Rejection   `json:"rejected,omitempty"`  // newest first, at most MaxHistory
+	Verified   []Hash        `json:"verified,omitempty"`  // newest first, at most MaxHistory
+	Pong       []Workload    `json:"pong,omitempty"`      // workloads whose stable version is behind their pong Service
+	Generated  []Ref         `json:"generated,omitempty"` // of Inventory, what is made for the release in flight and not in Git
+	Inventory  []Ref         `json:"inventory,omitempty"`
 }
 
 // MaxHistory bounds the rejected and verified lists.

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -19,6 +20,9 @@ func blueGreenStages(spec rollout.Spec) []stage {
 		preview = func(n int) counts { return counts{canary: min(n, max(1, *b.PreviewReplicaCount)), stable: n} }
 	}
 	stages := []stage{{name: "preview", text: "preview", counts: preview, wait: waitPods}}
+	if b.PrePromotion != nil {
+		stages = append(stages, stage{name: "pre-promotion", text: analysisText(b.PrePromotion), counts: preview, wait: waitAnalysis, analysis: b.PrePromotion})
+	}
 	switch {
 	case !b.AutoPromotionEnabled:
 		stages = append(stages, stage{name: "promotion", text: "wait for promotion", counts: preview, wait: waitGate})
@@ -28,7 +32,13 @@ func blueGreenStages(spec rollout.Spec) []stage {
 			wait: waitTimer, duration: time.Duration(b.AutoPromotionSeconds) * time.Second,
 		})
 	}
-	return append(stages, handover(time.Duration(b.ScaleDownDelaySeconds)*time.Second, b.PreviewReplicaCount != nil, 0)...)
+	end := handover(time.Duration(b.ScaleDownDelaySeconds)*time.Second, b.PreviewReplicaCount != nil, 0)
+	if b.PostPromotion == nil {
+		return append(stages, end...)
+	}
+	at := slices.IndexFunc(end, func(s stage) bool { return s.switched }) + 1
+	after := stage{name: "post-promotion", text: analysisText(b.PostPromotion), weight: 100, counts: full, wait: waitAnalysis, analysis: b.PostPromotion, switched: true}
+	return append(stages, slices.Insert(end, at, after)...)
 }
 
 // handover is the end of each release that moves a whole Service at once: a

@@ -3,6 +3,7 @@ package strategies
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -33,10 +34,16 @@ func canaryStages(spec rollout.Spec) []stage {
 		case step.Route != nil:
 			s.text, s.wait = routeText(*step.Route), waitPods
 			routes = traffic.Managed(c.Steps[:i+1], c.Traffic.ManagedRoutes)
+		case step.Analysis != nil:
+			s.text, s.wait, s.analysis = analysisText(step.Analysis), waitAnalysis, step.Analysis
 		case step.Pause != nil && step.Pause.Duration != nil:
 			s.text, s.wait, s.duration = "pause "+step.Pause.Duration.String(), waitTimer, *step.Pause.Duration
 		default:
 			s.text, s.wait = "pause", waitGate
+			if step.Pause != nil && step.Pause.Timeout != nil {
+				s.timeout, s.onTimeout = *step.Pause.Timeout, step.Pause.OnTimeout
+				s.text += ", at most " + s.timeout.String()
+			}
 		}
 		s.weight, s.routes = weight, routes
 		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
@@ -84,6 +91,14 @@ func routedHandover(spec rollout.Spec) []stage {
 		})
 	}
 	return stages
+}
+
+func analysisText(a *rollout.Analysis) string {
+	names := make([]string, len(a.Metrics))
+	for i, m := range a.Metrics {
+		names[i] = m.Name
+	}
+	return "analysis " + strings.Join(names, ", ")
 }
 
 func routeText(r rollout.ManagedRoute) string {

@@ -19,6 +19,7 @@ type Input struct {
 	Observed  rollout.Observed          //
 	Settled   bool                      // the cluster accepted the objects that State asks for
 	Adoptable map[rollout.Workload]bool // only without a State: the live template is already the rendered one
+	Runs      []rollout.AnalysisRun     // State.Analyses with what was measured since they were recorded
 	Empty     []rollout.Ref             // the Services of an earlier Decision's Needs that have no ready endpoint
 }
 
@@ -37,6 +38,7 @@ type Decision struct {
 	Requeue time.Time // when a timer makes the next decision due; zero if none does
 	Waiting string    // what the app waits for, for people; "" if nothing
 	Needs   []Need    // what is about to be given requests: decide again if one has no ready endpoint
+	Measure []Measure // what is to be measured now
 	Stale   bool      // the cluster carries a newer record: nothing may be applied, and State keeps its Serial
 }
 
@@ -59,6 +61,7 @@ func Decide(in Input) Decision {
 	if h := d.State.Held; h != nil && was.Held != nil && h.Reason == was.Held.Reason && h.Message == was.Held.Message {
 		d.State.Held = was.Held // the same trouble in a later commit is not a transition
 	}
+	d = withAnalyses(in, d)
 	switch same := d.State.Equal(&was); {
 	case same:
 		d.Subject = ""
@@ -310,7 +313,7 @@ func startRelease(in Input, why string) Decision {
 		s.Stable = &stable
 	}
 	s.Release, s.Retreat, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, why
-	s.Progress = firstProgress(in, release)
+	s.Progress, s.Analyses = firstProgress(in, release), nil
 	s.Phase = phaseOf(in.Head.Render, s.Progress)
 	subject := fmt.Sprintf("%s release %s by %s", s.App, release.Hash, release.Author)
 	switch {

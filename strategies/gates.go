@@ -25,6 +25,7 @@ var gates = []func(Input, plan, rollout.Progress) verdict{
 	gateHold,
 	gateSettled,
 	gateRouters,
+	gateAnalysis,
 	gateStep,
 }
 
@@ -81,7 +82,7 @@ func gateStep(in Input, p plan, pr rollout.Progress) verdict {
 		return gateTimer(in, pr, s)
 	case waitDelay:
 		return gateTimer(in, pr, s)
-	case waitNothing:
+	case waitNothing, waitAnalysis: // its analysis was asked about before
 		return verdict{done: true}
 	case waitPods:
 		return gatePods(in, p, pr, s)
@@ -98,7 +99,15 @@ func gatePromotion(in Input, p plan, pr rollout.Progress) verdict {
 	if in.Promotion.Opens(release.Hash, p.names(), pr.Step) {
 		return verdict{done: true, by: promoter(in)}
 	}
-	return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, pr.Step+1, pr.Of)}
+	v := verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, pr.Step+1, pr.Of)}
+	if s, ok := p.at(pr.Step); ok && s.wait == waitGate && s.timeout > 0 {
+		v.due = pr.Entered.Add(s.timeout)
+		if s.onTimeout == rollout.TimeoutPromote && !in.Now.Before(v.due) {
+			return verdict{done: true, by: fmt.Sprintf("nobody within %s", s.timeout)}
+		}
+		v.text += fmt.Sprintf(", until %s (then: %s)", v.due.Format(time.RFC3339), s.onTimeout)
+	}
+	return v
 }
 
 func promoter(in Input) string { return orElse(in.Promotion.Author, "a promotion file") }
@@ -262,7 +271,11 @@ func Gate(in Input) (step int, shut bool) {
 			continue
 		}
 		s, ok := planOf(spec).at(pr.Step)
-		if ok && s.wait == waitGate && !gatePromotion(in, planOf(spec), pr).done {
+		waits := ok && s.wait == waitGate
+		if _, is := inconclusive(in, pr.Workload); is {
+			waits = true
+		}
+		if waits && !gatePromotion(in, planOf(spec), pr).done {
 			step, shut = max(step, pr.Step), true
 		}
 	}

@@ -97,6 +97,7 @@ func adopt(in Input) Decision {
 			continue
 		}
 		s.Progress[i] = progressAt(plan, p.Workload, plan.resume(p.Weight), in.Now)
+		s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return isRunOf(r, p.Workload) })
 		if p.Routed != nil { // the new list says which users are matched, and its step which weight is next
 			s.Progress[i].Routed = &rollout.Routing{Step: s.Progress[i].Step, Weight: p.Routed.Weight, At: p.Routed.At}
 		}
@@ -119,6 +120,12 @@ func mustRetreat(in Input) (string, bool) {
 		if in.Promotion.Reason != "" {
 			reason += ": " + in.Promotion.Reason
 		}
+		return reason, true
+	}
+	if reason, ok := measuredBad(in); ok {
+		return reason, true
+	}
+	if reason, ok := timedOut(in); ok {
 		return reason, true
 	}
 	if late, ok := overdue(in); ok && late.spec.ProgressDeadlineAbort && s.Stable != nil {
@@ -235,7 +242,7 @@ func decidePromoting(in Input) Decision {
 		stable := *s.Release
 		stable.Since, stable.Fast = rollout.Second(in.Now), false
 		s.Pong = swapped(in)
-		s.Stable, s.Release, s.Progress = &stable, nil, nil
+		s.Stable, s.Release, s.Progress, s.Analyses = &stable, nil, nil, nil
 		s.Phase, s.Reason, s.Verified = rollout.Healthy, "", remember(s.Verified, stable.Hash)
 		return Decision{State: s, Subject: fmt.Sprintf("%s healthy at %s (%s by %s)", s.App, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)}
 	}

@@ -22,14 +22,17 @@ type plan struct {
 // stage is one entry of a plan. What it asks for holds until the next stage
 // asks for something else.
 type stage struct {
-	name     string // the user's name for it, "" if none
-	text     string // "setWeight 20", for people and for commit subjects
-	weight   int    // asked for the new version: percent, or a share of Traffic.MaxWeight
-	routes   []rollout.ManagedRoute
-	counts   func(n int) counts
-	wait     waitKind
-	duration time.Duration // of a timed wait
-	switched bool          // the stable or active Service selects the new version
+	name      string // the user's name for it, "" if none
+	text      string // "setWeight 20", for people and for commit subjects
+	weight    int    // asked for the new version: percent, or a share of Traffic.MaxWeight
+	routes    []rollout.ManagedRoute
+	counts    func(n int) counts
+	wait      waitKind
+	duration  time.Duration     // of a timed wait
+	switched  bool              // the stable or active Service selects the new version
+	analysis  *rollout.Analysis // of waitAnalysis
+	timeout   time.Duration     // of waitGate: how long somebody may take; 0: for ever
+	onTimeout string
 }
 
 // counts is how many pods of each version a stage comes to rest at, for a given
@@ -39,15 +42,19 @@ type counts struct{ canary, stable int }
 type waitKind int
 
 const (
-	waitPods    waitKind = iota // until the pods are what the stage asks for
-	waitGate                    // until somebody promotes
-	waitTimer                   // for a duration, or until somebody promotes
-	waitDelay                   // for a duration, whatever anybody says
-	waitNothing                 // passes in the next pass, once it is applied
+	waitPods     waitKind = iota // until the pods are what the stage asks for
+	waitGate                     // until somebody promotes
+	waitTimer                    // for a duration, or until somebody promotes
+	waitDelay                    // for a duration, whatever anybody says
+	waitNothing                  // passes in the next pass, once it is applied
+	waitAnalysis                 // until the stage's analysis has passed
 )
 
 // pauses reports whether the wait is for people or the clock, not for pods.
 func (w waitKind) pauses() bool { return w == waitGate || w == waitTimer || w == waitDelay }
+
+// measures reports whether the stage waits for measurements.
+func (w waitKind) measures() bool { return w == waitAnalysis }
 
 // planOf compiles a spec. A canary without steps is an empty plan: the user's
 // own rolling update.
@@ -74,6 +81,10 @@ func (p plan) digest() string {
 	for _, s := range p.stages {
 		c := s.counts(100)
 		fmt.Fprintf(&b, "%s|%s|%d|%d|%d|%d|%s|%t\n", s.name, s.text, s.weight, c.canary, c.stable, s.wait, s.duration, s.switched)
+		if s.analysis != nil || s.timeout > 0 {
+			raw, _ := json.Marshal(s.analysis) // texts, numbers and what was JSON
+			fmt.Fprintf(&b, "%s|%s|%s\n", raw, s.timeout, s.onTimeout)
+		}
 		if len(s.routes) > 0 {
 			raw, _ := json.Marshal(s.routes) // texts and numbers, which always encode
 			fmt.Fprintf(&b, "%s\n", raw)

@@ -22,10 +22,11 @@ var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-
 var table = map[string]rule{
 	"rollout":    {others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
 	"traffic":    {own: []string{"rollout"}, others: []string{"sigs.k8s.io/json"}, pure: true},
-	"strategies": {own: []string{"rollout", "traffic"}, pure: true},
+	"analysis":   {own: []string{"rollout"}, others: []string{"github.com/expr-lang/expr", "sigs.k8s.io/json"}, pure: true},
+	"strategies": {own: []string{"analysis", "rollout", "traffic"}, pure: true},
 	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"sign":       {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
-	"render":     {own: []string{"rollout", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
+	"render":     {own: []string{"analysis", "rollout", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
