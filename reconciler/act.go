@@ -52,6 +52,7 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		Observed: r.observe(a, state),
 	}
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
+	r.takeMeasurements(s)
 	s.decision = strategies.Decide(s.input)
 	retreats := s.decision.Retreat
 	if s.decision.Stale {
@@ -383,6 +384,7 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, now time.Time)
 		if s.recorded || s.decision.Retreat {
 			r.announce(ctx, s)
 		}
+		r.measure(s)
 		a.due = s.decision.Requeue
 		if s.err == nil && !s.refused && (!s.changed || s.recorded) {
 			a.failures = 0

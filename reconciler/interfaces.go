@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // ErrConflict is what a Repository's Push returns when a ref was not where the
@@ -83,6 +84,15 @@ type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
 	Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone []rollout.Ref, err error)
+}
+
+// Analyzer measures. Measure begins what is due, in the background, and does
+// nothing about a measurement that is under way; Measured returns, once, what
+// has become of those of an app. Whoever implements it calls Touch when there is
+// something to return.
+type Analyzer interface {
+	Measure(app rollout.App, due []strategies.Measure)
+	Measured(app string) []strategies.Measured
 }
 
 // Recorder leaves a note on an object for kubectl describe. It never fails a

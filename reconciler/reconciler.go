@@ -27,6 +27,7 @@ type Options struct {
 	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
 	Approve    Approver             // nil: every promotion file counts
 	Forge      Forge                // nil: nothing is shown
+	Analyzer   Analyzer             // nil: nothing is measured, and what waits for an analysis waits
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
