@@ -47,7 +47,8 @@ type known struct {
 // It stops at the first object that the API server does not take and returns an
 // *Error: what comes later may depend on it, and a Deployment must not start
 // pods before its configuration is there. Check finds most such errors before
-// anything is changed.
+// anything is changed. An object with rollout.AnnotationGenerated takes over none
+// that is not the app's.
 //
 // The result tells what was done, also when there is an error. It is safe to
 // repeat at any time.
@@ -183,6 +184,9 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 		if d.kind, err = c.kindOf(ctx, d.gvk); err != nil {
 			return false, err
 		}
+	}
+	if err := c.refuseForeign(ctx, d); err != nil {
+		return false, err
 	}
 	if err := c.handOverReplicas(ctx, d); err != nil {
 		return false, err

@@ -10,7 +10,8 @@ import (
 )
 
 // Check asks the API server whether Apply would be accepted, by a dry run of
-// each object that Apply would write, and changes nothing. The error is the
+// each object that Apply would write, and changes nothing. An object may be there
+// in several forms. The error is the
 // first object's *Error. Objects whose kind or namespace the set itself brings
 // cannot be asked about before it is there.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
@@ -40,6 +41,9 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 	for _, d := range todo {
 		if d.kind == nil || namespaces[d.ref.Namespace] {
 			continue
+		}
+		if err := c.refuseForeign(ctx, d); err != nil {
+			return err
 		}
 		_, _, err := c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, d.body(), patchOptions{manager: c.opts.Manager, force: true, dryRun: true})
 		if err != nil && !strings.Contains(err.Error(), "does not support dry run") {

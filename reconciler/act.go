@@ -164,7 +164,15 @@ func (r *Reconciler) check(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
-	err = r.Applier.Check(ctx, s.app.Name, objects)
+	source, err := r.renderAt(ctx, s.app, next.Source)
+	if err != nil {
+		return err
+	}
+	later, err := strategies.Ahead(source)
+	if err != nil {
+		return err
+	}
+	err = r.Applier.Check(ctx, s.app.Name, append(objects, later...))
 	var refused *rollout.InvalidError
 	if errors.As(err, &refused) {
 		s.input.Head.Err, s.refused = refused, true
@@ -248,7 +256,7 @@ func workloads(a *app, s rollout.State) []rollout.Workload {
 
 // applyState makes the cluster hold what a state asks for, which is nothing
 // before the app has followed a commit. In a retreat, an object that the cluster
-// does not take keeps neither traffic nor pods from going back.
+// does not take keeps neither requests nor pods from going back.
 func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, now time.Time) error {
 	if s.Source == "" {
 		return nil
@@ -265,11 +273,26 @@ func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, no
 	if err == nil || s.Phase != rollout.Aborting {
 		return err
 	}
-	serving := slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
-		return o.Kind() != "Service" && o.Kind() != "Deployment"
-	})
-	if again := r.Applier.Apply(ctx, a.Name, serving); again != nil && again.Error() != err.Error() {
-		return errors.Join(err, again)
+	routed := map[rollout.Ref]bool{}
+	if source, failed := r.renderAt(ctx, a, s.Source); failed == nil {
+		later, _ := strategies.Ahead(source) // what cannot be laid has been refused before
+		for _, o := range later {
+			routed[o.Ref()] = true
+		}
+	}
+	for _, o := range objects {
+		if o.Kind() != "Service" && o.Kind() != "Deployment" && !routed[o.Ref()] {
+			continue
+		}
+		again := r.Applier.Apply(ctx, a.Name, []rollout.Object{o})
+		if again != nil && again.Error() != err.Error() {
+			err = errors.Join(err, again)
+		}
+		// Pods go only after requests. Somebody else's object sends none by our leave.
+		var others *rollout.InvalidError
+		if again != nil && !errors.As(again, &others) {
+			break
+		}
 	}
 	return err
 }

@@ -208,7 +208,7 @@ func (a *assembly) checkTraffic() error {
 		if err := a.checkRouters(d); err != nil {
 			return err
 		}
-		routes := routesOf(spec)
+		routes := traffic.Stages(spec)
 		for _, route := range routes {
 			laid := traffic.NewObjects(a.objects)
 			if err := traffic.Overlay(laid, spec.Canary.Traffic.Routers, route); err != nil {
@@ -276,30 +276,4 @@ func (a *assembly) checkRouters(d *document) error {
 		}
 	}
 	return nil
-}
-
-// routesOf are all that a release of a spec asks for, at rest first.
-func routesOf(spec rollout.Spec) []traffic.Route {
-	c := spec.Canary
-	t := c.Traffic
-	pairs := [][2]string{{c.StableService, c.CanaryService}}
-	if p := c.PingPong; p != nil {
-		pairs = [][2]string{{p.PingService, p.PongService}, {p.PongService, p.PingService}}
-	}
-	var routes []traffic.Route
-	for _, pair := range pairs {
-		rest := traffic.Route{Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: pair[0], Canary: pair[1], Max: t.MaxWeight, Sticky: t.Sticky}
-		full := rest
-		full.Weight, full.Active, full.StablePods, full.CanaryPods = t.MaxWeight, true, "stable", "canary"
-		routes = append(routes, rest, full)
-		for i, step := range c.Steps {
-			at := full
-			if step.SetWeight != nil {
-				at.Weight = *step.SetWeight
-			}
-			at.Managed = traffic.Managed(c.Steps[:i+1], t.ManagedRoutes)
-			routes = append(routes, at)
-		}
-	}
-	return routes
 }

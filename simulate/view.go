@@ -98,9 +98,22 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 		return outcome.Err
 	}
 	for _, o := range objects {
-		if err := kube.New(nil, v.cluster.Kube.Now).Apply(o); err != nil {
+		err := v.refuseForeign(app, o)
+		if err == nil {
+			err = kube.New(nil, v.cluster.Kube.Now).Apply(o)
+		}
+		if err != nil {
 			return &rollout.InvalidError{Msg: fmt.Sprintf("the cluster refuses %s %s: %v", o.Kind(), o.Name(), err)}
 		}
+	}
+	return nil
+}
+
+// refuseForeign keeps what is made for a release from taking over an object that
+// is not the app's.
+func (v *View) refuseForeign(app string, o rollout.Object) error {
+	if live := v.cluster.objects[o.Ref()]; live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
+		return &rollout.InvalidError{Msg: fmt.Sprintf("%s exists and is in app %s", o.Ref(), live.app)}
 	}
 	return nil
 }
@@ -116,6 +129,9 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 		v.refresh()
 		if v.digests[o.Ref()] == digest {
 			continue
+		}
+		if err := v.refuseForeign(app, o); err != nil {
+			return err
 		}
 		outcome := v.gate(Effect{Verb: "apply", Object: name(o)})
 		if outcome.Err == nil || outcome.After {

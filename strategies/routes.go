@@ -61,6 +61,31 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
+// Ahead are the routers' objects in all forms that releases of a render will
+// give them, each once, without what the render has already: the API server can
+// be asked about them before a release begins.
+func Ahead(r *rollout.Render) ([]rollout.Object, error) {
+	var all []rollout.Object
+	for _, spec := range r.Specs {
+		if !isRouted(spec) {
+			continue
+		}
+		for _, route := range traffic.Stages(spec) {
+			laid := traffic.NewObjects(r.Objects)
+			if err := traffic.Overlay(laid, spec.Canary.Traffic.Routers, route); err != nil {
+				return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
+			}
+			for _, object := range laid.List() {
+				is := func(o rollout.Object) bool { return o.Ref() == object.Ref() && reflect.DeepEqual(o, object) }
+				if !slices.ContainsFunc(r.Objects, is) && !slices.ContainsFunc(all, is) {
+					all = append(all, object)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
 // routeOf is what a state asks the routers of one workload for.
 //
 //	                weight                       matched users

@@ -202,11 +202,15 @@ func (a applier) Check(ctx context.Context, app string, objects []rollout.Object
 	return err
 }
 
-// Apply is reconciler.Applier's.
+// Apply is reconciler.Applier's. That an object is somebody else's is wrong input.
 func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	ctx, cancel := outlive(ctx)
 	defer cancel()
 	_, err := a.client.Apply(ctx, app, objects)
+	var refused *cluster.Error
+	if errors.As(err, &refused) && refused.Reason == cluster.Contested {
+		return &rollout.InvalidError{Msg: refused.Error()}
+	}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -132,6 +133,86 @@ func TestRefusedByTheCluster(t *testing.T) {
 	p.awaitPaused(second)
 	if p.end(); w.state().Held != nil {
 		t.Error("still held")
+	}
+}
+
+// TestForeignObject: the canary Ingress that a release would make has the name of
+// somebody's. The app is held before anything is applied, whoever makes it, and
+// goes on when that one is gone. One that appears in the middle of a release is
+// left alone, too; it keeps no pod from going back, and is told of until it goes.
+func TestForeignObject(t *testing.T) {
+	const routed = `    canary:
+      stableService: APP
+      canaryService: APP-canary
+      trafficRouting: {nginx: {stableIngress: APP}, settle: 0s}
+      steps: [{setWeight: 50}, {pause: {}}]
+`
+	ingress := func(name string) string {
+		return "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: " + name + "}\nspec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: APP, port: {number: 80}}}}]}}]}\n"
+	}
+	files := func(tag string) map[string]string {
+		all := version(tag, routed)
+		all["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n"
+		all["ingress.yaml"] = ingress("APP") + "---\napiVersion: v1\nkind: Service\nmetadata: {name: APP-canary}\nspec: {selector: {app: APP}, ports: [{port: 80}]}\n"
+		return all
+	}
+	w := newLoopWorld(t, files("v1"))
+	p := w.start()
+	first := p.awaitHealthy(w.repo.Head())
+	ingresses := w.kube.Kube.NetworkingV1().Ingresses(w.ns)
+	name := w.app + "-" + w.app + "-canary"
+	foreign := func() *networkingv1.Ingress {
+		made, err := ingresses.Create(t.Context(), &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "theirs", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	untouched := func(was *networkingv1.Ingress) {
+		t.Helper()
+		if is, err := ingresses.Get(t.Context(), name, metav1.GetOptions{}); err != nil || is.ResourceVersion != was.ResourceVersion {
+			t.Errorf("somebody's Ingress is %v, %v", is, err)
+		}
+	}
+	theirs := foreign()
+	second := w.push("v2", files("v2"))
+	writes := w.api.count()
+	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if !strings.Contains(s.Held.Message, "Ingress "+w.ns+"/"+name+": exists and is none of this app's objects") || s.Source != first.Source || s.Held.Commit != second {
+		t.Errorf("held %+v at %s", s.Held, s.Source)
+	}
+	_ = p.passes(20)
+	if made := w.api.since(writes); len(made) > 0 {
+		t.Errorf("written %v", made)
+	}
+	untouched(theirs)
+	if err := ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.skew += 2 * time.Minute
+	p.awaitPaused(second)
+	if made, err := ingresses.Get(t.Context(), name, metav1.GetOptions{}); err != nil || made.Labels[rollout.LabelApp] != w.app {
+		t.Fatalf("the canary Ingress is %v, %v", made, err)
+	}
+
+	if err := ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	theirs = foreign()
+	third := w.push("v1 again", files("v1"))
+	p.await("going back", func(s rollout.State) bool { return s.Phase == rollout.Aborting && w.image() == "v1" && len(w.pods()["v2"]) == 0 })
+	w.skew += 2 * time.Minute
+	if err := p.passes(3); err == nil || !strings.Contains(err.Error(), name+": exists and is none of this app's objects") {
+		t.Errorf("the error is %v", err)
+	}
+	untouched(theirs)
+	if err := ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.skew += 2 * time.Minute
+	if s := p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy }); s.Source != third {
+		t.Errorf("it is at %s, want %s", s.Source, third)
 	}
 }
 

@@ -125,21 +125,42 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 
 // TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse an object that
 // comes before the Deployment: the pods go back all the same. While it refuses
-// the Service, which routes, they do not.
+// the Service or the Ingress, which route, they do not.
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
+	const (
+		services = "stableService: APP\n      abortScaleDownDelaySeconds: 0\n      "
+		routed   = services + "canaryService: APP-canary\n      trafficRouting: {alb: {ingress: APP, servicePort: 80}, settle: 0s}\n      "
+		ingress  = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: APP}
+spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: APP, port: {name: use-annotation}}}}]}}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: APP-canary}
+spec: {selector: {app: APP}, ports: [{port: 80}]}
+`
+	)
 	for name, tt := range map[string]struct {
 		refused string
 		image   string
+		more    string // of the strategy
 	}{
-		"ConfigMap": {"/configmaps/", "v1"},
-		"Service":   {"/services/", "v2"},
+		"ConfigMap": {"/configmaps/", "v1", services},
+		"Service":   {"/services/", "v2", services},
+		"Ingress":   {"/ingresses/", "v2", routed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			strategy := strings.Replace(halfThenGate, "steps:", "stableService: APP\n      abortScaleDownDelaySeconds: 0\n      steps:", 1)
-			w := newLoopWorld(t, version("v1", strategy))
+			strategy := strings.Replace(halfThenGate, "steps:", tt.more+"steps:", 1)
+			files := func(tag string) map[string]string {
+				files := version(tag, strategy)
+				files["kustomization.yaml"], files["ingress.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n", ingress
+				return files
+			}
+			w := newLoopWorld(t, files("v1"))
 			p := w.start()
 			p.awaitHealthy(w.repo.Head())
-			second := w.push("v2", with(version("v2", strategy), map[string]string{
+			second := w.push("v2", with(files("v2"), map[string]string{
 				"service.yaml": strings.ReplaceAll(version("v2", "")["service.yaml"], "port: 80", "port: 81"),
 			}))
 			p.awaitPaused(second)

@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,8 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 		"a refusal changes nothing and says so":       refused,
 		"pruning takes what is the app's, and only":   prunes,
 		"a running template is compared with the new": templates,
+		"what is made for a release takes nothing":    takesNothing,
+		"a version serves once it has an endpoint":    serves,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -243,6 +246,81 @@ func prunes(c *clusterTest) {
 	if !c.Exists(c.T, kept.Ref()) || !c.Exists(c.T, others.Ref()) {
 		c.Error("something that was to stay is deleted")
 	}
+}
+
+// takesNothing: an object that is not in Git may have the name of one that is
+// another app's.
+func takesNothing(c *clusterTest) {
+	const other = "another-app"
+	theirs, made := c.config("web-canary", "theirs"), c.config("web-canary", "ours")
+	made.Map("metadata")["annotations"] = map[string]any{rollout.AnnotationGenerated: "web"}
+	if err := c.Apply(c.Context(), other, []rollout.Object{theirs}); err != nil {
+		c.Fatal(err)
+	}
+	var invalid *rollout.InvalidError
+	if err := c.Check(c.Context(), c.app, []rollout.Object{made}); !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, other) {
+		c.Errorf("Check says %v, want an InvalidError that names %s", err, other)
+	}
+	before := c.Writes(c.T)
+	if err := c.Apply(c.Context(), c.app, []rollout.Object{made}); !errors.As(err, &invalid) || c.Writes(c.T) != before {
+		c.Errorf("Apply says %v and has written %d objects", err, c.Writes(c.T)-before)
+	}
+	if err := c.Check(c.Context(), other, []rollout.Object{made}); err != nil {
+		c.Errorf("what is the app's own may be made again, and Check says %v", err)
+	}
+	made.Map("metadata")["name"] = "web-free"
+	for range 2 {
+		if err := c.Check(c.Context(), c.app, []rollout.Object{made}); err != nil {
+			c.Errorf("Check of a name that is free, or the app's own: %v", err)
+		}
+		c.apply(made)
+	}
+}
+
+// serves: proxies are told of endpoints, and those are of a version's pods.
+func serves(c *clusterTest) {
+	service := rollout.Object{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": c.Namespace()},
+		"spec": map[string]any{"selector": map[string]any{"app": "web"}, "ports": []any{map[string]any{"port": int64(80)}}},
+	}
+	ask := func(service rollout.Ref, podHash string) bool {
+		c.Helper()
+		yes, err := c.Serves(c.Context(), service, podHash)
+		if err != nil {
+			c.Fatal(err)
+		}
+		return yes
+	}
+	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil)
+	c.apply(service, c.deployment("web", "v1", 0))
+	c.complete("web")
+	v1 := c.see("web").Revisions[0].PodHash
+	if ask(service.Ref(), v1) {
+		c.Error("it serves without a pod")
+	}
+	c.apply(c.deployment("web", "v1", 2))
+	c.Await(c.T, "v1 serves", func() bool { return ask(service.Ref(), v1) })
+	if live := c.see("web"); live.Revisions[0].Ready() == 0 {
+		c.Errorf("it serves, and no pod is ready: %+v", live)
+	}
+	if ask(rollout.Ref{Kind: "Service", Namespace: c.Namespace(), Name: "gone"}, v1) {
+		c.Error("a Service that does not exist serves")
+	}
+	if ask(service.Ref(), "other") {
+		c.Error("a version that does not exist serves")
+	}
+	c.apply(service, c.deployment("web", "v2", 2))
+	c.complete("web")
+	v2, _ := c.see("web").Find("h1-v2")
+	c.Await(c.T, "only v2 serves", func() bool { return ask(service.Ref(), v2.PodHash) && !ask(service.Ref(), v1) })
+	pinned := service.Copy()
+	pinned.Map("spec", "selector")[rollout.LabelPodHash] = v1
+	c.apply(pinned)
+	c.Await(c.T, "a Service of the old version's pods does not serve the new one", func() bool { return !ask(service.Ref(), v2.PodHash) })
+	pinned = pinned.Copy()
+	pinned.Map("spec", "selector")[rollout.LabelPodHash] = v2.PodHash
+	c.apply(pinned)
+	c.Await(c.T, "a Service of the new version's pods does", func() bool { return ask(service.Ref(), v2.PodHash) })
 }
 
 func templates(c *clusterTest) {

@@ -128,9 +128,9 @@ func (d *Deployment) serves(pin string) bool {
 
 // Serves reports whether a Service selects a ready pod of a version.
 func (k *Cluster) Serves(service rollout.Ref, podHash string) bool {
-	pin := k.Pins[service]
+	pin, exists := k.Pins[service]
 	for _, d := range k.Deployments {
-		if d.Workload.Namespace == service.Namespace && (pin == "" || pin == podHash) && d.serves(podHash) {
+		if exists && d.Workload.Namespace == service.Namespace && (pin == "" || pin == podHash) && d.serves(podHash) {
 			return true
 		}
 	}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// refuseForeign keeps an object that is made for a release from taking over one
+// that is not the app's: nobody has named that in Git, so nobody has given it
+// away, and it would be deleted at the end of the release. What the watch shows
+// to be the app's costs no request.
+func (c *Client) refuseForeign(ctx context.Context, d *desired) error {
+	by, app := d.annotation(rollout.AnnotationGenerated), d.label(rollout.LabelApp)
+	if by == "" || d.kind == nil {
+		return nil
+	}
+	if l, ok := d.kind.live.get(d.kind.key(d.ref)); ok && l.app == app {
+		return nil
+	}
+	live, err := c.get(ctx, d.kind, d.ref)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return explain(err, d.ref, "get")
+	}
+	owner := live.GetLabels()[rollout.LabelApp]
+	if owner == app {
+		return nil
+	}
+	whose := "is none of this app's objects"
+	if owner != "" {
+		whose = "is in app " + owner
+	}
+	return &Error{Ref: d.ref, Reason: Contested, Msg: fmt.Sprintf("exists and %s, and Rollout %s would make one of this name for its release", whose, by),
+		Fix: "delete or rename the one that exists, or rename the Rollout or what the object is named after"}
+}
+
+func (d *desired) annotation(name string) string { return d.meta("annotations", name) }
+func (d *desired) label(name string) string      { return d.meta("labels", name) }
+
+func (d *desired) meta(field, name string) string {
+	s, _ := rollout.Object(d.object).Map("metadata", field)[name].(string)
+	return s
+}

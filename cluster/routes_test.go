@@ -1,0 +1,99 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"gitrollout.dev/gitrollout/internal/crds"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const twoRoutes = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: seen, namespace: NS}
+spec: {rules: [{backendRefs: [{name: web, port: 80, weight: %d}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: other, namespace: NS}
+spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
+`
+
+// TestObservedRoutes: what a router says of an object is shown, with the
+// generation that it is to have seen, and asks for a pass only where a release
+// looks at it: controllers write statuses all the time.
+func TestObservedRoutes(t *testing.T) {
+	w := newWorld(t)
+	crds.Apply(t, w.cluster.Config, crds.GatewayAPI)
+	w.apply("shop", fmt.Sprintf(twoRoutes, 1))
+	ref := w.ref("gateway.networking.k8s.io", "HTTPRoute", "seen")
+	look := func() (rollout.ObservedRoute, bool) {
+		route, ok := w.Observe("shop", nil, []rollout.Ref{ref}).Routes[ref]
+		return route, ok
+	}
+	if route, ok := look(); !ok || route.Generation != 1 || len(route.Status) > 0 {
+		t.Fatalf("right after Apply it is %+v, %v", route, ok)
+	}
+	if gone := w.Observe("shop", nil, []rollout.Ref{w.ref("gateway.networking.k8s.io", "HTTPRoute", "gone")}).Routes; len(gone) > 0 {
+		t.Errorf("what does not exist is %+v", gone)
+	}
+	w.apply("shop", fmt.Sprintf(twoRoutes, 2))
+	if route, _ := look(); route.Generation != 2 {
+		t.Errorf("after a change of its spec its generation is %d", route.Generation)
+	}
+
+	before := w.changes.of("shop")
+	w.accept("other", 1)
+	w.accept("seen", 2)
+	w.until("the status being shown", func() (bool, string) {
+		route, _ := look()
+		return len(route.Status) > 0, fmt.Sprintf("%+v", route)
+	})
+	route, _ := look()
+	parents, _ := route.Status["parents"].([]any)
+	if route.Generation != 2 || len(parents) != 1 {
+		t.Errorf("it is %+v", route)
+	}
+	w.until("OnChange", func() (bool, string) { return w.changes.of("shop") > before, "it was not called" })
+	time.Sleep(300 * time.Millisecond)
+	if n := w.changes.of("shop") - before; n != 1 {
+		t.Errorf("OnChange was called %d times, want once: nobody looks at the other route", n)
+	}
+	w.accept("seen", 2)
+	time.Sleep(300 * time.Millisecond)
+	if n := w.changes.of("shop") - before; n != 1 {
+		t.Errorf("OnChange was called %d times, want once: nothing has changed", n)
+	}
+	w.wantWrites(0, "a pass after that", func() { w.apply("shop", fmt.Sprintf(twoRoutes, 2)) })
+}
+
+// accept writes a status as a Gateway's controller does.
+func (w *world) accept(name string, generation int64) {
+	w.t.Helper()
+	client, err := dynamic.NewForConfig(w.cluster.Config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"parents": []any{map[string]any{
+		"controllerName": "example.com/gateway", "parentRef": map[string]any{"name": "public"},
+		"conditions": []any{map[string]any{
+			"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": generation, "lastTransitionTime": "2026-11-20T12:00:00Z",
+		}},
+	}}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	routes := schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}
+	if _, err := client.Resource(routes).Namespace(w.ns).Patch(context.Background(), name, types.MergePatchType, body, metav1.PatchOptions{}, "status"); err != nil {
+		w.t.Fatal(err)
+	}
+}
