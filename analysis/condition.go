@@ -10,12 +10,18 @@ import (
 	"github.com/expr-lang/expr"
 )
 
+// environment is what a condition sees. Of what type the result is, nobody knows
+// before it is there.
+type environment struct {
+	Result any `expr:"result"`
+}
+
 // CheckCondition says what is wrong with a condition, before there is a result.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
 	}
-	_, err := expr.Compile(condition, append(functions(), expr.Env(map[string]any{"result": nil}), expr.AllowUndefinedVariables())...)
+	_, err := expr.Compile(condition, append(functions(), expr.Env(environment{}))...)
 	if err != nil {
 		return fmt.Errorf("is not a condition: %w", err)
 	}
@@ -90,7 +96,7 @@ func evaluate(m Metric, result any) (Phase, error) {
 }
 
 func holds(condition string, result any) (bool, error) {
-	env := map[string]any{"result": result}
+	env := environment{Result: result}
 	program, err := expr.Compile(condition, append(functions(), expr.Env(env), expr.AsBool())...)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", condition, err)

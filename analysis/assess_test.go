@@ -1,0 +1,125 @@
+package analysis
+
+import (
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// phases is a shorthand: s successful, f failed, i inconclusive, e error, p no
+// data.
+var phases = map[rune]Phase{'s': Successful, 'f': Failed, 'i': Inconclusive, 'e': Errored, 'p': Pending}
+
+// TestAssess is how Argo Rollouts v1.10 decides (analysis/analysis.go,
+// assessMetricStatus and assessMetricFailureInconclusiveOrError).
+func TestAssess(t *testing.T) {
+	metric := func(change func(*Metric)) Metric {
+		m := Metric{Name: "errors", Interval: time.Minute, ConsecutiveErrorLimit: 4}
+		if change != nil {
+			change(&m)
+		}
+		return m
+	}
+	cases := map[string]struct {
+		reason string
+		metric Metric
+		took   string
+		want   Phase
+	}{
+		"Nothing":            {"nothing measured is nothing decided", metric(nil), "", Running},
+		"Endless":            {"without a count it runs on", metric(nil), "ssssssss", Running},
+		"Counted":            {"so many measurements without a failure pass", metric(func(m *Metric) { m.Count = 3 }), "sss", Successful},
+		"OneFailure":         {"by default one failure is one too many", metric(func(m *Metric) { m.Count = 3 }), "sf", Failed},
+		"WithinLimit":        {"as many failures as the limit are not", metric(func(m *Metric) { m.Count, m.FailureLimit = 3, 1 }), "sfs", Successful},
+		"BeyondLimit":        {"one more is", metric(func(m *Metric) { m.FailureLimit = 1 }), "sfsf", Failed},
+		"LimitOff":           {"-1 never fails it", metric(func(m *Metric) { m.FailureLimit, m.ConsecutiveSuccessLimit = -1, 3 }), "fffff", Running},
+		"Inconclusive":       {"nor is it known", metric(nil), "si", Inconclusive},
+		"InconclusiveLimit":  {"unless some may be", metric(func(m *Metric) { m.InconclusiveLimit = 1 }), "sis", Running},
+		"FourErrors":         {"four errors in a row are bad luck", metric(nil), "eeee", Running},
+		"FiveErrors":         {"five are not", metric(nil), "eeeee", Errored},
+		"ErrorsBetween":      {"a measurement between them starts the count anew", metric(nil), "eeeeseeee", Running},
+		"ErrorsDoNotCount":   {"errors do not count as measurements", metric(func(m *Metric) { m.Count = 2 }), "ses", Successful},
+		"InARow":             {"successes in a row pass at once", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "sfsss", Successful},
+		"NotInARow":          {"not in a row", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "ssfss", Running},
+		"CountSuccessOnly":   {"count is reached without enough in a row, and failures never fail", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 4, 3, -1 }), "sfsf", Failed},
+		"CountBoth":          {"count is reached with neither", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 5, 3, 2 }), "sfsfs", Inconclusive},
+		"WorstOfAll":         {"errors are said last, so they win over failures", metric(func(m *Metric) { m.FailureLimit = 5; m.ConsecutiveErrorLimit = 0 }), "ffe", Errored},
+		"NoData":             {"what is waited for does not count", metric(func(m *Metric) { m.Count = 2 }), "pppspps", Successful},
+		"AfterTheEnd":        {"what comes after a verdict changes nothing", metric(nil), "fsss", Failed},
+		"InconclusiveCounts": {"an inconclusive measurement is one of count", metric(func(m *Metric) { m.Count, m.InconclusiveLimit = 2, 1 }), "si", Successful},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Start("web/step-1", []Metric{tc.metric}, noon)
+			for i, c := range tc.took {
+				r = Record(r, tc.metric, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
+			}
+			if r.Phase != tc.want {
+				t.Errorf("%s: %s is %s (%s), want %s", tc.reason, tc.took, r.Phase, r.Message, tc.want)
+			}
+		})
+	}
+}
+
+// The worst metric is the run's; a dry run decides nothing.
+func TestAssessRun(t *testing.T) {
+	good, bad := Metric{Name: "good", Count: 1}, Metric{Name: "bad", Count: 1}
+	at := Measurement{At: noon, Phase: Failed}
+	r := Start("r", []Metric{good, bad}, noon)
+	r = Record(r, good, Measurement{At: noon, Phase: Successful})
+	if r.Phase != Running {
+		t.Errorf("one of two metrics is through, and the run is %s", r.Phase)
+	}
+	before := r
+	r = Record(r, bad, at)
+	if r.Phase != Failed || before.Phase != Running || before.Metrics[1].Count != 0 {
+		t.Errorf("the run is %s, and the one before is %s with %d", r.Phase, before.Phase, before.Metrics[1].Count)
+	}
+	bad.DryRun = true
+	r = Start("r", []Metric{good, bad}, noon)
+	r = Record(Record(r, good, Measurement{At: noon, Phase: Successful}), bad, at)
+	if r.Phase != Successful || r.Metrics[1].Phase != Failed {
+		t.Errorf("a dry run makes the run %s, itself %s", r.Phase, r.Metrics[1].Phase)
+	}
+	if s := Stop(Start("r", []Metric{good}, noon)); s.Phase != Successful {
+		t.Errorf("a run that is stopped is %s", s.Phase)
+	}
+	if s := Stop(Record(Start("r", []Metric{{Name: "bad"}}, noon), Metric{Name: "bad"}, at)); s.Phase != Failed {
+		t.Errorf("one that had failed is %s", s.Phase)
+	}
+}
+
+func TestDue(t *testing.T) {
+	m := Metric{Name: "errors", Interval: time.Minute, InitialDelay: 30 * time.Second, ConsecutiveErrorLimit: 4}
+	r := Start("r", []Metric{m}, noon)
+	next := func(want time.Duration) {
+		t.Helper()
+		at, ok := Due(r, m)
+		if !ok || !at.Equal(noon.Add(want)) {
+			t.Errorf("due at %v (%t), want %v", at.Sub(noon), ok, want)
+		}
+	}
+	next(30 * time.Second)
+	r = Record(r, m, Measurement{At: noon.Add(30 * time.Second), Phase: Successful})
+	next(90 * time.Second)
+	r = Record(r, m, Measurement{At: noon.Add(90 * time.Second), Phase: Errored})
+	next(100 * time.Second) // errors are tried again after 10s
+	r = Record(r, m, Measurement{At: noon.Add(100 * time.Second), Phase: Pending})
+	next(160 * time.Second)
+	r = Record(r, m, Measurement{At: noon.Add(160 * time.Second), Phase: Failed})
+	if _, ok := Due(r, m); ok {
+		t.Error("a failed metric is measured again")
+	}
+}
+
+func TestRetention(t *testing.T) {
+	m := Metric{Name: "errors", Retention: 2}
+	r := Start("r", []Metric{m}, noon)
+	for i := range 5 {
+		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: Successful})
+	}
+	if got := r.Metrics[0]; len(got.Measurements) != 2 || got.Count != 5 {
+		t.Errorf("%d measurements are kept of %d", len(got.Measurements), got.Count)
+	}
+}

@@ -1,0 +1,85 @@
+package analysis
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestJudge(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		metric  Metric
+		result  any
+		samples int
+		want    Phase
+	}{
+		"NoCondition":      {"any result will do", Metric{}, 0.5, -1, Successful},
+		"Success":          {"the condition holds", Metric{SuccessCondition: "result < 0.01"}, 0.005, -1, Successful},
+		"NotSuccess":       {"its opposite is a failure", Metric{SuccessCondition: "result < 0.01"}, 0.05, -1, Failed},
+		"Failure":          {"the condition holds", Metric{FailureCondition: "result >= 0.01"}, 0.05, -1, Failed},
+		"NotFailure":       {"its opposite is a success", Metric{FailureCondition: "result >= 0.01"}, 0.005, -1, Successful},
+		"Both":             {"failure is asked first", Metric{SuccessCondition: "true", FailureCondition: "result > 1"}, 2.0, -1, Failed},
+		"Neither":          {"neither holds", Metric{SuccessCondition: "result < 1", FailureCondition: "result > 2"}, 1.5, -1, Inconclusive},
+		"Vector":           {"of Prometheus", Metric{SuccessCondition: "result[0] >= 0.95"}, []any{0.99}, -1, Successful},
+		"All":              {"of several", Metric{SuccessCondition: "all(result, # < 5)"}, []any{1.0, 2.0}, -1, Successful},
+		"Outside":          {"an index beyond the end cannot be evaluated", Metric{SuccessCondition: "result[1] > 0"}, []any{0.99}, -1, Errored},
+		"EmptyVector":      {"nor can one of nothing", Metric{SuccessCondition: "result[0] > 0"}, []any{}, -1, Errored},
+		"EmptyHandled":     {"unless it says so", Metric{SuccessCondition: "len(result) == 0 || result[0] > 0"}, []any{}, -1, Successful},
+		"Nil":              {"with the function for it", Metric{SuccessCondition: "default(result, 0) < 1"}, nil, -1, Successful},
+		"IsNil":            {"or the other", Metric{SuccessCondition: "isNil(result)"}, nil, -1, Successful},
+		"NaN":              {"NaN is neither more nor less", Metric{SuccessCondition: "result < 1"}, math.NaN(), -1, Failed},
+		"IsNaN":            {"unless it says so", Metric{SuccessCondition: "isNaN(result) || result < 1"}, math.NaN(), -1, Successful},
+		"IsInf":            {"the same", Metric{FailureCondition: "isInf(result)"}, math.Inf(1), -1, Failed},
+		"AsFloat":          {"texts become numbers", Metric{SuccessCondition: "asFloat(result) > 1.5"}, "2.5", -1, Successful},
+		"AsInt":            {"whole ones", Metric{SuccessCondition: "asInt(result) == 2"}, "2", -1, Successful},
+		"NotANumber":       {"if they are", Metric{SuccessCondition: "asInt(result) == 2"}, "two", -1, Errored},
+		"Field":            {"of a JSON answer", Metric{SuccessCondition: "result.ok && result.count < 10"}, map[string]any{"ok": true, "count": 5.0}, -1, Successful},
+		"NotBool":          {"a condition is true or false", Metric{SuccessCondition: "result"}, 1.0, -1, Errored},
+		"NoDataWait":       {"no data can be waited for", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataWait}, []any{}, -1, Pending},
+		"NoDataNaN":        {"not a number is no data", Metric{SuccessCondition: "result > 0", OnNoData: NoDataWait}, math.NaN(), -1, Pending},
+		"NoDataPass":       {"or pass", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataPass}, nil, -1, Successful},
+		"NoDataFail":       {"or fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
+		"FewSamples":       {"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
+		"EnoughSamples":    {"enough are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
+		"NotBegun":         {"it begins when the condition holds", Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"}, 5.0, -1, Pending},
+		"Begun":            {"and then it does", Metric{SuccessCondition: "result < 100", StartWhen: "result > 10"}, 50.0, -1, Successful},
+		"BeginsWithNoData": {"no data is no beginning", Metric{SuccessCondition: "result[0] < 1", StartWhen: "result[0] > 10"}, []any{}, -1, Pending},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Judge(tc.metric, Progress{}, tc.result, tc.samples, noon); got.Phase != tc.want {
+				t.Errorf("%s: %s (%s), want %s", tc.reason, got.Phase, got.Message, tc.want)
+			}
+		})
+	}
+	begun := Judge(Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"}, Progress{Count: 1}, 5.0, -1, noon)
+	if begun.Phase != Failed {
+		t.Errorf("a metric that has begun is %s: startWhen is asked once", begun.Phase)
+	}
+}
+
+func TestCheckCondition(t *testing.T) {
+	for _, good := range []string{"", "result >= 0.95", "result[0] < 5 && len(result) > 0", "result.a.b == 'x'", "isNaN(result) || asFloat(result) < 1", "default(result, 0) < 1"} {
+		if err := CheckCondition(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"result >", "result[", "foo(result)", "result = 1", "1 +"} {
+		if err := CheckCondition(bad); err == nil {
+			t.Errorf("%q is taken for a condition", bad)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	cases := map[string]any{"0.005": 0.005, "[0.99 1]": []any{0.99, 1.0}, `{"a":1}`: map[string]any{"a": 1}, "": nil, "yes": "yes", "NaN": math.NaN()}
+	for want, v := range cases {
+		if got := short(v); got != want {
+			t.Errorf("short(%v) = %q, want %q", v, got, want)
+		}
+	}
+	if got := short(strings.Repeat("x", 500)); len(got) > 130 {
+		t.Errorf("%d letters are kept", len(got))
+	}
+}
