@@ -137,6 +137,7 @@ func TestStickyUsers(t *testing.T) {
 	}
 
 	_, at = w.push("v3", func(s shop) shop { return s.at("v3") })
+	third := at
 	for _, a := range w.apps {
 		a.awaitPaused(at, 1)
 	}
@@ -154,7 +155,7 @@ func TestStickyUsers(t *testing.T) {
 			all = append(all, results...)
 		}
 		all.WantNoFailure(t, a.String()+", visitors")
-		saw, _ := wentBack(crowds[a].between(at, time.Now()), "v3")
+		saw, _ := wentBack(crowds[a].between(third, time.Now()), "v3")
 		late := all.Between(back.at.Add(settled), time.Now())
 		late.WantShare(t, a.String()+", visitors after the abort", "v3", 0)
 		t.Logf("%-10s %d requests of visitors with cookies, %d failed; %d visitors saw v3, and %d requests came to it after the abort", a, len(all), len(all.Failures()), saw, late.Of("v3"))
