@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -203,8 +204,9 @@ func verifyParents(route rollout.ObservedRoute) Verdict {
 			case seen != 0 && seen < route.Generation:
 				verdict = Verdict{Text: "is not yet accepted by " + orElse(text(mapping(p)["controllerName"]), "its controller")}
 			case text(condition["status"]) == "False":
-				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s: %s",
-					orElse(text(mapping(p)["controllerName"]), "its controller"), kind, text(condition["reason"]), text(condition["message"]))}
+				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ") // Traefik gives no message
+				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s",
+					orElse(text(mapping(p)["controllerName"]), "its controller"), kind, why)}
 			}
 		}
 	}

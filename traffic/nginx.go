@@ -89,6 +89,11 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		if err := o.Generate(canary, ref, r); err != nil {
 			return err
 		}
+		if r.Sticky != nil && !nginxSticks(r) {
+			// First all or no requests, then no cookies: with the weight before and
+			// no cookies, users of the canary would see stable again.
+			o.Before(canary.Ref(), ref)
+		}
 	}
 	return nil
 }

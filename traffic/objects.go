@@ -75,11 +75,25 @@ func (o *Objects) Generate(object rollout.Object, after rollout.Ref, by Route) e
 		i = len(o.list) - 1
 	}
 	o.list = slices.Insert(o.list, i+1, object)
-	o.at, o.own[ref] = make(map[rollout.Ref]int, len(o.list)), true
+	o.own[ref] = true
+	o.number()
+	return nil
+}
+
+// Before lets an object be applied right before another one.
+func (o *Objects) Before(ref, other rollout.Ref) {
+	object := o.list[o.at[ref]]
+	o.list = slices.Delete(o.list, o.at[ref], o.at[ref]+1)
+	o.number()
+	o.list = slices.Insert(o.list, o.at[other], object)
+	o.number()
+}
+
+func (o *Objects) number() {
+	o.at = make(map[rollout.Ref]int, len(o.list))
 	for i, object := range o.list {
 		o.at[object.Ref()] = i
 	}
-	return nil
 }
 
 // Claim notes that a Rollout writes to a place of an object, and refuses a

@@ -11,8 +11,9 @@ import (
 // TestBlueGreen switches the Service behind each kind of route, and back by a
 // revert.
 func TestBlueGreen(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, each(provider.blueGreen)...)
-	w.users(rate)
+	w.users(beside)
 	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
 	for _, a := range w.apps {
 		a.awaitPaused(at, 1)

@@ -8,8 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is how many requests a second each app gets.
-const rate = 150
+// rate is how many requests a second each app gets, and beside how many in tests
+// that run beside each other: their shares are so large that what the others change
+// makes no difference.
+const (
+	rate   = 150
+	beside = 50
+)
 
 // each makes one shop for each provider.
 func each(make func(provider) shop) []shop {

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/proxytest"
 )
 
-func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set("8") // releases mostly wait
+	}
+	os.Exit(proxytest.Main(m))
+}
 
 // binary is the program under test, built once for all tests.
 var binary = sync.OnceValues(func() (string, error) {

@@ -46,7 +46,7 @@ func (w *world) scaled(n int32, canary int) {
 		a.awaitPods(map[string]int{"v1": int(n), "v2": canary})
 	}
 	there := time.Now()
-	quiet := w.rest(there, 3*time.Second)
+	quiet := w.rest(there.Add(2*settled), 3*time.Second) // pods count when proxies have learnt of them
 	for _, a := range w.apps {
 		all := a.load.Results()
 		during := all.Between(began, there.Add(settled))
@@ -84,6 +84,7 @@ func (w *world) aborted(pushed time.Time, version string) {
 // with dynamicStableScale: there stable pods go that requests come to, so they
 // need the 2s.
 func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
+	t.Parallel()
 	steps := weights(20, 50)
 	ping := gateway.routedShop(append([]string{"pingPong: {pingService: shop-stable, pongService: shop-canary}"}, quick...), nil, steps)
 	dynamic := gateway.canary([]string{"dynamicStableScale: true"}, steps)
@@ -91,7 +92,7 @@ func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	ping.route = strings.Replace(ping.route, "backendRefs: [{name: shop-stable, port: 80}]", "backendRefs: [{name: shop-stable, port: 80}, {name: shop-canary, port: 80}]", 1)
 	ping.name, dynamic.name = "pingPong", "dynamic"
 	w := newWorld(t, ping, dynamic)
-	w.users(rate)
+	w.users(beside)
 	for _, version := range []string{"v2", "v3"} {
 		_, at := w.push(version, func(s shop) shop { return s.at(version) })
 		before := 0

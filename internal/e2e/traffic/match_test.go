@@ -1,0 +1,90 @@
+package traffic
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// The kinds of users, in the path after /any, so that each answer tells whose it is.
+var people = map[string]func(*proxytest.Request){
+	"plain":  func(*proxytest.Request) {},
+	"header": func(r *proxytest.Request) { r.Header = map[string]string{"X-Beta": "yes"} },
+	"staff":  func(r *proxytest.Request) { r.Header = map[string]string{"X-Beta": "staff"} },
+	"cookie": func(r *proxytest.Request) { r.Cookies = map[string]string{"a": "b", "beta": "always", "c": "d"} },
+	"other": func(r *proxytest.Request) {
+		r.Header, r.Cookies = map[string]string{"X-Beta": "yess"}, map[string]string{"beta": "alway"}
+	},
+	"path": func(r *proxytest.Request) {},
+}
+
+func (a *app) person(kind string) proxytest.Request {
+	r := a.user()
+	r.URL = a.shop.url(a.w.World) + map[bool]string{true: "/beta/any", false: "/any"}[kind == "path"] + "?who=" + kind
+	people[kind](&r)
+	return r
+}
+
+// TestMatchedUsers sends some users to the canary at the weight 0, some more of
+// them at 20 %, and then only those whose route is a setHeaderRoute.
+func TestMatchedUsers(t *testing.T) {
+	steps := func(p provider) []string {
+		matches := "{headers: [{name: X-Beta, exact: \"yes\"}]}, {cookies: [{name: beta, exact: always}]}"
+		if p.name != ingress.name { // which cannot match paths
+			matches += ", {path: {prefix: /beta}}"
+		}
+		return []string{
+			"match: [" + matches + "]", "pause: {}",
+			"setHeaderRoute: {name: staff, match: [{headerName: X-Beta, headerValue: {exact: staff}}]}", "setWeight: 20", "pause: {}",
+			"match: []", "pause: {}",
+		}
+	}
+	w := newWorld(t, each(func(p provider) shop {
+		return p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...), []string{"managedRoutes: [{name: staff}]"}, steps(p))
+	})...)
+	kinds := []string{"plain", "header", "staff", "cookie", "other", "path"}
+	for _, a := range w.apps {
+		a.load = proxytest.StartLoad(t, 2*rate, func(n int) proxytest.Request {
+			return a.person(kinds[rand.New(rand.NewPCG(uint64(n), 0)).IntN(len(kinds))])
+		})
+	}
+	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	for _, step := range []struct {
+		at, weight int
+		matched    map[string]bool
+	}{
+		{1, 0, map[string]bool{"header": true, "cookie": true, "path": true}},
+		{4, 20, map[string]bool{"header": true, "cookie": true, "path": true, "staff": true}},
+		{6, 20, map[string]bool{"staff": true}},
+	} {
+		var last time.Time
+		for _, a := range w.apps {
+			// It is paused when its routes have settled.
+			if paused := a.awaitPaused(at, step.at); paused.at.After(last) {
+				last = paused.at
+			}
+		}
+		time.Sleep(3 * time.Second)
+		quiet := window{last, time.Now()}
+		for _, a := range w.apps {
+			some := a.load.Results().Between(quiet.from, quiet.to)
+			for _, kind := range kinds {
+				share := float64(step.weight) / 100
+				if step.matched[kind] && (kind != "path" || a.shop.name != ingress.name) {
+					share = 1
+				}
+				url := a.person(kind).URL
+				theirs := some.Where(func(r proxytest.Result) bool { return r.Request.URL == url })
+				theirs.WantShare(t, fmt.Sprintf("%s at step %d, %s users", a, step.at, kind), "v2", share)
+				t.Logf("%-10s step %d: %-6s users: %5.1f %% of %d requests", a, step.at, kind, 100*theirs.Share("v2"), len(theirs))
+			}
+		}
+		at = w.decide(rollout.Promote, fmt.Sprint(step.at))
+	}
+	w.through(at, "v2", 20)
+	w.quiet()
+}

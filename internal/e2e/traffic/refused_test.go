@@ -1,0 +1,66 @@
+package traffic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestRefusedRoutes has the Gateway's controller refuse the app's HTTPRoute in
+// the middle of a release, and then its people push one that cannot be split.
+// Users notice neither: the Gateway serves the route of its other listener, and
+// what cannot be followed is not.
+func TestRefusedRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, gateway.canary(quick, weights(20, 50)))
+	w.users(beside)
+	a := w.apps[0]
+	good := a.shop.route
+	route := func(text string) func(shop) shop {
+		return func(s shop) shop { s.route = text; return s }
+	}
+	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	w.share(w.atStep(at, 1, 20, 2*time.Second), at, 0, 20)
+
+	// Another parent that no Gateway accepts.
+	const parent = "{name: public, namespace: gateways}"
+	_, refused := w.push("a listener that is not there", route(strings.Replace(good, parent, "{name: public, namespace: gateways, sectionName: http}, {name: public, namespace: gateways, sectionName: https}", 1)))
+	w.decide(rollout.Promote, "1")
+	stalled := a.await(refused, "stalled", func(s rollout.State) bool { return s.Phase == rollout.Stalled })
+	if reason := stalled.states[a.name].Reason; !strings.Contains(reason, "HTTPRoute/shop is rejected by traefik.io/gateway-controller: Accepted is False") {
+		t.Errorf("the reason is %q", reason)
+	}
+	t.Logf("%s after the push: %s", stalled.at.Sub(refused).Round(10*time.Millisecond), stalled.states[a.name].Reason)
+	if out := w.cli("get", a.name); !strings.Contains(out, "Stalled") || !strings.Contains(out, "is rejected by") {
+		t.Errorf("get says nothing of it:\n%s", out)
+	}
+	a.staysAt(refused.Add(settled), 0.2)
+
+	_, mended := w.push("without it", route(good))
+	w.share(w.atStep(mended, 3, 50, 2*time.Second), mended, 20, 50)
+
+	// A route without the stable Service: the app is held where it is.
+	_, wrong := w.push("no stable backend", route(strings.Replace(good, "name: shop-stable", "name: shop", 1)))
+	w.decide(rollout.Promote, "3")
+	held := a.await(wrong, "held", func(s rollout.State) bool { return s.Held != nil })
+	if h := held.states[a.name].Held; h.Reason != "InvalidInput" || !strings.Contains(h.Message, "no rule has the stable Service shop-stable as a backend") {
+		t.Errorf("held is %+v", h)
+	}
+	t.Logf("%s after the push: %s", held.at.Sub(wrong).Round(10*time.Millisecond), held.states[a.name].Held.Message)
+	a.staysAt(wrong, 0.5)
+
+	_, mended = w.push("with it", route(good))
+	w.through(mended, "v2", 50)
+	w.quiet()
+}
+
+// staysAt checks that v2 has its share since a moment, and for two seconds more.
+func (a *app) staysAt(since time.Time, share float64) {
+	a.w.t.Helper()
+	time.Sleep(2 * time.Second)
+	some := a.load.Results().Between(since, time.Now())
+	some.WantShare(a.w.t, a.String()+", while nothing can be done", "v2", share)
+	a.w.t.Logf("%-10s meanwhile %.1f %% of %d requests", a, 100*some.Share("v2"), len(some))
+}

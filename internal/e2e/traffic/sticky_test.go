@@ -1,0 +1,164 @@
+package traffic
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// visitor is one user whose browser keeps cookies.
+type visitor struct {
+	jar     map[string]string
+	results proxytest.Results
+}
+
+// crowd are the visitors of one app.
+type crowd struct {
+	stop chan struct{}
+	all  sync.WaitGroup
+	mu   sync.Mutex
+	each []*visitor
+}
+
+// visit sends a request of each of so many visitors every 200ms until the test ends.
+func (a *app) visit(visitors int) *crowd {
+	c := &crowd{stop: make(chan struct{})}
+	a.w.t.Cleanup(func() { c.leave() })
+	for i := range visitors {
+		v := &visitor{jar: map[string]string{}}
+		c.each = append(c.each, v)
+		c.all.Go(func() {
+			time.Sleep(time.Duration(i) * 200 * time.Millisecond / time.Duration(visitors))
+			for tick := time.Tick(200 * time.Millisecond); ; {
+				request := a.user()
+				request.Cookies = v.jar
+				result := proxytest.Send(request)
+				jar := map[string]string{}
+				for name, value := range v.jar {
+					jar[name] = value
+				}
+				for _, cookie := range (&http.Response{Header: result.Header}).Cookies() {
+					jar[cookie.Name] = cookie.Value
+				}
+				v.jar = jar
+				c.mu.Lock()
+				v.results = append(v.results, result)
+				c.mu.Unlock()
+				select {
+				case <-tick:
+				case <-c.stop:
+					return
+				}
+			}
+		})
+	}
+	return c
+}
+
+func (c *crowd) leave() {
+	c.mu.Lock()
+	select {
+	case <-c.stop:
+	default:
+		close(c.stop)
+	}
+	c.mu.Unlock()
+	c.all.Wait()
+}
+
+// between are the results of each visitor in a time.
+func (c *crowd) between(from, to time.Time) []proxytest.Results {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []proxytest.Results
+	for _, v := range c.each {
+		all = append(all, v.results.Between(from, to))
+	}
+	return all
+}
+
+// wentBack counts the visitors whom a version answered, and returns the first
+// answer of another that one of them then had.
+func wentBack(all []proxytest.Results, version string) (seen int, back proxytest.Results) {
+	for _, results := range all {
+		first := slices.IndexFunc(results, func(r proxytest.Result) bool { return r.Version == version })
+		if first < 0 {
+			continue
+		}
+		seen++
+		if again := results[first:].Where(func(r proxytest.Result) bool { return r.Version != version }); len(again) > 0 {
+			back = append(back, again[0])
+		}
+	}
+	return seen, back
+}
+
+// TestStickyUsers releases to visitors with cookies: whoever has seen the new
+// version goes on to while weights rise, and nobody sees it after an abort.
+func TestStickyUsers(t *testing.T) {
+	t.Parallel()
+	var shops []shop
+	for _, p := range []provider{crd, ingress} {
+		shops = append(shops, p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...), []string{"sticky: {}"}, weights(20, 50)))
+	}
+	w := newWorld(t, shops...)
+	w.users(beside) // each of these requests is a new user's
+	crowds := map[*app]*crowd{}
+	for _, a := range w.apps {
+		crowds[a] = a.visit(20)
+	}
+	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	began := at
+	for i, weight := range []int{20, 50} {
+		w.share(w.atStep(at, 2*i+1, weight, 2*time.Second), at, []int{0, 20}[i], weight)
+		for _, a := range w.apps {
+			// More visitors come who have seen nothing yet.
+			more := a.visit(20)
+			crowds[a].mu.Lock()
+			crowds[a].each = append(crowds[a].each, more.each...)
+			crowds[a].mu.Unlock()
+		}
+		time.Sleep(time.Second)
+		at = w.decide(rollout.Promote, fmt.Sprint(2*i+1))
+	}
+	w.through(at, "v2", 50)
+	for _, a := range w.apps {
+		seen, back := wentBack(crowds[a].between(began, time.Now()), "v2")
+		if seen == 0 || len(back) > 0 {
+			t.Errorf("%s: %d visitors saw v2, and %d of them v1 again: %v", a, seen, len(back), back)
+		}
+		t.Logf("%-10s %d of 60 visitors saw v2, %d of them v1 again", a, seen, len(back))
+	}
+
+	_, at = w.push("v3", func(s shop) shop { return s.at("v3") })
+	third := at
+	for _, a := range w.apps {
+		a.awaitPaused(at, 1)
+	}
+	at = w.decide(rollout.Promote, "1")
+	for _, a := range w.apps {
+		a.awaitPaused(at, 3)
+	}
+	time.Sleep(time.Second)
+	w.aborted(w.decide(rollout.Abort, ""), "v3")
+	for _, a := range w.apps {
+		back := a.await(at, "aborting", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
+		crowds[a].leave()
+		var all proxytest.Results
+		for _, results := range crowds[a].between(began, time.Now()) {
+			all = append(all, results...)
+		}
+		all.WantNoFailure(t, a.String()+", visitors")
+		saw, _ := wentBack(crowds[a].between(third, time.Now()), "v3")
+		late := all.Between(back.at.Add(settled), time.Now())
+		late.WantShare(t, a.String()+", visitors after the abort", "v3", 0)
+		t.Logf("%-10s %d requests of visitors with cookies, %d failed; %d visitors saw v3, and %d requests came to it after the abort", a, len(all), len(all.Failures()), saw, late.Of("v3"))
+	}
+	w.quiet()
+}
