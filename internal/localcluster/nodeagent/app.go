@@ -2,6 +2,7 @@ package nodeagent
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -19,6 +20,8 @@ type app struct {
 	behaviour podsim.Behaviour
 	ready     atomic.Bool
 	requests  atomic.Int64
+	failures  atomic.Int64
+	slow      atomic.Int64 // requests times their latency, in microseconds
 }
 
 // identity is the answer of a pod.
@@ -55,6 +58,10 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
+	if r.URL.Path == "/metrics" {
+		a.metrics(w)
+		return
+	}
 	select {
 	case <-time.After(a.behaviour.Latency):
 	case <-r.Context().Done():
@@ -68,10 +75,23 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Pod", a.identity.Pod)
 	w.Header().Set("X-Version", a.identity.Version)
+	a.slow.Add(a.behaviour.Latency.Microseconds())
 	if a.fails(a.requests.Add(1)) {
+		a.failures.Add(1)
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 	w.Write(append(body, '\n'))
+}
+
+// metrics are what an instrumented program tells Prometheus, in its text format.
+func (a *app) metrics(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	all, failed := a.requests.Load(), a.failures.Load()
+	fmt.Fprintf(w, "# TYPE http_requests_total counter\n"+
+		"http_requests_total{code=\"200\"} %d\nhttp_requests_total{code=\"500\"} %d\n"+
+		"# TYPE http_request_duration_seconds summary\n"+
+		"http_request_duration_seconds_sum %g\nhttp_request_duration_seconds_count %d\n",
+		all-failed, failed, float64(a.slow.Load())/1e6, all)
 }
 
 // fails spreads the failing share evenly over the requests, counted from 1: a

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,6 +66,23 @@ func TestAppFailsItsShare(t *testing.T) {
 		}
 		if failed != test.want {
 			t.Errorf("rate %v: %d of 100 requests failed, want %d", test.rate, failed, test.want)
+		}
+	}
+}
+
+// A pod tells Prometheus what it has answered, but not that it was asked.
+func TestAppHasMetrics(t *testing.T) {
+	app := &app{behaviour: podsim.Behaviour{FailRate: 0.5}}
+	for range 4 {
+		app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	}
+	for range 2 {
+		answer := httptest.NewRecorder()
+		app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for _, want := range []string{`http_requests_total{code="200"} 2`, `http_requests_total{code="500"} 2`, "http_request_duration_seconds_count 4"} {
+			if !strings.Contains(answer.Body.String(), want) {
+				t.Errorf("metrics lack %s:\n%s", want, answer.Body)
+			}
 		}
 	}
 }
