@@ -137,6 +137,11 @@ func (o *electOptions) where() string {
 	if o.namespace != "" {
 		return o.namespace
 	}
+	return ownNamespace()
+}
+
+// ownNamespace is the pod's, or default outside of a cluster.
+func ownNamespace() string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
 	}

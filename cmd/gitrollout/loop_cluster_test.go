@@ -201,7 +201,9 @@ func TestForeignObject(t *testing.T) {
 	}
 	theirs = foreign()
 	third := w.push("v1 again", files("v1"))
-	p.await("going back", func(s rollout.State) bool { return s.Phase == rollout.Aborting && w.image() == "v1" && len(w.pods()["v2"]) == 0 })
+	p.await("going back", func(s rollout.State) bool {
+		return s.Phase == rollout.Aborting && w.image() == "v1" && len(w.pods()["v2"]) == 0
+	})
 	w.skew += 2 * time.Minute
 	if err := p.passes(3); err == nil || !strings.Contains(err.Error(), name+": exists and is none of this app's objects") {
 		t.Errorf("the error is %v", err)

@@ -222,7 +222,7 @@ func check(tree render.Tree, cluster string) (clusterReport, error) {
 	if len(apps) == 0 {
 		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a kustomization")
 	}
-	renderer := render.New()
+	renderer := newRenderer()
 	known := map[string]bool{}
 	for _, app := range apps {
 		known[app.Name] = true

@@ -81,12 +81,13 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer:     hostname(),
-		Repository: repo, Renderer: render.New(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Forge: l.forge, Log: log,
+		Repository: repo, Renderer: newRenderer(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Forge: l.forge, Log: log,
 		Approve: repo.approver(), Believe: repo.stateCheck(),
 	})
 	// The watches live on while the last pass finishes.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
+	l.Analyzer = newAnalyzer(watching, l.client, l.Touch, log)
 	starting := context.AfterFunc(ctx, stop)
 	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
 	if !starting() {

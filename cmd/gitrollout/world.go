@@ -55,7 +55,7 @@ func openWorld(ctx context.Context, source sourceOptions, who git.Identity, s st
 	if err != nil {
 		return nil, err
 	}
-	w := &world{source: source, repo: repo, renderer: render.New()}
+	w := &world{source: source, repo: repo, renderer: newRenderer()}
 	err = slowly(s, "reading "+repo.mirror().Remote().String(), func() error {
 		_, err := w.refresh(ctx)
 		return err

@@ -1,0 +1,165 @@
+// Package worker makes the measurements of analyses in the background, so that a
+// slow metrics server holds up no pass: the loop says what is due and collects,
+// later, what was found.
+//
+// Its neighbours: strategies says what is due and judges, analysis/provider
+// asks, and cmd/gitrollout gives it the cluster's Secrets.
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Options says what a Worker works with.
+type Options struct {
+	Deps     provider.Deps
+	Touch    func(app string) // called when there is something to collect
+	Log      *slog.Logger
+	Parallel int           // measurements at once; default 8
+	Patience time.Duration // how often one that is still running is asked again; default 2s
+}
+
+// Worker measures. Its methods are for any goroutine.
+type Worker struct {
+	Options
+	ctx   context.Context
+	slots chan struct{}
+
+	mu   sync.Mutex
+	busy map[string]bool
+	done map[string][]strategies.Measured // by app
+}
+
+// New returns a Worker whose measurements end with ctx.
+func New(ctx context.Context, o Options) *Worker {
+	if o.Parallel == 0 {
+		o.Parallel = 8
+	}
+	if o.Patience == 0 {
+		o.Patience = 2 * time.Second
+	}
+	return &Worker{Options: o, ctx: ctx, slots: make(chan struct{}, o.Parallel), busy: map[string]bool{}, done: map[string][]strategies.Measured{}}
+}
+
+// Measure begins what is due and is not under way.
+func (w *Worker) Measure(app rollout.App, due []strategies.Measure) {
+	for _, m := range due {
+		key := fmt.Sprintf("%s %s %s %s", app.Name, m.Run, m.Started.Format(time.RFC3339), m.Metric.Name)
+		w.mu.Lock()
+		under := w.busy[key]
+		w.busy[key] = true
+		w.mu.Unlock()
+		if !under {
+			go w.work(app, m, key)
+		}
+	}
+}
+
+// Measured returns and forgets what was found for an app.
+func (w *Worker) Measured(app string) []strategies.Measured {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	got := w.done[app]
+	delete(w.done, app)
+	return got
+}
+
+func (w *Worker) work(app rollout.App, m strategies.Measure, key string) {
+	w.slots <- struct{}{}
+	got := w.measure(app, m)
+	<-w.slots
+	w.mu.Lock()
+	delete(w.busy, key)
+	if w.ctx.Err() == nil {
+		w.done[app.Name] = append(w.done[app.Name], got)
+	}
+	w.mu.Unlock()
+	if w.ctx.Err() == nil {
+		w.Touch(app.Name)
+	}
+}
+
+// measure makes one measurement. A panic in it is an error of it.
+func (w *Worker) measure(app rollout.App, m strategies.Measure) (got strategies.Measured) {
+	got = strategies.Measured{Run: m.Run, Started: m.Started, Metric: m.Metric.Name, At: w.Deps.Now(), Samples: -1}
+	defer func() {
+		if p := recover(); p != nil {
+			w.Log.Error("measurement panicked", "app", app.Name, "metric", m.Metric.Name, "panic", p, "stack", string(debug.Stack()))
+			got.Phase, got.Message = analysis.Errored, fmt.Sprintf("the provider %s failed inside: %v", m.Metric.Provider, p)
+		}
+	}()
+	result, err := w.ask(app, m, m.Latest, "")
+	if err != nil {
+		got.Phase, got.Message = analysis.Errored, err.Error()
+		return got
+	}
+	got.Value, got.Phase, got.Message = result.Value, result.Phase, result.Message
+	if m.Metric.Compare != nil {
+		stable, err := w.ask(app, m, m.Stable, "-stable")
+		if err != nil {
+			got.Phase, got.Message = analysis.Errored, err.Error()
+			return got
+		}
+		got.Stable = stable.Value
+	}
+	return got
+}
+
+// ask makes one request, and again while it is still running. Latest is the
+// version that it is about.
+func (w *Worker) ask(app rollout.App, m strategies.Measure, latest, suffix string) (provider.Result, error) {
+	var secrets []string
+	config, err := analysis.Complete(m.Metric, latest, m.Stable, func(ref rollout.SecretRef) (string, error) {
+		data, err := w.Deps.Secret(w.ctx, m.Workload.Namespace, ref.Name)
+		if err != nil {
+			return "", err
+		}
+		text, ok := data[ref.Key]
+		if !ok {
+			return "", fmt.Errorf("Secret %s/%s has no key %s", m.Workload.Namespace, ref.Name, ref.Key)
+		}
+		secrets = append(secrets, text)
+		return text, nil
+	})
+	if err != nil {
+		return provider.Result{}, err
+	}
+	request := provider.Request{
+		Kind: m.Metric.Provider, Config: config, Namespace: m.Workload.Namespace, ID: id(app, m) + suffix,
+		Rollout: m.Workload.Name, Hash: latest, Started: m.Started, Interval: m.Metric.Interval, Secrets: secrets,
+	}
+	for {
+		result, err := provider.Measure(w.ctx, w.Deps, request)
+		if err != nil || result.Phase != analysis.Running {
+			if stop := provider.Stop(w.ctx, w.Deps, request); stop != nil {
+				w.Log.Warn("measurement is not tidied up", "app", app.Name, "metric", m.Metric.Name, "error", stop)
+			}
+			return result, err
+		}
+		request.Metadata = result.Metadata
+		select {
+		case <-time.After(w.Patience):
+		case <-w.ctx.Done():
+			return result, w.ctx.Err()
+		}
+	}
+}
+
+// id names a measurement, so that one that is asked for again after a crash
+// finds what the first one began.
+func id(app rollout.App, m strategies.Measure) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d", app.Name, m.Run, m.Started.UTC().Format(time.RFC3339), m.Metric.Name, m.Number))
+	return hex.EncodeToString(sum[:5])
+}

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// SecretData reads a Secret. Nothing of it is kept.
+func (c *Client) SecretData(ctx context.Context, namespace, name string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	s, err := c.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, explain(err, rollout.Ref{Kind: "Secret", Namespace: namespace, Name: name}, "get")
+	}
+	data := make(map[string]string, len(s.Data))
+	for key, value := range s.Data {
+		data[key] = string(value)
+	}
+	return data, nil
+}
+
+// JobState is how a Job stands.
+type JobState struct {
+	Complete, Failed bool
+	Stuck            string // why a container of it cannot start, "" if it can
+	Message          string
+}
+
+// EnsureJob makes a Job unless there is one of its name, and says how it stands.
+// One that has another value of the given annotation is somebody else's.
+func (c *Client) EnsureJob(ctx context.Context, object map[string]any, annotation string) (JobState, error) {
+	var job batchv1.Job
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {
+		return JobState{}, fmt.Errorf("read the Job: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	ref := rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}
+	jobs := c.kube.BatchV1().Jobs(job.Namespace)
+	live, err := jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: c.opts.Manager})
+	if apierrors.IsAlreadyExists(err) {
+		live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return JobState{}, explain(err, ref, "create")
+	}
+	if live.Annotations[annotation] != job.Annotations[annotation] {
+		return JobState{}, fmt.Errorf("Job %s/%s exists and is not this measurement's", job.Namespace, job.Name)
+	}
+	return c.jobState(ctx, live)
+}
+
+// DeleteJob removes a Job and its pods.
+func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	background := metav1.DeletePropagationBackground
+	err := c.kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: namespace, Name: name}, "delete")
+	}
+	return nil
+}
+
+// stuck are the reasons for which a container waits and will go on waiting.
+var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
+
+func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (JobState, error) {
+	var state JobState
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			return JobState{Complete: true, Message: oneLine(condition.Message)}, nil
+		case batchv1.JobFailed:
+			state.Failed, state.Message = true, oneLine(condition.Message)
+		}
+	}
+	if state.Failed {
+		return state, nil
+	}
+	pods, err := c.kube.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name})
+	if err != nil {
+		return state, explain(err, rollout.Ref{Kind: "Pod", Namespace: job.Namespace, Name: job.Name}, "list")
+	}
+	for _, pod := range pods.Items {
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if w := s.State.Waiting; w != nil && slices.Contains(stuck, w.Reason) {
+				state.Stuck, state.Message = w.Reason, oneLine(w.Message)
+			}
+		}
+	}
+	return state, nil
+}

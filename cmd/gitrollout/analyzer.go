@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/analysis/worker"
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/render"
+)
+
+// newAnalyzer makes the worker that measures for the loop's analyses.
+func newAnalyzer(ctx context.Context, client *cluster.Client, touch func(app string), log *slog.Logger) *worker.Worker {
+	return worker.New(ctx, worker.Options{
+		Deps: provider.Deps{
+			Client: provider.Clients(), Secret: ownSecrets(client), Jobs: jobs{client}, Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now,
+		},
+		Touch: touch, Log: log,
+	})
+}
+
+// ownSecrets reads Secrets; those of no namespace are in gitrollout's own.
+func ownSecrets(client *cluster.Client) func(context.Context, string, string) (map[string]string, error) {
+	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
+		if namespace == "" {
+			namespace = ownNamespace()
+		}
+		return client.SecretData(ctx, namespace, name)
+	}
+}
+
+// jobs are the measurements that are Kubernetes Jobs.
+type jobs struct{ client *cluster.Client }
+
+// Ensure is provider.Jobs'.
+func (j jobs) Ensure(ctx context.Context, object map[string]any) (provider.JobState, error) {
+	state, err := j.client.EnsureJob(ctx, object, provider.AnnotationMeasurement)
+	return provider.JobState(state), err
+}
+
+// Delete is provider.Jobs'.
+func (j jobs) Delete(ctx context.Context, namespace, name string) error {
+	return j.client.DeleteJob(ctx, namespace, name)
+}
+
+// newRenderer makes a Renderer that knows the metric providers' fields.
+func newRenderer() *render.Renderer { return render.New(render.CheckProviders(provider.Check)) }
