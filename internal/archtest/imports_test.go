@@ -30,8 +30,9 @@ var table = map[string]rule{
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
-	"reconciler": {own: []string{"render", "rollout", "strategies"}},
-	"forge":      {own: []string{"rollout"}},
+	"analysis/provider": {own: []string{"analysis"}, others: []string{"sigs.k8s.io/json"}},
+	"reconciler":        {own: []string{"render", "rollout", "strategies"}},
+	"forge":             {own: []string{"rollout"}},
 	"cmd/gitrollout": {
 		own: []string{"cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "strategies"},
 		others: append([]string{

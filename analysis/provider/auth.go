@@ -1,0 +1,132 @@
+package provider
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// authentication is how a server is told who asks. Argo Rollouts has oauth2 and
+// sigv4; basic and bearer are for those who would else write the header.
+type authentication struct {
+	OAuth2 *oauth2Config `json:"oauth2,omitempty"`
+	Sigv4  *sigv4Config  `json:"sigv4,omitempty"`
+	Basic  *struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+	} `json:"basic,omitempty"`
+	Bearer *struct {
+		Token string `json:"token"`
+	} `json:"bearer,omitempty"`
+}
+
+// oauth2Config is the client credentials flow (RFC 6749, section 4.4).
+type oauth2Config struct {
+	TokenURL     string   `json:"tokenUrl"`
+	ClientID     string   `json:"clientId"`
+	ClientSecret string   `json:"clientSecret"`
+	Scopes       []string `json:"scopes,omitempty"`
+}
+
+// check takes the AWS service that requests could be signed for, "" if none.
+func (a authentication) check(service string) error {
+	given := 0
+	for _, is := range []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.Bearer != nil} {
+		if is {
+			given++
+		}
+	}
+	if given > 1 {
+		return &Error{Field: "authentication", Msg: fmt.Sprintf("names %d ways", given), Fix: "keep one of oauth2, sigv4, basic, bearer"}
+	}
+	fix := "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here"
+	switch {
+	case a.OAuth2 != nil:
+		return first(
+			required("authentication.oauth2.tokenUrl", a.OAuth2.TokenURL, "give the URL that tokens are asked of"),
+			checkURL("authentication.oauth2.tokenUrl", a.OAuth2.TokenURL),
+			required("authentication.oauth2.clientId", a.OAuth2.ClientID, "give the client's name"),
+			required("authentication.oauth2.clientSecret", a.OAuth2.ClientSecret, fix))
+	case a.Sigv4 != nil && service == "":
+		return &Error{Field: "authentication.sigv4", Msg: "is not possible here", Fix: "it is for prometheus and opensearch at AWS"}
+	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) && !strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
+		return &Error{Field: "authentication.sigv4.roleArn", Msg: fmt.Sprintf("%q is not the ARN of a role", a.Sigv4.RoleARN), Fix: "write it as in arn:aws:iam::123456789012:role/metrics"}
+	case a.Basic != nil:
+		return first(
+			required("authentication.basic.username", a.Basic.Username, "give the user's name"),
+			required("authentication.basic.password", a.Basic.Password, fix))
+	case a.Bearer != nil:
+		return required("authentication.bearer.token", a.Bearer.Token, fix)
+	}
+	return nil
+}
+
+// apply makes a call one that is authenticated. A token is asked for each
+// measurement: one that is kept would have to be kept somewhere.
+func (a authentication) apply(ctx context.Context, s *session, c *call, service string) error {
+	switch {
+	case a.Basic != nil:
+		s.hide(a.Basic.Password, a.Basic.Username+":"+a.Basic.Password)
+		c.authorize = func(r *http.Request) { r.SetBasicAuth(a.Basic.Username, a.Basic.Password) }
+	case a.Bearer != nil:
+		s.hide(a.Bearer.Token)
+		c.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+a.Bearer.Token) }
+	case a.OAuth2 != nil:
+		token, err := a.OAuth2.token(ctx, s, c.insecure)
+		if err != nil {
+			return err
+		}
+		c.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	case a.Sigv4 != nil:
+		signer, err := a.Sigv4.signer(ctx, s, service)
+		if err != nil {
+			return err
+		}
+		body := c.body
+		c.sign = func(r *http.Request) error { signer.sign(r, body); return nil }
+	}
+	return nil
+}
+
+// token asks for an access token. Servers differ in where they look for the
+// client's secret; most want the header, which is tried first.
+func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
+	s.hide(o.ClientSecret)
+	form := url.Values{"grant_type": {"client_credentials"}}
+	if len(o.Scopes) > 0 {
+		form.Set("scope", strings.Join(o.Scopes, " "))
+	}
+	ask := call{method: http.MethodPost, base: o.TokenURL, kind: "application/x-www-form-urlencoded", body: []byte(form.Encode()), insecure: insecure}
+	id, secret := url.QueryEscape(o.ClientID), url.QueryEscape(o.ClientSecret)
+	s.hide(id + ":" + secret)
+	ask.authorize = func(r *http.Request) {
+		r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)))
+	}
+	got, err := s.do(ctx, ask)
+	var refused *requestError
+	if errors.As(err, &refused) && (refused.status == http.StatusBadRequest || refused.status == http.StatusUnauthorized) {
+		form.Set("client_id", o.ClientID)
+		form.Set("client_secret", o.ClientSecret)
+		ask.authorize, ask.body = nil, []byte(form.Encode())
+		got, err = s.do(ctx, ask)
+	}
+	if err != nil {
+		return "", fmt.Errorf("access token: %w", err)
+	}
+	var answered struct {
+		AccessToken string `json:"access_token"`
+		TokenType   string `json:"token_type"`
+	}
+	if err := decodeAnswer("the token's URL", got.body, &answered); err != nil {
+		return "", err
+	}
+	if answered.AccessToken == "" {
+		return "", errors.New("access token: the answer has none")
+	}
+	s.hide(answered.AccessToken)
+	return answered.AccessToken, nil
+}

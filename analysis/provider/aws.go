@@ -1,0 +1,199 @@
+package provider
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// sigv4Config says as whom to sign. All of it is optional.
+type sigv4Config struct {
+	Region  string `json:"region,omitempty"`  // default: AWS_REGION
+	Profile string `json:"profile,omitempty"` // in AWS_SHARED_CREDENTIALS_FILE
+	RoleARN string `json:"roleArn,omitempty"` // to take on
+}
+
+// signer finds credentials where AWS's SDKs do: in the environment, in a
+// profile, with the token of a service account (IRSA), and at the agent of EKS
+// Pod Identity or ECS. It does not ask the node for its own.
+func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
+	g := &signer{service: service, at: s.deps.Now(), region: c.Region}
+	if g.region == "" {
+		g.region = orElse(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"))
+	}
+	if g.region == "" {
+		return nil, errors.New("there is no AWS region: set AWS_REGION")
+	}
+	keys, err := c.keys(ctx, s, g.region)
+	if err != nil {
+		return nil, err
+	}
+	g.awsKeys = keys
+	if c.RoleARN == "" {
+		return g, nil
+	}
+	sts := *g
+	sts.service = "sts"
+	form := url.Values{"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "RoleArn": {c.RoleARN}, "RoleSessionName": {"gitrollout"}}
+	g.awsKeys, err = askSTS(ctx, s, g.region, form, &sts)
+	return g, err
+}
+
+func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKeys, error) {
+	if c.Profile != "" {
+		return profileKeys(s, c.Profile)
+	}
+	k := awsKeys{s.getenv("AWS_ACCESS_KEY_ID"), s.getenv("AWS_SECRET_ACCESS_KEY"), s.getenv("AWS_SESSION_TOKEN")}
+	if k.id != "" && k.secret != "" {
+		s.hide(k.id, k.secret, k.token)
+		return k, nil
+	}
+	if file, role := s.getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), s.getenv("AWS_ROLE_ARN"); file != "" && role != "" {
+		token, err := s.readFile(file)
+		if err != nil {
+			return awsKeys{}, err
+		}
+		s.hide(token)
+		return askSTS(ctx, s, region, url.Values{
+			"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
+			"RoleSessionName": {orElse(s.getenv("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
+		}, nil)
+	}
+	if address := s.getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
+		return agentKeys(ctx, s, address)
+	}
+	return awsKeys{}, errors.New("there are no AWS credentials: give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+}
+
+// askSTS exchanges what it is asked with for credentials.
+func askSTS(ctx context.Context, s *session, region string, form url.Values, g *signer) (awsKeys, error) {
+	c := call{
+		method: http.MethodPost, base: awsEndpoint(s, "sts", "STS", region), path: "/",
+		kind: "application/x-www-form-urlencoded; charset=utf-8", body: []byte(form.Encode()),
+	}
+	if g != nil {
+		c.sign = func(r *http.Request) error { g.sign(r, c.body); return nil }
+	}
+	got, err := s.do(ctx, c)
+	if err != nil {
+		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
+	}
+	type credentials struct {
+		ID     string `xml:"AccessKeyId"`
+		Secret string `xml:"SecretAccessKey"`
+		Token  string `xml:"SessionToken"`
+	}
+	var answered struct {
+		Role credentials `xml:"AssumeRoleResult>Credentials"`
+		Web  credentials `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
+	}
+	if err := xml.Unmarshal(got.body, &answered); err != nil {
+		return awsKeys{}, errors.New("the answer of STS is not what its documentation says")
+	}
+	given := answered.Role
+	if given.ID == "" {
+		given = answered.Web
+	}
+	k := awsKeys{given.ID, given.Secret, given.Token}
+	if k.id == "" || k.secret == "" {
+		return awsKeys{}, errors.New("the answer of STS has no credentials")
+	}
+	s.hide(k.id, k.secret, k.token)
+	return k, nil
+}
+
+// agentKeys asks the agent of EKS Pod Identity or of ECS.
+func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error) {
+	c := call{method: http.MethodGet, base: address}
+	token := s.getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
+	if file := s.getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
+		var err error
+		if token, err = s.readFile(file); err != nil {
+			return awsKeys{}, err
+		}
+	}
+	if token != "" {
+		c.headers = []header{{"Authorization", token}}
+	}
+	got, err := s.do(ctx, c)
+	if err != nil {
+		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
+	}
+	var answered struct {
+		ID     string `json:"AccessKeyId"`
+		Secret string `json:"SecretAccessKey"`
+		Token  string `json:"Token"`
+	}
+	if err := json.Unmarshal(got.body, &answered); err != nil || answered.ID == "" || answered.Secret == "" {
+		return awsKeys{}, errors.New("the answer of the credentials' agent has no credentials")
+	}
+	s.hide(answered.ID, answered.Secret, answered.Token)
+	return awsKeys{answered.ID, answered.Secret, answered.Token}, nil
+}
+
+// profileKeys reads a profile of the credentials file: an INI file.
+func profileKeys(s *session, name string) (awsKeys, error) {
+	file := orElse(s.getenv("AWS_SHARED_CREDENTIALS_FILE"), s.getenv("HOME")+"/.aws/credentials")
+	text, err := s.readFile(file)
+	if err != nil {
+		return awsKeys{}, err
+	}
+	var k awsKeys
+	within := false
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") {
+			within = strings.TrimSpace(strings.Trim(line, "[]")) == name
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || !within {
+			continue
+		}
+		switch value = strings.TrimSpace(value); strings.TrimSpace(key) {
+		case "aws_access_key_id":
+			k.id = value
+		case "aws_secret_access_key":
+			k.secret = value
+		case "aws_session_token":
+			k.token = value
+		}
+	}
+	if k.id == "" || k.secret == "" {
+		return awsKeys{}, fmt.Errorf("%s has no profile %s with credentials", file, name)
+	}
+	s.hide(k.id, k.secret, k.token)
+	return k, nil
+}
+
+// awsEndpoint is where a service is in a region; the environment may say
+// otherwise, as to AWS's SDKs.
+func awsEndpoint(s *session, host, service, region string) string {
+	for _, name := range []string{"AWS_ENDPOINT_URL_" + service, "AWS_ENDPOINT_URL"} {
+		if address := s.getenv(name); address != "" {
+			return address
+		}
+	}
+	domain := "amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		domain = "amazonaws.com.cn"
+	}
+	return "https://" + host + "." + region + "." + domain
+}
+
+func (s *session) readFile(name string) (string, error) {
+	if s.deps.ReadFile == nil {
+		return "", fmt.Errorf("%s cannot be read here", name)
+	}
+	data, err := s.deps.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("AWS credentials: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}

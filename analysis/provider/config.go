@@ -1,0 +1,241 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	kjson "sigs.k8s.io/json" // encoding/json takes NAME for name
+)
+
+// Error says what is wrong with a configuration.
+type Error struct {
+	Field string // below the metric's provider: prometheus.query
+	Msg   string
+	Fix   string
+}
+
+// Error returns the message with the field's name.
+func (e *Error) Error() string { return e.Field + ": " + e.Msg }
+
+func parse(kind string, raw map[string]any) (config, error) {
+	p, ok := find(kind)
+	if !ok {
+		fix := "use one of " + strings.Join(Kinds(), ", ")
+		if kind == "plugin" {
+			fix = "plugins are programs that gitrollout does not run; web asks any HTTP service"
+		}
+		return nil, &Error{Field: kind, Msg: "is not a provider that gitrollout knows", Fix: fix}
+	}
+	c := p.config()
+	err := decode(raw, c)
+	if err == nil {
+		err = c.check()
+	}
+	var invalid *Error
+	if errors.As(err, &invalid) {
+		invalid.Field = strings.TrimSuffix(strings.Replace(kind+"."+invalid.Field, ".[", "[", 1), ".")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func decode(raw map[string]any, into config) error {
+	data, err := json.Marshal(raw)
+	if err != nil {
+		return &Error{Msg: "is no JSON: " + err.Error()}
+	}
+	strict, err := kjson.UnmarshalStrict(data, into)
+	if err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			what, fix := belongs(wrong.Type.String())
+			return &Error{Field: wrong.Field, Msg: fmt.Sprintf("is a %s where %s belongs", valueNames.Replace(wrong.Value), what), Fix: fix}
+		}
+		return &Error{Msg: err.Error()}
+	}
+	if len(strict) == 0 {
+		return nil
+	}
+	var unknown kjson.FieldError
+	if !errors.As(strict[0], &unknown) {
+		return &Error{Msg: strict[0].Error()}
+	}
+	fix := "correct its name, or remove it"
+	if !strings.ContainsAny(unknown.FieldPath(), ".[") {
+		fix += "; there are " + strings.Join(fields(into), ", ")
+	}
+	if slices.Contains([]string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}, unknown.FieldPath()) {
+		fix = "it is a field of the metric: write it beside provider"
+	}
+	return &Error{Field: unknown.FieldPath(), Msg: "is not a known field", Fix: fix}
+}
+
+// valueNames are YAML's words for JSON's.
+var valueNames = strings.NewReplacer("object", "mapping", "array", "list", "string", "text")
+
+// fields are the names of a configuration's fields.
+func fields(c config) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(c).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func belongs(goType string) (what, fix string) {
+	switch {
+	case goType == "string":
+		return "a text", "put it in quotes"
+	case goType == "bool":
+		return "true or false", "write true or false, without quotes"
+	case strings.HasPrefix(goType, "int"):
+		return "a whole number", "write a number, without quotes"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list", "begin each entry with a dash"
+	default:
+		return "a mapping", "write its fields below it"
+	}
+}
+
+// argument is a place that is filled in before anything is measured. Other
+// braces are the query's own.
+var argument = regexp.MustCompile(`\{\{\s*args\.`)
+
+func hasArgument(text string) bool { return argument.MatchString(text) }
+
+// first returns the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func required(field, value, fix string) error {
+	if strings.TrimSpace(value) == "" {
+		return &Error{Field: field, Msg: "is missing", Fix: fix}
+	}
+	return nil
+}
+
+// checkURL takes an empty text for one that is not required.
+func checkURL(field, value string) error {
+	if value == "" || hasArgument(value) {
+		return nil
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return &Error{Field: field, Msg: fmt.Sprintf("%q is not a URL", shown(value)), Fix: "write it as in http://prometheus.monitoring:9090"}
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return &Error{Field: field, Msg: fmt.Sprintf("%q has a port that is none", shown(value)), Fix: "use one of 1 to 65535"}
+		}
+	}
+	return nil
+}
+
+// shown is a URL without what may be a credential in it.
+func shown(value string) string {
+	value, _, _ = strings.Cut(value, "?")
+	if scheme, rest, ok := strings.Cut(value, "://"); ok {
+		return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	}
+	return value[strings.LastIndex(value, "@")+1:]
+}
+
+// checkDuration takes an empty text for one that is not required.
+func checkDuration(field, value string) error {
+	if value == "" || hasArgument(value) {
+		return nil
+	}
+	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
+		return &Error{Field: field, Msg: fmt.Sprintf("%q is not a duration", value), Fix: "write 30s, 5m or the like"}
+	}
+	return nil
+}
+
+// duration reads a text that checkDuration has seen.
+func duration(value string, byDefault time.Duration) time.Duration {
+	if d, err := time.ParseDuration(value); err == nil {
+		return d
+	}
+	return byDefault
+}
+
+// maxSeconds bounds the time limits that can be asked for.
+const maxSeconds = 600
+
+func checkSeconds(field string, value *int64) error {
+	if value != nil && (*value < 1 || *value > maxSeconds) {
+		return &Error{Field: field, Msg: fmt.Sprintf("is %d", *value), Fix: fmt.Sprintf("give 1 to %d seconds, or leave it out", maxSeconds)}
+	}
+	return nil
+}
+
+func seconds(value *int64, byDefault time.Duration) time.Duration {
+	if value == nil {
+		return byDefault
+	}
+	return time.Duration(*value) * time.Second
+}
+
+// oneOf takes an empty text for the default.
+func oneOf(field, value string, allowed ...string) error {
+	if value == "" || hasArgument(value) || slices.Contains(allowed, value) {
+		return nil
+	}
+	return &Error{Field: field, Msg: fmt.Sprintf("is %q", value), Fix: "use one of " + strings.Join(allowed, ", ")}
+}
+
+// header is one HTTP header.
+type header struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func checkHeaders(headers []header) error {
+	for i, h := range headers {
+		field := fmt.Sprintf("headers[%d]", i)
+		if !headerName.MatchString(h.Key) && !hasArgument(h.Key) {
+			return &Error{Field: field + ".key", Msg: fmt.Sprintf("%q is not the name of a header", h.Key), Fix: "write it as in X-Scope-OrgID"}
+		}
+		if strings.ContainsAny(h.Value, "\r\n\x00") {
+			return &Error{Field: field + ".value", Msg: "has more than one line", Fix: "remove the line break at its end"}
+		}
+	}
+	return nil
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+var secretName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+
+// checkSecretName takes an empty text for the default.
+func checkSecretName(field, name string) error {
+	if name == "" || hasArgument(name) || secretName.MatchString(name) {
+		return nil
+	}
+	return &Error{Field: field, Msg: fmt.Sprintf("%q is not the name of a Secret", name), Fix: "use small letters, digits, dots and dashes"}
+}

@@ -1,0 +1,413 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/analysis"
+)
+
+// contract is what is asked of every provider that speaks HTTP. Its server is
+// written from the provider's public documentation, not from our requests: it
+// refuses what is not documented.
+type contract struct {
+	kind   string
+	name   string // of a second way to ask the same kind
+	doc    string // where the API is documented
+	config func(address string) map[string]any
+	// secrets are gitrollout's own Secrets, env is its environment.
+	secrets func(address string) map[string]map[string]string
+	env     func(address string) map[string]string
+	// serve answers one request as the documentation says: with reply, which is
+	// one of the answers below, where that belongs. It returns false if the
+	// credentials are wrong.
+	serve   func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool
+	answers []canned
+	// A text that is no JSON is a value; 500 is a verdict.
+	anyText, anyStatus bool
+}
+
+// canned is an answer of the provider's, and what becomes of it.
+type canned struct {
+	name, reply string
+	want        any            // Result.Value
+	phase       analysis.Phase //
+	err         string         // part of the error, if it is one
+}
+
+// token is the credential in every contract's configuration: whatever kind of
+// credential it is there.
+const token = "s3cr3t/with+odd=chars"
+
+// userinfo is the same in a URL.
+const userinfo = "reader:s3cr3t%2Fwith+odd=chars@"
+
+func contracts() []contract {
+	return []contract{
+		prometheusContract, prometheusRangeContract, webContract, webPostContract, lokiContract,
+	}
+}
+
+func TestEveryKindHasAContract(t *testing.T) {
+	seen := []string{"job"} // job_test.go: it speaks to the cluster
+	for _, c := range contracts() {
+		seen = append(seen, c.kind)
+		if c.doc == "" {
+			t.Errorf("the contract of %s does not say where its API is documented", c.kind)
+		}
+	}
+	for _, kind := range Kinds() {
+		if !slices.Contains(seen, kind) {
+			t.Errorf("%s has no contract", kind)
+		}
+	}
+}
+
+// fake is a provider's server.
+type fake struct {
+	t     *testing.T
+	c     contract
+	mu    sync.Mutex
+	reply string
+	mode  string // "", or how it misbehaves
+	left  int    // requests to refuse with 429
+	asked atomic.Int64
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		f.t.Errorf("read the request: %v", err)
+	}
+	f.mu.Lock()
+	f.asked.Add(1)
+	mode, left := f.mode, f.left
+	f.left--
+	f.mu.Unlock()
+	// The worst that a server can do with what it is told is to repeat it.
+	echo := fmt.Sprintf("refused: %s %v %s", r.URL, r.Header, data)
+	switch {
+	case mode == "slow":
+		<-r.Context().Done()
+	case mode == "large":
+		_, _ = io.WriteString(w, `{"status":"success","data":"`+strings.Repeat("x", maxAnswer)+`"}`)
+	case mode == "malformed":
+		_, _ = io.WriteString(w, `{"status":"succ`)
+	case mode == "cut":
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"status":`)
+	case mode == "html":
+		_, _ = io.WriteString(w, `<html><body>Please log in</body></html>`)
+	case mode == "500":
+		http.Error(w, echo, http.StatusInternalServerError)
+	case mode == "denied":
+		http.Error(w, echo, http.StatusUnauthorized)
+	case mode == "429" && left > 0:
+		w.Header().Set("Retry-After", "0")
+		http.Error(w, echo, http.StatusTooManyRequests)
+	case strings.HasPrefix(mode, "http"):
+		http.Redirect(w, r, mode+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	case !f.c.serve(f, w, r, string(data)):
+		http.Error(w, echo, http.StatusUnauthorized)
+	}
+}
+
+// send answers with what the case has.
+func (f *fake) send(w http.ResponseWriter, kind string) {
+	w.Header().Set("Content-Type", kind)
+	_, _ = io.WriteString(w, f.reply)
+}
+
+// want fails the test if a request is not as documented.
+func (f *fake) want(r *http.Request, method, path string) {
+	f.t.Helper()
+	if r.Method != method || r.URL.EscapedPath() != path {
+		f.t.Errorf("got %s %s, want %s %s", r.Method, r.URL.EscapedPath(), method, path)
+	}
+}
+
+// wantEqual compares what a request has with what it has to have.
+func (f *fake) wantEqual(what string, got, want any) {
+	f.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		f.t.Errorf("%s differs (-want +got):\n%s", what, diff)
+	}
+}
+
+var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
+
+// bench is a contract with its server.
+type bench struct {
+	*fake
+	address string
+	deps    Deps
+	request Request
+}
+
+func newBench(t *testing.T, c contract) *bench {
+	f := &fake{t: t, c: c}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	b := &bench{fake: f, address: server.URL}
+	var secrets map[string]map[string]string
+	if c.secrets != nil {
+		secrets = c.secrets(server.URL)
+	}
+	env := map[string]string{}
+	if c.env != nil {
+		env = c.env(server.URL)
+	}
+	b.deps = Deps{
+		Client: func(bool) *http.Client { return server.Client() },
+		Secret: func(_ context.Context, namespace, name string) (map[string]string, error) {
+			if data, ok := secrets[strings.TrimPrefix(namespace+"/"+name, "/")]; ok {
+				return data, nil
+			}
+			return nil, errors.New("not found")
+		},
+		Getenv:   func(name string) string { return env[name] },
+		ReadFile: os.ReadFile,
+		Now:      func() time.Time { return testNow },
+		Backoff:  time.Millisecond,
+	}
+	b.request = Request{
+		Kind: c.kind, Config: c.config(server.URL), Namespace: "shop", ID: "run-1/errors/3",
+		Rollout: "checkout", Hash: "v1:abc", Started: testNow.Add(-time.Hour), Interval: 5 * time.Minute,
+	}
+	return b
+}
+
+// measure asks until there is a result, at most five times.
+func (b *bench) measure(ctx context.Context) (Result, error) {
+	r := b.request
+	for range 5 {
+		result, err := Measure(ctx, b.deps, r)
+		if err != nil || result.Phase != analysis.Running {
+			return result, err
+		}
+		r.Metadata = result.Metadata
+	}
+	return Result{}, errors.New("it runs for ever")
+}
+
+func forEach(t *testing.T, test func(t *testing.T, c contract, b *bench)) {
+	for _, c := range contracts() {
+		t.Run(strings.TrimSuffix(c.kind+"_"+c.name, "_"), func(t *testing.T) {
+			t.Parallel()
+			test(t, c, newBench(t, c))
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	forEach(t, func(t *testing.T, c contract, _ *bench) {
+		for _, has := range []string{"one", "empty"} {
+			if !slices.ContainsFunc(c.answers, func(a canned) bool { return a.name == has }) {
+				t.Errorf("the contract has no answer named %s", has)
+			}
+		}
+		for _, a := range c.answers {
+			t.Run(a.name, func(t *testing.T) {
+				b := newBench(t, c)
+				b.reply = a.reply
+				got, err := b.measure(t.Context())
+				switch {
+				case a.err != "" && err == nil:
+					t.Fatalf("got %v, want an error with %q", got, a.err)
+				case a.err != "" && !strings.Contains(err.Error(), a.err):
+					t.Fatalf("got the error %q, want one with %q", err, a.err)
+				case a.err == "" && err != nil:
+					t.Fatalf("got the error %q", err)
+				}
+				nan := cmp.Comparer(func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) })
+				if diff := cmp.Diff(a.want, got.Value, nan); diff != "" {
+					t.Errorf("value (-want +got):\n%s", diff)
+				}
+				if got.Phase != a.phase {
+					t.Errorf("phase is %q, want %q", got.Phase, a.phase)
+				}
+				checkQuiet(t, err, got)
+			})
+		}
+	})
+}
+
+// checkQuiet fails if a credential is told.
+func checkQuiet(t *testing.T, err error, got Result) {
+	t.Helper()
+	texts := []string{got.Message}
+	for _, text := range got.Metadata {
+		texts = append(texts, text)
+	}
+	if err != nil {
+		texts = append(texts, err.Error(), fmt.Sprintf("%+v", err))
+		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+			texts = append(texts, inner.Error())
+		}
+	}
+	for _, text := range texts {
+		for _, secret := range []string{token, "s3cr3t", "czNjcjN0", "with+odd", "with%2Bodd"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%q tells %q", text, secret)
+			}
+		}
+		if strings.Contains(text, "\n") {
+			t.Errorf("%q has more than one line", text)
+		}
+		if len(text) > 4*2*maxMessage {
+			t.Errorf("a text of %d bytes", len(text))
+		}
+	}
+}
+
+func TestMisbehaviour(t *testing.T) {
+	for _, mode := range []struct {
+		name, err string
+		tries     int // 0: whatever
+	}{
+		{"denied", "401 Unauthorized", 0},
+		{"500", "500 Internal Server Error", 0},
+		{"large", "larger than 1 MiB", 0},
+		{"malformed", "is not what its documentation says", 0},
+		{"html", "is not what its documentation says", 0},
+		{"cut", "the connection was closed within the answer", 0},
+	} {
+		t.Run(mode.name, func(t *testing.T) {
+			forEach(t, func(t *testing.T, c contract, b *bench) {
+				b.mode, b.reply = mode.name, c.answers[0].reply
+				got, err := b.measure(t.Context())
+				checkQuiet(t, err, got)
+				text := mode.name == "malformed" || mode.name == "html"
+				switch {
+				case c.anyText && text, c.anyStatus && mode.name != "large" && mode.name != "cut":
+					if err != nil {
+						t.Errorf("got the error %q", err)
+					}
+				case err == nil:
+					t.Errorf("got %v, want an error", got)
+				case !strings.Contains(err.Error(), mode.err):
+					t.Errorf("got the error %q, want one with %q", err, mode.err)
+				}
+			})
+		})
+	}
+}
+
+func TestTriesAgain(t *testing.T) {
+	forEach(t, func(t *testing.T, c contract, b *bench) {
+		b.mode, b.left, b.reply = "429", 2, c.answers[0].reply
+		got, err := b.measure(t.Context())
+		if err != nil {
+			t.Fatalf("got the error %q", err)
+		}
+		if diff := cmp.Diff(c.answers[0].want, got.Value); diff != "" {
+			t.Errorf("value (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestGivesUp is about a server that fails for ever: it is asked a few times.
+func TestGivesUp(t *testing.T) {
+	forEach(t, func(t *testing.T, c contract, b *bench) {
+		b.mode = "500"
+		_, err := b.measure(t.Context())
+		if (err == nil) != c.anyStatus {
+			t.Fatalf("got the error %v", err)
+		}
+		want := []int{maxTries}
+		if c.anyStatus {
+			want = []int{1} // it may have acted on the request
+		}
+		if !slices.Contains(want, int(b.asked.Load())) {
+			t.Errorf("it was asked %d times, want %v", b.asked.Load(), want)
+		}
+	})
+}
+
+func TestTime(t *testing.T) {
+	forEach(t, func(t *testing.T, _ contract, b *bench) {
+		b.mode = "slow"
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		got, err := b.measure(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer in time") {
+			t.Errorf("got %v and %v, want no answer in time", got, err)
+		}
+		checkQuiet(t, err, got)
+	})
+}
+
+func TestNobodyListens(t *testing.T) {
+	forEach(t, func(t *testing.T, c contract, b *bench) {
+		gone := httptest.NewServer(http.NotFoundHandler())
+		gone.Close()
+		b2 := newBenchAt(t, c, b, gone.URL)
+		got, err := b2.measure(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "dial: connect: connection refused") {
+			t.Errorf("got %v and %v, want a refused connection", got, err)
+		}
+		checkQuiet(t, err, got)
+	})
+}
+
+// newBenchAt is a bench whose configuration names another server.
+func newBenchAt(t *testing.T, c contract, b *bench, address string) *bench {
+	other := newBench(t, contract{kind: c.kind, serve: c.serve, config: func(string) map[string]any { return c.config(address) }, secrets: func(string) map[string]map[string]string {
+		if c.secrets == nil {
+			return nil
+		}
+		return c.secrets(address)
+	}, env: func(string) map[string]string {
+		if c.env == nil {
+			return nil
+		}
+		return c.env(address)
+	}})
+	other.reply = b.reply
+	return other
+}
+
+// TestRedirects sends every provider to another host, which must not learn any
+// credential, and is asked nothing at all where one is sent.
+func TestRedirects(t *testing.T) {
+	forEach(t, func(t *testing.T, c contract, b *bench) {
+		var mu sync.Mutex
+		var seen []string
+		thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprint(r.URL, r.Header, string(body)))
+		}))
+		defer thief.Close()
+		b.mode = thief.URL
+		got, err := b.measure(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "redirects to another host") {
+			t.Errorf("got %v and %v, want an error about the redirect", got, err)
+		}
+		checkQuiet(t, err, got)
+		if err != nil && strings.Contains(err.Error(), `"`) {
+			t.Errorf("%q has the URL in it", err)
+		}
+		if b.asked.Load() > 2 { // a token is asked for in two ways
+			t.Errorf("it was asked %d times", b.asked.Load())
+		}
+		if len(seen) > 0 {
+			t.Errorf("the other host was told %q", seen)
+		}
+	})
+}

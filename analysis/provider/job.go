@@ -1,0 +1,165 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+)
+
+// job runs a Kubernetes Job for each measurement, in the Rollout's namespace. One
+// that completes is successful, one that fails has failed, and one whose image
+// cannot be pulled is inconclusive: it would never end.
+var job = provider{kind: "job", title: "Kubernetes Jobs", argo: true, config: func() config { return &jobConfig{} }}
+
+// Jobs makes Jobs. The cluster implements it.
+type Jobs interface {
+	// Ensure makes a Job unless there is one of that name, and says how it
+	// stands. One that is there without the same AnnotationMeasurement is
+	// somebody else's, which is an error. An error changes nothing that asking
+	// again would not find.
+	Ensure(ctx context.Context, object map[string]any) (JobState, error)
+	// Delete removes a Job and its pods. One that is not there is removed.
+	Delete(ctx context.Context, namespace, name string) error
+}
+
+// JobState is how a Job stands.
+type JobState struct {
+	Complete bool   // its condition Complete is true
+	Failed   bool   // its condition Failed is true
+	Stuck    string // why a container of it cannot start: ErrImagePull, ImagePullBackOff, InvalidImageName; "" if it can
+	Message  string // of the condition, or of what it is stuck with
+}
+
+// On the Jobs of measurements.
+const (
+	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for whoever looks for them
+	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
+)
+
+type jobConfig struct {
+	Metadata struct {
+		Labels      map[string]string `json:"labels,omitempty"`
+		Annotations map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata,omitempty"`
+	Spec map[string]any `json:"spec"`
+}
+
+// jobFields are those of a Job's spec that a measurement may set. A selector
+// would be the Job controller's own business.
+var jobFields = []string{
+	"activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions", "maxFailedIndexes",
+	"parallelism", "podFailurePolicy", "podReplacementPolicy", "successPolicy", "template", "ttlSecondsAfterFinished",
+}
+
+func (c *jobConfig) check() error {
+	if len(c.Spec) == 0 {
+		return required("spec", "", "write the spec of a Job")
+	}
+	for _, field := range slices.Sorted(maps.Keys(c.Spec)) {
+		if !slices.Contains(jobFields, field) {
+			return &Error{Field: "spec." + field, Msg: "is not a field that a measurement's Job can have", Fix: "correct its name, or remove it; there are " + strings.Join(jobFields, ", ")}
+		}
+	}
+	template, _ := c.Spec["template"].(map[string]any)
+	pod, ok := template["spec"].(map[string]any)
+	if !ok {
+		return required("spec.template.spec", "", "write the pod's spec, with its containers")
+	}
+	restart, _ := pod["restartPolicy"].(string)
+	switch {
+	case restart == "":
+		return required("spec.template.spec.restartPolicy", "", "write Never or OnFailure")
+	case !hasArgument(restart) && restart != "Never" && restart != "OnFailure":
+		return &Error{Field: "spec.template.spec.restartPolicy", Msg: fmt.Sprintf("is %q", restart), Fix: "use Never or OnFailure; a Job takes no other"}
+	}
+	containers, _ := pod["containers"].([]any)
+	if len(containers) == 0 {
+		return required("spec.template.spec.containers", "", "give at least one, with name and image")
+	}
+	for i, raw := range containers {
+		container, _ := raw.(map[string]any)
+		for _, field := range []string{"name", "image"} {
+			text, _ := container[field].(string)
+			if err := required(fmt.Sprintf("spec.template.spec.containers[%d].%s", i, field), text, "give the container's "+field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *jobConfig) timeout() time.Duration { return 30 * time.Second }
+
+func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
+	if s.deps.Jobs == nil {
+		return Result{}, errors.New("there are no Jobs here")
+	}
+	if s.request.ID == "" {
+		return Result{}, errors.New("the measurement has no ID, so its Job could not be found again")
+	}
+	name := jobName(s.request.ID)
+	state, err := s.deps.Jobs.Ensure(ctx, c.object(s.request, name))
+	if err != nil {
+		return Result{}, fmt.Errorf("job %s/%s: %w", s.request.Namespace, name, err)
+	}
+	// Argo Rollouts' names for it.
+	result := Result{Metadata: map[string]string{"job-name": name, "job-namespace": s.request.Namespace}}
+	switch {
+	case state.Complete:
+		result.Phase = analysis.Successful
+	case state.Failed:
+		result.Phase, result.Message = analysis.Failed, strings.TrimSuffix("the Job failed: "+state.Message, ": ")
+	case state.Stuck != "":
+		result.Phase, result.Message = analysis.Inconclusive, strings.TrimSuffix("the Job cannot start: "+state.Stuck+": "+state.Message, ": ")
+	default:
+		result.Phase, result.Message = analysis.Running, "the Job runs"
+	}
+	return result, nil
+}
+
+func (c *jobConfig) stop(ctx context.Context, s *session) error {
+	name := jobName(s.request.ID)
+	if s.deps.Jobs == nil || s.request.ID == "" {
+		return nil
+	}
+	if err := s.deps.Jobs.Delete(ctx, s.request.Namespace, name); err != nil {
+		return fmt.Errorf("delete the job %s/%s: %w", s.request.Namespace, name, err)
+	}
+	return nil
+}
+
+// object is the Job. What the user has is copied: it is asked for again.
+func (c *jobConfig) object(r Request, name string) map[string]any {
+	labels, annotations := map[string]any{}, map[string]any{}
+	for key, value := range c.Metadata.Labels {
+		labels[key] = value
+	}
+	for key, value := range c.Metadata.Annotations {
+		annotations[key] = value
+	}
+	labels[LabelMeasurement], annotations[AnnotationMeasurement] = "true", r.ID
+	return map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{"name": name, "namespace": r.Namespace, "labels": labels, "annotations": annotations},
+		"spec":     c.Spec,
+	}
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// jobName is readable and the same for the same measurement: up to 46 characters
+// of its ID, and 12 of its hash. The pods' names and labels take 63.
+func jobName(id string) string {
+	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
+	if len(readable) > 46 {
+		readable = strings.Trim(readable[:46], "-")
+	}
+	return strings.TrimPrefix(readable+"-"+digest([]byte(id))[:12], "-")
+}

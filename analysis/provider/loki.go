@@ -1,0 +1,50 @@
+package provider
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// loki asks a metric query of Grafana Loki
+// (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time).
+// Argo Rollouts has no such provider. The fields are prometheus' own.
+var loki = provider{kind: "loki", title: "Grafana Loki", config: func() config { return &lokiConfig{} }}
+
+type lokiConfig struct {
+	Address        string         `json:"address"`
+	Query          string         `json:"query"`
+	Timeout        *int64         `json:"timeout,omitempty"` // seconds; default 30
+	Insecure       bool           `json:"insecure,omitempty"`
+	Headers        []header       `json:"headers,omitempty"` // X-Scope-OrgID, for one
+	Authentication authentication `json:"authentication,omitempty"`
+}
+
+func (c *lokiConfig) check() error {
+	return first(
+		required("address", c.Address, "give Loki's URL"),
+		checkURL("address", c.Address),
+		required("query", c.Query, `write a metric query, as in sum(count_over_time({app="shop"} |= "error" [5m]))`),
+		checkSeconds("timeout", c.Timeout),
+		checkHeaders(c.Headers),
+		c.Authentication.check(""))
+}
+
+func (c *lokiConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }
+
+func (c *lokiConfig) measure(ctx context.Context, s *session) (Result, error) {
+	ask := call{
+		method: http.MethodGet, base: c.Address, path: "/loki/api/v1/query", query: url.Values{"query": {c.Query}},
+		insecure: c.Insecure, headers: c.Headers,
+	}
+	if err := c.Authentication.apply(ctx, s, &ask, ""); err != nil {
+		return Result{}, err
+	}
+	a, err := s.do(ctx, ask)
+	if err != nil {
+		return Result{}, err
+	}
+	value, _, err := promValue("Loki", a.body)
+	return Result{Value: value}, err
+}

@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// prometheus asks an instant query, or a query over a range, of a server with
+// Prometheus' API (https://prometheus.io/docs/prometheus/latest/querying/api/):
+// Prometheus itself, Thanos, Mimir, VictoriaMetrics and others.
+var prometheus = provider{kind: "prometheus", title: "Prometheus", argo: true, config: func() config { return &prometheusConfig{} }}
+
+type prometheusConfig struct {
+	Address        string         `json:"address,omitempty"` // default: GITROLLOUT_PROMETHEUS_ADDRESS, or Argo Rollouts' variable
+	Query          string         `json:"query"`
+	RangeQuery     *rangeQuery    `json:"rangeQuery,omitempty"`
+	Timeout        *int64         `json:"timeout,omitempty"` // seconds; default 30
+	Insecure       bool           `json:"insecure,omitempty"`
+	Headers        []header       `json:"headers,omitempty"`
+	Authentication authentication `json:"authentication,omitempty"`
+}
+
+// rangeQuery makes the result all values of all series from start to end.
+type rangeQuery struct {
+	Start string `json:"start"` // see moment
+	End   string `json:"end"`
+	Step  string `json:"step"`
+}
+
+// prometheusAddresses are the variables that name a server for all metrics.
+var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
+
+func (c *prometheusConfig) check() error {
+	err := first(
+		checkURL("address", c.Address),
+		required("query", c.Query, "write the PromQL expression"),
+		checkSeconds("timeout", c.Timeout),
+		checkHeaders(c.Headers),
+		c.Authentication.check("aps"))
+	if err != nil || c.RangeQuery == nil {
+		return err
+	}
+	return first(
+		checkMoment("rangeQuery.start", c.RangeQuery.Start),
+		checkMoment("rangeQuery.end", c.RangeQuery.End),
+		required("rangeQuery.step", c.RangeQuery.Step, "write 30s, 1m or the like"),
+		checkDuration("rangeQuery.step", c.RangeQuery.Step))
+}
+
+func (c *prometheusConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }
+
+func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, error) {
+	address := c.Address
+	for _, name := range prometheusAddresses {
+		address = orElse(address, s.getenv(name))
+	}
+	if address == "" {
+		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])
+	}
+	form, path := url.Values{"query": {c.Query}}, "/api/v1/query"
+	if c.RangeQuery != nil {
+		now := s.deps.Now()
+		start, err := moment(c.RangeQuery.Start, now)
+		if err != nil {
+			return Result{}, err
+		}
+		end, err := moment(c.RangeQuery.End, now)
+		if err != nil {
+			return Result{}, err
+		}
+		path = "/api/v1/query_range"
+		form.Set("start", unixSeconds(start))
+		form.Set("end", unixSeconds(end))
+		form.Set("step", unixSeconds(time.Unix(0, 0).Add(duration(c.RangeQuery.Step, time.Minute))))
+	}
+	a, err := c.ask(ctx, s, address, path, form)
+	if err != nil {
+		return Result{}, err
+	}
+	value, warnings, err := promValue("Prometheus", a.body)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Value: value, Metadata: map[string]string{"ResolvedPrometheusQuery": c.Query}}
+	if len(warnings) > 0 {
+		result.Metadata["warnings"] = strings.Join(warnings, "; ")
+	}
+	return result, nil
+}
+
+// ask posts the query, because a proxy may bound the length of URLs, and asks
+// as older servers understand it where that is not allowed.
+func (c *prometheusConfig) ask(ctx context.Context, s *session, address, path string, form url.Values) (answer, error) {
+	ask := call{
+		method: http.MethodPost, base: address, path: path, insecure: c.Insecure, headers: c.Headers,
+		kind: "application/x-www-form-urlencoded", body: []byte(form.Encode()),
+	}
+	if err := c.Authentication.apply(ctx, s, &ask, "aps"); err != nil {
+		return answer{}, err
+	}
+	a, err := s.do(ctx, ask)
+	var refused *requestError
+	if errors.As(err, &refused) && (refused.status == http.StatusMethodNotAllowed || refused.status == http.StatusNotImplemented) {
+		ask = call{method: http.MethodGet, base: address, path: path, insecure: c.Insecure, headers: c.Headers, query: form}
+		if err := c.Authentication.apply(ctx, s, &ask, "aps"); err != nil {
+			return answer{}, err
+		}
+		a, err = s.do(ctx, ask)
+	}
+	return a, err
+}
+
+func unixSeconds(at time.Time) string {
+	return strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', -1, 64)
+}

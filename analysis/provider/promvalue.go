@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// promValue reads what Prometheus and Loki answer. A scalar is a number, a
+// vector the list of its series' values, a matrix the list of all values. NaN
+// and infinities are kept.
+func promValue(from string, body []byte) (value any, warnings []string, err error) {
+	var answered struct {
+		Status    string   `json:"status"`
+		ErrorType string   `json:"errorType"`
+		Error     string   `json:"error"`
+		Warnings  []string `json:"warnings"`
+		Data      struct {
+			Type   string          `json:"resultType"`
+			Result json.RawMessage `json:"result"`
+		} `json:"data"`
+	}
+	if err := decodeAnswer(from, body, &answered); err != nil {
+		return nil, nil, err
+	}
+	if answered.Status != "success" {
+		return nil, nil, refusal(from, answered.Error)
+	}
+	switch answered.Data.Type {
+	case "scalar":
+		var sample promSample
+		err := decodeAnswer(from, answered.Data.Result, &sample)
+		return float64(sample), answered.Warnings, err
+	case "vector", "matrix":
+		values, err := promSeries(from, answered.Data.Result)
+		return values, answered.Warnings, err
+	case "streams":
+		return nil, nil, errors.New("the query asks for lines of a log; ask for a number, as in sum(count_over_time(…[5m]))")
+	case "string":
+		return nil, nil, errors.New("the query's result is a text; ask for a number")
+	default:
+		return nil, nil, fmt.Errorf("the answer of %s has results of type %q, which is none", from, cut(answered.Data.Type, 20))
+	}
+}
+
+func promSeries(from string, raw json.RawMessage) ([]any, error) {
+	var series []struct {
+		Value      *promSample     `json:"value"`
+		Values     []promSample    `json:"values"`
+		Histogram  json.RawMessage `json:"histogram"`
+		Histograms json.RawMessage `json:"histograms"`
+	}
+	if err := decodeAnswer(from, raw, &series); err != nil {
+		return nil, err
+	}
+	values := []any{}
+	for _, one := range series {
+		if one.Histogram != nil || one.Histograms != nil {
+			return nil, errors.New("the query's result has histograms; ask for a number, as in histogram_quantile(0.99, …)")
+		}
+		if one.Value != nil {
+			values = append(values, float64(*one.Value))
+		}
+		for _, v := range one.Values {
+			values = append(values, float64(v))
+		}
+	}
+	return values, nil
+}
+
+// promSample is [1700000000.1, "0.95"].
+type promSample float64
+
+func (p *promSample) UnmarshalJSON(data []byte) error {
+	var pair []any
+	if err := json.Unmarshal(data, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return errors.New("a sample is no pair")
+	}
+	text, ok := pair[1].(string)
+	if !ok {
+		return errors.New("a sample's value is no text")
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errors.New("a sample's value is no number")
+	}
+	*p = promSample(f)
+	return nil
+}

@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// signer signs requests to AWS with Signature Version 4
+// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
+type signer struct {
+	awsKeys
+	region, service string
+	at              time.Time
+}
+
+// awsKeys are credentials, for a while if they have a token.
+type awsKeys struct{ id, secret, token string }
+
+const sigv4Time = "20060102T150405Z"
+
+// sign adds the time and the signature. The body is as it will be sent.
+func (g signer) sign(r *http.Request, body []byte) {
+	at := g.at.UTC().Format(sigv4Time)
+	r.Header.Set("X-Amz-Date", at)
+	if g.token != "" {
+		r.Header.Set("X-Amz-Security-Token", g.token)
+	}
+	headers := map[string]string{"host": orElse(r.Host, r.URL.Host)}
+	for name, values := range r.Header {
+		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-") || name == "content-type" {
+			headers[name] = strings.Join(strings.Fields(strings.Join(values, ",")), " ")
+		}
+	}
+	var names []string
+	for name := range headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var listed strings.Builder
+	for _, name := range names {
+		listed.WriteString(name + ":" + headers[name] + "\n")
+	}
+	signed := strings.Join(names, ";")
+	canonical := strings.Join([]string{
+		r.Method, canonicalPath(r.URL), canonicalQuery(r.URL.Query()), listed.String(), signed, digest(body),
+	}, "\n")
+	scope := strings.Join([]string{at[:8], g.region, g.service, "aws4_request"}, "/")
+	text := strings.Join([]string{"AWS4-HMAC-SHA256", at, scope, digest([]byte(canonical))}, "\n")
+	key := []byte("AWS4" + g.secret)
+	for _, part := range []string{at[:8], g.region, g.service, "aws4_request", text} {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(part))
+		key = mac.Sum(nil)
+	}
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
+}
+
+// canonicalPath encodes what is already encoded once more, as all services but
+// S3 want it.
+func canonicalPath(u *url.URL) string {
+	elements := strings.Split(orElse(u.EscapedPath(), "/"), "/")
+	for i, element := range elements {
+		elements[i] = awsEscape(element)
+	}
+	return strings.Join(elements, "/")
+}
+
+func canonicalQuery(query url.Values) string {
+	var pairs []string
+	for key, values := range query {
+		for _, value := range values {
+			pairs = append(pairs, awsEscape(key)+"="+awsEscape(value))
+		}
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, "&")
+}
+
+// awsEscape leaves the letters, digits and -_.~ of RFC 3986 as they are.
+func awsEscape(text string) string {
+	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

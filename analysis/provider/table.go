@@ -1,0 +1,11 @@
+package provider
+
+// providers are all that a metric's provider can name, in the order of the docs.
+func providers() []provider {
+	return []provider{
+		prometheus,
+		web,
+		job,
+		loki,
+	}
+}

@@ -1,0 +1,85 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// web asks any HTTP service. What jsonPath finds in a JSON answer is the result,
+// or the answer itself as a text if it is no JSON. (Argo Rollouts calls the
+// latter successful whatever the conditions say; here they are asked.)
+var web = provider{kind: "web", title: "Any HTTP service", argo: true, config: func() config { return &webConfig{} }}
+
+type webConfig struct {
+	Method         string         `json:"method,omitempty"` // GET, POST or PUT; default GET
+	URL            string         `json:"url"`
+	Headers        []header       `json:"headers,omitempty"`
+	Body           string         `json:"body,omitempty"`
+	JSONBody       any            `json:"jsonBody,omitempty"`
+	TimeoutSeconds int64          `json:"timeoutSeconds,omitempty"` // default 10
+	JSONPath       string         `json:"jsonPath,omitempty"`       // default {$}
+	Insecure       bool           `json:"insecure,omitempty"`
+	Authentication authentication `json:"authentication,omitempty"`
+}
+
+func (c *webConfig) check() error {
+	err := first(
+		required("url", c.URL, "give the URL to ask"),
+		checkURL("url", c.URL),
+		oneOf("method", c.Method, http.MethodGet, http.MethodPost, http.MethodPut),
+		checkHeaders(c.Headers),
+		checkJSONPath("jsonPath", c.JSONPath),
+		c.Authentication.check(""))
+	switch {
+	case err != nil:
+		return err
+	case c.Body != "" && c.JSONBody != nil:
+		return &Error{Field: "jsonBody", Msg: "is given, and body too", Fix: "keep one of them"}
+	case c.Body != "" && orElse(c.Method, http.MethodGet) == http.MethodGet:
+		return &Error{Field: "body", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
+	case c.JSONBody != nil && orElse(c.Method, http.MethodGet) == http.MethodGet:
+		return &Error{Field: "jsonBody", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
+	case c.TimeoutSeconds < 0 || c.TimeoutSeconds > maxSeconds:
+		return checkSeconds("timeoutSeconds", &c.TimeoutSeconds)
+	}
+	return nil
+}
+
+func (c *webConfig) timeout() time.Duration {
+	if c.TimeoutSeconds == 0 {
+		return 10 * time.Second
+	}
+	return time.Duration(c.TimeoutSeconds) * time.Second
+}
+
+func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
+	ask := call{
+		method: orElse(c.Method, http.MethodGet), base: c.URL, headers: c.Headers, insecure: c.Insecure,
+		body: []byte(c.Body), once: c.Method == http.MethodPost,
+	}
+	if c.JSONBody != nil {
+		data, err := json.Marshal(c.JSONBody)
+		if err != nil {
+			return Result{}, err
+		}
+		ask.body, ask.kind = data, "application/json"
+	}
+	if err := c.Authentication.apply(ctx, s, &ask, ""); err != nil {
+		return Result{}, err
+	}
+	a, err := s.do(ctx, ask)
+	if err != nil {
+		return Result{}, err
+	}
+	if !json.Valid(a.body) {
+		return Result{Value: string(a.body)}, nil
+	}
+	var parsed any
+	if err := decodeAnswer("the service", a.body, &parsed); err != nil {
+		return Result{}, err
+	}
+	value, err := valueAt(orElse(c.JSONPath, "{$}"), parsed)
+	return Result{Value: value}, err
+}

@@ -1,0 +1,178 @@
+package provider
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var webContract = contract{
+	kind: "web", doc: "https://argo-rollouts.readthedocs.io/en/stable/analysis/web/", anyText: true,
+	config: func(address string) map[string]any {
+		return map[string]any{
+			"url": address + "/api/v1/measurement?service=checkout", "jsonPath": "{$.data}",
+			"headers": []any{map[string]any{"key": "Authorization", "value": "Bearer " + token}},
+		}
+	},
+	serve: func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			return false
+		}
+		f.want(r, http.MethodGet, "/api/v1/measurement")
+		f.wantEqual("query", r.URL.RawQuery, "service=checkout")
+		f.send(w, "application/json")
+		return true
+	},
+	answers: []canned{
+		{name: "one", reply: `{"data":{"ok":true,"successPercent":0.95}}`, want: map[string]any{"ok": true, "successPercent": 0.95}},
+		{name: "several", reply: `{"data":[1,2.5,"x",null]}`, want: []any{1.0, 2.5, "x", nil}},
+		{name: "number", reply: `{"data":7}`, want: 7.0},
+		{name: "empty", reply: `{"data":null}`, want: nil},
+		{name: "a text", reply: "1.5\nOK", want: "1.5\nOK"},
+		{name: "no field", reply: `{"date":1}`, err: "there is no data in the answer"},
+	},
+}
+
+var webPostContract = contract{
+	kind: "web", name: "post", doc: "https://argo-rollouts.readthedocs.io/en/stable/analysis/web/#optional-web-methods",
+	config: func(address string) map[string]any {
+		return map[string]any{
+			"url": address + "/measure", "method": "POST", "jsonBody": map[string]any{"key1": "value_1", "key2": map[string]any{"n": 5}},
+			"authentication": map[string]any{"oauth2": map[string]any{
+				"tokenUrl": address + "/token", "clientId": "gitrollout", "clientSecret": token, "scopes": []any{"read", "metrics"},
+			}},
+		}
+	},
+	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+		if r.URL.Path == "/token" {
+			return serveToken(f, w, r, body, true)
+		}
+		if r.Header.Get("Authorization") != "Bearer s3cr3t-access" {
+			return false
+		}
+		f.want(r, http.MethodPost, "/measure")
+		f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/json")
+		f.wantEqual("body", body, `{"key1":"value_1","key2":{"n":5}}`)
+		if f.reply == "echo" {
+			http.Error(w, r.Header.Get("Authorization"), http.StatusBadRequest)
+			return true
+		}
+		f.send(w, "application/json")
+		return true
+	},
+	answers: []canned{
+		{name: "one", reply: `0.5`, want: 0.5},
+		{name: "empty", reply: ``, want: ""},
+		{name: "tells the token", reply: "echo", err: "400 Bad Request: Bearer ***"},
+	},
+}
+
+// serveToken follows RFC 6749, sections 2.3.1 and 4.4.
+func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, header bool) bool {
+	f.want(r, http.MethodPost, "/token")
+	form, err := url.ParseQuery(body)
+	if err != nil {
+		f.t.Errorf("the body is no form: %v", err)
+	}
+	user, password, _ := r.BasicAuth()
+	if !header {
+		user, password = form.Get("client_id"), url.QueryEscape(form.Get("client_secret"))
+	}
+	if user != "gitrollout" || password != url.QueryEscape(token) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":"invalid_client"}`)
+		return true
+	}
+	f.wantEqual("grant_type", form.Get("grant_type"), "client_credentials")
+	f.wantEqual("scope", form.Get("scope"), "read metrics")
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "s3cr3t-access", "token_type": "bearer", "expires_in": 3600})
+	return true
+}
+
+// TestTokenInTheBody asks a server that does not look at the header.
+func TestTokenInTheBody(t *testing.T) {
+	c := webPostContract
+	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+		if r.URL.Path == "/token" {
+			return serveToken(f, w, r, body, false)
+		}
+		return webPostContract.serve(f, w, r, body)
+	}
+	b := newBench(t, c)
+	b.reply = "1"
+	got, err := b.measure(t.Context())
+	if err != nil || got.Value != 1.0 {
+		t.Errorf("got %v and %v", got, err)
+	}
+}
+
+// TestWebFollowsBareRedirects: what carries no credential may be led elsewhere.
+func TestWebFollowsBareRedirects(t *testing.T) {
+	var referer atomic.Value
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		referer.Store(r.Header.Get("Referer"))
+		_, _ = io.WriteString(w, `{"ok":true}`)
+	}))
+	defer target.Close()
+	b := newBench(t, webContract)
+	b.mode = target.URL
+	delete(b.request.Config, "headers")
+	b.request.Config["jsonPath"] = "{$.ok}"
+	b.request.Config["url"] = b.address + "/x?key=" + url.QueryEscape(token)
+	got, err := b.measure(t.Context())
+	if err != nil || got.Value != true || referer.Load() != "" {
+		t.Errorf("got %v and %v, Referer %q", got, err, referer.Load())
+	}
+}
+
+func TestJSONPath(t *testing.T) {
+	var doc any
+	if err := json.Unmarshal([]byte(`{"a":{"b.c":1,"list":[{"n":"x","v":1},{"n":"y","v":2},{"v":3}]},"t":true,"z":null}`), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]any{
+		"{$}": doc, "{}": doc, "{.t}": true, "{$.t}": true, "{$.z}": nil,
+		"{.a['b.c']}": 1.0, `{.a["b.c"]}`: 1.0, `{.a.b\.c}`: 1.0,
+		"{.a.list[1].v}": 2.0, "{.a.list[-1].v}": 3.0, "{.a.list[*].v}": 1.0, "{.a.list[1:].v}": 2.0, "{.a.list[-2:].v}": 2.0, "{.a.list[2,0].v}": 3.0,
+		`{.a.list[?(@.n=="y")].v}`: 2.0, `{.a.list[?(@.v > 2)].v}`: 3.0, `{.a.list[?(@.n)].n}`: "x", `{.a.list[?(@.n!='x')].v}`: 2.0,
+		`{.a.list[?(@.v>9)].v}`: nil, "{..v}": 1.0, "{..list[0].n}": "x", "{.a.list[:2].n}": "x", "{.a.list[0:3:2].v}": 1.0,
+	} {
+		got, err := valueAt(path, doc)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", path, err, diff)
+		}
+	}
+	for path, want := range map[string]string{
+		"{$.nope}": "there is no nope", "{.a.list[7]}": "there is no [7]", "{.t.x}": "there is no x", "$.a": "not in braces", "{.a[}": "not closed",
+		"{.a[x]}": "neither an index", "{range .a}": "more than one", "{.a}{.b}": "more than one", "{.a[1:x]}": "no slice", "{.a[?(n==1)]}": "does not begin with @",
+		"{.a[?(@.n==x)]}": "not in quotes", "{.a b}": "a name that is none",
+	} {
+		if got, err := valueAt(path, doc); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v and %v, want %q", path, got, err, want)
+		}
+	}
+}
+
+func FuzzJSONPath(f *testing.F) {
+	for _, seed := range []string{"{$.a[0]['b'][?(@.c==\"d\")][1:2]..e}", "{.a\\.b[*]}", "{..[?(@)]}", "{[-1:]}"} {
+		f.Add(seed)
+	}
+	var doc any
+	if err := json.Unmarshal([]byte(`{"a":[{"b":{"c":"d"}},[1,2,[3]]],"e":"x"}`), &doc); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		checked := checkJSONPath("jsonPath", path)
+		got, err := valueAt(path, doc)
+		if checked != nil && err == nil && path != "" {
+			t.Errorf("%q is refused and yields %v", path, got)
+		}
+	})
+}
