@@ -6,6 +6,15 @@ func providers() []provider {
 		prometheus,
 		web,
 		job,
+		datadog,
+		newRelic,
+		wavefront,
+		cloudWatch,
+		graphite,
+		influxdb,
+		skywalking,
 		loki,
+		elasticsearch,
+		opensearch,
 	}
 }

@@ -1,0 +1,232 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cloudWatch asks GetMetricData of Amazon CloudWatch
+// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html).
+// The result is the list of its MetricDataResults: result[0].Values. Region and
+// credentials are the environment's (aws.go).
+var cloudWatch = provider{kind: "cloudWatch", title: "Amazon CloudWatch", argo: true, config: func() config { return &cloudWatchConfig{} }}
+
+type cloudWatchConfig struct {
+	Interval string            `json:"interval,omitempty"` // that is looked at; default 5m
+	Queries  []cloudWatchQuery `json:"metricDataQueries"`
+}
+
+type cloudWatchQuery struct {
+	ID         string          `json:"id,omitempty"`
+	Expression string          `json:"expression,omitempty"`
+	Label      string          `json:"label,omitempty"`
+	MetricStat *cloudWatchStat `json:"metricStat,omitempty"`
+	Period     numberOrText    `json:"period,omitempty"`
+	ReturnData *bool           `json:"returnData,omitempty"`
+}
+
+type cloudWatchStat struct {
+	Metric struct {
+		Namespace  string `json:"namespace,omitempty"`
+		MetricName string `json:"metricName,omitempty"`
+		Dimensions []struct {
+			Name  string `json:"name,omitempty"`
+			Value string `json:"value,omitempty"`
+		} `json:"dimensions,omitempty"`
+	} `json:"metric,omitempty"`
+	Period numberOrText `json:"period,omitempty"`
+	Stat   string       `json:"stat,omitempty"`
+	Unit   string       `json:"unit,omitempty"`
+}
+
+// numberOrText is 300 or "300", which is what {{args.period}} becomes.
+type numberOrText string
+
+func (n *numberOrText) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		text = string(data)
+	}
+	*n = numberOrText(text)
+	return nil
+}
+
+func (n numberOrText) check(field string) error {
+	if n == "" || hasArgument(string(n)) {
+		return nil
+	}
+	if seconds, err := strconv.Atoi(string(n)); err != nil || seconds < 1 {
+		return &Error{Field: field, Msg: fmt.Sprintf("is %s", string(n)), Fix: "give a number of seconds, 60 or a multiple of it"}
+	}
+	return nil
+}
+
+var cloudWatchID = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,254}$`)
+
+func (c *cloudWatchConfig) check() error {
+	if err := checkDuration("interval", c.Interval); err != nil {
+		return err
+	}
+	if len(c.Queries) == 0 {
+		return required("metricDataQueries", "", "give at least one query with an id, and a metricStat or an expression")
+	}
+	returned := 0
+	for i, q := range c.Queries {
+		if err := q.check(fmt.Sprintf("metricDataQueries[%d]", i)); err != nil {
+			return err
+		}
+		if q.ReturnData == nil || *q.ReturnData {
+			returned++
+		}
+	}
+	if returned == 0 {
+		return &Error{Field: "metricDataQueries", Msg: "all have returnData: false", Fix: "remove it from the one that is the result"}
+	}
+	return nil
+}
+
+func (q cloudWatchQuery) check(at string) error {
+	switch {
+	case !cloudWatchID.MatchString(q.ID) && !hasArgument(q.ID):
+		return &Error{Field: at + ".id", Msg: fmt.Sprintf("%q is no id", q.ID), Fix: "begin with a small letter, and use letters, digits and _"}
+	case (q.Expression == "") == (q.MetricStat == nil):
+		return &Error{Field: at, Msg: "has not exactly one of expression and metricStat", Fix: "give one of them"}
+	case q.MetricStat == nil:
+		return q.Period.check(at + ".period")
+	}
+	at += ".metricStat"
+	return first(
+		required(at+".metric.metricName", q.MetricStat.Metric.MetricName, "name the metric"),
+		required(at+".stat", q.MetricStat.Stat, "give Sum, Average, p99 or the like"),
+		required(at+".period", string(q.MetricStat.Period), "give the seconds that one value stands for, 60 or a multiple of it"),
+		q.MetricStat.Period.check(at+".period"))
+}
+
+func (c *cloudWatchConfig) timeout() time.Duration { return 30 * time.Second }
+
+func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, error) {
+	g, err := sigv4Config{}.signer(ctx, s, "monitoring")
+	if err != nil {
+		return Result{}, err
+	}
+	body := []byte(c.form(s.deps.Now()).Encode())
+	a, err := s.do(ctx, call{
+		method: http.MethodPost, base: awsEndpoint(s, "monitoring", "CLOUDWATCH", g.region), path: "/",
+		kind: "application/x-www-form-urlencoded; charset=utf-8", body: body,
+		sign: func(r *http.Request) error { g.sign(r, body); return nil },
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	return cloudWatchResult(a.body)
+}
+
+// form is the request in AWS's query protocol: lists are numbered from 1.
+func (c *cloudWatchConfig) form(now time.Time) url.Values {
+	f := url.Values{"Action": {"GetMetricData"}, "Version": {"2010-08-01"}}
+	set := func(key, value string) {
+		if value != "" {
+			f.Set(key, value)
+		}
+	}
+	f.Set("EndTime", now.UTC().Format(time.RFC3339))
+	f.Set("StartTime", now.Add(-duration(c.Interval, 5*time.Minute)).UTC().Format(time.RFC3339))
+	for i, q := range c.Queries {
+		at := fmt.Sprintf("MetricDataQueries.member.%d.", i+1)
+		set(at+"Id", q.ID)
+		set(at+"Expression", q.Expression)
+		set(at+"Label", q.Label)
+		set(at+"Period", string(q.Period))
+		if q.ReturnData != nil {
+			set(at+"ReturnData", strconv.FormatBool(*q.ReturnData))
+		}
+		if q.MetricStat == nil {
+			continue
+		}
+		at += "MetricStat."
+		set(at+"Stat", q.MetricStat.Stat)
+		set(at+"Period", string(q.MetricStat.Period))
+		set(at+"Unit", q.MetricStat.Unit)
+		set(at+"Metric.Namespace", q.MetricStat.Metric.Namespace)
+		set(at+"Metric.MetricName", q.MetricStat.Metric.MetricName)
+		for j, d := range q.MetricStat.Metric.Dimensions {
+			set(fmt.Sprintf("%sMetric.Dimensions.member.%d.Name", at, j+1), d.Name)
+			set(fmt.Sprintf("%sMetric.Dimensions.member.%d.Value", at, j+1), d.Value)
+		}
+	}
+	return f
+}
+
+type cloudWatchMessage struct {
+	Code  string
+	Value string
+}
+
+// cloudWatchResult reads an answer. A result that is not complete is an error:
+// half the values could look good.
+func cloudWatchResult(body []byte) (Result, error) {
+	var answered struct {
+		XMLName xml.Name `xml:"GetMetricDataResponse"`
+		Data    []struct {
+			ID         string              `xml:"Id"`
+			Label      string              `xml:"Label"`
+			StatusCode string              `xml:"StatusCode"`
+			Values     []string            `xml:"Values>member"`
+			Timestamps []string            `xml:"Timestamps>member"`
+			Messages   []cloudWatchMessage `xml:"Messages>member"`
+		} `xml:"GetMetricDataResult>MetricDataResults>member"`
+		Messages []cloudWatchMessage `xml:"GetMetricDataResult>Messages>member"`
+	}
+	if err := xml.Unmarshal(body, &answered); err != nil {
+		return Result{}, errors.New("the answer of CloudWatch is not what its documentation says")
+	}
+	messages := answered.Messages
+	results := []any{}
+	for _, data := range answered.Data {
+		messages = append(messages, data.Messages...)
+		if data.StatusCode == "InternalError" || data.StatusCode == "Forbidden" {
+			return Result{}, refusal("CloudWatch", cut(data.ID, 60)+" is "+data.StatusCode+messagesOf(messages))
+		}
+		values, times := []any{}, []any{}
+		for _, text := range data.Values {
+			f, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return Result{}, errors.New("the answer of CloudWatch is not what its documentation says: a value is no number")
+			}
+			values = append(values, f)
+		}
+		for _, text := range data.Timestamps {
+			at, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				return Result{}, errors.New("the answer of CloudWatch is not what its documentation says: a timestamp is none")
+			}
+			times = append(times, at)
+		}
+		results = append(results, map[string]any{"Id": data.ID, "Label": data.Label, "StatusCode": data.StatusCode, "Values": values, "Timestamps": times})
+	}
+	result := Result{Value: results}
+	if len(messages) > 0 {
+		result.Metadata = map[string]string{"messages": strings.TrimPrefix(messagesOf(messages), ": ")}
+	}
+	return result, nil
+}
+
+func messagesOf(messages []cloudWatchMessage) string {
+	var texts []string
+	for _, m := range messages {
+		texts = append(texts, m.Code+" "+m.Value)
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, "; ")
+}

@@ -1,0 +1,216 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// datadog asks Datadog for the newest point of a series (v1,
+// https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points), or for
+// one number (v2, …/#query-scalar-data-across-multiple-products). No data is nil.
+//
+// The credentials are in the environment (DD_API_KEY, DD_APP_KEY, DD_ADDRESS), or
+// in gitrollout's Secret datadog, or in the one that secretRef names.
+var datadog = provider{kind: "datadog", title: "Datadog", argo: true, config: func() config { return &datadogConfig{} }}
+
+type datadogConfig struct {
+	Interval       string            `json:"interval,omitempty"` // that is looked at; default 5m
+	Query          string            `json:"query,omitempty"`
+	Queries        map[string]string `json:"queries,omitempty"`    // v2, by the names that the formula has for them
+	Formula        string            `json:"formula,omitempty"`    // v2
+	APIVersion     string            `json:"apiVersion,omitempty"` // v1 or v2; default v1
+	Aggregator     string            `json:"aggregator,omitempty"` // v2; default last
+	RequestTimeout string            `json:"requestTimeout,omitempty"`
+	SecretRef      struct {
+		Name       string `json:"name,omitempty"`
+		Namespaced bool   `json:"namespaced,omitempty"` // it is in the Rollout's namespace
+	} `json:"secretRef,omitempty"`
+}
+
+var datadogAggregators = []string{"avg", "min", "max", "sum", "last", "percentile", "mean", "l2norm", "area"}
+
+func (c *datadogConfig) check() error {
+	err := first(
+		oneOf("apiVersion", c.APIVersion, "v1", "v2"),
+		oneOf("aggregator", c.Aggregator, datadogAggregators...),
+		checkDuration("interval", c.Interval),
+		checkDuration("requestTimeout", c.RequestTimeout),
+		checkSecretName("secretRef.name", c.SecretRef.Name))
+	switch {
+	case err != nil:
+		return err
+	case c.SecretRef.Namespaced && c.SecretRef.Name == "":
+		return &Error{Field: "secretRef.name", Msg: "is missing", Fix: "name the Secret in the Rollout's namespace"}
+	}
+	return c.checkQueries(!hasArgument(c.APIVersion) && orElse(c.APIVersion, "v1") == "v1")
+}
+
+func (c *datadogConfig) checkQueries(v1 bool) error {
+	switch {
+	case c.Query != "" && len(c.Queries) > 0:
+		return &Error{Field: "queries", Msg: "are given, and query too", Fix: "keep one of them"}
+	case v1 && len(c.Queries) > 0:
+		return &Error{Field: "queries", Msg: "are given, and the API is v1", Fix: "write apiVersion: v2, or give query instead"}
+	case c.Query == "" && len(c.Queries) == 0:
+		return required("query", "", "write the query; with apiVersion: v2 there can be queries and a formula")
+	case c.Formula != "" && len(c.Queries) == 0:
+		return &Error{Field: "formula", Msg: "is given without queries", Fix: "name the queries that it is made of"}
+	case c.Formula == "" && len(c.Queries) > 1:
+		return &Error{Field: "formula", Msg: fmt.Sprintf("is missing, and there are %d queries", len(c.Queries)), Fix: "say what the result is, as in a / b"}
+	case v1 && c.Aggregator != "":
+		return &Error{Field: "aggregator", Msg: fmt.Sprintf("is %q, and the API is v1", c.Aggregator), Fix: "write apiVersion: v2, or remove it"}
+	}
+	return nil
+}
+
+func (c *datadogConfig) timeout() time.Duration { return duration(c.RequestTimeout, 10*time.Second) }
+
+func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error) {
+	address, keys, err := c.credentials(ctx, s)
+	if err != nil {
+		return Result{}, err
+	}
+	to := s.deps.Now()
+	from := to.Add(-duration(c.Interval, 5*time.Minute))
+	ask := call{base: address, kind: "application/json", authorize: func(r *http.Request) {
+		r.Header.Set("DD-API-KEY", keys["api-key"])
+		r.Header.Set("DD-APPLICATION-KEY", keys["app-key"])
+	}}
+	if c.APIVersion == "v2" {
+		if ask.body, err = json.Marshal(c.scalarRequest(from, to)); err != nil {
+			return Result{}, fmt.Errorf("encode the query: %w", err)
+		}
+		ask.method, ask.path = http.MethodPost, "/api/v2/query/scalar"
+		a, err := s.do(ctx, ask)
+		if err != nil {
+			return Result{}, err
+		}
+		value, err := datadogScalar(a.body)
+		return Result{Value: value}, err
+	}
+	ask.method, ask.path = http.MethodGet, "/api/v1/query"
+	ask.query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)}, "to": {strconv.FormatInt(to.Unix(), 10)}}
+	a, err := s.do(ctx, ask)
+	if err != nil {
+		return Result{}, err
+	}
+	value, err := datadogNewest(a.body)
+	return Result{Value: value}, err
+}
+
+// credentials finds the keys and Datadog's address.
+func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, map[string]string, error) {
+	name, namespace := c.SecretRef.Name, ""
+	if c.SecretRef.Namespaced {
+		namespace = s.request.Namespace
+	}
+	keys := map[string]string{"api-key": s.getenv("DD_API_KEY"), "app-key": s.getenv("DD_APP_KEY"), "address": s.getenv("DD_ADDRESS")}
+	if name != "" || keys["api-key"] == "" || keys["app-key"] == "" {
+		var err error
+		if keys, err = s.secret(ctx, namespace, orElse(name, "datadog"), "api-key", "app-key"); err != nil {
+			return "", nil, err
+		}
+	}
+	s.hide(keys["api-key"], keys["app-key"])
+	return orElse(keys["address"], "https://api.datadoghq.com"), keys, nil
+}
+
+func (c *datadogConfig) scalarRequest(from, to time.Time) any {
+	named := c.Queries
+	if len(named) == 0 {
+		named = map[string]string{"query": c.Query}
+	}
+	queries := []any{}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		queries = append(queries, map[string]string{
+			"aggregator": orElse(c.Aggregator, "last"), "data_source": "metrics", "name": name, "query": strings.TrimSpace(named[name]),
+		})
+	}
+	formulas := []any{}
+	if c.Formula != "" {
+		formulas = append(formulas, map[string]string{"formula": c.Formula})
+	}
+	return map[string]any{"data": map[string]any{"type": "scalar_request", "attributes": map[string]any{
+		"from": from.UnixMilli(), "to": to.UnixMilli(), "queries": queries, "formulas": formulas,
+	}}}
+}
+
+// datadogNewest is the newest point that has a value: the last one often has
+// none yet.
+func datadogNewest(body []byte) (any, error) {
+	var answered struct {
+		Status string `json:"status"`
+		Error  string `json:"error"`
+		Series *[]struct {
+			Points [][]*float64 `json:"pointlist"`
+		} `json:"series"`
+	}
+	if err := decodeAnswer("Datadog", body, &answered); err != nil {
+		return nil, err
+	}
+	if answered.Status == "error" || answered.Error != "" {
+		return nil, refusal("Datadog", answered.Error)
+	}
+	if answered.Series == nil {
+		return nil, errors.New("the answer of Datadog is not what its documentation says: it has no series")
+	}
+	if len(*answered.Series) == 0 {
+		return nil, nil
+	}
+	for _, point := range slices.Backward((*answered.Series)[0].Points) {
+		if len(point) != 2 {
+			return nil, errors.New("the answer of Datadog is not what its documentation says: a point is no pair")
+		}
+		if point[1] != nil {
+			return *point[1], nil
+		}
+	}
+	return nil, nil
+}
+
+func datadogScalar(body []byte) (any, error) {
+	var answered struct {
+		Errors any `json:"errors"`
+		Data   *struct {
+			Errors     string `json:"errors"`
+			Attributes struct {
+				Columns []struct {
+					Type   string            `json:"type"`
+					Values []json.RawMessage `json:"values"`
+				} `json:"columns"`
+			} `json:"attributes"`
+		} `json:"data"`
+	}
+	if err := decodeAnswer("Datadog", body, &answered); err != nil {
+		return nil, err
+	}
+	if text := words(answered.Errors); text != "" || answered.Data != nil && answered.Data.Errors != "" {
+		if text == "" {
+			text = answered.Data.Errors
+		}
+		return nil, refusal("Datadog", text)
+	}
+	if answered.Data == nil {
+		return nil, errors.New("the answer of Datadog is not what its documentation says: it has no data")
+	}
+	for _, column := range answered.Data.Attributes.Columns {
+		if column.Type == "group" || len(column.Values) == 0 {
+			continue // the names of what the query groups by
+		}
+		var value *float64
+		if err := decodeAnswer("Datadog", column.Values[0], &value); err != nil || value == nil {
+			return nil, err
+		}
+		return *value, nil
+	}
+	return nil, nil
+}

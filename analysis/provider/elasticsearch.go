@@ -1,0 +1,143 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// elasticsearch and opensearch ask a search of one
+// (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the
+// number of hits, or, with aggs, what jsonPath finds. Argo Rollouts has no such
+// provider.
+var (
+	elasticsearch = provider{kind: "elasticsearch", title: "Elasticsearch", config: func() config { return &searchConfig{name: "Elasticsearch"} }}
+	opensearch    = provider{kind: "opensearch", title: "OpenSearch", config: func() config { return &searchConfig{name: "OpenSearch", service: "es"} }}
+)
+
+type searchConfig struct {
+	name, service string
+
+	Address        string         `json:"address"`
+	Index          string         `json:"index"`              // one, several with commas, or a pattern
+	Query          any            `json:"query,omitempty"`    // of the query DSL, as a mapping or as a text with JSON; default: all documents
+	Aggs           any            `json:"aggs,omitempty"`     // likewise
+	JSONPath       string         `json:"jsonPath,omitempty"` // default {$.hits.total.value}, with aggs {$.aggregations}
+	Timeout        *int64         `json:"timeout,omitempty"`  // seconds; default 30
+	Insecure       bool           `json:"insecure,omitempty"`
+	Headers        []header       `json:"headers,omitempty"` // Authorization: ApiKey …, for one
+	Authentication authentication `json:"authentication,omitempty"`
+}
+
+func (c *searchConfig) check() error {
+	err := first(
+		required("address", c.Address, "give the URL of "+c.name),
+		checkURL("address", c.Address),
+		required("index", c.Index, "name the index, or a pattern as in logs-*"),
+		checkDSL("query", c.Query),
+		checkDSL("aggs", c.Aggs),
+		checkJSONPath("jsonPath", c.JSONPath),
+		checkSeconds("timeout", c.Timeout),
+		checkHeaders(c.Headers),
+		c.Authentication.check(c.service))
+	if err == nil && !hasArgument(c.Index) && (strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
+		return &Error{Field: "index", Msg: fmt.Sprintf("%q is not the name of an index", c.Index), Fix: "write it as in logs-*"}
+	}
+	return err
+}
+
+// checkDSL takes a mapping, or a text with one.
+func checkDSL(field string, v any) error {
+	if text, ok := v.(string); ok && hasArgument(text) {
+		return nil
+	}
+	if _, err := mappingOf(v); err != nil {
+		return &Error{Field: field, Msg: err.Error(), Fix: "write it as the search API has it"}
+	}
+	return nil
+}
+
+func mappingOf(v any) (map[string]any, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return v, nil
+	case string:
+		var m map[string]any
+		if err := json.Unmarshal([]byte(v), &m); err != nil {
+			return nil, fmt.Errorf("%q is no JSON object", cut(v, 60))
+		}
+		return m, nil
+	default:
+		return nil, fmt.Errorf("%v is neither a mapping nor a text with JSON", v)
+	}
+}
+
+func (c *searchConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }
+
+func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) {
+	search := map[string]any{"size": 0, "track_total_hits": true}
+	path := "{$.hits.total.value}"
+	for field, v := range map[string]any{"query": c.Query, "aggs": c.Aggs} {
+		m, err := mappingOf(v)
+		if err != nil {
+			return Result{}, fmt.Errorf("%s: %w", field, err)
+		}
+		if m != nil {
+			search[field] = m
+		}
+	}
+	if search["aggs"] != nil {
+		path = "{$.aggregations}"
+	}
+	body, err := json.Marshal(search)
+	if err != nil {
+		return Result{}, fmt.Errorf("encode the search: %w", err)
+	}
+	ask := call{
+		method: http.MethodPost, base: c.Address, path: "/" + url.PathEscape(c.Index) + "/_search",
+		kind: "application/json", body: body, headers: c.Headers, insecure: c.Insecure,
+	}
+	if err := c.Authentication.apply(ctx, s, &ask, c.service); err != nil {
+		return Result{}, err
+	}
+	a, err := s.do(ctx, ask)
+	if err != nil {
+		return Result{}, err
+	}
+	return c.result(a.body, orElse(c.JSONPath, path))
+}
+
+// result refuses what was only found in a part of the index.
+func (c *searchConfig) result(body []byte, path string) (Result, error) {
+	var state struct {
+		Error    any   `json:"error"`
+		TimedOut *bool `json:"timed_out"`
+		Shards   struct {
+			Total, Failed int
+		} `json:"_shards"`
+	}
+	var parsed any
+	if err := first(decodeAnswer(c.name, body, &parsed), decodeAnswer(c.name, body, &state)); err != nil {
+		return Result{}, err
+	}
+	switch {
+	case state.Error != nil:
+		return Result{}, refusal(c.name, words(state.Error))
+	case state.TimedOut == nil:
+		return Result{}, errors.New("the answer of " + c.name + " is not what its documentation says: it has no timed_out")
+	case *state.TimedOut:
+		return Result{}, errors.New("the search took too long; what was found until then does not count")
+	case state.Shards.Failed > 0:
+		return Result{}, fmt.Errorf("%d of %d shards failed; what the others found does not count", state.Shards.Failed, state.Shards.Total)
+	}
+	value, err := valueAt(path, parsed)
+	return Result{Value: value}, err
+}

@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// graphite asks Graphite's render API
+// (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
+// list of the first series' values, without the moments that have none.
+var graphite = provider{kind: "graphite", title: "Graphite", argo: true, config: func() config { return &graphiteConfig{} }}
+
+type graphiteConfig struct {
+	Address string `json:"address"`
+	Query   string `json:"query"` // parameters of /render: target=…, and from=… if need be
+}
+
+func (c *graphiteConfig) check() error {
+	err := first(
+		required("address", c.Address, "give Graphite's URL"),
+		checkURL("address", c.Address),
+		required("query", c.Query, "write target= and the expression"))
+	if err != nil {
+		return err
+	}
+	query, err := c.parameters()
+	if err != nil || query.Get("target") == "" {
+		return &Error{Field: "query", Msg: fmt.Sprintf("%q has no target", cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
+	}
+	return nil
+}
+
+func (c *graphiteConfig) timeout() time.Duration { return 10 * time.Second }
+
+// parameters are those of the request. White space is only there for people.
+func (c *graphiteConfig) parameters() (url.Values, error) {
+	q, err := url.ParseQuery(strings.Join(strings.Fields(c.Query), ""))
+	if err != nil {
+		return nil, err
+	}
+	q.Set("format", "json")
+	return q, nil
+}
+
+func (c *graphiteConfig) measure(ctx context.Context, s *session) (Result, error) {
+	query, err := c.parameters()
+	if err != nil {
+		return Result{}, errors.New("graphite.query is no list of parameters")
+	}
+	a, err := s.do(ctx, call{method: http.MethodGet, base: c.Address, path: "/render", query: query})
+	if err != nil {
+		return Result{}, err
+	}
+	var series []struct {
+		Points *[][]json.Number `json:"datapoints"` // [value or null, seconds]
+	}
+	if err := decodeAnswer("Graphite", a.body, &series); err != nil {
+		return Result{}, err
+	}
+	values := []any{}
+	if len(series) == 0 {
+		return Result{Value: values}, nil
+	}
+	if series[0].Points == nil {
+		return Result{}, errors.New("the answer of Graphite is not what its documentation says: a series has no datapoints")
+	}
+	for _, point := range *series[0].Points {
+		if len(point) != 2 {
+			return Result{}, errors.New("the answer of Graphite is not what its documentation says: a datapoint is no pair")
+		}
+		if point[0] == "" {
+			continue
+		}
+		f, err := strconv.ParseFloat(string(point[0]), 64) // 1e9999 is infinity
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return Result{}, errors.New("the answer of Graphite is not what its documentation says: a value is no number")
+		}
+		values = append(values, f)
+	}
+	return Result{Value: values}, nil
+}

@@ -1,0 +1,169 @@
+package provider
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// influxdb asks a Flux query of InfluxDB 2
+// (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The result is
+// the list of all _values. The Secret is gitrollout's own: address, authToken, org.
+var influxdb = provider{kind: "influxdb", title: "InfluxDB", argo: true, config: func() config { return &influxConfig{} }}
+
+type influxConfig struct {
+	Profile string `json:"profile,omitempty"` // the Secret; default influxdb
+	Query   string `json:"query"`
+}
+
+func (c *influxConfig) check() error {
+	return first(
+		required("query", c.Query, "write the Flux query, as in from(bucket: …) |> range(…)"),
+		checkSecretName("profile", c.Profile))
+}
+
+func (c *influxConfig) timeout() time.Duration { return 30 * time.Second }
+
+func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) {
+	secret, err := s.secret(ctx, "", orElse(c.Profile, "influxdb"), "address", "authToken", "org")
+	if err != nil {
+		return Result{}, err
+	}
+	body, err := json.Marshal(map[string]any{
+		"query": c.Query, "type": "flux",
+		"dialect": map[string]any{"header": true, "delimiter": ",", "commentPrefix": "#", "annotations": []string{"datatype", "group", "default"}},
+	})
+	if err != nil {
+		return Result{}, fmt.Errorf("encode the query: %w", err)
+	}
+	a, err := s.do(ctx, call{
+		method: http.MethodPost, base: secret["address"], path: "/api/v2/query", query: url.Values{"org": {secret["org"]}},
+		kind: "application/json", body: body, headers: []header{{"Accept", "application/csv"}},
+		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Token "+secret["authToken"]) },
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	values, err := fluxValues(string(a.body))
+	return Result{Value: values}, err
+}
+
+// fluxValues reads annotated CSV
+// (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): for
+// each table its annotations, then its header, then its records. An error after
+// the first byte of an answer is a table, too.
+func fluxValues(text string) ([]any, error) {
+	values := []any{}
+	var table fluxTable
+	r := csv.NewReader(strings.NewReader(text))
+	r.FieldsPerRecord = -1
+	for {
+		record, err := r.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			if !table.headed && strings.TrimSpace(text) != "" {
+				return nil, errFlux
+			}
+			return values, nil
+		case err != nil:
+			return nil, errFlux
+		case strings.HasPrefix(record[0], "#"):
+			table = table.annotate(record)
+			continue
+		case !table.headed:
+			if err := table.head(record); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if at := table.column["error"]; at > 0 && table.column["reference"] > 0 && at < len(record) && table.column["_value"] == 0 {
+			return nil, refusal("InfluxDB", record[at])
+		}
+		value, found, err := table.value(record)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			values = append(values, value)
+		}
+	}
+}
+
+var errFlux = errors.New("the answer of InfluxDB is not what its documentation says: it is no annotated CSV")
+
+// fluxTable is what is known of the table that is being read.
+type fluxTable struct {
+	types, defaults []string
+	column          map[string]int // by label; 0 is the annotations' own
+	headed          bool
+}
+
+func (t fluxTable) annotate(record []string) fluxTable {
+	if t.headed {
+		t = fluxTable{} // the annotations of the next one
+	}
+	switch record[0] {
+	case "#datatype":
+		t.types = record
+	case "#default":
+		t.defaults = record
+	}
+	return t
+}
+
+func (t *fluxTable) head(record []string) error {
+	t.column = map[string]int{}
+	for i, label := range record {
+		t.column[label] = i
+	}
+	t.headed = true
+	if len(record) < 2 {
+		return errFlux
+	}
+	return nil
+}
+
+// value is a record's _value, with the type that the annotation says.
+func (t *fluxTable) value(record []string) (any, bool, error) {
+	at := t.column["_value"]
+	if at == 0 {
+		return nil, false, nil
+	}
+	if at >= len(record) {
+		return nil, false, errFlux
+	}
+	text, kind := record[at], "string"
+	if text == "" && at < len(t.defaults) {
+		text = t.defaults[at]
+	}
+	if at < len(t.types) {
+		kind = t.types[at]
+	}
+	var value any = text
+	var err error
+	switch kind {
+	case "double":
+		value, err = strconv.ParseFloat(text, 64)
+	case "long":
+		value, err = strconv.ParseInt(text, 10, 64)
+	case "unsignedLong":
+		value, err = strconv.ParseUint(text, 10, 64)
+	case "boolean":
+		value, err = strconv.ParseBool(text)
+	}
+	if text == "" {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("the answer of InfluxDB is not what its documentation says: a value is no %s", kind)
+	}
+	return value, true, nil
+}

@@ -1,0 +1,90 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// newRelic asks an NRQL query of New Relic's NerdGraph
+// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/).
+// The result is the mapping of one row, or the list of several. The Secret is
+// gitrollout's own: personal-api-key, account-id, and region, us or eu.
+var newRelic = provider{kind: "newRelic", title: "New Relic", argo: true, config: func() config { return &newRelicConfig{} }}
+
+type newRelicConfig struct {
+	Profile string `json:"profile,omitempty"` // the Secret; default newrelic
+	Query   string `json:"query"`
+	Timeout *int64 `json:"timeout,omitempty"` // seconds that the query may take; default 5
+}
+
+var nerdGraphs = map[string]string{"us": "https://api.newrelic.com/graphql", "eu": "https://api.eu.newrelic.com/graphql"}
+
+const nrqlQuery = `query ($query: Nrql!, $accountId: Int!, $timeout: Seconds!) {
+  actor { account(id: $accountId) { nrql(query: $query, timeout: $timeout) { results } } }
+}`
+
+func (c *newRelicConfig) check() error {
+	return first(
+		required("query", c.Query, "write the NRQL query"),
+		checkSecretName("profile", c.Profile),
+		checkSeconds("timeout", c.Timeout))
+}
+
+// timeout leaves the server time to say that its own is up.
+func (c *newRelicConfig) timeout() time.Duration {
+	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
+}
+
+func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error) {
+	secret, err := s.secret(ctx, "", orElse(c.Profile, "newrelic"), "personal-api-key", "account-id")
+	if err != nil {
+		return Result{}, err
+	}
+	account, err := strconv.Atoi(secret["account-id"])
+	if err != nil {
+		return Result{}, errors.New("account-id in the Secret is not a number")
+	}
+	address := orElse(secret["base-url-nerdgraph"], nerdGraphs[strings.ToLower(orElse(secret["region"], "us"))])
+	if address == "" {
+		return Result{}, errors.New("region in the Secret is neither us nor eu")
+	}
+	ask := call{base: address, authorize: func(r *http.Request) { r.Header.Set("Api-Key", secret["personal-api-key"]) }}
+	data, err := askGraphQL(ctx, s, "New Relic", ask, nrqlQuery, map[string]any{
+		"query": strings.TrimSpace(c.Query), "accountId": account, "timeout": int64(seconds(c.Timeout, 5*time.Second) / time.Second),
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	var answered struct {
+		Actor struct {
+			Account *struct {
+				NRQL *struct {
+					Results []map[string]any `json:"results"`
+				} `json:"nrql"`
+			} `json:"account"`
+		} `json:"actor"`
+	}
+	if err := decodeAnswer("New Relic", data, &answered); err != nil {
+		return Result{}, err
+	}
+	if answered.Actor.Account == nil || answered.Actor.Account.NRQL == nil {
+		return Result{}, fmt.Errorf("the answer of New Relic has no results")
+	}
+	result := Result{Metadata: map[string]string{"ResolvedNewRelicQuery": c.Query}}
+	switch rows := answered.Actor.Account.NRQL.Results; {
+	case len(rows) == 1 && len(rows[0]) > 0:
+		result.Value = rows[0]
+	case len(rows) > 1:
+		all := []any{}
+		for _, row := range rows {
+			all = append(all, row)
+		}
+		result.Value = all
+	}
+	return result, nil
+}

@@ -1,0 +1,80 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// skywalking asks a GraphQL query of Apache SkyWalking
+// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The
+// result is what GraphQL calls data. The query can use $duration: the interval
+// until now, in minutes, in the time zone that gitrollout runs in.
+var skywalking = provider{kind: "skywalking", title: "Apache SkyWalking", argo: true, config: func() config { return &skywalkingConfig{} }}
+
+type skywalkingConfig struct {
+	Address  string `json:"address"`
+	Query    string `json:"query"`
+	Interval string `json:"interval,omitempty"` // default 5m
+}
+
+func (c *skywalkingConfig) check() error {
+	err := first(
+		required("address", c.Address, "give the URL of SkyWalking's OAP server"),
+		checkURL("address", c.Address),
+		required("query", c.Query, "write the GraphQL query"),
+		checkDuration("interval", c.Interval))
+	if err == nil && !strings.Contains(c.Query, "{") {
+		return &Error{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
+	}
+	return err
+}
+
+func (c *skywalkingConfig) timeout() time.Duration { return 30 * time.Second }
+
+func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, error) {
+	const minutes = "2006-01-02 1504"
+	now := s.deps.Now()
+	data, err := askGraphQL(ctx, s, "SkyWalking", call{base: c.Address, path: "/graphql"}, c.Query, map[string]any{
+		"duration": map[string]string{"start": now.Add(-duration(c.Interval, 5*time.Minute)).Format(minutes), "end": now.Format(minutes), "step": "MINUTE"},
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	var value any
+	err = decodeAnswer("SkyWalking", data, &value)
+	return Result{Value: value}, err
+}
+
+// askGraphQL posts a query and returns its data. A server that has errors
+// answers with 200 all the same.
+func askGraphQL(ctx context.Context, s *session, from string, c call, query string, variables map[string]any) (json.RawMessage, error) {
+	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+	if err != nil {
+		return nil, fmt.Errorf("encode the query: %w", err)
+	}
+	c.method, c.kind, c.body = http.MethodPost, "application/json", body
+	a, err := s.do(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var answered struct {
+		Data   json.RawMessage `json:"data"`
+		Errors []struct {
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	if err := decodeAnswer(from, a.body, &answered); err != nil {
+		return nil, err
+	}
+	if len(answered.Errors) > 0 {
+		return nil, refusal(from, answered.Errors[0].Message)
+	}
+	if answered.Data == nil {
+		return nil, fmt.Errorf("the answer of %s is not what its documentation says: it has no data", from)
+	}
+	return answered.Data, nil
+}

@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// wavefront asks a query of Wavefront, now VMware Aria Operations for
+// Applications (https://docs.wavefront.com/wavefront_api.html, Charts API). The
+// result is the point nearest to now: a number for one series, a list for
+// several. The token is in gitrollout's Secret wavefront-api-tokens, below the
+// name of the host.
+var wavefront = provider{kind: "wavefront", title: "Wavefront", argo: true, config: func() config { return &wavefrontConfig{} }}
+
+type wavefrontConfig struct {
+	Address string `json:"address"` // a host, as in example.wavefront.com, or a URL
+	Query   string `json:"query"`
+}
+
+const wavefrontSecret = "wavefront-api-tokens"
+
+func (c *wavefrontConfig) check() error {
+	err := first(
+		required("address", c.Address, "give the host, as in example.wavefront.com"),
+		required("query", c.Query, "write the query, as in ts(…)"))
+	if err == nil && checkURL("address", c.url()) != nil {
+		return &Error{Field: "address", Msg: fmt.Sprintf("%q is not a host", shown(c.Address)), Fix: "write it as in example.wavefront.com"}
+	}
+	return err
+}
+
+func (c *wavefrontConfig) url() string {
+	if strings.Contains(c.Address, "://") {
+		return c.Address
+	}
+	return "https://" + c.Address
+}
+
+func (c *wavefrontConfig) timeout() time.Duration { return 30 * time.Second }
+
+func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, error) {
+	u, err := url.Parse(c.url())
+	if err != nil {
+		return Result{}, errors.New("wavefront.address is not a host")
+	}
+	secret, err := s.secret(ctx, "", wavefrontSecret)
+	if err != nil {
+		return Result{}, err
+	}
+	token := orElse(secret[c.Address], secret[u.Hostname()])
+	if token == "" {
+		return Result{}, fmt.Errorf("the Secret %s has no %s", wavefrontSecret, u.Hostname())
+	}
+	now := s.deps.Now()
+	at := strconv.FormatInt(now.Unix()*1000, 10)
+	// One moment, and the series' newest point even if that is older.
+	a, err := s.do(ctx, call{
+		method: http.MethodGet, base: c.url(), path: "/api/v2/chart/api",
+		query:     url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},
+		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) },
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	return wavefrontResult(a.body, float64(now.Unix()))
+}
+
+func wavefrontResult(body []byte, now float64) (Result, error) {
+	var answered struct {
+		Series []struct {
+			Points [][]float64 `json:"data"` // [seconds, value]
+		} `json:"timeseries"`
+		Warnings     string `json:"warnings"`
+		ErrorType    string `json:"errorType"`
+		ErrorMessage string `json:"errorMessage"`
+	}
+	if err := decodeAnswer("Wavefront", body, &answered); err != nil {
+		return Result{}, err
+	}
+	if answered.ErrorType != "" || answered.ErrorMessage != "" {
+		return Result{}, refusal("Wavefront", orElse(answered.ErrorMessage, answered.ErrorType))
+	}
+	result := Result{Metadata: map[string]string{}}
+	if answered.Warnings != "" {
+		result.Metadata["warnings"] = answered.Warnings
+	}
+	var values []any
+	var times, drifts []string
+	for _, series := range answered.Series {
+		nearest := []float64{0, 0}
+		for i, p := range series.Points {
+			if len(p) != 2 {
+				return Result{}, errors.New("the answer of Wavefront is not what its documentation says: a point is no pair")
+			}
+			if i == 0 || math.Abs(p[0]-now) < math.Abs(nearest[0]-now) {
+				nearest = p
+			}
+		}
+		if len(series.Points) > 0 {
+			values = append(values, nearest[1])
+			times = append(times, strconv.FormatFloat(nearest[0], 'f', 0, 64))
+			drifts = append(drifts, strconv.FormatFloat(nearest[0]-now, 'f', 0, 64))
+		}
+	}
+	switch len(values) {
+	case 0:
+		return result, nil
+	case 1:
+		result.Value, result.Metadata["timestamps"], result.Metadata["drift"] = values[0], times[0], drifts[0]
+	default:
+		result.Value = values
+		result.Metadata["timestamps"] = "[" + strings.Join(times, ",") + "]"
+		result.Metadata["drift"] = "[" + strings.Join(drifts, ",") + "]"
+	}
+	return result, nil
+}
