@@ -58,7 +58,9 @@ const userinfo = "reader:s3cr3t%2Fwith+odd=chars@"
 
 func contracts() []contract {
 	return []contract{
-		prometheusContract, prometheusRangeContract, webContract, webPostContract, datadogV1Contract, datadogV2Contract, newRelicContract, wavefrontContract, cloudWatchContract, graphiteContract, influxContract, skywalkingContract, lokiContract, elasticsearchContract, opensearchContract,
+		prometheusContract, prometheusRangeContract, webContract, webPostContract, datadogV1Contract, datadogV2Contract, newRelicContract,
+		wavefrontContract, kayentaContract, cloudWatchContract, graphiteContract, influxContract, skywalkingContract, lokiContract,
+		elasticsearchContract, opensearchContract, webhookContract,
 	}
 }
 

@@ -9,6 +9,7 @@ func providers() []provider {
 		datadog,
 		newRelic,
 		wavefront,
+		kayenta,
 		cloudWatch,
 		graphite,
 		influxdb,
@@ -16,5 +17,6 @@ func providers() []provider {
 		loki,
 		elasticsearch,
 		opensearch,
+		webhook,
 	}
 }

@@ -1,0 +1,255 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/analysis"
+)
+
+var kayentaContract = contract{
+	kind: "kayenta", doc: "https://github.com/spinnaker/kayenta/blob/master/kayenta-web/src/main/java/com/netflix/kayenta/controllers/CanaryController.java",
+	config: func(address string) map[string]any {
+		return map[string]any{
+			"address": "http://" + userinfo + address[len("http://"):], "application": "guestbook", "canaryConfigName": "my-test",
+			"metricsAccountName": "m", "configurationAccountName": "c", "storageAccountName": "s", "threshold": map[string]any{"pass": 90, "marginal": 75},
+			"scopes": []any{map[string]any{
+				"name": "default", "controlScope": map[string]any{"scope": "app=a", "region": "eu", "step": 60},
+				"experimentScope": map[string]any{"scope": "app=b", "step": 60},
+			}},
+		}
+	},
+	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+		if _, password, _ := r.BasicAuth(); password != token {
+			return false
+		}
+		switch r.Method + " " + r.URL.Path {
+		case "GET /canaryConfig":
+			f.wantEqual("query", r.URL.Query(), url.Values{"application": {"guestbook"}, "configurationAccountName": {"c"}})
+			_, _ = w.Write([]byte(`[{"id":"other","name":"x"},{"id":"id-1","name":"my-test","updatedTimestamp":1}]`))
+		case "POST /canary/id-1":
+			f.wantEqual("query", r.URL.Query(), url.Values{"application": {"guestbook"}, "metricsAccountName": {"m"}, "configurationAccountName": {"c"}, "storageAccountName": {"s"}})
+			var got any
+			if err := json.Unmarshal([]byte(body), &got); err != nil {
+				f.t.Errorf("the body is no JSON: %v", err)
+			}
+			scope := func(name, location string) any {
+				return map[string]any{"scope": name, "location": location, "step": 60.0, "start": "2026-01-31T11:55:30Z", "end": "2026-01-31T12:00:30Z"}
+			}
+			f.wantEqual("body", got, any(map[string]any{
+				"scopes":     map[string]any{"default": map[string]any{"controlScope": scope("app=a", "eu"), "experimentScope": scope("app=b", "")}},
+				"thresholds": map[string]any{"pass": 90.0, "marginal": 75.0},
+			}))
+			_, _ = w.Write([]byte(`{"canaryExecutionId":"01ABC"}`))
+		case "GET /canary/01ABC":
+			f.send(w, "application/json")
+		default:
+			f.t.Errorf("%s %s is not documented", r.Method, r.URL)
+		}
+		return true
+	},
+	answers: []canned{
+		{name: "one", reply: kayentaReply("95.6"), want: 95.0, phase: analysis.Successful},
+		{name: "passes", reply: kayentaReply("90"), want: 90.0, phase: analysis.Successful},
+		{name: "marginal", reply: kayentaReply("89.9"), want: 89.0, phase: analysis.Inconclusive},
+		{name: "fails", reply: kayentaReply("74.9"), want: 74.0, phase: analysis.Failed},
+		{name: "empty", reply: `{"complete":true,"status":"terminal"}`, err: "Kayenta says that it is terminal"},
+		{name: "lies", reply: `{"status":"succeeded"}`, err: "does not say whether the comparison is complete"},
+		{name: "never ends", reply: `{"complete":false,"status":"running"}`, err: "it runs for ever"},
+	},
+}
+
+func kayentaReply(score string) string {
+	return `{"complete":true,"status":"succeeded","result":{"judgeResult":{"score":{"score":` + score + `,"classification":"Pass"}}}}`
+}
+
+var webhookContract = contract{
+	kind: "webhook", doc: "https://docs.flagger.app/usage/webhooks", anyStatus: true,
+	config: func(address string) map[string]any {
+		return map[string]any{
+			"url": address + "/gate/check", "metadata": map[string]any{"type": "cmd", "cmd": "hey -z 1m http://shop"},
+			"headers": []any{map[string]any{"key": "X-Token", "value": token}},
+		}
+	},
+	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+		if r.Header.Get("X-Token") != token {
+			return false
+		}
+		f.want(r, http.MethodPost, "/gate/check")
+		f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/json")
+		f.wantEqual("body", body, `{"checksum":"v1:abc","metadata":{"cmd":"hey -z 1m http://shop","type":"cmd"},"name":"checkout","namespace":"shop","phase":"Progressing"}`)
+		if f.reply == "closed" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		if f.reply == "begun" {
+			w.WriteHeader(http.StatusAccepted)
+		}
+		f.send(w, "text/plain")
+		return true
+	},
+	answers: []canned{
+		{name: "one", reply: "OK", want: 200.0, phase: analysis.Successful},
+		{name: "empty", reply: "", want: 200.0, phase: analysis.Successful},
+		{name: "begun", reply: "begun", want: 202.0, phase: analysis.Successful},
+		{name: "closed", reply: "closed", want: 403.0, phase: analysis.Failed},
+	},
+}
+
+// TestGates waits at a gate that is closed, and takes an answer to rollback as
+// Flagger does.
+func TestGates(t *testing.T) {
+	for _, c := range []struct {
+		kind, reply string
+		want        analysis.Phase
+	}{
+		{"confirm-rollout", "OK", analysis.Successful}, {"confirm-rollout", "closed", analysis.Running},
+		{"confirm-promotion", "closed", analysis.Running}, {"confirm-traffic-increase", "closed", analysis.Running},
+		{"rollback", "OK", analysis.Failed}, {"rollback", "closed", analysis.Successful},
+		{"pre-rollout", "closed", analysis.Failed},
+	} {
+		b := newBench(t, webhookContract)
+		b.reply, b.request.Config["type"], b.request.Config["retries"] = c.reply, c.kind, 2
+		got, err := Measure(t.Context(), b.deps, b.request)
+		if err != nil || got.Phase != c.want {
+			t.Errorf("%s, %s: got %v and %v, want %s", c.kind, c.reply, got, err, c.want)
+		}
+		if want := map[string]int64{"OK": 1, "closed": 3}[c.reply]; b.asked.Load() != want {
+			t.Errorf("%s, %s: it was asked %d times, want %d", c.kind, c.reply, b.asked.Load(), want)
+		}
+	}
+}
+
+// TestEffectsAreNotRepeated: what may have begun something is not asked again.
+func TestEffectsAreNotRepeated(t *testing.T) {
+	for path, c := range map[string]contract{"/measure": webPostContract, "/canary/id-1": kayentaContract, "/gate/check": webhookContract} {
+		var asked atomic.Int64
+		failing := c
+		failing.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+			if r.URL.Path == path {
+				asked.Add(1)
+				w.WriteHeader(http.StatusInternalServerError)
+				return true
+			}
+			return c.serve(f, w, r, body)
+		}
+		b := newBench(t, failing)
+		if _, err := b.measure(t.Context()); (err == nil) != c.anyStatus || asked.Load() != 1 {
+			t.Errorf("%s %s was asked %d times, with %v", c.kind, path, asked.Load(), err)
+		}
+	}
+}
+
+// fakeJobs is a cluster with Jobs.
+type fakeJobs struct {
+	made    []map[string]any
+	state   JobState
+	err     error
+	deleted []string
+}
+
+func (f *fakeJobs) Ensure(_ context.Context, object map[string]any) (JobState, error) {
+	for _, made := range f.made {
+		if cmp.Equal(made["metadata"], object["metadata"]) {
+			return f.state, f.err
+		}
+	}
+	f.made = append(f.made, object)
+	return f.state, f.err
+}
+
+func (f *fakeJobs) Delete(_ context.Context, namespace, name string) error {
+	f.deleted = append(f.deleted, namespace+"/"+name)
+	return f.err
+}
+
+func jobRequest() Request {
+	return Request{Kind: "job", Namespace: "shop", ID: "checkout/7d9f/Integration Tests/12", Config: map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"foo": "bar"}, "annotations": map[string]any{"a": "b"}},
+		"spec": map[string]any{"backoffLimit": 1, "template": map[string]any{"spec": map[string]any{
+			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
+		}}},
+	}}
+}
+
+func TestJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		state   JobState
+		err     error
+		phase   analysis.Phase
+		message string
+	}{
+		"runs":             {JobState{}, nil, analysis.Running, "the Job runs"},
+		"complete":         {JobState{Complete: true}, nil, analysis.Successful, ""},
+		"failed":           {JobState{Failed: true, Message: "BackoffLimitExceeded"}, nil, analysis.Failed, "the Job failed: BackoffLimitExceeded"},
+		"failed silently":  {JobState{Failed: true}, nil, analysis.Failed, "the Job failed"},
+		"no image":         {JobState{Stuck: "ErrImagePull", Message: "not found"}, nil, analysis.Inconclusive, "the Job cannot start: ErrImagePull: not found"},
+		"failed and stuck": {JobState{Failed: true, Stuck: "ErrImagePull"}, nil, analysis.Failed, "the Job failed"},
+		"forbidden":        {JobState{}, errors.New("forbidden"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			jobs := &fakeJobs{state: c.state, err: c.err}
+			var got Result
+			var err error
+			for range 2 { // as after a crash
+				got, err = Measure(t.Context(), Deps{Jobs: jobs}, jobRequest())
+			}
+			if !errors.Is(err, c.err) || got.Phase != c.phase || got.Message != c.message {
+				t.Errorf("got %+v and %v", got, err)
+			}
+			if len(jobs.made) != 1 {
+				t.Errorf("%d Jobs were made, want one", len(jobs.made))
+			}
+		})
+	}
+}
+
+func TestJobObject(t *testing.T) {
+	jobs := &fakeJobs{}
+	if _, err := Measure(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil {
+		t.Fatal(err)
+	}
+	name := jobName(jobRequest().ID)
+	want := map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{
+			"name": name, "namespace": "shop", "labels": map[string]any{"foo": "bar", LabelMeasurement: "true"},
+			"annotations": map[string]any{"a": "b", AnnotationMeasurement: "checkout/7d9f/Integration Tests/12"},
+		},
+		"spec": map[string]any{"backoffLimit": int64(1), "template": map[string]any{"spec": map[string]any{
+			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
+		}}},
+	}
+	if diff := cmp.Diff(want, jobs.made[0]); diff != "" {
+		t.Errorf("the Job differs (-want +got):\n%s", diff)
+	}
+	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil || !cmp.Equal(jobs.deleted, []string{"shop/" + name}) {
+		t.Errorf("deleted %v, %v", jobs.deleted, err)
+	}
+}
+
+func TestJobName(t *testing.T) {
+	form := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+	seen := map[string]string{}
+	for _, id := range []string{"a", "A", "a/b", "a.b", "a-b", "日本", "-", strings.Repeat("x", 300), strings.Repeat("x", 301), strings.Repeat("ab/", 20)} {
+		name := jobName(id)
+		if !form.MatchString(name) || len(name) > 63 {
+			t.Errorf("%q becomes %q", id, name)
+		}
+		if other, ok := seen[name]; ok {
+			t.Errorf("%q and %q become %q", id, other, name)
+		}
+		seen[name] = id
+	}
+	if got := jobName("checkout/7d9f/Integration Tests/12"); got != "checkout-7d9f-integration-tests-12-"+digest([]byte("checkout/7d9f/Integration Tests/12"))[:12] {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,226 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+)
+
+// kayenta has Spinnaker's Kayenta compare two versions
+// (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and
+// its Swagger page). The first request begins a comparison, and later ones, with
+// the Metadata of the first, ask for its score: a result that judges itself.
+var kayenta = provider{kind: "kayenta", title: "Kayenta", argo: true, config: func() config { return &kayentaConfig{} }}
+
+type kayentaConfig struct {
+	Address                  string            `json:"address"`
+	Application              string            `json:"application"`
+	CanaryConfigName         string            `json:"canaryConfigName"`
+	MetricsAccountName       string            `json:"metricsAccountName,omitempty"`
+	ConfigurationAccountName string            `json:"configurationAccountName,omitempty"`
+	StorageAccountName       string            `json:"storageAccountName,omitempty"`
+	Threshold                *kayentaThreshold `json:"threshold,omitempty"`
+	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // as Argo Rollouts' documentation has it
+	Scopes                   []kayentaScope    `json:"scopes"`
+	Lookback                 bool              `json:"lookback,omitempty"` // from the beginning of the run, not of the interval
+}
+
+type kayentaThreshold struct {
+	Pass     int64 `json:"pass"`
+	Marginal int64 `json:"marginal"`
+}
+
+type kayentaScope struct {
+	Name       string             `json:"name"`
+	Control    kayentaScopeDetail `json:"controlScope"`
+	Experiment kayentaScopeDetail `json:"experimentScope"`
+}
+
+type kayentaScopeDetail struct {
+	Scope  string `json:"scope"`
+	Region string `json:"region,omitempty"`
+	Step   int64  `json:"step"` // seconds
+	Start  string `json:"start,omitempty"`
+	End    string `json:"end,omitempty"`
+}
+
+const kayentaExecution = "canaryExecutionId" // in Metadata
+
+func (c *kayentaConfig) threshold() *kayentaThreshold {
+	if c.Threshold != nil {
+		return c.Threshold
+	}
+	return c.Thresholds
+}
+
+func (c *kayentaConfig) check() error {
+	err := first(
+		required("address", c.Address, "give Kayenta's URL"),
+		checkURL("address", c.Address),
+		required("application", c.Application, "name the application"),
+		required("canaryConfigName", c.CanaryConfigName, "name the canary configuration"))
+	t := c.threshold()
+	switch {
+	case err != nil:
+		return err
+	case c.Threshold != nil && c.Thresholds != nil:
+		return &Error{Field: "thresholds", Msg: "are given, and threshold too", Fix: "keep threshold"}
+	case t == nil:
+		return required("threshold", "", "give pass and marginal, scores of 0 to 100")
+	case t.Pass < 0 || t.Pass > 100 || t.Marginal < 0 || t.Marginal > t.Pass:
+		return &Error{Field: "threshold", Msg: fmt.Sprintf("has pass %d and marginal %d", t.Pass, t.Marginal), Fix: "give scores of 0 to 100, marginal the lower one"}
+	case len(c.Scopes) == 0:
+		return required("scopes", "", "say what is compared with what")
+	}
+	for i, scope := range c.Scopes {
+		if err := scope.check(fmt.Sprintf("scopes[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (sc kayentaScope) check(at string) error {
+	err := first(
+		required(at+".name", sc.Name, "name it as the canary configuration does"),
+		required(at+".controlScope.scope", sc.Control.Scope, "say which metrics are the stable version's"),
+		required(at+".experimentScope.scope", sc.Experiment.Scope, "say which metrics are the canary's"))
+	switch {
+	case err != nil:
+		return err
+	case sc.Control.Step < 1 || sc.Experiment.Step < 1:
+		return &Error{Field: at + ".controlScope.step", Msg: fmt.Sprintf("is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step), Fix: "give the seconds between two values, 60 for one"}
+	case (sc.Control.Start == "") != (sc.Experiment.Start == ""):
+		return &Error{Field: at + ".controlScope.start", Msg: "is given for one scope of two", Fix: "give both a start, or none"}
+	case (sc.Control.End == "") != (sc.Experiment.End == ""):
+		return &Error{Field: at + ".controlScope.end", Msg: "is given for one scope of two", Fix: "give both an end, or none"}
+	}
+	return nil
+}
+
+func (c *kayentaConfig) timeout() time.Duration { return 15 * time.Second }
+
+func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error) {
+	if id := s.request.Metadata[kayentaExecution]; id != "" {
+		return c.score(ctx, s, id)
+	}
+	config, err := c.configID(ctx, s)
+	if err != nil {
+		return Result{}, err
+	}
+	body, err := json.Marshal(c.comparison(s))
+	if err != nil {
+		return Result{}, fmt.Errorf("encode the comparison: %w", err)
+	}
+	a, err := s.do(ctx, call{
+		method: http.MethodPost, base: c.Address, path: "/canary/" + url.PathEscape(config), kind: "application/json", body: body, once: true,
+		query: url.Values{
+			"application": {c.Application}, "metricsAccountName": {c.MetricsAccountName},
+			"configurationAccountName": {c.ConfigurationAccountName}, "storageAccountName": {c.StorageAccountName},
+		},
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	var begun struct {
+		ID string `json:"canaryExecutionId"`
+	}
+	if err := decodeAnswer("Kayenta", a.body, &begun); err != nil {
+		return Result{}, err
+	}
+	if begun.ID == "" {
+		return Result{}, errors.New("the answer of Kayenta has no canaryExecutionId")
+	}
+	return Result{Phase: analysis.Running, Message: "Kayenta compares", Metadata: map[string]string{kayentaExecution: begun.ID}}, nil
+}
+
+func (c *kayentaConfig) configID(ctx context.Context, s *session) (string, error) {
+	a, err := s.do(ctx, call{method: http.MethodGet, base: c.Address, path: "/canaryConfig", query: url.Values{
+		"application": {c.Application}, "configurationAccountName": {orElse(c.ConfigurationAccountName, c.StorageAccountName)},
+	}})
+	if err != nil {
+		return "", err
+	}
+	var configs []struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	}
+	if err := decodeAnswer("Kayenta", a.body, &configs); err != nil {
+		return "", err
+	}
+	for _, known := range configs {
+		if known.Name == c.CanaryConfigName && known.ID != "" {
+			return known.ID, nil
+		}
+	}
+	return "", fmt.Errorf("there is no canary configuration %q of %s at Kayenta", c.CanaryConfigName, c.Application)
+}
+
+func (c *kayentaConfig) comparison(s *session) any {
+	now := s.deps.Now().UTC()
+	from := now.Add(-s.request.Interval)
+	if c.Lookback && !s.request.Started.IsZero() {
+		from = s.request.Started.UTC()
+	}
+	detail := func(d kayentaScopeDetail) map[string]any {
+		return map[string]any{
+			"scope": d.Scope, "location": d.Region, "step": d.Step,
+			"start": orElse(d.Start, from.Format(time.RFC3339)), "end": orElse(d.End, now.Format(time.RFC3339)),
+		}
+	}
+	scopes := map[string]any{}
+	for _, scope := range c.Scopes {
+		scopes[scope.Name] = map[string]any{"controlScope": detail(scope.Control), "experimentScope": detail(scope.Experiment)}
+	}
+	return map[string]any{"scopes": scopes, "thresholds": c.threshold()}
+}
+
+func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Result, error) {
+	a, err := s.do(ctx, call{method: http.MethodGet, base: c.Address, path: "/canary/" + url.PathEscape(id)})
+	if err != nil {
+		return Result{}, err
+	}
+	var answered struct {
+		Complete *bool  `json:"complete"`
+		Status   string `json:"status"`
+		Result   struct {
+			Judge struct {
+				Score struct {
+					Score *float64 `json:"score"`
+				} `json:"score"`
+			} `json:"judgeResult"`
+		} `json:"result"`
+	}
+	if err := decodeAnswer("Kayenta", a.body, &answered); err != nil {
+		return Result{}, err
+	}
+	result := Result{Metadata: map[string]string{kayentaExecution: id}}
+	score := answered.Result.Judge.Score.Score
+	switch {
+	case answered.Complete == nil:
+		return Result{}, errors.New("the answer of Kayenta does not say whether the comparison is complete")
+	case !*answered.Complete:
+		result.Phase, result.Message = analysis.Running, "Kayenta compares"
+		return result, nil
+	case score == nil:
+		return Result{}, fmt.Errorf("the comparison has no score; Kayenta says that it is %s", orElse(answered.Status, "complete"))
+	}
+	whole := float64(int(*score))
+	result.Value = whole
+	switch t := c.threshold(); {
+	case whole >= float64(t.Pass):
+		result.Phase = analysis.Successful
+	case whole >= float64(t.Marginal):
+		result.Phase = analysis.Inconclusive
+	default:
+		result.Phase = analysis.Failed
+	}
+	result.Message = fmt.Sprintf("the score is %d; %d passes, %d is marginal", int(whole), c.threshold().Pass, c.threshold().Marginal)
+	return result, nil
+}

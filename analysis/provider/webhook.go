@@ -1,0 +1,110 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+)
+
+// webhook is a gate, or starts a load test, with Flagger's contract
+// (https://docs.flagger.app/usage/webhooks): it posts name, namespace, phase,
+// checksum and metadata, and the status of the answer is the verdict. Flagger's
+// load tester and whatever answers its hooks can stay as they are. Argo Rollouts
+// has no such provider.
+var webhook = provider{kind: "webhook", title: "Webhooks (Flagger)", config: func() config { return &webhookConfig{} }}
+
+type webhookConfig struct {
+	URL      string            `json:"url"`
+	Type     string            `json:"type,omitempty"`     // default rollout
+	Timeout  string            `json:"timeout,omitempty"`  // default 10s
+	Retries  int64             `json:"retries,omitempty"`  // of a refusal; default 0
+	Metadata map[string]string `json:"metadata,omitempty"` //
+	Insecure bool              `json:"insecure,omitempty"` // Flagger's disableTLS
+	Headers  []header          `json:"headers,omitempty"`
+	Phase    string            `json:"phase,omitempty"` // that is told; default Progressing
+}
+
+// webhookTypes say what an answer means: 2xx, or another one. A gate that is
+// closed makes the release wait, and is asked again.
+var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
+	"rollout":                  {analysis.Successful, analysis.Failed},
+	"pre-rollout":              {analysis.Successful, analysis.Failed},
+	"post-rollout":             {analysis.Successful, analysis.Failed},
+	"confirm-rollout":          {analysis.Successful, analysis.Running},
+	"confirm-traffic-increase": {analysis.Successful, analysis.Running},
+	"confirm-promotion":        {analysis.Successful, analysis.Running},
+	"rollback":                 {analysis.Failed, analysis.Successful}, // 2xx asks for it
+}
+
+var webhookPhases = []string{
+	"Initializing", "Initialized", "Waiting", "Progressing", "WaitingPromotion", "Promoting", "Finalising", "Succeeded", "Failed", "Terminating", "Terminated",
+}
+
+func (c *webhookConfig) check() error {
+	err := first(
+		required("url", c.URL, "give the URL that is posted to"),
+		checkURL("url", c.URL),
+		oneOf("type", c.Type, slices.Sorted(maps.Keys(webhookTypes))...),
+		oneOf("phase", c.Phase, webhookPhases...),
+		checkDuration("timeout", c.Timeout),
+		checkHeaders(c.Headers))
+	if err == nil && (c.Retries < 0 || c.Retries > 10) {
+		return &Error{Field: "retries", Msg: fmt.Sprintf("is %d", c.Retries), Fix: "give 0 to 10"}
+	}
+	return err
+}
+
+// timeout is for all tries together.
+func (c *webhookConfig) timeout() time.Duration {
+	return duration(c.Timeout, 10*time.Second) * time.Duration(c.Retries+1)
+}
+
+func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error) {
+	meaning, ok := webhookTypes[orElse(c.Type, "rollout")]
+	if !ok {
+		return Result{}, fmt.Errorf("webhook.type %q is none", c.Type)
+	}
+	metadata := c.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	body, err := json.Marshal(map[string]any{
+		"name": s.request.Rollout, "namespace": s.request.Namespace, "phase": orElse(c.Phase, "Progressing"),
+		"checksum": s.request.Hash, "metadata": metadata,
+	})
+	if err != nil {
+		return Result{}, fmt.Errorf("encode the payload: %w", err)
+	}
+	ask := call{
+		method: http.MethodPost, base: c.URL, headers: c.Headers, insecure: c.Insecure, kind: "application/json", body: body,
+		once: true, accept: webhookVerdict,
+	}
+	var a answer
+	for try := int64(0); ; try++ {
+		if a, err = s.do(ctx, ask); err != nil {
+			return Result{}, err
+		}
+		if a.status/100 == 2 || try == c.Retries {
+			break
+		}
+	}
+	if a.status/100 == 2 {
+		return Result{Value: float64(a.status), Phase: meaning.accepted}, nil
+	}
+	return Result{Value: float64(a.status), Phase: meaning.refused, Message: fmt.Sprintf("the webhook answers %d: %s", a.status, messageOf(a.body, s.scrub))}, nil
+}
+
+// webhookVerdict tells a verdict from an answer of what is in between.
+func webhookVerdict(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return status/100 != 3
+}
