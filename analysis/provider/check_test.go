@@ -1,0 +1,282 @@
+package provider
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestArgoExamples accepts what Argo Rollouts' documentation shows.
+func TestArgoExamples(t *testing.T) {
+	data, err := os.ReadFile("testdata/argo.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []struct {
+		From     string                    `json:"from"`
+		Provider map[string]map[string]any `json:"provider"`
+		Refused  string                    `json:"refused"`
+	}
+	if err := yaml.Unmarshal(data, &examples); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, e := range examples {
+		for kind, config := range e.Provider {
+			kinds[kind] = true
+			text := ""
+			if err := Check(kind, config); err != nil {
+				text = err.Error()
+			}
+			if text != e.Refused {
+				t.Errorf("%s: %s: got %q, want %q", e.From, kind, text, e.Refused)
+			}
+		}
+	}
+	for _, p := range providers() {
+		if p.argo && !kinds[p.kind] {
+			t.Errorf("there is no example of %s", p.kind)
+		}
+	}
+}
+
+// minimal are the least that each provider takes. Cases below change it.
+var minimal = map[string]string{
+	"prometheus":    "{address: http://p:9090, query: up}",
+	"web":           "{url: http://x/y}",
+	"job":           "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}",
+	"datadog":       "{query: 'avg:x{*}'}",
+	"newRelic":      "{query: FROM T SELECT count(*)}",
+	"wavefront":     "{address: example.wavefront.com, query: ts(x)}",
+	"kayenta":       "{address: http://k, application: a, canaryConfigName: c, threshold: {pass: 90, marginal: 75}, scopes: [{name: d, controlScope: {scope: a, step: 60}, experimentScope: {scope: b, step: 60}}]}",
+	"cloudWatch":    "{metricDataQueries: [{id: a, expression: b}]}",
+	"graphite":      "{address: http://g, query: target=a.b}",
+	"influxdb":      "{query: 'from(bucket: \"a\")'}",
+	"skywalking":    "{address: http://s, query: 'query q { x }'}",
+	"loki":          "{address: http://l, query: 'sum(rate({a=\"b\"}[5m]))'}",
+	"elasticsearch": "{address: http://e:9200, index: logs-*}",
+	"opensearch":    "{address: https://o:9200, index: 'a,b', authentication: {sigv4: {}}}",
+	"webhook":       "{url: http://x/gate}",
+}
+
+func TestMinimal(t *testing.T) {
+	for _, kind := range Kinds() {
+		if err := Check(kind, fromYAML(t, minimal[kind])); err != nil {
+			t.Errorf("%s %s: %v", kind, minimal[kind], err)
+		}
+		if err := Check(kind, nil); err == nil {
+			t.Errorf("%s: nothing at all is accepted", kind)
+		}
+	}
+}
+
+func fromYAML(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var config map[string]any
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return config
+}
+
+// TestRefused has what is wrong, and the field, the value and the way out that
+// are told. Each case is laid over the minimal configuration; ~ removes a field.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ kind, change, field, msg, fix string }{
+		{"prometeus", "{}", "prometeus", "is not a provider", "use one of prometheus, web"},
+		{"plugin", "{}", "plugin", "is not a provider", "web asks any HTTP service"},
+
+		{"prometheus", "{query: ~}", "prometheus.query", "is missing", "PromQL"},
+		{"prometheus", "{query: '  '}", "prometheus.query", "is missing", "PromQL"},
+		{"prometheus", "{qurey: up}", "prometheus.qurey", "is not a known field", "there are address, query, rangeQuery"},
+		{"prometheus", "{Query: up}", "prometheus.Query", "is not a known field", "correct its name"},
+		{"prometheus", "{interval: 5m}", "prometheus.interval", "is not a known field", "beside provider"},
+		{"prometheus", "{address: 'prometheus:9090'}", "prometheus.address", `"prometheus:9090" is not a URL`, "http://prometheus.monitoring:9090"},
+		{"prometheus", "{address: 'http://p:99999'}", "prometheus.address", `"http://p:99999"`, "1 to 65535"},
+		{"prometheus", "{address: 'ftp://me:s3cr3t@p?token=s3cr3t'}", "prometheus.address", `"ftp://p" is not a URL`, "http://"},
+		{"prometheus", "{timeout: '30'}", "prometheus.timeout", "is a text where a whole number belongs", "without quotes"},
+		{"prometheus", "{timeout: 0}", "prometheus.timeout", "is 0", "1 to 600 seconds"},
+		{"prometheus", "{timeout: -1}", "prometheus.timeout", "is -1", "1 to 600 seconds"},
+		{"prometheus", "{insecure: 'yes'}", "prometheus.insecure", "is a text where true or false belongs", "without quotes"},
+		{"prometheus", "{headers: {X-A: b}}", "prometheus.headers", "is a mapping where a list belongs", "dash"},
+		{"prometheus", "{headers: [{key: 'X A', value: s3cr3t}]}", "prometheus.headers[0].key", `"X A" is not the name of a header`, "X-Scope-OrgID"},
+		{"prometheus", `{headers: [{key: A, value: "s3cr3t\n"}]}`, "prometheus.headers[0].value", "more than one line", "remove the line break"},
+		{"prometheus", "{headers: [{key: A, val: s3cr3t}]}", "prometheus.headers[0].val", "is not a known field", "correct its name"},
+		{"prometheus", "{rangeQuery: {start: now(), step: 1m}}", "prometheus.rangeQuery.end", "is missing", `duration("5m")`},
+		{"prometheus", "{rangeQuery: {start: 5m, end: now(), step: 1m}}", "prometheus.rangeQuery.start", `"5m" is not a moment`, `now() - duration("5m")`},
+		{"prometheus", `{rangeQuery: {start: 'now() - duration("5 minutes")', end: now(), step: 1m}}`, "prometheus.rangeQuery.start", `"5 minutes" is not a duration`, "now()"},
+		{"prometheus", "{rangeQuery: {start: now(), end: now()}}", "prometheus.rangeQuery.step", "is missing", "30s"},
+		{"prometheus", "{rangeQuery: {start: now(), end: now(), step: 1 min}}", "prometheus.rangeQuery.step", `"1 min" is not a duration`, "30s, 5m"},
+		{"prometheus", "{authentication: {oauth2: {tokenUrl: http://t, clientId: a}}}", "prometheus.authentication.oauth2.clientSecret", "is missing", "secretKeyRef"},
+		{"prometheus", "{authentication: {oauth2: {clientId: a, clientSecret: s3cr3t}}}", "prometheus.authentication.oauth2.tokenUrl", "is missing", "URL"},
+		{"prometheus", "{authentication: {basic: {username: a}}}", "prometheus.authentication.basic.password", "is missing", "secretKeyRef"},
+		{"prometheus", "{authentication: {bearer: {}}}", "prometheus.authentication.bearer.token", "is missing", "secretKeyRef"},
+		{"prometheus", "{authentication: {bearer: {token: s3cr3t}, basic: {username: a, password: s3cr3t}}}", "prometheus.authentication", "names 2 ways", "keep one"},
+		{"prometheus", "{authentication: {sigv4: {roleArn: metrics}}}", "prometheus.authentication.sigv4.roleArn", `"metrics" is not the ARN`, "arn:aws:iam::"},
+
+		{"web", "{url: ~}", "web.url", "is missing", "URL"},
+		{"web", "{method: DELETE}", "web.method", `is "DELETE"`, "GET, POST, PUT"},
+		{"web", "{method: post}", "web.method", `is "post"`, "GET, POST, PUT"},
+		{"web", "{body: x}", "web.body", "the method is GET", "method: POST"},
+		{"web", "{jsonBody: {a: 1}}", "web.jsonBody", "the method is GET", "method: POST"},
+		{"web", "{method: POST, body: x, jsonBody: {a: 1}}", "web.jsonBody", "body too", "keep one"},
+		{"web", "{jsonPath: $.data}", "web.jsonPath", `"$.data" is not in braces`, "{$.data.value}"},
+		{"web", "{jsonPath: '{$.data[}'}", "web.jsonPath", "not closed", "{$.data.value}"},
+		{"web", "{timeoutSeconds: -5}", "web.timeoutSeconds", "is -5", "seconds"},
+		{"web", "{timeoutSeconds: 20s}", "web.timeoutSeconds", "is a text", "a number, without quotes"},
+		{"web", "{authentication: {sigv4: {region: eu-west-1}}}", "web.authentication.sigv4", "is not possible here", "prometheus and opensearch"},
+
+		{"job", "{spec: ~}", "job.spec", "is missing", "spec of a Job"},
+		{"job", "{spec: {template: {}}}", "job.spec.template.spec", "is missing", "containers"},
+		{"job", "{spec: {backofLimit: 1, template: {}}}", "job.spec.backofLimit", "is not a field", "backoffLimit"},
+		{"job", "{spec: {template: {spec: {restartPolicy: Always, containers: [{name: a, image: b}]}}}}", "job.spec.template.spec.restartPolicy", `is "Always"`, "Never or OnFailure"},
+		{"job", "{spec: {template: {spec: {containers: [{name: a, image: b}]}}}}", "job.spec.template.spec.restartPolicy", "is missing", "Never or OnFailure"},
+		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: []}}}}", "job.spec.template.spec.containers", "is missing", "name and image"},
+		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a}]}}}}", "job.spec.template.spec.containers[0].image", "is missing", "image"},
+		{"job", "{metadata: {name: x}}", "job.metadata.name", "is not a known field", "remove it"},
+
+		{"datadog", "{query: ~}", "datadog.query", "is missing", "apiVersion: v2"},
+		{"datadog", "{apiVersion: v3}", "datadog.apiVersion", `is "v3"`, "v1, v2"},
+		{"datadog", "{queries: {a: b}}", "datadog.queries", "query too", "keep one"},
+		{"datadog", "{query: ~, queries: {a: b}}", "datadog.queries", "the API is v1", "apiVersion: v2"},
+		{"datadog", "{query: ~, apiVersion: v2, queries: {a: b, c: d}}", "datadog.formula", "there are 2 queries", "a / b"},
+		{"datadog", "{apiVersion: v2, formula: a}", "datadog.formula", "without queries", "name the queries"},
+		{"datadog", "{aggregator: sum}", "datadog.aggregator", `is "sum", and the API is v1`, "apiVersion: v2"},
+		{"datadog", "{apiVersion: v2, aggregator: median}", "datadog.aggregator", `is "median"`, "avg, min, max"},
+		{"datadog", "{requestTimeout: 0s}", "datadog.requestTimeout", `"0s" is not a duration`, "30s"},
+		{"datadog", "{secretRef: {namespaced: true}}", "datadog.secretRef.name", "is missing", "namespace"},
+		{"datadog", "{secretRef: {name: My Secret}}", "datadog.secretRef.name", `"My Secret"`, "small letters"},
+
+		{"newRelic", "{timeout: 6000}", "newRelic.timeout", "is 6000", "1 to 600"},
+		{"newRelic", "{profile: A_B}", "newRelic.profile", `"A_B" is not the name of a Secret`, "small letters"},
+		{"wavefront", "{address: 'a b'}", "wavefront.address", `"a b" is not a host`, "example.wavefront.com"},
+		{"wavefront", "{address: ~}", "wavefront.address", "is missing", "example.wavefront.com"},
+		{"kayenta", "{threshold: ~}", "kayenta.threshold", "is missing", "pass and marginal"},
+		{"kayenta", "{threshold: {pass: 50, marginal: 75}}", "kayenta.threshold", "pass 50 and marginal 75", "marginal the lower one"},
+		{"kayenta", "{scopes: []}", "kayenta.scopes", "is missing", "compared"},
+		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 60, start: x}, experimentScope: {scope: b, step: 60}}]}", "kayenta.scopes[0].controlScope.start", "one scope of two", "both"},
+		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a}, experimentScope: {scope: b, step: 60}}]}", "kayenta.scopes[0].controlScope.step", "is 0", "60"},
+		{"cloudWatch", "{metricDataQueries: ~}", "cloudWatch.metricDataQueries", "is missing", "at least one"},
+		{"cloudWatch", "{metricDataQueries: [{id: Rate, expression: a}]}", "cloudWatch.metricDataQueries[0].id", `"Rate" is no id`, "small letter"},
+		{"cloudWatch", "{metricDataQueries: [{id: a}]}", "cloudWatch.metricDataQueries[0]", "not exactly one", "one of them"},
+		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum, period: 1m}}]}", "cloudWatch.metricDataQueries[0].metricStat.period", "is 1m", "60"},
+		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum}}]}", "cloudWatch.metricDataQueries[0].metricStat.period", "is missing", "60"},
+		{"cloudWatch", "{metricDataQueries: [{id: a, expression: b, returnData: false}]}", "cloudWatch.metricDataQueries", "returnData: false", "remove it"},
+		{"cloudWatch", "{interval: 5}", "cloudWatch.interval", "is a number where a text belongs", "quotes"},
+		{"graphite", "{query: sumSeries(a.b)}", "graphite.query", `"sumSeries(a.b)" has no target`, "target="},
+		{"graphite", "{address: graphite}", "graphite.address", `"graphite" is not a URL`, "http://"},
+		{"influxdb", "{query: ~}", "influxdb.query", "is missing", "Flux"},
+		{"skywalking", "{query: service_apdex}", "skywalking.query", `"service_apdex" is no GraphQL`, "query q("},
+		{"skywalking", "{interval: five}", "skywalking.interval", `"five" is not a duration`, "5m"},
+		{"loki", "{address: ~}", "loki.address", "is missing", "Loki"},
+		{"elasticsearch", "{index: ~}", "elasticsearch.index", "is missing", "logs-*"},
+		{"elasticsearch", "{index: logs/_search}", "elasticsearch.index", `"logs/_search"`, "logs-*"},
+		{"elasticsearch", "{query: 'level:error'}", "elasticsearch.query", `"level:error" is no JSON object`, "search API"},
+		{"elasticsearch", "{aggs: [1]}", "elasticsearch.aggs", "neither a mapping nor", "search API"},
+		{"elasticsearch", "{authentication: {sigv4: {}}}", "elasticsearch.authentication.sigv4", "is not possible here", "opensearch"},
+		{"webhook", "{url: ~}", "webhook.url", "is missing", "posted"},
+		{"webhook", "{type: bash}", "webhook.type", `is "bash"`, "confirm-promotion, confirm-rollout"},
+		{"webhook", "{retries: 100}", "webhook.retries", "is 100", "0 to 10"},
+		{"webhook", "{metadata: {a: 1}}", "webhook.metadata", "is a number where a text belongs", "quotes"},
+		{"webhook", "{timeout: 10}", "webhook.timeout", "is a number where a text belongs", "quotes"},
+	} {
+		config := fromYAML(t, orElse(minimal[c.kind], "{}"))
+		for field, value := range fromYAML(t, c.change) {
+			if config[field] = value; value == nil {
+				delete(config, field)
+			}
+		}
+		err := Check(c.kind, config)
+		var got *Error
+		if !errors.As(err, &got) {
+			t.Errorf("%s %s: got %v, want an *Error", c.kind, c.change, err)
+			continue
+		}
+		if got.Field != c.field || !strings.Contains(got.Msg, c.msg) || !strings.Contains(got.Fix, c.fix) {
+			t.Errorf("%s %s:\n got %q, %q, %q\nwant %q, %q, %q", c.kind, c.change, got.Field, got.Msg, got.Fix, c.field, c.msg, c.fix)
+		}
+		if strings.Contains(got.Error()+got.Fix, "s3cr3t") {
+			t.Errorf("%s %s: %v tells a secret", c.kind, c.change, got)
+		}
+	}
+}
+
+// TestArguments may be in any text that is not filled in yet.
+func TestArguments(t *testing.T) {
+	for _, kind := range Kinds() {
+		config := fromYAML(t, minimal[kind])
+		if kind == "cloudWatch" || kind == "job" {
+			continue // examples in testdata/argo.yaml have them deeper
+		}
+		for field, value := range config {
+			if _, ok := value.(string); ok {
+				config[field] = "{{ args.x }}"
+			}
+		}
+		if kind == "graphite" {
+			config["query"] = "target={{ args.x }}"
+		}
+		if kind == "skywalking" {
+			config["query"] = "query q { a(b: {{args.x}}) }"
+		}
+		if err := Check(kind, config); err != nil {
+			t.Errorf("%s %v: %v", kind, config, err)
+		}
+	}
+}
+
+func TestMoment(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"now()":                                 testNow,
+		` now() - duration("5m")`:               testNow.Add(-5 * time.Minute),
+		`now()-duration('1h')+duration("30s")`:  testNow.Add(-time.Hour + 30*time.Second),
+		`date("2026-01-30T12:00:00Z")`:          time.Date(2026, 1, 30, 12, 0, 0, 0, time.UTC),
+		`date('2026-01-30') + duration("-90m")`: time.Date(2026, 1, 29, 22, 30, 0, 0, time.UTC),
+	} {
+		if got, err := moment(text, testNow); err != nil || !got.Equal(want) {
+			t.Errorf("%s: got %s and %v, want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "now", "now() - 5m", `now() - duration("x")`, `date("yesterday")`, `now() * duration("5m")`, `now(); now()`} {
+		if got, err := moment(text, testNow); err == nil {
+			t.Errorf("%q is %s", text, got)
+		}
+	}
+}
+
+// FuzzCheck looks for configurations that make Check panic, and for values of
+// headers in its errors.
+func FuzzCheck(f *testing.F) {
+	for _, kind := range Kinds() {
+		f.Add(kind, minimal[kind])
+	}
+	f.Fuzz(func(t *testing.T, kind, text string) {
+		var config map[string]any
+		if yaml.Unmarshal([]byte(text), &config) != nil {
+			return
+		}
+		var invalid *Error
+		if err := Check(kind, config); err != nil && !errors.As(err, &invalid) {
+			t.Errorf("%s %s: %v is no *Error", kind, text, err)
+		}
+	})
+}
+
+// TestClients are two, and are kept.
+func TestClients(t *testing.T) {
+	clients := Clients()
+	if again := clients(true); again != clients(true) || again == clients(false) {
+		t.Error("a client is made for each request")
+	}
+	for _, insecure := range []bool{true, false} {
+		transport, ok := clients(insecure).Transport.(*http.Transport)
+		if !ok || transport.TLSClientConfig.InsecureSkipVerify != insecure {
+			t.Errorf("insecure %v is not as it should be", insecure)
+		}
+	}
+}
