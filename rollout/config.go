@@ -16,6 +16,7 @@ type Config struct {
 	StateBranch string        // default gitrollout/state/<cluster>; always below gitrollout/
 	Apps        []AppGlob     // at least one
 	Forge       *Forge        // nil: no pull requests are opened
+	Windows     []Window      // when releases may advance
 }
 
 // AppGlob names the folders of one or more apps.
@@ -46,7 +47,7 @@ type configFile struct {
 	StateBranch   *string       `json:"stateBranch"`
 	Apps          []appGlobFile `json:"apps"`
 	Forge         *forgeFile    `json:"forge"`
-	Windows       any           `json:"windows"`
+	Windows       []windowFile  `json:"windows"`
 	Notifications any           `json:"notifications"`
 	Signing       any           `json:"signing"`
 }
@@ -68,7 +69,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	for _, reserved := range []struct {
 		field string
 		value any
-	}{{"windows", raw.Windows}, {"notifications", raw.Notifications}, {"signing", raw.Signing}} {
+	}{{"notifications", raw.Notifications}, {"signing", raw.Signing}} {
 		if reserved.value != nil {
 			return nil, &InvalidError{File: file, Field: reserved.field, Msg: "is not supported yet", Fix: "leave it out"}
 		}
@@ -85,6 +86,9 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		return nil, &InvalidError{File: file, Field: "stateBranch", Msg: fmt.Sprintf("%q %s", c.StateBranch, why), Fix: "use gitrollout/state/<cluster>"}
 	}
 	if c.Forge, err = parseForge(file, raw.Forge); err != nil {
+		return nil, err
+	}
+	if c.Windows, err = parseWindows(file, raw.Windows); err != nil {
 		return nil, err
 	}
 	if len(raw.Apps) == 0 {

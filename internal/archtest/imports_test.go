@@ -16,17 +16,18 @@ type rule struct {
 // kubernetes are the libraries of a Kubernetes client.
 var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
 
-// table says who may import whom. Arrows go towards rollout only; git, render
+// table says who may import whom. Arrows go towards rollout and what it is made of only; git, render
 // and cluster never import each other, and each keeps one big library to itself.
 // Everything is wired in cmd/gitrollout.
 var table = map[string]rule{
-	"rollout":    {others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
+	"schedule":   {others: []string{"github.com/robfig/cron/v3"}, pure: true},
+	"rollout":    {own: []string{"schedule"}, others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
 	"traffic":    {own: []string{"rollout"}, others: []string{"sigs.k8s.io/json"}, pure: true},
 	"analysis":   {own: []string{"rollout"}, others: []string{"github.com/expr-lang/expr", "sigs.k8s.io/json"}, pure: true},
-	"strategies": {own: []string{"analysis", "rollout", "traffic"}, pure: true},
+	"strategies": {own: []string{"analysis", "rollout", "schedule", "traffic"}, pure: true},
 	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"sign":       {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
-	"render":     {own: []string{"analysis", "rollout", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
+	"render":     {own: []string{"analysis", "rollout", "schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},

@@ -1,0 +1,63 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch.
+// While it is there and not over, no release advances.
+type Freeze struct {
+	Reason string
+	Until  time.Time // zero: until the file is removed
+	Apps   []string  // globs over names of apps; none means all apps
+}
+
+// FreezePath returns where a cluster's freeze is on the users' branch.
+func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
+
+// ParseFreeze reads a freeze strictly. Whoever cannot read one takes it for
+// Unreadable, because it was meant to stop something.
+func ParseFreeze(file string, data []byte) (*Freeze, error) {
+	var raw struct {
+		APIVersion string   `json:"apiVersion"`
+		Kind       string   `json:"kind"` // Freeze
+		Reason     string   `json:"reason"`
+		Until      string   `json:"until"`
+		Apps       []string `json:"apps"`
+	}
+	if err := decodeStrict(file, "Freeze", data, &raw); err != nil {
+		return nil, err
+	}
+	f := &Freeze{Reason: strings.Join(strings.Fields(raw.Reason), " "), Apps: raw.Apps}
+	if f.Reason == "" {
+		return nil, &InvalidError{File: file, Field: "reason", Msg: "is missing", Fix: "say why nothing is to be released: people who wait will read it"}
+	}
+	if raw.Until != "" {
+		until, err := time.Parse(time.RFC3339, raw.Until)
+		if err != nil {
+			return nil, &InvalidError{File: file, Field: "until", Msg: fmt.Sprintf("%q is not a time", raw.Until), Fix: "write 2027-01-07T08:00:00+01:00 or the like, or leave it out"}
+		}
+		f.Until = until
+	}
+	if err := checkGlobs(file, "apps", f.Apps); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Unreadable is the freeze of all apps that a file means which cannot be read.
+func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
+
+// At reports whether the freeze is not over at a moment. No freeze is over.
+func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
+
+// Equal reports whether two freezes, which may be nil, are the same.
+func (f *Freeze) Equal(o *Freeze) bool {
+	if f == nil || o == nil {
+		return f == o
+	}
+	return f.Reason == o.Reason && f.Until.Equal(o.Until) && slices.Equal(f.Apps, o.Apps)
+}

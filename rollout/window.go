@@ -1,0 +1,220 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/schedule"
+)
+
+// Window is an entry of a Config's windows: a time in which releases may or must
+// not advance.
+type Window struct {
+	Kind     WindowKind
+	Schedule string        // cron: when it begins
+	Duration time.Duration // elapsed, whatever clocks do meanwhile
+	TimeZone string        // IANA name; "" is UTC
+	Apps     []string      // globs over names of apps; none means all apps
+
+	field  string // windows[i], for messages
+	window schedule.Window
+}
+
+// WindowKind says what a window does.
+type WindowKind string
+
+// The kinds. A moment that both cover is denied.
+const (
+	Allow WindowKind = "allow"
+	Deny  WindowKind = "deny"
+)
+
+// The bounds of a window's duration. Schedules have minutes.
+const (
+	minWindow = time.Minute
+	maxWindow = 366 * 24 * time.Hour
+)
+
+// maxWindows bounds the windows of a configuration.
+const maxWindows = 100
+
+type windowFile struct {
+	Kind     string   `json:"kind"`
+	Schedule string   `json:"schedule"`
+	Duration string   `json:"duration"`
+	TimeZone string   `json:"timeZone"`
+	Apps     []string `json:"apps"`
+}
+
+func parseWindows(file string, raw []windowFile) ([]Window, error) {
+	if len(raw) > maxWindows {
+		return nil, &InvalidError{File: file, Field: "windows", Msg: fmt.Sprintf("has %d entries, at most %d are allowed", len(raw), maxWindows), Fix: "leave some out"}
+	}
+	var all []Window
+	for i, w := range raw {
+		parsed, err := parseWindow(file, fmt.Sprintf("windows[%d]", i), w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, *parsed)
+	}
+	return all, nil
+}
+
+func parseWindow(file, field string, raw windowFile) (*Window, error) {
+	w := &Window{Kind: WindowKind(raw.Kind), Schedule: raw.Schedule, TimeZone: raw.TimeZone, Apps: raw.Apps, field: field}
+	invalid := func(name, fix, format string, args ...any) (*Window, error) {
+		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	}
+	if w.Kind != Allow && w.Kind != Deny {
+		return invalid("kind", "use allow or deny", "%q is not a kind of window", raw.Kind)
+	}
+	begins, err := schedule.Parse(raw.Schedule, raw.TimeZone)
+	if err != nil {
+		return nil, scheduleError(file, field, "schedule", err)
+	}
+	if w.Duration, err = time.ParseDuration(raw.Duration); err != nil {
+		return invalid("duration", "write 8h, 90m or the like", "%q is not a duration", raw.Duration)
+	}
+	if w.Duration < minWindow || w.Duration > maxWindow {
+		return invalid("duration", "use 1m or more, and 8784h (366 days) or less", "%q is out of range", raw.Duration)
+	}
+	if err := checkGlobs(file, field+".apps", raw.Apps); err != nil {
+		return nil, err
+	}
+	w.window = schedule.Window{Deny: w.Kind == Deny, Begins: begins, Length: w.Duration}
+	return w, nil
+}
+
+// scheduleError says which field a schedule's error is about.
+func scheduleError(file, parent, field string, err error) error {
+	var wrong *schedule.ParseError
+	if !errors.As(err, &wrong) {
+		return &InvalidError{File: file, Field: parent + "." + field, Msg: err.Error()}
+	}
+	if wrong.Zone {
+		field = "timeZone"
+	}
+	return &InvalidError{File: file, Field: parent + "." + field, Msg: wrong.Msg, Fix: wrong.Fix}
+}
+
+// checkGlobs checks patterns of names of apps.
+func checkGlobs(file, field string, globs []string) error {
+	for i, glob := range globs {
+		_, err := path.Match(glob, "")
+		if err != nil || glob == "" || strings.Contains(glob, "/") {
+			return &InvalidError{File: file, Field: fmt.Sprintf("%s[%d]", field, i), Msg: fmt.Sprintf("%q is not a pattern of names of apps", glob),
+				Fix: "name an app, with * ? [] for parts of the name: shop-*"}
+		}
+	}
+	return nil
+}
+
+// concerns reports whether one of the patterns matches a name; none match all.
+func concerns(globs []string, app string) bool {
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool {
+		is, err := path.Match(glob, app)
+		return err == nil && is
+	})
+}
+
+// Calendar is what keeps the releases of one app from advancing at times.
+type Calendar struct {
+	Windows []Window
+	Freeze  *Freeze // nil if there is none
+}
+
+// CalendarOf returns the windows of a configuration and the freeze, which may be
+// nil, as far as an app is concerned.
+func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
+	var calendar Calendar
+	for _, w := range c.Windows {
+		if concerns(w.Apps, app) {
+			calendar.Windows = append(calendar.Windows, w)
+		}
+	}
+	if f != nil && concerns(f.Apps, app) {
+		calendar.Freeze = f
+	}
+	return calendar
+}
+
+// Equal reports whether two calendars say the same.
+func (c Calendar) Equal(o Calendar) bool {
+	same := func(a, b Window) bool {
+		return a.Kind == b.Kind && a.Schedule == b.Schedule && a.Duration == b.Duration && a.TimeZone == b.TimeZone && a.field == b.field
+	}
+	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
+}
+
+// Shut is why releases do not advance, and until when.
+type Shut struct {
+	Freeze *Freeze   // nil if it is a window
+	Window *Window   // that denies; nil if it is a freeze, or outside of all windows that allow
+	Until  time.Time // not before; zero if nobody knows
+	Exact  bool      // and then they do
+}
+
+// ShutAt says whether releases may not advance at a moment.
+func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
+	windows := make([]schedule.Window, len(c.Windows))
+	for i, w := range c.Windows {
+		windows[i] = w.window
+	}
+	if c.Freeze.At(t) {
+		s := Shut{Freeze: c.Freeze, Until: c.Freeze.Until, Exact: !c.Freeze.Until.IsZero()}
+		if s.Exact {
+			if after := schedule.At(windows, s.Until); !after.Open {
+				s.Until, s.Exact = after.Until, after.Exact
+			}
+		}
+		return s, true
+	}
+	a := schedule.At(windows, t)
+	if a.Open {
+		return Shut{}, false
+	}
+	s := Shut{Until: a.Until, Exact: a.Exact}
+	if a.By >= 0 {
+		s.Window = &c.Windows[a.By]
+	}
+	return s, true
+}
+
+// Cause is what shuts it, in words: the freeze "database migration", the window
+// windows[1] (deny 0 0 24 12 * for 336h0m0s).
+func (s Shut) Cause() string {
+	switch {
+	case s.Freeze != nil:
+		return fmt.Sprintf("freeze %q", s.Freeze.Reason)
+	case s.Window != nil:
+		zone := ""
+		if s.Window.TimeZone != "" {
+			zone = " " + s.Window.TimeZone
+		}
+		return fmt.Sprintf("%s (deny %s%s for %s)", s.Window.field, s.Window.Schedule, zone, hours(s.Window.Duration))
+	default:
+		return "time outside of the release windows"
+	}
+}
+
+// hours writes 8h0m0s as 8h.
+func hours(d time.Duration) string {
+	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+}
+
+// When is until when, in words, "" if nobody knows.
+func (s Shut) When() string {
+	switch {
+	case s.Until.IsZero():
+		return ""
+	case !s.Exact:
+		return ", after " + s.Until.Format(time.RFC3339)
+	default:
+		return ", until " + s.Until.Format(time.RFC3339)
+	}
+}

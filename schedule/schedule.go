@@ -1,0 +1,166 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Schedule is a cron expression in a time zone. It names minutes by what a clock
+// on the wall shows.
+//
+// A minute that the clock shows twice, in autumn, is named twice. One that it
+// skips, in spring, is taken to be the first one after the gap, so that nothing
+// that was asked for daily is left out on one day.
+type Schedule struct {
+	spec cron.Schedule
+	zone *time.Location
+}
+
+// ParseError says which of the two texts is wrong, and what to do.
+type ParseError struct {
+	Zone bool // the time zone, not the expression
+	Msg  string
+	Fix  string
+}
+
+func (e *ParseError) Error() string { return e.Msg + "; " + e.Fix }
+
+const (
+	fixExpression = "write five fields: minute, hour, day of the month, month, day of the week (0-6 or SUN-SAT), such as 0 9 * * 1-5"
+	fixZone       = "use a name of the IANA database, such as Europe/Berlin or UTC"
+)
+
+// maxExpression bounds an expression; the longest one that says anything names
+// each minute.
+const maxExpression = 500
+
+// Parse reads a cron expression of five fields and the name of a time zone, ""
+// for UTC. The error is a *ParseError.
+func Parse(expression, zone string) (*Schedule, error) {
+	location, err := parseZone(zone)
+	if err != nil {
+		return nil, err
+	}
+	wrong := func(format string, args ...any) (*Schedule, error) {
+		return nil, &ParseError{Msg: fmt.Sprintf(format, args...), Fix: fixExpression}
+	}
+	text := strings.TrimSpace(expression)
+	switch {
+	case text == "":
+		return wrong("is missing")
+	case len(text) > maxExpression:
+		return wrong("has %d characters, more than %d", len(text), maxExpression)
+	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
+		return nil, &ParseError{Msg: fmt.Sprintf("%q has a time zone", text), Fix: "put it into timeZone"}
+	case strings.HasPrefix(text, "@"):
+		return wrong("%q has no fields", text)
+	}
+	spec, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
+	if err != nil {
+		return wrong("%q is not a schedule: %s", text, oneLine(err))
+	}
+	s := &Schedule{spec: spec, zone: location}
+	// In 28 years each date falls on each day of the week.
+	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return wrong("%q names a day that does not exist", text)
+	}
+	return s, nil
+}
+
+func parseZone(name string) (*time.Location, error) {
+	if name == "Local" { // is another one on each machine
+		return nil, &ParseError{Zone: true, Msg: `"Local" is not a time zone`, Fix: fixZone}
+	}
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, &ParseError{Zone: true, Msg: fmt.Sprintf("%q is not a time zone", name), Fix: fixZone}
+	}
+	return location, nil
+}
+
+func oneLine(err error) string {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
+
+// Zone is the time zone's name.
+func (s *Schedule) Zone() string { return s.zone.String() }
+
+// In is a moment as a clock in the schedule's zone shows it.
+func (s *Schedule) In(t time.Time) time.Time { return t.In(s.zone) }
+
+// Next returns the first named minute after a moment, the zero time if there is
+// none within ten years.
+func (s *Schedule) Next(after time.Time) time.Time {
+	// A zone's clock is a count of seconds at a fixed distance from UTC, until
+	// the distance changes. In each such stretch the expression is asked as if
+	// the wall's clock were UTC's, which never skips or repeats anything.
+	after = after.Truncate(time.Second)
+	limit := after.AddDate(10, 0, 0)
+	distance, end := s.stretch(after)
+	wall := shown(after, distance)
+	for next := s.named(wall); ; {
+		if next.IsZero() {
+			return time.Time{}
+		}
+		at := next.Add(-distance)
+		if end.IsZero() || at.Before(end) {
+			return at.In(s.zone)
+		}
+		if end.After(limit) {
+			return time.Time{}
+		}
+		// None is left in this stretch. What the change to the next one skips
+		// begins when it is skipped.
+		change := end
+		distance, end = s.stretch(change)
+		if next.Before(shown(change, distance)) {
+			return change.In(s.zone)
+		}
+		// What is named next is the same, unless the clock was set back.
+		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
+			wall, next = now, s.named(now)
+		}
+	}
+}
+
+// stretch is how far ahead of UTC the zone's clock is at a moment, and when that
+// changes next, the zero time if it does not.
+func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
+	_, seconds := t.In(s.zone).Zone()
+	for end = t; end.Before(t.AddDate(11, 0, 0)); {
+		_, bound := end.In(s.zone).ZoneBounds()
+		if bound.IsZero() {
+			return time.Duration(seconds) * time.Second, bound
+		}
+		if !bound.After(end) { // as at the end of some years after 2037
+			bound = end.Add(24 * time.Hour)
+		}
+		end = bound
+		if _, then := end.In(s.zone).Zone(); then != seconds { // else only the name changes
+			break
+		}
+	}
+	return time.Duration(seconds) * time.Second, end
+}
+
+// shown is what the clock on the wall shows, as a time in UTC.
+func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
+
+// named is the next minute that the expression names for a clock that is never
+// changed. The library looks five years ahead; a leap day may be eight away.
+func (s *Schedule) named(after time.Time) time.Time {
+	for range 6 {
+		if next := s.spec.Next(after); !next.IsZero() {
+			return next
+		}
+		after = time.Date(after.Year()+5, 1, 1, 0, 0, -1, 0, time.UTC)
+	}
+	return time.Time{}
+}
