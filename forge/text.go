@@ -174,6 +174,8 @@ func statusOf(s rollout.State) (m marked, ok bool) {
 		return status{state, plainLine(fmt.Sprintf(format, args...), 140)}
 	}
 	switch {
+	case s.Held.Waits():
+		return marked{s.Held.Commit, describe(pending, "%s", s.Held.Message)}, true
 	case s.Held != nil && s.Held.Commit != "":
 		return marked{s.Held.Commit, describe(failure, "not followed: %s", s.Held.Message)}, true
 	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:

@@ -49,7 +49,7 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	promotion, refused, unknown := r.approved(ctx, a, state)
 	s.input = strategies.Input{
 		Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion,
-		Observed: r.observe(a, state),
+		Observed: r.observe(a, state), Calendar: a.calendar,
 	}
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
 	r.takeMeasurements(s)
@@ -440,7 +440,7 @@ func (r *Reconciler) announce(ctx context.Context, s *step) {
 	}
 	state := s.decision.State
 	r.Log.Info("transition", "app", state.App, "phase", string(state.Phase), "what", s.decision.Subject, "waiting", s.decision.Waiting)
-	warning := s.decision.Retreat || state.Held != nil || state.Phase == rollout.Stalled || state.Phase == rollout.Degraded
+	warning := s.decision.Retreat || (state.Held != nil && !state.Held.Waits()) || state.Phase == rollout.Stalled || state.Phase == rollout.Degraded
 	for _, w := range workloads(s.app, state) {
 		if _, exists := s.input.Observed.Workloads[w]; exists && r.Record != nil {
 			r.Record(ctx, w.Ref(), warning, string(state.Phase), s.decision.Subject)

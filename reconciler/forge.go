@@ -57,7 +57,7 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 		promotion, refused, unknown := r.approved(ctx, a, a.state)
 		in := strategies.Input{
 			Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: a.state, Promotion: promotion,
-			Observed: r.observe(a, a.state),
+			Observed: r.observe(a, a.state), Calendar: a.calendar,
 		}
 		in.Source, _ = r.renderAt(ctx, a, a.state.Source) // without it the pull request says less
 		r.markStale(in, lastChange(a.state), "")

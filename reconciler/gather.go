@@ -21,6 +21,7 @@ type app struct {
 	head         strategies.Head
 	state        rollout.State
 	stateID      string // blob id of the state file that was read last
+	calendar     rollout.Calendar
 	promotion    *rollout.Promotion
 	promotionID  string
 	promotionErr error
@@ -85,11 +86,14 @@ func (r *Reconciler) gatherMain(ctx context.Context, head string) error {
 		return fmt.Errorf("read commit %s: %w", rollout.ShortID(head), err)
 	}
 	config, err := r.configAt(snapshot)
-	if err != nil {
-		return err
+	var apps []rollout.App
+	if err == nil {
+		apps, err = render.FindApps(snapshot, config)
 	}
-	apps, err := render.FindApps(snapshot, config)
 	if err != nil {
+		if r.config != nil { // a freeze stops what goes on
+			err = errors.Join(err, r.readCalendars(snapshot))
+		}
 		return err
 	}
 	r.main, r.config, r.heads.Main = snapshot, config, head
@@ -98,7 +102,7 @@ func (r *Reconciler) gatherMain(ctx context.Context, head string) error {
 	for _, a := range apps {
 		r.readPromotion(snapshot, r.apps[a.Name])
 	}
-	return nil
+	return r.readCalendars(snapshot)
 }
 
 // setApps makes r.apps hold what Git lists. An app that left Git stays known,

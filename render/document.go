@@ -283,6 +283,7 @@ func (d *document) readStep(v value) rollout.Step {
 	step.Route = d.readRoute(v)
 	if pause := v.field("pause"); pause.object(pauseFields) {
 		step.Pause = d.readPause(pause)
+		d.readPauseUntil(pause, step.Pause)
 	}
 	step.Analysis = d.readAnalysis(v.field("analysis"), true)
 	if scale := v.field("setCanaryScale"); scale.object(canaryScaleFields) {

@@ -79,7 +79,7 @@ var stepFields = map[string]fieldRule{
 	"plugin": {notYet, "leave it out, and pause where something has to be done"},
 }
 
-var pauseFields = map[string]fieldRule{"duration": {}, "timeout": {}, "onTimeout": {}}
+var pauseFields = map[string]fieldRule{"duration": {}, "until": {}, "timeZone": {}, "timeout": {}, "onTimeout": {}}
 
 var canaryScaleFields = map[string]fieldRule{"replicas": {}, "weight": {}, "matchTrafficWeight": {}}
 

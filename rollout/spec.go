@@ -74,11 +74,14 @@ type Step struct {
 	Route          *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
 }
 
-// Pause waits. A nil Duration waits until somebody promotes.
+// Pause waits for a duration, for the next moment of a schedule or, if it has
+// neither, until somebody promotes.
 type Pause struct {
 	Duration  *time.Duration
 	Timeout   *time.Duration // of a pause without a duration: how long somebody may take to promote; nil: for ever
 	OnTimeout string         // TimeoutAbort or TimeoutPromote
+	Until     string         // cron: the next moment of it
+	TimeZone  string         // of Until; "" is UTC
 }
 
 // What happens when nobody promotes in time.

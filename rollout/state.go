@@ -60,10 +60,17 @@ const MaxHistory = 10
 
 // Held says why an app is left as it is.
 type Held struct {
-	Reason  string `json:"reason"`           // CamelCase, for machines: InvalidInput, RolloutRemoved, Adoption …
+	Reason  string `json:"reason"`           // CamelCase, for machines: InvalidInput, RolloutRemoved, Adoption, ReleasesClosed …
 	Message string `json:"message"`          // one sentence with file, field, value and the fix
 	Commit  string `json:"commit,omitempty"` // the commit that is not followed
 }
+
+// HeldClosed is the reason of an app whose new release waits for a window to
+// open or for a freeze to end. Nothing is wrong with it.
+const HeldClosed = "ReleasesClosed"
+
+// Waits reports whether nothing is wrong, and only the time has not come.
+func (h *Held) Waits() bool { return h != nil && h.Reason == HeldClosed }
 
 // Release is one version of an app.
 type Release struct {

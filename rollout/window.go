@@ -185,26 +185,33 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause is what shuts it, in words: the freeze "database migration", the window
-// windows[1] (deny 0 0 24 12 * for 336h0m0s).
+// Cause is what a release waits for, in words, such as the end of windows[1]
+// (deny 0 0 24 12 * for 336h).
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
-		return fmt.Sprintf("freeze %q", s.Freeze.Reason)
+		return fmt.Sprintf("the end of the freeze %q", s.Freeze.Reason)
 	case s.Window != nil:
 		zone := ""
 		if s.Window.TimeZone != "" {
 			zone = " " + s.Window.TimeZone
 		}
-		return fmt.Sprintf("%s (deny %s%s for %s)", s.Window.field, s.Window.Schedule, zone, hours(s.Window.Duration))
+		return fmt.Sprintf("the end of %s (deny %s%s for %s)", s.Window.field, s.Window.Schedule, zone, hours(s.Window.Duration))
 	default:
-		return "time outside of the release windows"
+		return "a release window"
 	}
 }
 
-// hours writes 8h0m0s as 8h.
+// hours writes 8h0m0s as 8h, and 10m0s as 10m.
 func hours(d time.Duration) string {
-	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // When is until when, in words, "" if nobody knows.

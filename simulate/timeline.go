@@ -212,6 +212,9 @@ func (s *Story) statusOf(a rollout.App) string {
 	if state.Held != nil {
 		waiting = "held: " + state.Held.Reason + ": " + state.Held.Message
 	}
+	if state.Held.Waits() {
+		waiting = state.Held.Message
+	}
 	if waiting != "" {
 		parts = append(parts, waiting)
 	}
@@ -258,6 +261,7 @@ func (s *Story) waiting(a rollout.App, state rollout.State) string {
 	if in.Head.Render == nil {
 		return ""
 	}
+	in.Calendar = s.calendar(a.Name)
 	path := rollout.PromotionPath(s.name, a.Name)
 	if f, found := head.files[path]; found {
 		in.Promotion, _ = rollout.ParsePromotion(path, []byte(f.content)) // one that cannot be read holds the app, which the state says
@@ -266,6 +270,23 @@ func (s *Story) waiting(a rollout.App, state rollout.State) string {
 		return "waits for " + d.Waiting
 	}
 	return ""
+}
+
+// calendar is when releases of an app may advance, as of the head.
+func (s *Story) calendar(app string) rollout.Calendar {
+	file, files := rollout.ConfigPath(s.name), s.git.Files(s.head())
+	config, err := rollout.ParseConfig(file, []byte(files[file]))
+	if err != nil {
+		return rollout.Calendar{}
+	}
+	var freeze *rollout.Freeze
+	file = rollout.FreezePath(s.name)
+	if text, found := files[file]; found {
+		if freeze, err = rollout.ParseFreeze(file, []byte(text)); err != nil {
+			freeze = rollout.Unreadable(err)
+		}
+	}
+	return config.CalendarOf(app, freeze)
 }
 
 // readable names versions where the program names hashes, and pushes where it

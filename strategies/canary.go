@@ -38,6 +38,9 @@ func canaryStages(spec rollout.Spec) []stage {
 			s.text, s.wait, s.analysis = analysisText(step.Analysis), waitAnalysis, step.Analysis
 		case step.Pause != nil && step.Pause.Duration != nil:
 			s.text, s.wait, s.duration = "pause "+step.Pause.Duration.String(), waitTimer, *step.Pause.Duration
+		case step.Pause != nil && step.Pause.Until != "":
+			s.text, s.wait = strings.TrimSpace("pause until "+step.Pause.Until+" "+step.Pause.TimeZone), waitTimer
+			s.until, s.zone = step.Pause.Until, step.Pause.TimeZone
 		default:
 			s.text, s.wait = "pause", waitGate
 			if step.Pause != nil && step.Pause.Timeout != nil {

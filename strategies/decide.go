@@ -20,6 +20,7 @@ type Input struct {
 	Settled   bool                      // the cluster accepted the objects that State asks for
 	Adoptable map[rollout.Workload]bool // only without a State: the live template is already the rendered one
 	Runs      []rollout.AnalysisRun     // State.Analyses with what was measured since they were recorded
+	Calendar  rollout.Calendar          // when releases of the app may advance
 	Empty     []rollout.Ref             // the Services of an earlier Decision's Needs that have no ready endpoint
 }
 
@@ -189,6 +190,11 @@ func decideFirst(in Input) Decision {
 		s.Phase, s.Source, s.Stable, s.Verified = rollout.Healthy, in.Head.Commit.ID, &release, remember(nil, release.Hash)
 		return Decision{State: s, Subject: fmt.Sprintf("%s adopted at %s", s.App, rollout.ShortID(release.Commit))}
 	}
+	if len(head.Specs) > 0 {
+		if d, shut := closed(in, "release "+string(release.Hash)); shut {
+			return d
+		}
+	}
 	s.Source = in.Head.Commit.ID
 	if len(head.Specs) == 0 {
 		s.Phase, s.Reason = rollout.Healthy, ""
@@ -218,10 +224,16 @@ func decideAtRest(in Input) Decision {
 		return follow(in)
 	}
 	if s.Stable == nil || noneRuns(in) {
+		if d, shut := closed(in, "release "+string(target)); shut {
+			return d
+		}
 		return startFirst(in)
 	}
 	if rejection, ok := s.IsRejected(target); ok && !retried(in.Promotion, rejection) {
 		return degraded(in, rejection)
+	}
+	if d, shut := closed(in, "release "+string(target)); shut && !isFast(in, target) {
+		return d
 	}
 	return startRelease(in, "")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/schedule"
 )
 
 // verdict says whether a step is done and, if not, what it waits for.
@@ -19,8 +20,9 @@ type verdict struct {
 	route  bool      // the step's pods serve: its weight and routes are due
 }
 
-// gates are asked in this order, the first that is not done decides. Each is a
-// reason not to advance; none of them is asked before a retreat.
+// gates are asked in this order, the first that is not done decides; windows are
+// asked last. Each is a reason not to advance; none of them is asked before a
+// retreat.
 var gates = []func(Input, plan, rollout.Progress) verdict{
 	gateHold,
 	gateSettled,
@@ -35,6 +37,9 @@ func verdictAt(in Input, p plan, pr rollout.Progress) verdict {
 		if v = gate(in, p, pr); !v.done {
 			return v
 		}
+	}
+	if w := gateWindow(in, p, pr); !w.done {
+		return w
 	}
 	return v
 }
@@ -117,6 +122,15 @@ func promoter(in Input) string { return orElse(in.Promotion.Author, "a promotion
 // makes the wait longer by as much, never shorter than asked.
 func gateTimer(in Input, pr rollout.Progress, s stage) verdict {
 	due := pr.Entered.Add(s.duration)
+	if s.until != "" {
+		moments, err := schedule.Parse(s.until, s.zone)
+		if err == nil {
+			due = moments.Next(pr.Entered)
+		}
+		if err != nil || due.IsZero() { // render refuses both
+			return verdict{paused: true, text: "a promotion: " + s.text + " never comes"}
+		}
+	}
 	if !in.Now.Before(due) {
 		return verdict{done: true}
 	}
@@ -206,8 +220,8 @@ func overdue(in Input) (deadline, bool) {
 		if !ok {
 			pr = rollout.Progress{Workload: spec.Workload, Entered: in.State.Release.Since}
 		}
-		if s, ok := planOf(spec).at(pr.Step); ok && s.wait != waitPods && in.State.Stable != nil {
-			continue
+		if s, ok := planOf(spec).at(pr.Step); ok && in.State.Stable != nil && (s.wait != waitPods || gatePods(in, planOf(spec), pr, s).done) {
+			continue // it waits for people or the clock: a window, or somebody's hold
 		}
 		if pr.Step >= pr.Of && in.State.Phase != rollout.Promoting && in.State.Stable != nil {
 			continue // it is through its steps and waits for the others

@@ -28,6 +28,11 @@ func decideInFlight(in Input) Decision {
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	if in.Source == nil || in.Source.Digest != head.Digest || replanned(in) {
+		if raises(in) {
+			if d, shut := closed(in, "the new list of steps"); shut {
+				return d
+			}
+		}
 		return adopt(in)
 	}
 	if s.Phase == rollout.Promoting || s.Stable == nil {
@@ -57,6 +62,9 @@ func leave(in Input, target rollout.Hash) Decision {
 	head := in.Head.Commit
 	switch {
 	case s.Stable == nil:
+		if d, shut := closed(in, "release "+string(target)); shut {
+			return finishFirst(in, d)
+		}
 		return startFirst(in)
 	case target == s.Stable.Hash:
 		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID})
@@ -152,7 +160,7 @@ func advance(in Input) Decision {
 		pl := planOf(spec)
 		v := verdictAt(in, pl, p)
 		next := p.Step + 1
-		if skip && spec.Canary != nil && p.Step < len(spec.Canary.Steps) && !userHolds(in, spec) && in.Settled {
+		if skip && spec.Canary != nil && p.Step < len(spec.Canary.Steps) && !userHolds(in, spec) && in.Settled && gateWindow(in, pl, p).done {
 			v, next = verdict{done: true, by: promoter(in)}, len(spec.Canary.Steps)
 		}
 		if isRouted(spec) { // what pods can bear of the requests, they can when proxies know of them

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -217,7 +218,33 @@ func releaseID(state rollout.State) string {
 }
 
 // checkDecision sees each decision and what it was made from.
+// checkClosed holds that nothing but a version that served before advances while
+// the calendar is shut, and that what waits knows until when.
+func (s *sim) checkClosed(in Input, d Decision) {
+	shut, is := in.Calendar.ShutAt(in.Now)
+	was, now := in.State, d.State
+	if !is || in.Head.Render == nil || now.Release == nil || now.Release.Fast || now.Phase == rollout.Aborting {
+		return
+	}
+	if was.Release == nil || was.Release.Hash != now.Release.Hash {
+		s.fail("release %s began while %s shuts", now.Release.Hash, shut.Cause())
+		return
+	}
+	for _, p := range now.Progress {
+		before, _ := was.ProgressOf(p.Workload)
+		if spec, ok := in.Head.Render.Spec(p.Workload); ok && before.Plan == p.Plan && p.Step > before.Step && before.Step < planOf(spec).handover() {
+			s.fail("%s went from step %d to %d while %s shuts", p.Workload, before.Step, p.Step, shut.Cause())
+		} else if before.Plan != p.Plan && p.Weight > before.Weight {
+			s.fail("%s went from %d to %d with other steps while %s shuts", p.Workload, before.Weight, p.Weight, shut.Cause())
+		}
+	}
+	if shut.Exact && strings.Contains(d.Waiting, shut.Cause()) && (d.Requeue.IsZero() || d.Requeue.After(shut.Until)) {
+		s.fail("waits for %s, and looks again at %s", d.Waiting, d.Requeue)
+	}
+}
+
 func (s *sim) checkDecision(in Input, d Decision) {
+	s.checkClosed(in, d)
 	if d.State.Equal(&in.State) != (d.Subject == "") {
 		s.fail("the subject is %q although the states are equal: %t", d.Subject, d.Subject != "")
 	}

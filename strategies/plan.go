@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type stage struct {
 	analysis  *rollout.Analysis // of waitAnalysis
 	timeout   time.Duration     // of waitGate: how long somebody may take; 0: for ever
 	onTimeout string
+	until     string // of a timed wait to a moment of a schedule
+	zone      string // of until
 }
 
 // counts is how many pods of each version a stage comes to rest at, for a given
@@ -100,6 +103,15 @@ func (p plan) at(step int) (stage, bool) {
 		return stage{}, false
 	}
 	return p.stages[step], true
+}
+
+// handover is the first stage after the decision to promote: from there on a
+// release is finished, whatever the time is.
+func (p plan) handover() int {
+	if p.spec.Canary != nil {
+		return len(p.spec.Canary.Steps)
+	}
+	return slices.IndexFunc(p.stages, func(s stage) bool { return s.name == "scale-up" || s.switched })
 }
 
 // resume finds where a release that asked for a weight goes on in a changed

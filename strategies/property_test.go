@@ -140,6 +140,7 @@ func (s *sim) start() {
 		s.rest()
 		if s.state.Phase == rollout.Healthy {
 			s.quiet()
+			s.calendar = randomCalendar(s.rng)
 			return
 		}
 	}
@@ -305,7 +306,7 @@ func (s *sim) settle() {
 	}
 	s.note("SETTLE")
 	s.loop.fails = func(string) bool { return false }
-	s.bad = map[string]bool{}
+	s.bad, s.calendar.Freeze = map[string]bool{}, nil
 	for _, d := range s.kube.Deployments {
 		for _, rs := range d.Sets {
 			for _, p := range rs.Pods {

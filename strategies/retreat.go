@@ -80,7 +80,7 @@ func decideAborting(in Input) Decision {
 	}
 	s := in.State
 	target := in.Head.Render.Release()
-	if _, rejected := s.IsRejected(target); in.Promotion.OpensAll(target) && target != s.Stable.Hash && !rejected {
+	if _, rejected := s.IsRejected(target); in.Promotion.OpensAll(target) && target != s.Stable.Hash && !rejected && !isShut(in) {
 		return overtake(in)
 	}
 	d := Decision{State: s, Waiting: "all pods to be of the stable version", Requeue: laterOnly(s.Retreat.Drain, in.Now)}

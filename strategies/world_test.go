@@ -197,6 +197,8 @@ type loop struct {
 	pending *rollout.State // memory: a retreat that could not be recorded yet
 	settled bool           // of the last pass
 
+	calendar rollout.Calendar
+
 	between func()                                      // what else happens between two writes
 	decided func(Input, Decision)                       // sees each decision
 	wrote   func(rollout.State, []rollout.Object)       // sees what is about to be applied
@@ -215,7 +217,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Settled: settled,
+		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Settled: settled, Calendar: l.calendar,
 	}
 	if s.Phase == "" || s.Phase == rollout.Pending {
 		in.Adoptable = map[rollout.Workload]bool{}

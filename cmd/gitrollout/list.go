@@ -88,7 +88,7 @@ func listRow(a appStatus, blind bool) []span {
 	_, color := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
-		phase += ",held"
+		phase += "," + a.heldText()
 	}
 	strategy, step, weight, ready := summary(a)
 	if blind {

@@ -12,6 +12,7 @@ package main
 import (
 	"context"
 	"os"
+	_ "time/tzdata" // release windows name time zones, and an image may have none
 )
 
 func main() {

@@ -164,6 +164,17 @@ func heldOf(in strategies.Input) *heldStatus {
 	return nil
 }
 
+// waits reports whether only the time for a release has not come.
+func (a appStatus) waits() bool { return a.Held != nil && a.Held.Reason == rollout.HeldClosed }
+
+// heldText is a word for why the app is left as it is.
+func (a appStatus) heldText() string {
+	if a.waits() {
+		return "waiting"
+	}
+	return "held"
+}
+
 func releaseOf(r *rollout.Release) *releaseStatus {
 	if r == nil {
 		return nil
@@ -248,6 +259,11 @@ func waitingOf(in strategies.Input, a appStatus) (string, *time.Time) {
 		}
 	}
 	switch {
+	case in.State.Held.Waits():
+		if d := strategies.Decide(in); d.State.Held.Waits() {
+			return d.Waiting, timeOrNil(d.Requeue)
+		}
+		return "", nil
 	case a.Held != nil && a.Release == nil:
 		return "", nil // the held message says it
 	case len(texts) > 0:

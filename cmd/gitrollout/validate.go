@@ -70,8 +70,8 @@ func newValidate(s streams) *cobra.Command {
 		Use:   "validate [PATH]",
 		Short: "Check configuration, apps and promotion files, for CI",
 		Long: `Check everything that gitrollout reads from your branch: the configuration of
-each cluster, every app (rendered in full, with its Rollout documents), and the
-promotion files. What would hold an app in the cluster is an error here.
+each cluster, every app (rendered in full, with its Rollout documents), the
+promotion files and the freeze. What would hold an app in the cluster is an error here.
 
 It reads the folder PATH (default: the current one) and needs neither a cluster
 nor a network. With --repo or --commit it reads a commit instead.
@@ -231,6 +231,11 @@ func check(tree render.Tree, cluster string) (clusterReport, error) {
 			return r, err
 		}
 		r.Apps = append(r.Apps, checked)
+	}
+	if _, err := readFreeze(tree, cluster); isInvalid(err) {
+		r.Errors = append(r.Errors, findingOf(err))
+	} else if err != nil {
+		return r, err
 	}
 	return r, r.checkPromotions(tree, known)
 }

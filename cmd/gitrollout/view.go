@@ -13,6 +13,9 @@ const labelWidth = 13
 
 // mark is the sign and the colour of a phase. All signs take one column.
 func mark(a appStatus) (string, paint) {
+	if a.waits() {
+		return "‖", yellow
+	}
 	if a.Held != nil {
 		return "■", yellow
 	}
@@ -114,7 +117,7 @@ func drawHead(a appStatus, k look) string {
 	sign, color := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
-		phase += ", held"
+		phase += ", " + a.heldText()
 	}
 	b.WriteString(k.apart(span{a.Cluster, dim}, span{sign + " ", color}, span{a.App, bold}, span{"  " + phase, color}))
 	b.WriteString("\n")
@@ -144,7 +147,8 @@ func drawHead(a appStatus, k look) string {
 		if a.Held.Commit != "" {
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + ")"
 		}
-		b.WriteString(k.field("Held", text, dim, yellow))
+		label := a.heldText()
+		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {
 		text := clean(a.Waiting)

@@ -127,6 +127,16 @@ func readConfig(tree render.Tree, cluster string) (*rollout.Config, error) {
 	return rollout.ParseConfig(file, data)
 }
 
+// readFreeze reads a cluster's freeze from a commit, nil if there is none.
+func readFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
+	file := rollout.FreezePath(cluster)
+	data, found, err := readFile(tree, file)
+	if err != nil || !found {
+		return nil, err
+	}
+	return rollout.ParseFreeze(file, data)
+}
+
 func missingConfig(tree render.Tree, cluster string) error {
 	err := &rollout.InvalidError{File: rollout.ConfigPath(cluster), Msg: "does not exist", Fix: "commit a Config there"}
 	if clusters, listErr := clustersOf(tree); listErr == nil && len(clusters) > 0 {

@@ -29,6 +29,7 @@ type world struct {
 	state  reconciler.Snapshot // nil while there is no state branch
 	uid    string              // of the cluster that the state branch is for, "" if unknown
 	config *rollout.Config
+	freeze *rollout.Freeze        // nil if there is none
 	apps   map[string]rollout.App // in Git, or left on the state branch
 	listed map[string]bool        // in Git
 
@@ -93,6 +94,11 @@ func (w *world) readLists() error {
 	}
 	apps, err := render.FindApps(w.main, config)
 	if err != nil {
+		return err
+	}
+	if w.freeze, err = readFreeze(w.main, w.source.cluster); isInvalid(err) {
+		w.freeze = rollout.Unreadable(err)
+	} else if err != nil {
 		return err
 	}
 	w.config, w.apps, w.listed = config, map[string]rollout.App{}, map[string]bool{}
@@ -189,7 +195,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	if !w.listed[app.Name] {
 		app.Path = state.Path
 	}
-	in := strategies.Input{Now: now, App: app, State: state, Settled: true}
+	in := strategies.Input{Now: now, App: app, State: state, Settled: true, Calendar: w.config.CalendarOf(app.Name, w.freeze)}
 	in.Head = w.head(app)
 	needed := w.detail || state.Release != nil || in.Head.Render == nil
 	if state.Source == w.main.Commit().ID {

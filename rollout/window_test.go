@@ -1,0 +1,98 @@
+package rollout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWindowsRefuse(t *testing.T) {
+	good := "kind: allow, schedule: 0 9 * * 1-5, duration: 8h"
+	tests := map[string]struct{ window, want string }{
+		"kind":         {strings.Replace(good, "allow", "block", 1), `windows[0].kind: "block" is not a kind of window; use allow or deny`},
+		"no schedule":  {"kind: deny, duration: 8h", "windows[0].schedule: is missing; write five fields"},
+		"schedule":     {strings.Replace(good, "0 9", "0 25", 1), "windows[0].schedule: \"0 25 * * 1-5\" is not a schedule"},
+		"cron's zone":  {strings.Replace(good, "0 9", "CRON_TZ=UTC 0 9", 1), "windows[0].schedule: \"CRON_TZ=UTC 0 9 * * 1-5\" has a time zone; put it into timeZone"},
+		"zone":         {good + ", timeZone: Europe/Bonn", `windows[0].timeZone: "Europe/Bonn" is not a time zone; use a name of the IANA database`},
+		"no duration":  {"kind: deny, schedule: 0 9 * * *", `windows[0].duration: "" is not a duration; write 8h`},
+		"duration":     {strings.Replace(good, "8h", "1d", 1), `windows[0].duration: "1d" is not a duration; write 8h`},
+		"short":        {strings.Replace(good, "8h", "30s", 1), `windows[0].duration: "30s" is out of range; use 1m or more`},
+		"long":         {strings.Replace(good, "8h", "9000h", 1), `windows[0].duration: "9000h" is out of range`},
+		"glob":         {good + ", apps: [shop, 'a[']", `windows[0].apps[1]: "a[" is not a pattern of names of apps; name an app`},
+		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern of names of apps`},
+		"field":        {good + ", app: shop", "windows[0].app: is not a known field"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Error(), "f/c/config.yaml: "+tt.want) {
+				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFreezeRefuses(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"no reason": {"", "freeze.yaml: reason: is missing; say why"},
+		"until":     {"reason: x\nuntil: tomorrow\n", `freeze.yaml: until: "tomorrow" is not a time; write 2027-`},
+		"glob":      {"reason: x\napps: ['']\n", `freeze.yaml: apps[0]: "" is not a pattern`},
+		"field":     {"reason: x\nuntill: y\n", "freeze.yaml: untill: is not a known field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseFreeze("freeze.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\n"+tt.text))
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestShutAt(t *testing.T) {
+	c, err := ParseConfig("f/c/config.yaml", []byte(configHead+`apps: [{path: a}]
+windows:
+- {kind: allow, schedule: "0 9 * * *", duration: 8h, timeZone: Europe/Berlin, apps: ["shop*"]}
+- {kind: deny, schedule: "0 0 24 12 *", duration: 336h}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(text string) time.Time {
+		v, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	over := &Freeze{Reason: "moving", Until: at("2026-11-21T20:00:00Z")}
+	for name, tt := range map[string]struct {
+		app    string
+		freeze *Freeze
+		now    string
+		want   string
+	}{
+		"open":                           {"shop", nil, "2026-11-21T10:00:00Z", ""},
+		"outside":                        {"shop-eu", nil, "2026-11-21T17:00:00Z", "a release window, until 2026-11-22T09:00:00+01:00"},
+		"no window allows it":            {"cart", nil, "2026-11-21T17:00:00Z", ""},
+		"denied":                         {"cart", nil, "2026-12-30T17:00:00Z", "the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T00:00:00Z"},
+		"denied, and opens later":        {"shop", nil, "2026-12-30T17:00:00Z", "the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T09:00:00+01:00"},
+		"frozen":                         {"cart", &Freeze{Reason: "moving"}, "2026-11-21T10:00:00Z", `the end of the freeze "moving"`},
+		"frozen for a while":             {"cart", over, "2026-11-21T10:00:00Z", `the end of the freeze "moving", until 2026-11-21T20:00:00Z`},
+		"frozen, and outside after that": {"shop", over, "2026-11-21T10:00:00Z", `the end of the freeze "moving", until 2026-11-22T09:00:00+01:00`},
+		"over":                           {"cart", over, "2026-11-21T20:00:00Z", ""},
+		"another app's":                  {"cart", &Freeze{Reason: "x", Apps: []string{"shop"}}, "2026-11-21T10:00:00Z", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shut, is := c.CalendarOf(tt.app, tt.freeze).ShutAt(at(tt.now))
+			got := ""
+			if is {
+				got = shut.Cause() + shut.When()
+			}
+			if got != tt.want {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}

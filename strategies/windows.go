@@ -1,0 +1,86 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// gateWindow keeps a release at its step while its calendar is shut. What is
+// under way is finished: the step itself, and a promotion that has begun. So is
+// a version that served before, because going back to one must not wait.
+func gateWindow(in Input, p plan, pr rollout.Progress) verdict {
+	if in.State.Release.Fast || pr.Step >= p.handover() {
+		return verdict{done: true}
+	}
+	shut, is := in.Calendar.ShutAt(in.Now)
+	if !is {
+		return verdict{done: true}
+	}
+	return verdict{paused: true, due: shut.Until, text: waitText(shut)}
+}
+
+func isShut(in Input) bool {
+	_, is := in.Calendar.ShutAt(in.Now)
+	return is
+}
+
+func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
+
+// closed leaves an app as it is whose head asks for an advance, while its
+// calendar is shut. What it records stays the same while windows follow each
+// other: the moment at which the last of them is over, if that is known.
+func closed(in Input, what string) (Decision, bool) {
+	shut, is := in.Calendar.ShutAt(in.Now)
+	if !is {
+		return Decision{}, false
+	}
+	s, head := in.State, in.Head.Commit
+	switch s.Phase {
+	case "":
+		s.Phase = rollout.Pending
+	case rollout.Aborting: // the way back has ended
+		s.Phase, s.Reason = rollout.Healthy, ""
+	}
+	until := "for the release windows to open"
+	switch {
+	case shut.Exact:
+		until = shut.When()[len(", "):]
+	case shut.Freeze != nil:
+		until = "for " + shut.Cause()
+	}
+	d := hold(s, rollout.HeldClosed, fmt.Sprintf("%s of %s by %s waits %s", what, head.Short(), head.Author, until), head.ID)
+	d.Subject = fmt.Sprintf("%s: %s", s.App, d.Waiting)
+	d.Waiting, d.Requeue = waitText(shut), shut.Until
+	return d, true
+}
+
+// finishFirst goes on with a first deployment while its successor waits: there
+// is nothing stable to go back to meanwhile.
+func finishFirst(in Input, wait Decision) Decision {
+	if in.Source == nil {
+		return wait
+	}
+	in.Head.Render = in.Source
+	d := decidePromoting(in)
+	d.State.Held, d.Requeue = wait.State.Held, soonest(d.Requeue, wait.Requeue)
+	d.Subject, d.Waiting = orElse(d.Subject, wait.Subject), wait.Waiting
+	return d
+}
+
+// raises reports whether a changed list of steps would go on at a larger weight.
+func raises(in Input) bool {
+	if in.State.Phase == rollout.Promoting || in.State.Stable == nil || in.State.Release.Fast {
+		return false
+	}
+	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
+		spec, ok := in.Head.Render.Spec(p.Workload)
+		if !ok {
+			return false
+		}
+		plan := planOf(spec)
+		next, found := plan.at(plan.resume(p.Weight))
+		return plan.digest() != p.Plan && (!found || next.weight > p.Weight)
+	})
+}
