@@ -123,3 +123,10 @@ func TestSimulateAnArchive(t *testing.T) {
 		t.Errorf("exit code %d, played again:\n%s%s", code, out, errs)
 	}
 }
+
+// TestSimulateWindows plays a release in windows and under a freeze.
+func TestSimulateWindows(t *testing.T) {
+	if code, out, errs := simulated(t, "", "testdata/windows.txtar"); code != 0 {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}

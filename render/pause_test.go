@@ -1,0 +1,43 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func TestPauseUntil(t *testing.T) {
+	for name, tt := range map[string]struct{ group, pause, want string }{
+		"a moment":       {ownGroup, `{until: "0 9 * * 1-5", timeZone: Europe/Berlin}`, ""},
+		"in UTC":         {ownGroup, `{until: "0 9 * * *"}`, ""},
+		"and a duration": {ownGroup, `{until: "0 9 * * *", duration: 5m}`, "pause.until: is given, and duration too; keep one of them"},
+		"a zone alone":   {ownGroup, `{timeZone: UTC}`, "pause.timeZone: is given, and there is no until"},
+		"no schedule":    {ownGroup, `{until: tomorrow}`, `pause.until: "tomorrow" is not a schedule`},
+		"no zone":        {ownGroup, `{until: "0 9 * * *", timeZone: Bonn}`, `pause.timeZone: "Bonn" is not a time zone`},
+		"a zone inside":  {ownGroup, `{until: "CRON_TZ=UTC 0 9 * * *"}`, "put it into timeZone"},
+		"Argo's":         {argoGroup, `{until: "0 9 * * *"}`, "pause.until: is not a field of Argo Rollouts; use apiVersion gitrollout.dev/v1alpha1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := rollout.Object{}
+			text := "apiVersion: " + tt.group + "/v1alpha1\nkind: Rollout\nmetadata: {name: web, namespace: a}\nspec:\n" +
+				"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{pause: " + tt.pause + "}]}}\n"
+			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+				t.Fatal(err)
+			}
+			d, err := newDocument(object)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want == "":
+				if p := d.spec.Canary.Steps[0].Pause; p.Until == "" || p.Duration != nil {
+					t.Errorf("read as %+v", p)
+				}
+			case err == nil || !strings.Contains(err.Error(), tt.want):
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
