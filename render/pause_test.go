@@ -13,12 +13,13 @@ func TestPauseUntil(t *testing.T) {
 	for name, tt := range map[string]struct{ group, pause, want string }{
 		"a moment":       {ownGroup, `{until: "0 9 * * 1-5", timeZone: Europe/Berlin}`, ""},
 		"in UTC":         {ownGroup, `{until: "0 9 * * *"}`, ""},
-		"and a duration": {ownGroup, `{until: "0 9 * * *", duration: 5m}`, "pause.until: is given, and duration too; keep one of them"},
+		"and a duration": {ownGroup, `{until: "0 9 * * *", duration: 5m}`, "pause.until: is given, and duration or timeout too"},
+		"and a timeout":  {ownGroup, `{until: "0 9 * * *", timeout: 5m, onTimeout: abort}`, "pause.until: is given, and duration or timeout too"},
 		"a zone alone":   {ownGroup, `{timeZone: UTC}`, "pause.timeZone: is given, and there is no until"},
 		"no schedule":    {ownGroup, `{until: tomorrow}`, `pause.until: "tomorrow" is not a schedule`},
 		"no zone":        {ownGroup, `{until: "0 9 * * *", timeZone: Bonn}`, `pause.timeZone: "Bonn" is not a time zone`},
 		"a zone inside":  {ownGroup, `{until: "CRON_TZ=UTC 0 9 * * *"}`, "put it into timeZone"},
-		"Argo's":         {argoGroup, `{until: "0 9 * * *"}`, "pause.until: is not a field of Argo Rollouts; use apiVersion gitrollout.dev/v1alpha1"},
+		"Argo's":         {argoGroup, `{until: "0 9 * * *"}`, "pause.until: is not a field of Argo Rollouts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := rollout.Object{}

@@ -41,7 +41,7 @@ func closed(in Input, what string) (Decision, bool) {
 	case "":
 		s.Phase = rollout.Pending
 	case rollout.Aborting: // the way back has ended
-		s.Phase, s.Reason = rollout.Healthy, ""
+		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
 	until := "for the release windows to open"
 	switch {
