@@ -47,11 +47,9 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		state = a.pending.State
 	}
 	promotion, refused, unknown := r.approved(ctx, a, state)
-	s.input = strategies.Input{
-		Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion,
-		Observed: r.observe(a, state),
-	}
+	s.input = strategies.Input{Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion}
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
+	s.input.Observed = r.observe(a, state)               // last: to read a commit takes time
 	s.decision = strategies.Decide(s.input)
 	retreats := s.decision.Retreat
 	if s.decision.Stale {
