@@ -27,6 +27,7 @@ type app struct {
 	approval     *approval                  // nil until somebody asks who approved the promotion
 	refused      *rollout.InvalidError      // why the head of the users' branch is not followed
 	renders      map[string]*rollout.Render // by commit: source and stable
+	routing      routing                    // what the cluster was made to route
 	pending      *strategies.Decision       // a retreat that was applied, and that Git has not recorded yet
 	told         bool                       // about pending
 	broken       error                      // the state file cannot be read: hands off

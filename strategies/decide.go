@@ -19,6 +19,7 @@ type Input struct {
 	Observed  rollout.Observed          //
 	Settled   bool                      // the cluster accepted the objects that State asks for
 	Adoptable map[rollout.Workload]bool // only without a State: the live template is already the rendered one
+	Applied   time.Time                 // since when the cluster holds what Routing says; zero if that was not looked at
 	Empty     []rollout.Ref             // the Services of an earlier Decision's Needs that have no ready endpoint
 }
 
