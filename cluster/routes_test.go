@@ -33,25 +33,26 @@ spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
 // looks at it: controllers write statuses all the time.
 func TestObservedRoutes(t *testing.T) {
 	w := newWorld(t)
+	app := w.ns // the objects of other tests' namespaces, which go later, are of other apps
 	crds.Apply(t, w.cluster.Config, crds.GatewayAPI)
-	w.apply("shop", fmt.Sprintf(twoRoutes, 1))
+	w.apply(app, fmt.Sprintf(twoRoutes, 1))
 	ref := w.ref("gateway.networking.k8s.io", "HTTPRoute", "seen")
 	look := func() (rollout.ObservedRoute, bool) {
-		route, ok := w.Observe("shop", nil, []rollout.Ref{ref}).Routes[ref]
+		route, ok := w.Observe(app, nil, []rollout.Ref{ref}).Routes[ref]
 		return route, ok
 	}
 	if route, ok := look(); !ok || route.Generation != 1 || len(route.Status) > 0 {
 		t.Fatalf("right after Apply it is %+v, %v", route, ok)
 	}
-	if gone := w.Observe("shop", nil, []rollout.Ref{w.ref("gateway.networking.k8s.io", "HTTPRoute", "gone")}).Routes; len(gone) > 0 {
+	if gone := w.Observe(app, nil, []rollout.Ref{w.ref("gateway.networking.k8s.io", "HTTPRoute", "gone")}).Routes; len(gone) > 0 {
 		t.Errorf("what does not exist is %+v", gone)
 	}
-	w.apply("shop", fmt.Sprintf(twoRoutes, 2))
+	w.apply(app, fmt.Sprintf(twoRoutes, 2))
 	if route, _ := look(); route.Generation != 2 {
 		t.Errorf("after a change of its spec its generation is %d", route.Generation)
 	}
 
-	before := w.changes.of("shop")
+	before := w.changes.of(app)
 	w.accept("other", 1)
 	w.accept("seen", 2)
 	w.until("the status being shown", func() (bool, string) {
@@ -63,17 +64,17 @@ func TestObservedRoutes(t *testing.T) {
 	if route.Generation != 2 || len(parents) != 1 {
 		t.Errorf("it is %+v", route)
 	}
-	w.until("OnChange", func() (bool, string) { return w.changes.of("shop") > before, "it was not called" })
+	w.until("OnChange", func() (bool, string) { return w.changes.of(app) > before, "it was not called" })
 	time.Sleep(300 * time.Millisecond)
-	if n := w.changes.of("shop") - before; n != 1 {
+	if n := w.changes.of(app) - before; n != 1 {
 		t.Errorf("OnChange was called %d times, want once: nobody looks at the other route", n)
 	}
 	w.accept("seen", 2)
 	time.Sleep(300 * time.Millisecond)
-	if n := w.changes.of("shop") - before; n != 1 {
+	if n := w.changes.of(app) - before; n != 1 {
 		t.Errorf("OnChange was called %d times, want once: nothing has changed", n)
 	}
-	w.wantWrites(0, "a pass after that", func() { w.apply("shop", fmt.Sprintf(twoRoutes, 2)) })
+	w.wantWrites(0, "a pass after that", func() { w.apply(app, fmt.Sprintf(twoRoutes, 2)) })
 }
 
 // accept writes a status as a Gateway's controller does.

@@ -47,11 +47,10 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		state = a.pending.State
 	}
 	promotion, refused, unknown := r.approved(ctx, a, state)
-	s.input = strategies.Input{
-		Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion,
-		Observed: r.observe(a, state), Calendar: a.calendar,
-	}
+	s.input = strategies.Input{Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion, Calendar: a.calendar}
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
+	s.input.Applied = a.routedSince(state, s.input.Source, now)
+	s.input.Observed = r.observe(a, state) // last: to read a commit takes time
 	r.takeMeasurements(s)
 	s.decision = strategies.Decide(s.input)
 	retreats := s.decision.Retreat
@@ -266,6 +265,9 @@ func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, no
 		return err
 	}
 	err = r.Applier.Apply(ctx, a.Name, objects)
+	if source, known := r.renderAt(ctx, a, s.Source); err == nil && known == nil {
+		a.routing.held = strategies.Routing(s, source)
+	}
 	if gone := strategies.Leftover(s, objects); len(gone) > 0 {
 		_, failed := r.Applier.Prune(ctx, a.Name, gone)
 		err = errors.Join(err, failed)
@@ -304,7 +306,7 @@ func (r *Reconciler) desired(ctx context.Context, a *app, s rollout.State, now t
 	if err != nil {
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
 	}
-	view := strategies.View{Now: now, Source: source, Observed: r.observe(a, s)}
+	view := strategies.View{Now: now, Applied: a.routedSince(s, source, now), Source: source, Observed: r.observe(a, s)}
 	if strategies.NeedsStable(s, view) {
 		if view.Stable, err = r.renderAt(ctx, a, s.Stable.Commit); err != nil {
 			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)

@@ -29,6 +29,7 @@ type app struct {
 	refused      *rollout.InvalidError      // why the head of the users' branch is not followed
 	renders      map[string]*rollout.Render // by commit: source and stable
 	runs         []rollout.AnalysisRun      // state.Analyses with what was measured since
+	routing      routing                    // what the cluster was made to route
 	pending      *strategies.Decision       // a retreat that was applied, and that Git has not recorded yet
 	told         bool                       // about pending
 	broken       error                      // the state file cannot be read: hands off

@@ -66,6 +66,7 @@ func (c *Cluster) apply(app string, o rollout.Object, digest string) error {
 func (c *Cluster) Delete(ref rollout.Ref) {
 	delete(c.objects, ref)
 	delete(c.Kube.Pins, ref)
+	delete(c.Kube.Routes, ref)
 	if w := (rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}); ref == w.Ref() {
 		delete(c.Kube.Deployments, w)
 	}

@@ -73,7 +73,9 @@ func (s source) files() map[string]*string {
 		resources := []any{"config.yaml"}
 		for _, w := range a.workloads {
 			if w.gone {
-				out[dir+w.name+".yaml"], out[dir+w.name+"-rollout.yaml"], out[dir+w.name+"-services.yaml"] = nil, nil, nil
+				for _, file := range []string{"", "-rollout", "-services", "-route"} {
+					out[dir+w.name+file+".yaml"] = nil
+				}
 				continue
 			}
 			resources = append(resources, w.name+".yaml")
@@ -81,6 +83,10 @@ func (s source) files() map[string]*string {
 			if !w.plain {
 				resources = append(resources, w.name+"-rollout.yaml")
 				put(dir+w.name+"-rollout.yaml", w.rollout())
+			}
+			if w.isRouted() {
+				resources = append(resources, w.name+"-route.yaml")
+				put(dir+w.name+"-route.yaml", w.route())
 			}
 			if len(w.services) > 0 {
 				resources = append(resources, w.name+"-services.yaml")
@@ -206,6 +212,9 @@ func randomWorkload(rng *rand.Rand, name string) workloadSource {
 	if rng.IntN(2) == 0 {
 		w.services = []string{name, name + "-canary"}
 		w.canary["stableService"], w.canary["canaryService"] = name, name+"-canary"
+		if rng.IntN(2) == 0 {
+			w.randomTraffic(rng)
+		}
 	}
 	return w
 }

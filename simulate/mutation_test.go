@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -39,6 +40,12 @@ var mutations = []mutation{
 	}},
 	{"the hold is left out", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &looseCluster{View: p.View}
+	}},
+	{"requests follow pods that are not ready yet", []string{"Calm", "Kills"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Observer = &eagerCluster{View: p.View}
+	}},
+	{"pods go before proxies know that they get no requests", []string{"Calm", "Crashes"}, func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = hurried{o.Renderer}
 	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
@@ -179,6 +186,51 @@ func (c *hopefulCluster) Observe(app string, workloads []rollout.Workload, route
 		out.Workloads[w] = live
 	}
 	return out
+}
+
+// eagerCluster takes the pods of the newest version for ready as soon as they
+// exist, and its endpoints for known, so that requests are sent there.
+type eagerCluster struct{ *View }
+
+func (c *eagerCluster) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+	out := c.View.Observe(app, workloads, routes)
+	for w, live := range out.Workloads {
+		if c.cluster.Kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}] == nil {
+			continue
+		}
+		live.Revisions = slices.Clone(live.Revisions)
+		for i, r := range live.Revisions {
+			for r.Current && len(live.Revisions[i].ReadySince) < r.Pods {
+				live.Revisions[i].ReadySince = append([]time.Time{c.cluster.Kube.Now.Add(-time.Hour)}, live.Revisions[i].ReadySince...)
+			}
+		}
+		out.Workloads[w] = live
+	}
+	c.told = out
+	return out
+}
+
+func (c *eagerCluster) Serves(context.Context, rollout.Ref, string) (bool, error) { return true, nil }
+
+// hurried waits for no proxy, and keeps no pod for longer than it must.
+type hurried struct{ reconciler.Renderer }
+
+func (h hurried) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	r, err := h.Renderer.Render(tree, app, commit)
+	if err != nil {
+		return nil, err
+	}
+	out := *r
+	out.Specs = slices.Clone(r.Specs)
+	for i, spec := range out.Specs {
+		if spec.Canary == nil || spec.Canary.Traffic == nil {
+			continue
+		}
+		c, t := *spec.Canary, *spec.Canary.Traffic
+		t.Settle, c.AbortScaleDownDelaySeconds, c.ScaleDownDelaySeconds = 0, 0, 0
+		c.Traffic, out.Specs[i].Canary = &t, &c
+	}
+	return &out, nil
 }
 
 // looseCluster applies Deployments without the hold.

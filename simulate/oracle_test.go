@@ -99,7 +99,7 @@ func (o *oracle) checkPods() {
 		}
 		trouble := g.Trouble(o.u.kube, o.u.kube.Deployments[w], spec, kube.Leave{
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
-			Lag:        o.u.chaos.lag, Overtaken: o.over[app] || o.stale[app],
+			Lag:        o.u.chaos.lag, Overtaken: o.over[app] || o.stale[app], Clock: o.u.chaos.clock,
 		})
 		if trouble != "" {
 			o.u.fail("%s", trouble)

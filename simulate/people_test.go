@@ -76,6 +76,9 @@ func otherSteps(rng *rand.Rand, w *workloadSource) {
 		canary[key] = v
 	}
 	canary["steps"] = randomSteps(rng, w.canary["scaling"].(string))
+	if w.isRouted() {
+		canary["steps"] = routedSteps(rng, canary["steps"].([]any))
+	}
 	w.canary = canary
 }
 
@@ -396,6 +399,7 @@ func (u *universe) checkEnd() {
 			u.fail("%s still selects %s", ref, pin)
 		}
 	}
+	u.checkRoutes()
 	moves, writes := u.moves, u.cluster.writes
 	for range 3 {
 		u.kube.Now = u.kube.Now.Add(24 * time.Hour)

@@ -64,7 +64,7 @@ func (a appSource) render(app rollout.App) *rollout.Render {
 	r := &rollout.Render{App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"}}
 	config := manifest("v1", "ConfigMap", a.name, map[string]any{"data": map[string]any{"n": strconv.Itoa(a.config)}})
 	objects := []any{config}
-	var deployments []any
+	var routes, deployments []any
 	for _, w := range a.workloads {
 		if w.gone {
 			continue
@@ -72,6 +72,10 @@ func (a appSource) render(app rollout.App) *rollout.Render {
 		r.Files = append(r.Files, dir+w.name+".yaml")
 		if len(w.services) > 0 {
 			r.Files = append(r.Files, dir+w.name+"-services.yaml")
+		}
+		if w.isRouted() {
+			r.Files = append(r.Files, dir+w.name+"-route.yaml")
+			routes = append(routes, w.route())
 		}
 		objects, deployments = append(objects, w.serviceObjects()...), append(deployments, w.deployment())
 		if !w.plain {
@@ -85,8 +89,9 @@ func (a appSource) render(app rollout.App) *rollout.Render {
 		return strings.Compare(rollout.Object(a.(map[string]any)).Name(), rollout.Object(b.(map[string]any)).Name())
 	}
 	slices.SortFunc(objects[1:], byName)
+	slices.SortFunc(routes, byName)
 	slices.SortFunc(deployments, byName)
-	for _, o := range append(objects, deployments...) {
+	for _, o := range slices.Concat(objects, routes, deployments) {
 		made := rollout.Object(plain(o).(map[string]any))
 		made.Map("metadata")["namespace"] = namespace
 		if made.Kind() == "Deployment" {
@@ -165,26 +170,31 @@ func (w workloadSource) spec() rollout.Spec {
 	if s.Scaling == rollout.InPlace {
 		s.Canary.AbortScaleDownDelaySeconds = 0
 	}
+	w.traffic(s.Canary)
 	for _, raw := range c["steps"].([]any) {
 		s.Canary.Steps = append(s.Canary.Steps, stepOf(raw.(map[string]any)))
 	}
 	return s
 }
 
+func durationOf(v any) time.Duration {
+	d, err := time.ParseDuration(v.(string))
+	if err != nil {
+		panic(err) // literals are durations
+	}
+	return d
+}
+
 func stepOf(raw map[string]any) rollout.Step {
-	var step rollout.Step
+	step := rollout.Step{Route: routeOf(raw)}
 	step.Name, _ = raw["name"].(string)
 	if n, given := raw["setWeight"].(int); given {
 		step.SetWeight = &n
 	}
 	if pause, given := raw["pause"].(map[string]any); given {
 		step.Pause = &rollout.Pause{}
-		if d, given := pause["duration"].(string); given {
-			duration, err := time.ParseDuration(d)
-			if err != nil {
-				panic(err)
-			}
-			step.Pause.Duration = &duration
+		if pause["duration"] != nil {
+			step.Pause.Duration = new(durationOf(pause["duration"]))
 		}
 	}
 	if scale, given := raw["setCanaryScale"].(map[string]any); given {

@@ -18,7 +18,7 @@ type Measure struct {
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // of the metric's measurements so far: names this one
+	Number   int // of the metric's measurements so far that are no errors: names this one
 }
 
 // Measured is what became of one.
@@ -186,7 +186,7 @@ func measureDue(in Input, d Decision, specs []rollout.Spec, wanted []runOf, runs
 			number := 0
 			for _, p := range runs[i].Metrics {
 				if p.Metric == m.Name {
-					number = p.Count + p.Errors + len(p.Measurements)
+					number = p.Count
 				}
 			}
 			d.Measure = append(d.Measure, Measure{

@@ -21,6 +21,7 @@ type Input struct {
 	Adoptable map[rollout.Workload]bool // only without a State: the live template is already the rendered one
 	Runs      []rollout.AnalysisRun     // State.Analyses with what was measured since they were recorded
 	Calendar  rollout.Calendar          // when releases of the app may advance
+	Applied   time.Time                 // since when the cluster holds what Routing says; zero if that was not looked at
 	Empty     []rollout.Ref             // the Services of an earlier Decision's Needs that have no ready endpoint
 }
 

@@ -22,6 +22,7 @@ const (
 
 // View is what Desired needs besides the state.
 type View struct {
+	Applied  time.Time        // as in Input
 	Now      time.Time        // for minReadySeconds
 	Source   *rollout.Render  // the render at State.Source
 	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
@@ -214,7 +215,7 @@ func holdOf(spec rollout.Spec, p rollout.Progress, s rollout.State, v View) (hol
 	want := countsAt(planOf(spec), p.Step, n)
 	stable, known := live.Find(s.StableHash(p.Workload))
 	canary, _ := live.Find(s.Release.Templates[p.Workload])
-	if n > 0 && stillRouted(spec, p, v.Now) {
+	if n > 0 && stillRouted(spec, p, v) {
 		// Old pods that went to make room for these do not come back either.
 		want = counts{canary: max(want.canary, canary.Desired), stable: min(want.stable, max(stable.Desired, n-canary.Desired))}
 	}

@@ -79,7 +79,7 @@ func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, v View, s
 		}
 	case switched || s.Phase == rollout.Promoting:
 		side = fresh.PodHash
-	case isRouted(spec) && (min(fresh.Ready(), fresh.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).canary == 0 && !stillRouted(spec, p, v.Now)):
+	case isRouted(spec) && (min(fresh.Ready(), fresh.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).canary == 0 && !stillRouted(spec, p, v)):
 		// Some routers drop a route altogether that names a Service without
 		// endpoints, whatever its weight is: Traefik does so with a TraefikService.
 		if stable.Ready() > 0 {

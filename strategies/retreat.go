@@ -83,7 +83,7 @@ func decideAborting(in Input) Decision {
 	if _, rejected := s.IsRejected(target); in.Promotion.OpensAll(target) && target != s.Stable.Hash && !rejected && !isShut(in) {
 		return overtake(in)
 	}
-	d := Decision{State: s, Waiting: "all pods to be of the stable version", Requeue: laterOnly(s.Retreat.Drain, in.Now)}
+	d := Decision{State: s, Waiting: "all pods to be of the stable version", Requeue: laterOnly(drainAt(in), in.Now)}
 	if target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
 		// Git came back to stable while the retreat was under way: its
@@ -113,7 +113,7 @@ func overtake(in Input) Decision {
 func finishRetreat(in Input) (Decision, bool) {
 	s := in.State
 	if s.Source != s.Retreat.To {
-		if in.Now.Before(s.Retreat.Drain) {
+		if in.Now.Before(drainAt(in)) {
 			return Decision{}, false
 		}
 		s.Source = s.Retreat.To
@@ -132,6 +132,16 @@ func finishRetreat(in Input) (Decision, bool) {
 	after.State = s
 	after.State.Release, after.State.Progress, after.State.Retreat = nil, nil, nil
 	return decideAtRest(after), true
+}
+
+// drainAt is when the new version's pods may go: when the record says so, and not
+// before every proxy has learnt of a route that was late to be applied.
+func drainAt(in Input) time.Time {
+	at := in.State.Retreat.Drain
+	if settle := settling(in); settle > 0 && !in.Applied.IsZero() && in.Applied.Add(settle).After(at) {
+		return in.Applied.Add(settle)
+	}
+	return at
 }
 
 func laterOnly(t, now time.Time) time.Time {

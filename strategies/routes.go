@@ -127,6 +127,33 @@ func routeOf(s rollout.State, spec rollout.Spec, v View) traffic.Route {
 	return r
 }
 
+// Routing identifies what a state asks of routers and of the Services that they
+// name. The wait for proxies to learn of it begins when it is recorded and when
+// the cluster holds it, whichever is later: a push may take longer than proxies do.
+func Routing(s rollout.State, source *rollout.Render) string {
+	text := ""
+	for _, p := range s.Progress {
+		if spec, ok := source.Spec(p.Workload); ok && isRouted(spec) && p.Routed != nil {
+			text += fmt.Sprintf("%s %d %d %s %t;", p.Workload, p.Routed.Step, p.Routed.Weight, p.Routed.At, hasSwitched(planOf(spec), p.Step))
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	if s.Retreat != nil {
+		text += "back " + s.Retreat.Routed.String()
+	}
+	return text
+}
+
+// settledAt is when every proxy has learnt of what was recorded at a time.
+func settledAt(recorded, applied time.Time, settle time.Duration) time.Time {
+	if applied.After(recorded) {
+		recorded = applied
+	}
+	return recorded.Add(settle)
+}
+
 // knownOf is how many pods of a ReplicaSet are ready, have been for long enough
 // that every proxy knows of them, and are to stay.
 func knownOf(r rollout.Revision, t *rollout.Traffic, now time.Time) int {
@@ -184,11 +211,11 @@ func needsRouting(pl plan, pr rollout.Progress) bool {
 
 // stillRouted reports whether proxies may send requests to the new version, so
 // that no pod of it may go, whatever the step asks for.
-func stillRouted(spec rollout.Spec, p rollout.Progress, now time.Time) bool {
+func stillRouted(spec rollout.Spec, p rollout.Progress, v View) bool {
 	if p.Routed == nil || !isRouted(spec) {
 		return false
 	}
-	return p.Routed.Weight > 0 || len(routesAt(planOf(spec), p.Routed.Step)) > 0 || now.Before(p.Routed.At.Add(spec.Canary.Traffic.Settle))
+	return p.Routed.Weight > 0 || len(routesAt(planOf(spec), p.Routed.Step)) > 0 || v.Now.Before(settledAt(p.Routed.At, v.Applied, spec.Canary.Traffic.Settle))
 }
 
 // gateRoute lets the routers be asked once the Service of the new version has
@@ -247,7 +274,7 @@ func gateRouters(in Input, p plan, pr rollout.Progress) verdict {
 	}
 	t := p.spec.Canary.Traffic
 	v := traffic.Verify(t.Routers, p.spec.Workload.Namespace, in.Observed.Routes)
-	switch due := pr.Routed.At.Add(t.Settle); {
+	switch due := settledAt(pr.Routed.At, in.Applied, t.Settle); {
 	case v.Rejected:
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
@@ -269,7 +296,7 @@ func drained(spec rollout.Spec, p rollout.Progress, s rollout.State, v View, wan
 	rest := n - want.stable
 	gone := min(max(0, n-stable.Desired), rest)
 	t := spec.Canary.Traffic
-	routed := !needsRouting(planOf(spec), p) && p.Routed != nil && !v.Now.Before(p.Routed.At.Add(t.Settle))
+	routed := !needsRouting(planOf(spec), p) && p.Routed != nil && !v.Now.Before(settledAt(p.Routed.At, v.Applied, t.Settle))
 	if !routed || !traffic.Verify(t.Routers, p.Workload.Namespace, v.Observed.Routes).Taken {
 		return gone
 	}

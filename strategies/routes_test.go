@@ -72,8 +72,12 @@ func TestRouteGates(t *testing.T) {
 		"NoEndpoints": {"nor are those whose Service has no endpoint yet", func(in *Input) {
 			in.Empty = []rollout.Ref{{Kind: "Service", Namespace: web.Namespace, Name: "web-canary"}}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
-		"Settling":  {"a step is done when proxies have learnt of it", routed(time.Second), want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
-		"Settled":   {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"Settling": {"a step is done when proxies have learnt of it", routed(time.Second), want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
+		"Settled":  {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"AppliedLate": {"counted from when the cluster holds the route, which a slow push may delay", func(in *Input) {
+			routed(time.Minute)(in)
+			in.Applied = in.Now.Add(-time.Second)
+		}, want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
 		"Accepted":  {"and the router has accepted the route", status(accepted("True", 3)), want{Step: 1, Routed: true, Phase: rollout.Paused}},
 		"Silent":    {"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused}},
 		"NotSeen":   {"one that has not seen the newest spec is waited for", status(accepted("True", 2)), want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"}},
@@ -219,5 +223,47 @@ func TestGenerated(t *testing.T) {
 	s.Release = nil
 	if got := Generated(s, []rollout.Object{own}); got != nil {
 		t.Errorf("after the release it is still listed: %v", got)
+	}
+}
+
+// A retreat that was late to be applied keeps its pods until proxies have learnt
+// of it.
+func TestDrainOfLateRetreat(t *testing.T) {
+	h := routedWeb(nil)
+	h.push(version("v2"))
+	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
+	in.Promotion = &rollout.Promotion{Decision: rollout.Abort, Release: in.State.Release.Hash}
+	in.State = Decide(in).State
+	if in.State.Phase != rollout.Aborting {
+		t.Fatalf("an abort is %s", in.State.Phase)
+	}
+	late := in.State.Retreat.Drain.Add(10 * time.Second)
+	in.Now, in.Applied = late, late.Add(-time.Second)
+	if d := Decide(in); d.Subject != "" || !d.Requeue.Equal(late.Add(2*time.Second)) {
+		t.Errorf("one second after it was applied: %q, again at %v", d.Subject, d.Requeue.Sub(late))
+	}
+	in.Now = late.Add(2 * time.Second)
+	if d := Decide(in); d.State.Source != in.State.Retreat.To {
+		t.Errorf("three seconds after it was applied the pods stay: %q", d.Subject)
+	}
+}
+
+// Only what routers and the Services that they name are asked for begins the
+// wait anew.
+func TestRouting(t *testing.T) {
+	h := routedWeb(func(s *rollout.Spec) { s.Canary.ScaleDownDelaySeconds = 30 })
+	source := h.at(commitID(0))
+	at := func(step int, weight int) string {
+		return Routing(rollout.State{Progress: []rollout.Progress{{Workload: web, Step: step, Of: 5, Routed: &rollout.Routing{Step: 0, Weight: weight, At: noon}}}}, source)
+	}
+	if at(0, 50) != at(1, 50) {
+		t.Error("the next step, which routes nothing else, begins the wait anew")
+	}
+	if at(1, 50) == at(1, 60) || at(2, 100) == at(3, 100) {
+		t.Error("another weight, or the switch of the stable Service, does not")
+	}
+	if got := Routing(rollout.State{Progress: []rollout.Progress{{Workload: web}}}, source); got != "" {
+		t.Errorf("nothing routed is %q", got)
 	}
 }

@@ -30,7 +30,7 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled, p, routed).done {
 		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
 	}
-	if routed.Routed.Weight = 0; !stillRouted(p.spec, routed, settled.Now) {
+	if routed.Routed.Weight = 0; !stillRouted(p.spec, routed, View{Now: settled.Now}) {
 		t.Errorf("proxies are taken to know of the weight 0 of %s at %s, before 3s have passed", in.Now, settled.Now)
 	}
 

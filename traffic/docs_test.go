@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const (
@@ -60,4 +63,54 @@ func docsTable() string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// TestDocsExample does what the docs say of a router that is not known: its
+// description and an object, and no code.
+func TestDocsExample(t *testing.T) {
+	raw, err := os.ReadFile(docsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "### A router of your own")
+	_, rest, _ = strings.Cut(rest, "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatalf("%s has no example of a router of one's own", docsPage)
+	}
+	var block struct {
+		TrafficRouting struct {
+			Object any `json:"object"`
+		} `json:"trafficRouting"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(example), &block); err != nil {
+		t.Fatalf("%v in\n%s", err, example)
+	}
+	service := func(name string, weight int64) any {
+		return map[string]any{"name": name, "port": int64(80), "weight": weight}
+	}
+	routes := []any{map[string]any{"name": "main", "services": []any{service("shop", 100), service("shop-canary", 0)}}}
+	proxy := rollout.Object{
+		"apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": map[string]any{"name": "shop", "namespace": "shop"},
+		"spec": map[string]any{"routes": routes},
+	}
+	objects, err := lay("object", block.TrafficRouting.Object, Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true}, []rollout.Object{proxy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{service("shop", 95), service("shop-canary", 5)}
+	got := mapping(list(objects.List()[0].Map("spec")["routes"])[0])["services"]
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("services (-want +got):\n%s", diff)
+	}
+	parsed, err := Parse("object", block.TrafficRouting.Object, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, taken := range map[string]bool{"valid": true, "invalid": false} {
+		seen := map[rollout.Ref]rollout.ObservedRoute{proxy.Ref(): {Generation: 1, Status: map[string]any{"currentStatus": status}}}
+		if v := Verify([]rollout.Router{parsed}, "shop", seen); v.Taken != taken {
+			t.Errorf("status %s: %+v", status, v)
+		}
+	}
 }

@@ -15,7 +15,7 @@ import (
 // else make a field that nobody reads, and the release would go on without a
 // request. That no third backend has a weight is for the user to see to.
 var anyObject = router{
-	kind: "object", title: "Any other, by paths", since: "",
+	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{Weight: yes, AnyWeight: yes, Status: yes},
 	list:     true,
 	config:   func() editor { return &objectConfig{} },

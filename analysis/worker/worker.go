@@ -77,9 +77,7 @@ func (w *Worker) Measured(app string) []strategies.Measured {
 }
 
 func (w *Worker) work(app rollout.App, m strategies.Measure, key string) {
-	w.slots <- struct{}{}
 	got := w.measure(app, m)
-	<-w.slots
 	w.mu.Lock()
 	delete(w.busy, key)
 	if w.ctx.Err() == nil {
@@ -141,12 +139,18 @@ func (w *Worker) ask(app rollout.App, m strategies.Measure, latest, suffix strin
 		Rollout: m.Workload.Name, Hash: latest, Started: m.Started, Interval: m.Metric.Interval, Secrets: secrets,
 	}
 	for {
+		// A gate that stays shut for hours holds no slot.
+		w.slots <- struct{}{}
 		result, err := provider.Measure(w.ctx, w.Deps, request)
-		if err != nil || result.Phase != analysis.Running {
+		<-w.slots
+		if err != nil {
+			return result, err // the next one has the same ID, and finds what this one began
+		}
+		if result.Phase != analysis.Running {
 			if stop := provider.Stop(w.ctx, w.Deps, request); stop != nil {
 				w.Log.Warn("measurement is not tidied up", "app", app.Name, "metric", m.Metric.Name, "error", stop)
 			}
-			return result, err
+			return result, nil
 		}
 		request.Metadata = result.Metadata
 		select {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,8 @@ type Guard struct {
 	Replicas int
 	Floor    int // ready pods that the user's maxUnavailable asks for
 	Excused  int // of which the test itself took away so many
+
+	seen []routing // what proxies may know, oldest first
 }
 
 // Leave says which promises do not hold at the moment, and why.
@@ -24,6 +27,7 @@ type Leave struct {
 	Retreating bool // Kubernetes takes the canary's pods for unhealthy ones, and spares none that has served for long
 	Lag        bool // controllers work with old numbers, and break maxUnavailable by themselves
 	Overtaken  bool // somebody promoted a release fully while another one was on its way back
+	Clock      bool // the clocks by which a release waits are wrong
 }
 
 // Trouble says which promise is broken now, "" if none is.
@@ -31,6 +35,7 @@ func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leav
 	if g.Replicas != d.Replicas {
 		g.Scaled(k.Now, d, spec)
 	}
+	g.follow(k, d, spec)
 	ready, serving, versions := 0, 0, map[string]int{}
 	for _, rs := range d.Sets {
 		serving += rs.Serving(k.Now, time.Duration(spec.MinReadySeconds)*time.Second)
@@ -50,7 +55,7 @@ func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leav
 	case len(versions) > 2 && !leave.Overtaken:
 		return fmt.Sprintf("%s: three versions have ready pods: %v", d.Workload, versions)
 	case g.Excused == 0 && !leave.Lag && !leave.Overtaken:
-		return g.misled(k, d, spec, ready)
+		return cmp.Or(g.misled(k, d, spec, ready), g.left(d, spec, leave))
 	default:
 		return ""
 	}
@@ -100,14 +105,11 @@ func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) 
 // misrouted finds a route that names a Service without ready pods. Whatever its
 // weight is, there are routers that then drop the whole route.
 func (g *Guard) misrouted(k *Cluster, d *Deployment, spec rollout.Spec) string {
-	ours := []string{spec.Canary.StableService, spec.Canary.CanaryService}
-	if p := spec.Canary.PingPong; p != nil {
-		ours = []string{p.PingService, p.PongService}
-	}
+	mine := ours(spec)
 	for ref, route := range k.Routes {
 		for _, rule := range backends(route) {
 			for _, b := range rule {
-				if slices.Contains(ours, b.service) && !d.serves(k.pin(d, b.service)) {
+				if slices.Contains(mine, b.service) && !d.serves(k.pin(d, b.service)) {
 					return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod", d.Workload, ref.Name, b.weight, b.service, k.pin(d, b.service))
 				}
 			}

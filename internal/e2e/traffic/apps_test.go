@@ -16,7 +16,7 @@ type provider struct {
 	router string // below trafficRouting
 }
 
-// HOST and NS are replaced by the app's.
+// HOST is replaced by the app's, and SETTLE by the world's.
 var gateway = provider{
 	name: "gatewayAPI",
 	url:  func(w *proxytest.World) string { return w.GatewayURL },
@@ -170,7 +170,7 @@ func (p provider) canary(fields, steps []string) shop {
 func (p provider) routedShop(fields, routing, steps []string) shop {
 	text := "    canary:\n      scaling: surge\n"
 	text += lines("      ", fields) + "      trafficRouting:\n"
-	text += lines("        ", append([]string{"settle: 1s", p.router}, routing...)) + "      steps:\n"
+	text += lines("        ", append([]string{"settle: SETTLE", p.router}, routing...)) + "      steps:\n"
 	text += lines("      - ", steps)
 	return shop{provider: p, version: "v1", replicas: 10, strategy: text, route: p.routed}
 }

@@ -12,8 +12,8 @@ import (
 // revert.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, each(provider.blueGreen)...)
-	w.users(beside)
+	w := newWorld(t, beside, each(provider.blueGreen)...)
+	w.users(slow)
 	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
 	for _, a := range w.apps {
 		a.awaitPaused(at, 1)
@@ -30,14 +30,18 @@ func TestBlueGreen(t *testing.T) {
 func (w *world) switched(since time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {
+		a.awaitHealthy(since)
+	}
+	time.Sleep(w.settled)
+	for _, a := range w.apps {
 		record := a.await(since, "switched", func(s rollout.State) bool {
 			return len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "switch")
 		})
-		healthy := a.awaitHealthy(record.at, version)
+		healthy := a.awaitHealthy(record.at)
 		all := a.load.Results()
-		took := changed(all.Between(record.at, record.at.Add(2*settled)), version, 0, 1).Sub(record.at)
+		took := changed(all.Between(record.at, record.at.Add(2*w.settled)), version, 0, 1).Sub(record.at)
 		all.Between(since, record.at).WantShare(w.t, a.String()+" before the switch", version, 0)
-		some := all.Between(record.at.Add(settled), time.Now())
+		some := all.Between(a.allFrom(record), time.Now())
 		some.WantShare(w.t, a.String()+" after the switch", version, 1)
 		w.t.Logf("%-10s switched to %s: all of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, version, len(some),
 			took.Round(10*time.Millisecond), (record.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))

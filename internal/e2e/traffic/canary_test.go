@@ -8,12 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is how many requests a second each app gets, and beside how many in tests
+// rate is how many requests a second each app gets, and slow how many in tests
 // that run beside each other: their shares are so large that what the others change
 // makes no difference.
 const (
-	rate   = 150
-	beside = 50
+	rate = 150
+	slow = 50
 )
 
 // each makes one shop for each provider.
@@ -29,7 +29,7 @@ func each(make func(provider) shop) []shop {
 // when it is through. A pod stops 200ms after it was told to, so that no request
 // may be on its way to it then.
 func TestCanary(t *testing.T) {
-	w := newWorld(t, each(func(p provider) shop { return p.canary(quick, weights(5, 20, 50)) })...)
+	w := newWorld(t, alone, each(func(p provider) shop { return p.canary(quick, weights(5, 20, 50)) })...)
 	w.users(rate)
 	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
 	before := 0
@@ -71,7 +71,7 @@ func (w *world) shareOf(version string, quiet window, since time.Time, before, w
 		routed := a.awaitRouted(since, weight)
 		all := a.load.Results()
 		took := changed(all.Between(routed.at, quiet.to), version, float64(before)/100, float64(weight)/100).Sub(routed.at)
-		some := all.Between(routed.at.Add(settled), quiet.to)
+		some := all.Between(routed.at.Add(w.settled), quiet.to)
 		some.WantShare(w.t, fmt.Sprintf("%s with weight %d", a, weight), version, float64(weight)/100)
 		w.t.Logf("%-10s %3d -> %3d %%: %5.2f %% of %d requests; from the state's commit to the change %s", a, before, weight,
 			100*some.Share(version), len(some), took.Round(10*time.Millisecond))
@@ -83,12 +83,14 @@ func (w *world) shareOf(version string, quiet window, since time.Time, before, w
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
 	for _, a := range w.apps {
-		routed := a.awaitRouted(since, 100)
-		healthy := a.awaitHealthy(since, version)
-		time.Sleep(settled)
+		a.awaitHealthy(since)
+	}
+	time.Sleep(w.settled)
+	for _, a := range w.apps {
+		routed, healthy := a.awaitRouted(since, 100), a.awaitHealthy(since)
 		all := a.load.Results()
-		took := changed(all.Between(routed.at, routed.at.Add(2*settled)), version, float64(before)/100, 1).Sub(routed.at)
-		some := all.Between(routed.at.Add(settled), time.Now())
+		took := changed(all.Between(routed.at, routed.at.Add(2*w.settled)), version, float64(before)/100, 1).Sub(routed.at)
+		some := all.Between(a.allFrom(routed), time.Now())
 		some.WantShare(w.t, fmt.Sprintf("%s with all requests", a), version, 1)
 		w.t.Logf("%-10s %3d -> 100 %%: %5.2f %% of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, before,
 			100*some.Share(version), len(some), took.Round(10*time.Millisecond), (routed.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))

@@ -43,7 +43,7 @@ func TestMatchedUsers(t *testing.T) {
 			"match: []", "pause: {}",
 		}
 	}
-	w := newWorld(t, each(func(p provider) shop {
+	w := newWorld(t, alone, each(func(p provider) shop {
 		return p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...), []string{"managedRoutes: [{name: staff}]"}, steps(p))
 	})...)
 	kinds := []string{"plain", "header", "staff", "cookie", "other", "path"}

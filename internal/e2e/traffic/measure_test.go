@@ -5,21 +5,41 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-// settled is how long after a record its routes must be in force everywhere: what
-// the Rollouts are told of their proxies.
-const settled = time.Second
+// How long after a record its routes must be in force everywhere, which is what the
+// Rollouts are told of their proxies. Traefik takes 0.2s here, if it is let: tests
+// that run beside each other on two cores give it more.
+const (
+	alone  = time.Second
+	beside = 3 * time.Second
+)
 
 // window is a time in which nothing changes for any app.
 type window struct{ from, to time.Time }
 
 // rest waits until each app's routes are settled, and then for a while.
 func (w *world) rest(since time.Time, d time.Duration) window {
-	time.Sleep(time.Until(since.Add(settled)))
+	time.Sleep(time.Until(since.Add(w.settled)))
 	from := time.Now()
 	time.Sleep(d)
 	return window{from, time.Now()}
+}
+
+// allFrom is when all requests must go to a version, after the record that says so:
+// when proxies have learnt of it or, in tests that run beside each other and may
+// starve Traefik, when the old pods go.
+func (a *app) allFrom(switched record) time.Time {
+	from := switched.at.Add(a.w.settled)
+	if a.w.settled == alone {
+		return from
+	}
+	promoting := a.await(switched.at, "promoting", func(s rollout.State) bool { return s.Phase == rollout.Promoting })
+	if promoting.at.After(from) {
+		return promoting.at
+	}
+	return from
 }
 
 // changed is when a version's share went from one to another, by the requests of

@@ -14,7 +14,7 @@ import (
 // were told to stop, as a preStop hook lets them: an autoscaler takes pods that
 // requests are on their way to.
 func TestAutoscalerAndAbort(t *testing.T) {
-	w := newWorld(t, each(func(p provider) shop {
+	w := newWorld(t, alone, each(func(p provider) shop {
 		s := p.canary(quick, weights(20, 50))
 		s.replicas, s.stop = 0, "2s"
 		return s
@@ -46,10 +46,10 @@ func (w *world) scaled(n int32, canary int) {
 		a.awaitPods(map[string]int{"v1": int(n), "v2": canary})
 	}
 	there := time.Now()
-	quiet := w.rest(there.Add(2*settled), 3*time.Second) // pods count when proxies have learnt of them
+	quiet := w.rest(there.Add(2*w.settled), 3*time.Second) // pods count when proxies have learnt of them
 	for _, a := range w.apps {
 		all := a.load.Results()
-		during := all.Between(began, there.Add(settled))
+		during := all.Between(began, there.Add(w.settled))
 		some := all.Between(quiet.from, quiet.to)
 		some.WantShare(w.t, fmt.Sprintf("%s with %d pods", a, n), "v2", 0.2)
 		if share := during.Share("v2"); share < 0.1 || share > 0.25 {
@@ -66,6 +66,7 @@ func (w *world) aborted(pushed time.Time, version string) {
 	for _, a := range w.apps {
 		back := a.await(pushed, "aborting", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
 		rest := a.await(back.at, "degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+		time.Sleep(time.Until(back.at.Add(w.settled + time.Second)))
 		all := a.load.Results()
 		last := pushed
 		for _, r := range all {
@@ -73,7 +74,7 @@ func (w *world) aborted(pushed time.Time, version string) {
 				last = r.At
 			}
 		}
-		some := all.Between(back.at.Add(settled), time.Now())
+		some := all.Between(back.at.Add(w.settled), time.Now())
 		some.WantShare(w.t, a.String()+" after the abort", version, 0)
 		w.t.Logf("%-10s aborted: recorded %s after the push, the last request to %s was %s after the push; at rest after %s", a,
 			back.at.Sub(pushed).Round(10*time.Millisecond), version, last.Sub(pushed).Round(10*time.Millisecond), rest.at.Sub(pushed).Round(10*time.Millisecond))
@@ -82,17 +83,17 @@ func (w *world) aborted(pushed time.Time, version string) {
 
 // TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong, and
 // with dynamicStableScale: there stable pods go that requests come to, so they
-// need the 2s.
+// need some time.
 func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	t.Parallel()
 	steps := weights(20, 50)
 	ping := gateway.routedShop(append([]string{"pingPong: {pingService: shop-stable, pongService: shop-canary}"}, quick...), nil, steps)
 	dynamic := gateway.canary([]string{"dynamicStableScale: true"}, steps)
-	dynamic.stop = "2s"
+	dynamic.stop = "5s"
 	ping.route = strings.Replace(ping.route, "backendRefs: [{name: shop-stable, port: 80}]", "backendRefs: [{name: shop-stable, port: 80}, {name: shop-canary, port: 80}]", 1)
 	ping.name, dynamic.name = "pingPong", "dynamic"
-	w := newWorld(t, ping, dynamic)
-	w.users(beside)
+	w := newWorld(t, beside, ping, dynamic)
+	w.users(slow)
 	for _, version := range []string{"v2", "v3"} {
 		_, at := w.push(version, func(s shop) shop { return s.at(version) })
 		before := 0

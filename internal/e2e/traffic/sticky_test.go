@@ -107,8 +107,8 @@ func TestStickyUsers(t *testing.T) {
 	for _, p := range []provider{crd, ingress} {
 		shops = append(shops, p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...), []string{"sticky: {}"}, weights(20, 50)))
 	}
-	w := newWorld(t, shops...)
-	w.users(beside) // each of these requests is a new user's
+	w := newWorld(t, beside, shops...)
+	w.users(slow) // each of these requests is a new user's
 	crowds := map[*app]*crowd{}
 	for _, a := range w.apps {
 		crowds[a] = a.visit(20)
@@ -156,7 +156,7 @@ func TestStickyUsers(t *testing.T) {
 		}
 		all.WantNoFailure(t, a.String()+", visitors")
 		saw, _ := wentBack(crowds[a].between(third, time.Now()), "v3")
-		late := all.Between(back.at.Add(settled), time.Now())
+		late := all.Between(back.at.Add(w.settled), time.Now())
 		late.WantShare(t, a.String()+", visitors after the abort", "v3", 0)
 		t.Logf("%-10s %d requests of visitors with cookies, %d failed; %d visitors saw v3, and %d requests came to it after the abort", a, len(all), len(all.Failures()), saw, late.Of("v3"))
 	}

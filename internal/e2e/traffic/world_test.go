@@ -37,6 +37,8 @@ type world struct {
 	log    lockedBuffer
 	began  time.Time
 
+	settled time.Duration // alone or beside
+
 	mu       sync.Mutex
 	history  []record
 	watching sync.WaitGroup
@@ -80,9 +82,9 @@ const stateRef = "refs/heads/gitrollout/state/test"
 
 // newWorld pushes the apps, lets gitrollout deploy them, and returns when all
 // have their pods and answer through their routes.
-func newWorld(t *testing.T, shops ...shop) *world {
+func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 	t.Helper()
-	w := &world{World: proxytest.Start(t), t: t, repo: gittest.New(t), began: time.Now()}
+	w := &world{World: proxytest.Start(t), t: t, repo: gittest.New(t), settled: settled, began: time.Now()}
 	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
 	for _, s := range shops {
 		ns := w.Namespace(t)
@@ -101,7 +103,7 @@ func newWorld(t *testing.T, shops ...shop) *world {
 	w.watch()
 	w.start()
 	for _, a := range w.apps {
-		a.awaitHealthy(w.began, "v1")
+		a.awaitHealthy(w.began)
 		if a.shop.replicas == 0 {
 			a.scale(10)
 		}
@@ -219,7 +221,7 @@ func (w *world) push(message string, change func(shop) shop) (string, time.Time)
 	for _, a := range w.apps {
 		a.shop = change(a.shop)
 		for name, content := range a.shop.files() {
-			content = strings.NewReplacer("HOST", a.host, "NS", a.name).Replace(content)
+			content = strings.NewReplacer("HOST", a.host, "SETTLE", w.settled.String()).Replace(content)
 			w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: content})
 		}
 	}
@@ -301,12 +303,9 @@ func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) r
 	}
 }
 
-func (a *app) awaitHealthy(since time.Time, version string) record {
+func (a *app) awaitHealthy(since time.Time) record {
 	a.w.t.Helper()
-	r := a.await(since, "healthy at "+version, func(s rollout.State) bool {
-		return s.Phase == rollout.Healthy && s.Release == nil
-	})
-	return r
+	return a.await(since, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
 }
 
 // awaitRouted returns the record of the routers being asked for a step's weight.

@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// routing is what the proxies were told at one time: to which Services requests
+// go, and which version each of them selects.
+type routing struct {
+	at     time.Time
+	routed []string
+	pins   map[string]string
+}
+
+// ours are the two Services of a workload whose requests are routed.
+func ours(spec rollout.Spec) []string {
+	if p := spec.Canary.PingPong; p != nil {
+		return []string{p.PingService, p.PongService}
+	}
+	return []string{spec.Canary.StableService, spec.Canary.CanaryService}
+}
+
+// follow notes what proxies are told, and forgets what all of them know to be
+// over: each may be as late as settle.
+func (g *Guard) follow(k *Cluster, d *Deployment, spec rollout.Spec) {
+	if spec.Canary == nil || spec.Canary.Traffic == nil {
+		g.seen = nil
+		return
+	}
+	now := routing{at: k.Now, pins: map[string]string{}}
+	for _, name := range ours(spec) {
+		now.pins[name] = k.pin(d, name)
+	}
+	for ref, route := range k.Routes {
+		for _, rule := range backends(route) {
+			for _, b := range rule {
+				if b.weight > 0 && ref.Namespace == d.Workload.Namespace && now.pins[b.service] != "" {
+					now.routed = append(now.routed, b.service)
+				}
+			}
+		}
+	}
+	slices.Sort(now.routed)
+	now.routed = slices.Compact(now.routed)
+	if n := len(g.seen); n == 0 || !reflect.DeepEqual(g.seen[n-1].routed, now.routed) || !reflect.DeepEqual(g.seen[n-1].pins, now.pins) {
+		g.seen = append(g.seen, now)
+	}
+	for len(g.seen) > 1 && !g.seen[1].at.Add(spec.Canary.Traffic.Settle).After(k.Now) {
+		g.seen = g.seen[1:]
+	}
+}
+
+// left finds a version without ready pods to which a proxy may still send
+// requests, because it has not learnt yet that they go elsewhere, or that their
+// Service selects other pods.
+func (g *Guard) left(d *Deployment, spec rollout.Spec, leave Leave) string {
+	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock {
+		return ""
+	}
+	if leave.Retreating && spec.Canary.DynamicStableScale {
+		g.seen = g.seen[len(g.seen)-1:] // stable needs the room, and what goes for that is forgiven afterwards, too
+		return ""
+	}
+	now := g.seen[len(g.seen)-1]
+	for _, was := range g.seen {
+		for _, name := range was.routed {
+			if now.pins[name] == "" {
+				continue // as with any Deployment, its pods leave one by one
+			}
+			for _, and := range g.seen {
+				if pin := and.pins[name]; pin != "" && !d.serves(pin) {
+					return fmt.Sprintf("%s: no pod of %s is ready, and a proxy may still send it requests by Service %s", d.Workload, pin, name)
+				}
+			}
+		}
+	}
+	return ""
+}

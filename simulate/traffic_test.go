@@ -1,0 +1,168 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// randomTraffic routes the requests of a canary that has the two Services.
+func (w *workloadSource) randomTraffic(rng *rand.Rand) {
+	c := w.canary
+	c["scaling"] = "surge"
+	c["trafficRouting"] = map[string]any{
+		"gatewayAPI":    map[string]any{"httpRoute": w.name},
+		"settle":        fmt.Sprintf("%ds", rng.IntN(6)),
+		"managedRoutes": []any{map[string]any{"name": "staff"}},
+	}
+	if rng.IntN(3) == 0 {
+		c["dynamicStableScale"] = true
+		delete(c, "scaleDownDelaySeconds")
+		c["abortScaleDownDelaySeconds"] = rng.IntN(3) * 15
+	} else {
+		c["abortScaleDownDelaySeconds"], c["scaleDownDelaySeconds"] = rng.IntN(3)*15, rng.IntN(3)*15
+	}
+	if rng.IntN(4) == 0 {
+		c["pingPong"] = map[string]any{"pingService": c["stableService"], "pongService": c["canaryService"]}
+		delete(c, "stableService")
+		delete(c, "canaryService")
+	}
+	c["steps"] = routedSteps(rng, randomSteps(rng, "surge"))
+}
+
+// routedSteps puts steps that match users in the place of others.
+func routedSteps(rng *rand.Rand, steps []any) []any {
+	for i, step := range steps {
+		if rng.IntN(6) > 0 {
+			continue
+		}
+		routed := randomRoute(rng)
+		if name, named := step.(map[string]any)["name"]; named {
+			routed["name"] = name
+		}
+		steps[i] = routed
+	}
+	return steps
+}
+
+func randomRoute(rng *rand.Rand) map[string]any {
+	ends := rng.IntN(3) == 0
+	switch rng.IntN(3) {
+	case 0:
+		header := map[string]any{"name": "staff"}
+		if !ends {
+			header["match"] = []any{map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}}
+		}
+		return map[string]any{"setHeaderRoute": header}
+	case 1:
+		mirror := map[string]any{"name": "staff", "percentage": 50}
+		if !ends {
+			mirror["match"] = []any{map[string]any{"path": map[string]any{"prefix": "/"}}}
+		}
+		return map[string]any{"setMirrorRoute": mirror}
+	default:
+		match := []any{}
+		if !ends {
+			match = append(match, map[string]any{"headers": []any{map[string]any{"name": "X-Beta", "exact": "1"}}})
+		}
+		return map[string]any{"match": match}
+	}
+}
+
+// isRouted reports whether a router splits the workload's requests.
+func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != nil }
+
+// route is the HTTPRoute of a workload whose requests are routed.
+func (w workloadSource) route() map[string]any {
+	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{
+		"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": []any{
+			map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0},
+		}}}},
+	})
+}
+
+// traffic is what the renderer reads of trafficRouting.
+func (w workloadSource) traffic(c *rollout.Canary) {
+	if !w.isRouted() {
+		return
+	}
+	routing := w.canary["trafficRouting"].(map[string]any)
+	c.Traffic = &rollout.Traffic{
+		MaxWeight: 100, Settle: durationOf(routing["settle"]), ManagedRoutes: []string{"staff"},
+		Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": w.name}}},
+	}
+	c.DynamicStableScale = w.canary["dynamicStableScale"] == true
+	if w.canary["pingPong"] != nil {
+		c.PingPong = &rollout.PingPong{PingService: w.services[0], PongService: w.services[1]}
+	}
+}
+
+// routeOf is what the renderer reads of a step that matches users, nil if it does not.
+func routeOf(step map[string]any) *rollout.ManagedRoute {
+	if header, given := step["setHeaderRoute"].(map[string]any); given {
+		route := &rollout.ManagedRoute{Name: "staff"}
+		if header["match"] != nil {
+			route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+		}
+		return route
+	}
+	if mirror, given := step["setMirrorRoute"].(map[string]any); given {
+		route := &rollout.ManagedRoute{Name: "staff", Mirror: new(50)}
+		if mirror["match"] != nil {
+			route.Matches = []rollout.Match{{Path: &rollout.StringMatch{Prefix: "/"}}}
+		}
+		return route
+	}
+	if match, given := step["match"].([]any); given {
+		route := &rollout.ManagedRoute{Name: rollout.MatchRoute}
+		if len(match) > 0 {
+			route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "1"}}}}}
+		}
+		return route
+	}
+	return nil
+}
+
+// checkRoutes: at rest all requests go to the stable Service, by the user's own
+// rule.
+func (u *universe) checkRoutes() {
+	for _, a := range u.head().apps {
+		for _, source := range a.workloads {
+			if source.gone || !source.isRouted() {
+				continue
+			}
+			w := rollout.Workload{Namespace: namespace, Name: source.name}
+			stable := source.services[0]
+			if slices.Contains(u.oracle.states[a.name].Pong, w) {
+				stable = source.services[1]
+			}
+			var live struct {
+				Spec struct {
+					Rules []struct {
+						Matches     []any
+						BackendRefs []struct {
+							Name   string
+							Weight int
+						}
+					}
+				}
+			}
+			route := u.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: namespace, Name: source.name}]
+			if err := json.Unmarshal([]byte(dump(route)), &live); err != nil {
+				u.fail("HTTPRoute %s: %v", source.name, err)
+			}
+			if len(live.Spec.Rules) != 1 || len(live.Spec.Rules[0].Matches) > 0 {
+				u.fail("at rest HTTPRoute %s matches users: %s", source.name, dump(route))
+				continue
+			}
+			for _, b := range live.Spec.Rules[0].BackendRefs {
+				if want := map[bool]int{true: 100}[b.Name == stable]; b.Weight != want {
+					u.fail("at rest HTTPRoute %s sends %d to Service %s, want %d", source.name, b.Weight, b.Name, want)
+				}
+			}
+		}
+	}
+}
