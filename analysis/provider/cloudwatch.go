@@ -18,7 +18,12 @@ import (
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html).
 // The result is the list of its MetricDataResults: result[0].Values. Region and
 // credentials are the environment's (aws.go).
-var cloudWatch = provider{kind: "cloudWatch", title: "Amazon CloudWatch", argo: true, config: func() config { return &cloudWatchConfig{} }}
+var cloudWatch = provider{
+	kind: "cloudWatch", title: "Amazon CloudWatch", argo: true,
+	result: "the list of MetricDataResults: `result[0].Values`",
+	keys:   "AWS's own: variables, profile, web identity, container, instance",
+	config: func() config { return &cloudWatchConfig{} },
+}
 
 type cloudWatchConfig struct {
 	Interval string            `json:"interval,omitempty"` // that is looked at; default 5m

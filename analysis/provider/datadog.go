@@ -20,7 +20,12 @@ import (
 //
 // The credentials are in the environment (DD_API_KEY, DD_APP_KEY, DD_ADDRESS), or
 // in gitrollout's Secret datadog, or in the one that secretRef names.
-var datadog = provider{kind: "datadog", title: "Datadog", argo: true, config: func() config { return &datadogConfig{} }}
+var datadog = provider{
+	kind: "datadog", title: "Datadog", argo: true,
+	result: "a number",
+	keys:   "Secret `datadog` (or `secretRef`): `api-key`, `app-key`, `address` if it is not datadoghq.com",
+	config: func() config { return &datadogConfig{} },
+}
 
 type datadogConfig struct {
 	Interval       string            `json:"interval,omitempty"` // that is looked at; default 5m

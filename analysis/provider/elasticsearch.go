@@ -17,8 +17,18 @@ import (
 // number of hits, or, with aggs, what jsonPath finds. Argo Rollouts has no such
 // provider.
 var (
-	elasticsearch = provider{kind: "elasticsearch", title: "Elasticsearch", config: func() config { return &searchConfig{name: "Elasticsearch"} }}
-	opensearch    = provider{kind: "opensearch", title: "OpenSearch", config: func() config { return &searchConfig{name: "OpenSearch", service: "es"} }}
+	elasticsearch = provider{
+		kind: "elasticsearch", title: "Elasticsearch",
+		result: "what `jsonPath` finds; by default the number of documents, or the aggregations",
+		keys:   "`authentication`: `basic`, `bearer`, `oauth2`; or `headers`",
+		config: func() config { return &searchConfig{name: "Elasticsearch"} },
+	}
+	opensearch = provider{
+		kind: "opensearch", title: "OpenSearch",
+		result: "as Elasticsearch",
+		keys:   "`authentication`: `basic`, `bearer`, `oauth2`, `sigv4`; or `headers`",
+		config: func() config { return &searchConfig{name: "OpenSearch", service: "es"} },
+	}
 )
 
 type searchConfig struct {

@@ -15,7 +15,12 @@ import (
 // graphite asks Graphite's render API
 // (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
 // list of the first series' values, without the moments that have none.
-var graphite = provider{kind: "graphite", title: "Graphite", argo: true, config: func() config { return &graphiteConfig{} }}
+var graphite = provider{
+	kind: "graphite", title: "Graphite", argo: true,
+	result: "the list of the first series' values",
+	keys:   "none",
+	config: func() config { return &graphiteConfig{} },
+}
 
 type graphiteConfig struct {
 	Address string `json:"address"`

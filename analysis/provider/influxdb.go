@@ -17,7 +17,12 @@ import (
 // influxdb asks a Flux query of InfluxDB 2
 // (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The result is
 // the list of all _values. The Secret is gitrollout's own: address, authToken, org.
-var influxdb = provider{kind: "influxdb", title: "InfluxDB", argo: true, config: func() config { return &influxConfig{} }}
+var influxdb = provider{
+	kind: "influxdb", title: "InfluxDB", argo: true,
+	result: "the list of all values",
+	keys:   "Secret `influxdb` (or `profile`): `address`, `authToken`, `org`",
+	config: func() config { return &influxConfig{} },
+}
 
 type influxConfig struct {
 	Profile string `json:"profile,omitempty"` // the Secret; default influxdb

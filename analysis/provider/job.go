@@ -16,7 +16,12 @@ import (
 // job runs a Kubernetes Job for each measurement, in the Rollout's namespace. One
 // that completes is successful, one that fails has failed, and one whose image
 // cannot be pulled is inconclusive: it would never end.
-var job = provider{kind: "job", title: "Kubernetes Jobs", argo: true, config: func() config { return &jobConfig{} }}
+var job = provider{
+	kind: "job", title: "Kubernetes Jobs", argo: true,
+	result: "none, the Job judges: complete is successful, failed is failed, an image that cannot be pulled is inconclusive",
+	keys:   "what the Job's pods have",
+	config: func() config { return &jobConfig{} },
+}
 
 // Jobs makes Jobs. The cluster implements it.
 type Jobs interface {

@@ -10,7 +10,12 @@ import (
 // loki asks a metric query of Grafana Loki
 // (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time).
 // Argo Rollouts has no such provider. The fields are prometheus' own.
-var loki = provider{kind: "loki", title: "Grafana Loki", config: func() config { return &lokiConfig{} }}
+var loki = provider{
+	kind: "loki", title: "Grafana Loki",
+	result: "as Prometheus",
+	keys:   "`authentication`: `basic`, `bearer`, `oauth2`; or `headers`",
+	config: func() config { return &lokiConfig{} },
+}
 
 type lokiConfig struct {
 	Address        string         `json:"address"`

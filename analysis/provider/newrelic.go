@@ -14,7 +14,12 @@ import (
 // (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/).
 // The result is the mapping of one row, or the list of several. The Secret is
 // gitrollout's own: personal-api-key, account-id, and region, us or eu.
-var newRelic = provider{kind: "newRelic", title: "New Relic", argo: true, config: func() config { return &newRelicConfig{} }}
+var newRelic = provider{
+	kind: "newRelic", title: "New Relic", argo: true,
+	result: "the row as a mapping; of several, the list of them",
+	keys:   "Secret `newrelic` (or `profile`): `personal-api-key`, `account-id`, `region` if it is not us",
+	config: func() config { return &newRelicConfig{} },
+}
 
 type newRelicConfig struct {
 	Profile string `json:"profile,omitempty"` // the Secret; default newrelic

@@ -13,7 +13,12 @@ import (
 // prometheus asks an instant query, or a query over a range, of a server with
 // Prometheus' API (https://prometheus.io/docs/prometheus/latest/querying/api/):
 // Prometheus itself, Thanos, Mimir, VictoriaMetrics and others.
-var prometheus = provider{kind: "prometheus", title: "Prometheus", argo: true, config: func() config { return &prometheusConfig{} }}
+var prometheus = provider{
+	kind: "prometheus", title: "Prometheus", argo: true,
+	result: "a number; of a vector, the list of its values; of a range query, the list of all values",
+	keys:   "`authentication`: `basic`, `bearer`, `oauth2`, `sigv4`; or `headers`",
+	config: func() config { return &prometheusConfig{} },
+}
 
 type prometheusConfig struct {
 	Address        string         `json:"address,omitempty"` // default: GITROLLOUT_PROMETHEUS_ADDRESS, or Argo Rollouts' variable

@@ -27,8 +27,8 @@ type Request struct {
 // Result is what a measurement has found.
 type Result struct {
 	// Value is what conditions see as result: a float64, a []any, a text, a
-	// mapping … Nil or empty: there is no data. It is the server's own words,
-	// so it may hold what the server was told.
+	// mapping … Nil or empty: there is no data. A server may echo what it was
+	// told, and values are written down in Git: what is hidden is blackened.
 	Value    any
 	Phase    analysis.Phase    // "": conditions decide. Running: ask again with Metadata
 	Message  string            // for people
@@ -52,6 +52,8 @@ type provider struct {
 	kind   string // the field of a metric's provider
 	title  string // for people
 	argo   bool   // Argo Rollouts has it, with these fields
+	result string // what conditions see as result, for the docs
+	keys   string // where its credentials come from, for the docs
 	config func() config
 }
 
@@ -76,15 +78,17 @@ func Kinds() []string {
 
 // Row is one line of the docs' table of providers.
 type Row struct {
-	Kind, Title string
-	Argo        bool // Argo Rollouts has it, with these fields
+	Kind, Title  string
+	Argo         bool     // Argo Rollouts has it, with these fields
+	Fields       []string // below the kind
+	Result, Keys string   // what conditions see, and where credentials come from, as Markdown
 }
 
 // Rows is the docs' table.
 func Rows() []Row {
 	var rows []Row
 	for _, p := range providers() {
-		rows = append(rows, Row{p.kind, p.title, p.argo})
+		rows = append(rows, Row{Kind: p.kind, Title: p.title, Argo: p.argo, Fields: fields(p.config()), Result: p.result, Keys: p.keys})
 	}
 	return rows
 }
@@ -111,6 +115,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, s.clean(err)
 	}
+	result.Value = s.scrubValue(result.Value)
 	result.Message = cut(s.scrub(result.Message), maxMessage)
 	for key, text := range result.Metadata {
 		result.Metadata[key] = cut(s.scrub(text), maxMetadata)

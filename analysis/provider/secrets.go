@@ -68,6 +68,23 @@ func (s *session) scrub(text string) string {
 	return text
 }
 
+// scrubValue blackens the texts of a result.
+func (s *session) scrubValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return s.scrub(v)
+	case []any:
+		for i := range v {
+			v[i] = s.scrubValue(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = s.scrubValue(v[key])
+		}
+	}
+	return v
+}
+
 // clean returns an error that holds nothing hidden and is not too long: the same
 // one if it is like that already.
 func (s *session) clean(err error) error {

@@ -13,7 +13,12 @@ import (
 // (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The
 // result is what GraphQL calls data. The query can use $duration: the interval
 // until now, in minutes, in the time zone that gitrollout runs in.
-var skywalking = provider{kind: "skywalking", title: "Apache SkyWalking", argo: true, config: func() config { return &skywalkingConfig{} }}
+var skywalking = provider{
+	kind: "skywalking", title: "Apache SkyWalking", argo: true,
+	result: "what GraphQL calls `data`",
+	keys:   "none",
+	config: func() config { return &skywalkingConfig{} },
+}
 
 type skywalkingConfig struct {
 	Address  string `json:"address"`

@@ -17,7 +17,12 @@ import (
 // result is the point nearest to now: a number for one series, a list for
 // several. The token is in gitrollout's Secret wavefront-api-tokens, below the
 // name of the host.
-var wavefront = provider{kind: "wavefront", title: "Wavefront", argo: true, config: func() config { return &wavefrontConfig{} }}
+var wavefront = provider{
+	kind: "wavefront", title: "Wavefront", argo: true,
+	result: "a number; of several series, the list of their newest values",
+	keys:   "Secret `wavefront-api-tokens`: a token by the host's name",
+	config: func() config { return &wavefrontConfig{} },
+}
 
 type wavefrontConfig struct {
 	Address string `json:"address"` // a host, as in example.wavefront.com, or a URL

@@ -10,7 +10,12 @@ import (
 // web asks any HTTP service. What jsonPath finds in a JSON answer is the result,
 // or the answer itself as a text if it is no JSON. (Argo Rollouts calls the
 // latter successful whatever the conditions say; here they are asked.)
-var web = provider{kind: "web", title: "Any HTTP service", argo: true, config: func() config { return &webConfig{} }}
+var web = provider{
+	kind: "web", title: "Any HTTP service", argo: true,
+	result: "what `jsonPath` finds: a number, a text, a list, a mapping; a body that is no JSON is a text",
+	keys:   "`authentication`: `basic`, `bearer`, `oauth2`; or `headers`",
+	config: func() config { return &webConfig{} },
+}
 
 type webConfig struct {
 	Method         string         `json:"method,omitempty"` // GET, POST or PUT; default GET

@@ -37,6 +37,7 @@ var webContract = contract{
 		{name: "empty", reply: `{"data":null}`, want: nil},
 		{name: "a text", reply: "1.5\nOK", want: "1.5\nOK"},
 		{name: "no field", reply: `{"date":1}`, err: "there is no data in the answer"},
+		{name: "an echo", reply: `{"data":{"you said":["Bearer ` + token + `"]}}`, want: map[string]any{"you said": []any{"***"}}},
 	},
 }
 

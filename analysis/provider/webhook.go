@@ -17,7 +17,12 @@ import (
 // checksum and metadata, and the status of the answer is the verdict. Flagger's
 // load tester and whatever answers its hooks can stay as they are. Argo Rollouts
 // has no such provider.
-var webhook = provider{kind: "webhook", title: "Webhooks (Flagger)", config: func() config { return &webhookConfig{} }}
+var webhook = provider{
+	kind: "webhook", title: "Webhooks (Flagger)",
+	result: "none, the answer's status judges: 2xx accepts",
+	keys:   "`headers`",
+	config: func() config { return &webhookConfig{} },
+}
 
 type webhookConfig struct {
 	URL      string            `json:"url"`

@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -25,10 +24,10 @@ import (
 // Options says what a Worker works with.
 type Options struct {
 	Deps     provider.Deps
-	Touch    func(app string) // called when there is something to collect
-	Log      *slog.Logger
-	Parallel int           // measurements at once; default 8
-	Patience time.Duration // how often one that is still running is asked again; default 2s
+	Touch    func(app string)                    // called when there is something to collect
+	Trouble  func(app, metric string, err error) // told of what is no result: a panic, or what could not be tidied up
+	Parallel int                                 // measurements at once; default 8
+	Patience time.Duration                       // how often one that is still running is asked again; default 2s
 }
 
 // Worker measures. Its methods are for any goroutine.
@@ -94,7 +93,7 @@ func (w *Worker) measure(app rollout.App, m strategies.Measure) (got strategies.
 	got = strategies.Measured{Run: m.Run, Started: m.Started, Metric: m.Metric.Name, At: w.Deps.Now(), Samples: -1}
 	defer func() {
 		if p := recover(); p != nil {
-			w.Log.Error("measurement panicked", "app", app.Name, "metric", m.Metric.Name, "panic", p, "stack", string(debug.Stack()))
+			w.Trouble(app.Name, m.Metric.Name, fmt.Errorf("the measurement panicked: %v\n%s", p, debug.Stack()))
 			got.Phase, got.Message = analysis.Errored, fmt.Sprintf("the provider %s failed inside: %v", m.Metric.Provider, p)
 		}
 	}()
@@ -148,7 +147,7 @@ func (w *Worker) ask(app rollout.App, m strategies.Measure, latest, suffix strin
 		}
 		if result.Phase != analysis.Running {
 			if stop := provider.Stop(w.ctx, w.Deps, request); stop != nil {
-				w.Log.Warn("measurement is not tidied up", "app", app.Name, "metric", m.Metric.Name, "error", stop)
+				w.Trouble(app.Name, m.Metric.Name, fmt.Errorf("what it left behind stays: %w", stop))
 			}
 			return result, nil
 		}

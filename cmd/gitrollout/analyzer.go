@@ -18,7 +18,10 @@ func newAnalyzer(ctx context.Context, client *cluster.Client, touch func(app str
 		Deps: provider.Deps{
 			Client: provider.Clients(), Secret: ownSecrets(client), Jobs: jobs{client}, Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now,
 		},
-		Touch: touch, Log: log,
+		Touch: touch,
+		Trouble: func(app, metric string, err error) {
+			log.Warn("measurement", "app", app, "metric", metric, "error", err)
+		},
 	})
 }
 

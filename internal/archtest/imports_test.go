@@ -32,10 +32,11 @@ var table = map[string]rule{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
 	"analysis/provider": {own: []string{"analysis"}, others: []string{"sigs.k8s.io/json"}},
+	"analysis/worker":   {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler":        {own: []string{"render", "rollout", "strategies"}},
 	"forge":             {own: []string{"rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "strategies"},
+		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "strategies"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
