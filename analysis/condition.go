@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/expr-lang/expr"
@@ -21,9 +22,13 @@ func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
 	}
-	_, err := expr.Compile(condition, append(functions(), expr.Env(environment{}))...)
+	if arg := placeholder.FindString(condition); arg != "" {
+		return fmt.Errorf("has %s, which is out of a Secret: a condition is written down in Git", arg)
+	}
+	_, err := expr.Compile(condition, append(functions(), expr.Env(environment{}), expr.AsBool())...)
 	if err != nil {
-		return fmt.Errorf("is not a condition: %w", err)
+		reason, _, _ := strings.Cut(err.Error(), "\n") // a picture of the place follows
+		return fmt.Errorf("is not a condition: %s", reason)
 	}
 	return nil
 }

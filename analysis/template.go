@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,22 +96,23 @@ func ParseTemplate(name string, cluster bool, spec any) (*Template, error) {
 	if len(t.Spec.Metrics) == 0 && len(t.Spec.Templates) == 0 {
 		return nil, &ProblemError{Template: name, Field: "spec.metrics", Msg: "is empty", Fix: "give at least one metric, or templates"}
 	}
-	for i, d := range t.Spec.DryRun {
-		if _, err := regexp.Compile(d.MetricName); err != nil || d.MetricName == "" {
-			return nil, &ProblemError{Template: name, Field: fmt.Sprintf("spec.dryRun[%d].metricName", i), Msg: fmt.Sprintf("%q is not a regular expression", d.MetricName), Fix: "for all metrics write .*"}
-		}
-	}
-	for i, r := range t.Spec.MeasurementRetention {
-		if _, err := regexp.Compile(r.MetricName); err != nil || r.MetricName == "" || r.Limit < 1 {
-			return nil, &ProblemError{Template: name, Field: fmt.Sprintf("spec.measurementRetention[%d]", i), Msg: fmt.Sprintf("%q and %d are not a regular expression and a number of measurements", r.MetricName, r.Limit)}
-		}
-	}
 	for i, a := range t.Spec.Args {
 		if a.Name == "" {
 			return nil, &ProblemError{Template: name, Field: fmt.Sprintf("spec.args[%d].name", i), Msg: "is missing"}
 		}
 		if a.ValueFrom != nil && a.ValueFrom.SecretKeyRef == nil {
 			return nil, &ProblemError{Template: name, Field: fmt.Sprintf("spec.args[%d].valueFrom", i), Msg: "is not a secretKeyRef", Fix: "a template takes no other; give the value in the Rollout"}
+		}
+		if a.ValueFrom == nil {
+			continue
+		}
+		if a.Value != nil {
+			return nil, &ProblemError{Template: name, Field: fmt.Sprintf("spec.args[%d].value", i), Msg: "is given, and valueFrom too", Fix: "keep one of them"}
+		}
+		for field, text := range ordered("name", a.ValueFrom.SecretKeyRef.Name, "key", a.ValueFrom.SecretKeyRef.Key) {
+			if text == "" {
+				return nil, &ProblemError{Template: name, Field: fmt.Sprintf("spec.args[%d].valueFrom.secretKeyRef.%s", i, field), Msg: "is missing", Fix: "name the Secret and its key"}
+			}
 		}
 	}
 	return t, nil
@@ -124,7 +127,7 @@ func decodeStrict(from, into any) *ProblemError {
 	if err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return &ProblemError{Field: wrong.Field, Msg: fmt.Sprintf("is a %s where another kind of value belongs", wrong.Value)}
+			return &ProblemError{Field: wrong.Field, Msg: fmt.Sprintf("is %s where %s belongs", written(wrong.Value), wanted(wrong.Type))}
 		}
 		return &ProblemError{Msg: err.Error()}
 	}
@@ -138,6 +141,38 @@ func decodeStrict(from, into any) *ProblemError {
 	return nil
 }
 
+// written and wanted say what kind of value there is, and what belongs there.
+func written(json string) string {
+	kind, _, _ := strings.Cut(json, " ") // number 1.5
+	switch kind {
+	case "object":
+		return "a mapping"
+	case "array":
+		return "a list"
+	case "string":
+		return "a text"
+	case "bool":
+		return "true or false"
+	default:
+		return "a " + kind
+	}
+}
+
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct, reflect.Pointer:
+		return "a mapping"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	default:
+		return "a number"
+	}
+}
+
 // Values are the arguments that a use of templates gives: plain ones, and those
 // that are looked up when something is measured.
 type Values struct {
@@ -148,8 +183,9 @@ type Values struct {
 
 // Instantiate puts templates together, those that they name included, and fills
 // in the arguments. Those out of Secrets stay {{args.name}} in Config, so that
-// they are in no record and in no message.
-func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values) ([]Metric, error) {
+// they are in no record and in no message. Check reads a provider's block; its
+// *ProblemError names fields below the metric's. Nil: nothing is checked.
+func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values, check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
 	if err := collect(find, refs, nil, &all); err != nil {
 		return nil, err
@@ -162,10 +198,15 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 	for _, t := range all {
 		for i, raw := range t.Spec.Metrics {
 			field := fmt.Sprintf("spec.metrics[%d]", i)
-			m, err := newMetric(raw, values)
-			if err != nil {
-				err.Template, err.Field = t.Name, strings.TrimSuffix(field+"."+err.Field, ".")
-				return nil, err
+			m, problem := newMetric(raw, values)
+			if problem == nil && check != nil {
+				if err := check(m.Provider, m.Config); err != nil && !errors.As(err, &problem) {
+					return nil, err
+				}
+			}
+			if problem != nil {
+				problem.Template, problem.Field = t.Name, strings.TrimSuffix(field+"."+problem.Field, ".")
+				return nil, problem
 			}
 			if slices.ContainsFunc(metrics, func(o Metric) bool { return o.Name == m.Name }) {
 				return nil, &ProblemError{Template: t.Name, Field: field + ".name", Msg: fmt.Sprintf("%q is the name of two metrics", m.Name), Fix: "rename one"}
@@ -173,30 +214,53 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 			metrics = append(metrics, *m)
 		}
 	}
-	for _, t := range all {
-		for i := range metrics {
-			ApplyRules(t.Spec, &metrics[i])
-		}
-	}
 	if len(metrics) == 0 {
 		return nil, &ProblemError{Msg: "the templates have no metric"}
+	}
+	for _, t := range all {
+		if err := ApplyRules(t.Spec, "spec.", metrics); err != nil {
+			err.Template = t.Name
+			return nil, err
+		}
 	}
 	return metrics, nil
 }
 
-// ApplyRules makes a metric a dry run and says how many of its measurements are
-// kept, where the rules name it.
-func ApplyRules(rules TemplateSpec, m *Metric) {
-	for _, d := range rules.DryRun {
-		if matched, err := regexp.MatchString(d.MetricName, m.Name); err == nil && matched {
-			m.DryRun = true
+// ApplyRules makes metrics dry runs and says how many of their measurements are
+// kept, where the rules name them. A rule that names none is a mistake, as in Argo
+// Rollouts. Prefix is put before the field's name.
+func ApplyRules(rules TemplateSpec, prefix string, metrics []Metric) *ProblemError {
+	names := func(field, pattern string, apply func(*Metric)) *ProblemError {
+		re, err := regexp.Compile(pattern)
+		if err != nil || pattern == "" {
+			return &ProblemError{Field: prefix + field, Msg: fmt.Sprintf("%q is not a regular expression", pattern), Fix: "for all metrics write .*"}
+		}
+		found := false
+		for i := range metrics {
+			if re.MatchString(metrics[i].Name) {
+				found = true
+				apply(&metrics[i])
+			}
+		}
+		if !found {
+			return &ProblemError{Field: prefix + field, Msg: fmt.Sprintf("%q names no metric", pattern), Fix: "for all metrics write .*"}
+		}
+		return nil
+	}
+	for i, d := range rules.DryRun {
+		if err := names(fmt.Sprintf("dryRun[%d].metricName", i), d.MetricName, func(m *Metric) { m.DryRun = true }); err != nil {
+			return err
 		}
 	}
-	for _, r := range rules.MeasurementRetention {
-		if matched, err := regexp.MatchString(r.MetricName, m.Name); err == nil && matched {
-			m.Retention = max(m.Retention, r.Limit)
+	for i, r := range rules.MeasurementRetention {
+		if r.Limit < 1 {
+			return &ProblemError{Field: fmt.Sprintf("%smeasurementRetention[%d].limit", prefix, i), Msg: fmt.Sprintf("%d is no number of measurements", r.Limit), Fix: "give 1 or more"}
+		}
+		if err := names(fmt.Sprintf("measurementRetention[%d].metricName", i), r.MetricName, func(m *Metric) { m.Retention = max(m.Retention, r.Limit) }); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // collect lists templates, each once, and refuses those that name each other.
@@ -208,7 +272,11 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []string
 			if ref.ClusterScope {
 				kind = "ClusterAnalysisTemplate"
 			}
-			return &ProblemError{Template: last(path), Field: "templates", Msg: fmt.Sprintf("%s %s is not in this app", kind, ref.TemplateName), Fix: "add it to the kustomization"}
+			field := "templates"
+			if len(path) > 0 {
+				field = "spec.templates"
+			}
+			return &ProblemError{Template: last(path), Field: field, Msg: fmt.Sprintf("%s %s is not in this app", kind, ref.TemplateName), Fix: "add it to the kustomization"}
 		}
 		name := t.Name
 		if t.Cluster {
@@ -249,7 +317,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 			}
 		}
 	}
-	for name := range declared {
+	for _, name := range slices.Sorted(maps.Keys(declared)) { // the same message each time
 		a := declared[name]
 		if v, ok := given.Plain[name]; ok {
 			out.Plain[name] = v

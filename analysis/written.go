@@ -2,6 +2,8 @@ package analysis
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,8 +92,11 @@ func newMetric(raw map[string]any, values Values) (*Metric, *ProblemError) {
 
 // provider takes the only key of a metric's provider.
 func setProvider(m *Metric, raw map[string]any) *ProblemError {
-	if len(raw) != 1 {
-		return &ProblemError{Field: "provider", Msg: fmt.Sprintf("names %d providers", len(raw)), Fix: "name one"}
+	if len(raw) == 0 {
+		return &ProblemError{Field: "provider", Msg: "is missing", Fix: "name one: prometheus, web, job …"}
+	}
+	if len(raw) > 1 {
+		return &ProblemError{Field: "provider", Msg: "names " + strings.Join(slices.Sorted(maps.Keys(raw)), " and "), Fix: "keep one of them"}
 	}
 	for kind, config := range raw {
 		block, ok := config.(map[string]any)
@@ -131,15 +136,21 @@ func whole(v any, into *int) error {
 func check(m *Metric) *ProblemError {
 	switch {
 	case m.Count < 0:
-		return &ProblemError{Field: "count", Msg: fmt.Sprintf("%d is negative", m.Count)}
+		return negative("count", m.Count)
 	case m.Count > 1 && m.Interval == 0:
 		return &ProblemError{Field: "interval", Msg: fmt.Sprintf("is missing, and count is %d", m.Count), Fix: "say how long to wait between measurements"}
 	case m.FailureLimit < -1:
 		return &ProblemError{Field: "failureLimit", Msg: fmt.Sprintf("%d is less than -1", m.FailureLimit)}
 	case m.FailureLimit == -1 && m.ConsecutiveSuccessLimit <= 0:
 		return &ProblemError{Field: "failureLimit", Msg: "is -1, so nothing decides", Fix: "give consecutiveSuccessLimit"}
-	case m.InconclusiveLimit < 0, m.ConsecutiveErrorLimit < 0, m.ConsecutiveSuccessLimit < 0, m.MinSamples < 0:
-		return &ProblemError{Msg: "has a negative limit"}
+	case m.InconclusiveLimit < 0:
+		return negative("inconclusiveLimit", m.InconclusiveLimit)
+	case m.ConsecutiveErrorLimit < 0:
+		return negative("consecutiveErrorLimit", m.ConsecutiveErrorLimit)
+	case m.ConsecutiveSuccessLimit < 0:
+		return negative("consecutiveSuccessLimit", m.ConsecutiveSuccessLimit)
+	case m.MinSamples < 0:
+		return negative("minSamples", m.MinSamples)
 	case m.Count > 0 && m.Count < max(0, m.FailureLimit)+m.ConsecutiveSuccessLimit:
 		return &ProblemError{Field: "count", Msg: fmt.Sprintf("%d is less than failureLimit and consecutiveSuccessLimit together", m.Count), Fix: "measure more often, or lower the limits"}
 	case m.Count > 0 && m.Count < m.InconclusiveLimit:
@@ -156,10 +167,26 @@ func check(m *Metric) *ProblemError {
 	if m.Count == 0 && m.Interval == 0 {
 		m.Count = 1
 	}
-	for field, condition := range map[string]string{"successCondition": m.SuccessCondition, "failureCondition": m.FailureCondition, "startWhen": m.StartWhen} {
+	for field, condition := range ordered("successCondition", m.SuccessCondition, "failureCondition", m.FailureCondition, "startWhen", m.StartWhen) {
 		if err := CheckCondition(condition); err != nil {
 			return &ProblemError{Field: field, Msg: fmt.Sprintf("%q %v", condition, err)}
 		}
 	}
 	return nil
+}
+
+func negative(field string, n int) *ProblemError {
+	return &ProblemError{Field: field, Msg: fmt.Sprintf("%d is negative", n), Fix: "give 0 or more"}
+}
+
+// ordered are fields and their texts, always in the same order, so that the same
+// mistake has the same message.
+func ordered(pairs ...string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if !yield(pairs[i], pairs[i+1]) {
+				return
+			}
+		}
+	}
 }

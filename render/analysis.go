@@ -165,19 +165,16 @@ func (a *assembly) instantiate(d *document) error {
 			}
 		}
 		find := func(ref analysis.TemplateRef) *analysis.Template { return a.findTemplate(d.ref, ref) }
-		metrics, err := analysis.Instantiate(find, m.templates, values)
+		metrics, err := analysis.Instantiate(find, m.templates, values, a.checkProvider)
 		if err != nil {
 			return a.blameAnalysis(err, d, m)
 		}
+		if err := analysis.ApplyRules(m.extra, "", metrics); err != nil {
+			return a.blameAnalysis(err, d, m)
+		}
 		for i := range metrics {
-			analysis.ApplyRules(m.extra, &metrics[i])
 			if m.finite && metrics[i].Interval > 0 && metrics[i].Count == 0 && metrics[i].ConsecutiveSuccessLimit == 0 {
 				return a.invalid(d.ref, m.field.path, "give the metric a count", "waits for metric %s, which is measured without end", metrics[i].Name)
-			}
-			if a.checkProvider != nil {
-				if err := a.checkProvider(metrics[i].Provider, metrics[i].Config); err != nil {
-					return a.invalid(d.ref, m.field.path, "", "metric %s: %v", metrics[i].Name, err)
-				}
 			}
 		}
 		m.into.Metrics = metrics

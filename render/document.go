@@ -164,6 +164,9 @@ func (d *document) readCanary(v value) {
 		c.Steps = append(c.Steps, d.readStep(step))
 	}
 	c.Analysis = d.readAnalysis(v.field("analysis"), false)
+	if a := c.Analysis; a != nil && a.StartingStep > 0 && a.StartingStep >= len(c.Steps) {
+		v.field("analysis").field("startingStep").fail("count from 0, which is the first", "%d is beyond the %d steps, so nothing would be measured", a.StartingStep, len(c.Steps))
+	}
 	d.checkSteps(v.field("steps"))
 }
 

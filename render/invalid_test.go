@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -31,7 +32,7 @@ func TestInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	bases := map[string]map[string]string{}
-	for _, folder := range []string{"testdata/invalid/rollout", "testdata/invalid/traffic"} {
+	for _, folder := range []string{"testdata/invalid/rollout", "testdata/invalid/traffic", "testdata/invalid/analysis"} {
 		bases[folder] = archiveFiles(parseArchive(t, filepath.Join(folder, "base.txtar")))
 	}
 	cases := 0
@@ -48,7 +49,7 @@ func TestInvalid(t *testing.T) {
 			checkInvalid(t, file, archive, repo)
 		})
 	}
-	if cases < 300 {
+	if cases < 380 {
 		t.Errorf("%d rejected inputs, want at least 300: some have gone", cases)
 	}
 }
@@ -56,7 +57,7 @@ func TestInvalid(t *testing.T) {
 func checkInvalid(t *testing.T, file string, archive *txtar.Archive, repo map[string]string) {
 	t.Helper()
 	begin := time.Now()
-	_, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	_, err := New(CheckProviders(provider.Check)).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("took %s", took)
 	}

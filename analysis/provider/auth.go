@@ -41,7 +41,7 @@ func (a authentication) check(service string) error {
 		}
 	}
 	if given > 1 {
-		return &Error{Field: "authentication", Msg: fmt.Sprintf("names %d ways", given), Fix: "keep one of oauth2, sigv4, basic, bearer"}
+		return &fieldError{Field: "authentication", Msg: fmt.Sprintf("names %d ways", given), Fix: "keep one of oauth2, sigv4, basic, bearer"}
 	}
 	fix := "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here"
 	switch {
@@ -52,9 +52,9 @@ func (a authentication) check(service string) error {
 			required("authentication.oauth2.clientId", a.OAuth2.ClientID, "give the client's name"),
 			required("authentication.oauth2.clientSecret", a.OAuth2.ClientSecret, fix))
 	case a.Sigv4 != nil && service == "":
-		return &Error{Field: "authentication.sigv4", Msg: "is not possible here", Fix: "it is for prometheus and opensearch at AWS"}
+		return &fieldError{Field: "authentication.sigv4", Msg: "is not possible here", Fix: "it is for prometheus and opensearch at AWS"}
 	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) && !strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
-		return &Error{Field: "authentication.sigv4.roleArn", Msg: fmt.Sprintf("%q is not the ARN of a role", a.Sigv4.RoleARN), Fix: "write it as in arn:aws:iam::123456789012:role/metrics"}
+		return &fieldError{Field: "authentication.sigv4.roleArn", Msg: fmt.Sprintf("%q is not the ARN of a role", a.Sigv4.RoleARN), Fix: "write it as in arn:aws:iam::123456789012:role/metrics"}
 	case a.Basic != nil:
 		return first(
 			required("authentication.basic.username", a.Basic.Username, "give the user's name"),

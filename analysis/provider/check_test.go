@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/analysis"
 )
 
 // TestArgoExamples accepts what Argo Rollouts' documentation shows.
@@ -192,12 +194,12 @@ func TestRefused(t *testing.T) {
 			}
 		}
 		err := Check(c.kind, config)
-		var got *Error
+		var got *analysis.ProblemError
 		if !errors.As(err, &got) {
-			t.Errorf("%s %s: got %v, want an *Error", c.kind, c.change, err)
+			t.Errorf("%s %s: got %v, want a *ProblemError", c.kind, c.change, err)
 			continue
 		}
-		if got.Field != c.field || !strings.Contains(got.Msg, c.msg) || !strings.Contains(got.Fix, c.fix) {
+		if got.Field != "provider."+c.field || !strings.Contains(got.Msg, c.msg) || !strings.Contains(got.Fix, c.fix) {
 			t.Errorf("%s %s:\n got %q, %q, %q\nwant %q, %q, %q", c.kind, c.change, got.Field, got.Msg, got.Fix, c.field, c.msg, c.fix)
 		}
 		if strings.Contains(got.Error()+got.Fix, "s3cr3t") {
@@ -260,9 +262,9 @@ func FuzzCheck(f *testing.F) {
 		if yaml.Unmarshal([]byte(text), &config) != nil {
 			return
 		}
-		var invalid *Error
+		var invalid *fieldError
 		if err := Check(kind, config); err != nil && !errors.As(err, &invalid) {
-			t.Errorf("%s %s: %v is no *Error", kind, text, err)
+			t.Errorf("%s %s: %v is no *fieldError", kind, text, err)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func (n numberOrText) check(field string) error {
 		return nil
 	}
 	if seconds, err := strconv.Atoi(string(n)); err != nil || seconds < 1 {
-		return &Error{Field: field, Msg: fmt.Sprintf("is %s", string(n)), Fix: "give a number of seconds, 60 or a multiple of it"}
+		return &fieldError{Field: field, Msg: fmt.Sprintf("is %s", string(n)), Fix: "give a number of seconds, 60 or a multiple of it"}
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (c *cloudWatchConfig) check() error {
 		}
 	}
 	if returned == 0 {
-		return &Error{Field: "metricDataQueries", Msg: "all have returnData: false", Fix: "remove it from the one that is the result"}
+		return &fieldError{Field: "metricDataQueries", Msg: "all have returnData: false", Fix: "remove it from the one that is the result"}
 	}
 	return nil
 }
@@ -102,9 +102,9 @@ func (c *cloudWatchConfig) check() error {
 func (q cloudWatchQuery) check(at string) error {
 	switch {
 	case !cloudWatchID.MatchString(q.ID) && !hasArgument(q.ID):
-		return &Error{Field: at + ".id", Msg: fmt.Sprintf("%q is no id", q.ID), Fix: "begin with a small letter, and use letters, digits and _"}
+		return &fieldError{Field: at + ".id", Msg: fmt.Sprintf("%q is no id", q.ID), Fix: "begin with a small letter, and use letters, digits and _"}
 	case (q.Expression == "") == (q.MetricStat == nil):
-		return &Error{Field: at, Msg: "has not exactly one of expression and metricStat", Fix: "give one of them"}
+		return &fieldError{Field: at, Msg: "has not exactly one of expression and metricStat", Fix: "give one of them"}
 	case q.MetricStat == nil:
 		return q.Period.check(at + ".period")
 	}

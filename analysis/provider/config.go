@@ -15,15 +15,15 @@ import (
 	kjson "sigs.k8s.io/json" // encoding/json takes NAME for name
 )
 
-// Error says what is wrong with a configuration.
-type Error struct {
+// fieldError says what is wrong with a configuration.
+type fieldError struct {
 	Field string // below the metric's provider: prometheus.query
 	Msg   string
 	Fix   string
 }
 
 // Error returns the message with the field's name.
-func (e *Error) Error() string { return e.Field + ": " + e.Msg }
+func (e *fieldError) Error() string { return e.Field + ": " + e.Msg }
 
 func parse(kind string, raw map[string]any) (config, error) {
 	p, ok := find(kind)
@@ -32,14 +32,14 @@ func parse(kind string, raw map[string]any) (config, error) {
 		if kind == "plugin" {
 			fix = "plugins are programs that gitrollout does not run; web asks any HTTP service"
 		}
-		return nil, &Error{Field: kind, Msg: "is not a provider that gitrollout knows", Fix: fix}
+		return nil, &fieldError{Field: kind, Msg: "is not a provider that gitrollout knows", Fix: fix}
 	}
 	c := p.config()
 	err := decode(raw, c)
 	if err == nil {
 		err = c.check()
 	}
-	var invalid *Error
+	var invalid *fieldError
 	if errors.As(err, &invalid) {
 		invalid.Field = strings.TrimSuffix(strings.Replace(kind+"."+invalid.Field, ".[", "[", 1), ".")
 	}
@@ -52,23 +52,23 @@ func parse(kind string, raw map[string]any) (config, error) {
 func decode(raw map[string]any, into config) error {
 	data, err := json.Marshal(raw)
 	if err != nil {
-		return &Error{Msg: "is no JSON: " + err.Error()}
+		return &fieldError{Msg: "is no JSON: " + err.Error()}
 	}
 	strict, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			what, fix := belongs(wrong.Type.String())
-			return &Error{Field: wrong.Field, Msg: fmt.Sprintf("is a %s where %s belongs", valueNames.Replace(wrong.Value), what), Fix: fix}
+			return &fieldError{Field: wrong.Field, Msg: fmt.Sprintf("is a %s where %s belongs", valueNames.Replace(wrong.Value), what), Fix: fix}
 		}
-		return &Error{Msg: err.Error()}
+		return &fieldError{Msg: err.Error()}
 	}
 	if len(strict) == 0 {
 		return nil
 	}
 	var unknown kjson.FieldError
 	if !errors.As(strict[0], &unknown) {
-		return &Error{Msg: strict[0].Error()}
+		return &fieldError{Msg: strict[0].Error()}
 	}
 	fix := "correct its name, or remove it"
 	if !strings.ContainsAny(unknown.FieldPath(), ".[") {
@@ -77,7 +77,7 @@ func decode(raw map[string]any, into config) error {
 	if slices.Contains([]string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}, unknown.FieldPath()) {
 		fix = "it is a field of the metric: write it beside provider"
 	}
-	return &Error{Field: unknown.FieldPath(), Msg: "is not a known field", Fix: fix}
+	return &fieldError{Field: unknown.FieldPath(), Msg: "is not a known field", Fix: fix}
 }
 
 // valueNames are YAML's words for JSON's.
@@ -127,7 +127,7 @@ func first(errs ...error) error {
 
 func required(field, value, fix string) error {
 	if strings.TrimSpace(value) == "" {
-		return &Error{Field: field, Msg: "is missing", Fix: fix}
+		return &fieldError{Field: field, Msg: "is missing", Fix: fix}
 	}
 	return nil
 }
@@ -139,11 +139,11 @@ func checkURL(field, value string) error {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return &Error{Field: field, Msg: fmt.Sprintf("%q is not a URL", shown(value)), Fix: "write it as in http://prometheus.monitoring:9090"}
+		return &fieldError{Field: field, Msg: fmt.Sprintf("%q is not a URL", shown(value)), Fix: "write it as in http://prometheus.monitoring:9090"}
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return &Error{Field: field, Msg: fmt.Sprintf("%q has a port that is none", shown(value)), Fix: "use one of 1 to 65535"}
+			return &fieldError{Field: field, Msg: fmt.Sprintf("%q has a port that is none", shown(value)), Fix: "use one of 1 to 65535"}
 		}
 	}
 	return nil
@@ -164,7 +164,7 @@ func checkDuration(field, value string) error {
 		return nil
 	}
 	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
-		return &Error{Field: field, Msg: fmt.Sprintf("%q is not a duration", value), Fix: "write 30s, 5m or the like"}
+		return &fieldError{Field: field, Msg: fmt.Sprintf("%q is not a duration", value), Fix: "write 30s, 5m or the like"}
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ const maxSeconds = 600
 
 func checkSeconds(field string, value *int64) error {
 	if value != nil && (*value < 1 || *value > maxSeconds) {
-		return &Error{Field: field, Msg: fmt.Sprintf("is %d", *value), Fix: fmt.Sprintf("give 1 to %d seconds, or leave it out", maxSeconds)}
+		return &fieldError{Field: field, Msg: fmt.Sprintf("is %d", *value), Fix: fmt.Sprintf("give 1 to %d seconds, or leave it out", maxSeconds)}
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func oneOf(field, value string, allowed ...string) error {
 	if value == "" || hasArgument(value) || slices.Contains(allowed, value) {
 		return nil
 	}
-	return &Error{Field: field, Msg: fmt.Sprintf("is %q", value), Fix: "use one of " + strings.Join(allowed, ", ")}
+	return &fieldError{Field: field, Msg: fmt.Sprintf("is %q", value), Fix: "use one of " + strings.Join(allowed, ", ")}
 }
 
 // header is one HTTP header.
@@ -214,10 +214,10 @@ func checkHeaders(headers []header) error {
 	for i, h := range headers {
 		field := fmt.Sprintf("headers[%d]", i)
 		if !headerName.MatchString(h.Key) && !hasArgument(h.Key) {
-			return &Error{Field: field + ".key", Msg: fmt.Sprintf("%q is not the name of a header", h.Key), Fix: "write it as in X-Scope-OrgID"}
+			return &fieldError{Field: field + ".key", Msg: fmt.Sprintf("%q is not the name of a header", h.Key), Fix: "write it as in X-Scope-OrgID"}
 		}
 		if strings.ContainsAny(h.Value, "\r\n\x00") {
-			return &Error{Field: field + ".value", Msg: "has more than one line", Fix: "remove the line break at its end"}
+			return &fieldError{Field: field + ".value", Msg: "has more than one line", Fix: "remove the line break at its end"}
 		}
 	}
 	return nil
@@ -237,5 +237,5 @@ func checkSecretName(field, name string) error {
 	if name == "" || hasArgument(name) || secretName.MatchString(name) {
 		return nil
 	}
-	return &Error{Field: field, Msg: fmt.Sprintf("%q is not the name of a Secret", name), Fix: "use small letters, digits, dots and dashes"}
+	return &fieldError{Field: field, Msg: fmt.Sprintf("%q is not the name of a Secret", name), Fix: "use small letters, digits, dots and dashes"}
 }

@@ -54,7 +54,7 @@ func (c *datadogConfig) check() error {
 	case err != nil:
 		return err
 	case c.SecretRef.Namespaced && c.SecretRef.Name == "":
-		return &Error{Field: "secretRef.name", Msg: "is missing", Fix: "name the Secret in the Rollout's namespace"}
+		return &fieldError{Field: "secretRef.name", Msg: "is missing", Fix: "name the Secret in the Rollout's namespace"}
 	}
 	return c.checkQueries(!hasArgument(c.APIVersion) && orElse(c.APIVersion, "v1") == "v1")
 }
@@ -62,17 +62,17 @@ func (c *datadogConfig) check() error {
 func (c *datadogConfig) checkQueries(v1 bool) error {
 	switch {
 	case c.Query != "" && len(c.Queries) > 0:
-		return &Error{Field: "queries", Msg: "are given, and query too", Fix: "keep one of them"}
+		return &fieldError{Field: "queries", Msg: "are given, and query too", Fix: "keep one of them"}
 	case v1 && len(c.Queries) > 0:
-		return &Error{Field: "queries", Msg: "are given, and the API is v1", Fix: "write apiVersion: v2, or give query instead"}
+		return &fieldError{Field: "queries", Msg: "are given, and the API is v1", Fix: "write apiVersion: v2, or give query instead"}
 	case c.Query == "" && len(c.Queries) == 0:
 		return required("query", "", "write the query; with apiVersion: v2 there can be queries and a formula")
 	case c.Formula != "" && len(c.Queries) == 0:
-		return &Error{Field: "formula", Msg: "is given without queries", Fix: "name the queries that it is made of"}
+		return &fieldError{Field: "formula", Msg: "is given without queries", Fix: "name the queries that it is made of"}
 	case c.Formula == "" && len(c.Queries) > 1:
-		return &Error{Field: "formula", Msg: fmt.Sprintf("is missing, and there are %d queries", len(c.Queries)), Fix: "say what the result is, as in a / b"}
+		return &fieldError{Field: "formula", Msg: fmt.Sprintf("is missing, and there are %d queries", len(c.Queries)), Fix: "say what the result is, as in a / b"}
 	case v1 && c.Aggregator != "":
-		return &Error{Field: "aggregator", Msg: fmt.Sprintf("is %q, and the API is v1", c.Aggregator), Fix: "write apiVersion: v2, or remove it"}
+		return &fieldError{Field: "aggregator", Msg: fmt.Sprintf("is %q, and the API is v1", c.Aggregator), Fix: "write apiVersion: v2, or remove it"}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (c *searchConfig) check() error {
 		checkHeaders(c.Headers),
 		c.Authentication.check(c.service))
 	if err == nil && !hasArgument(c.Index) && (strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
-		return &Error{Field: "index", Msg: fmt.Sprintf("%q is not the name of an index", c.Index), Fix: "write it as in logs-*"}
+		return &fieldError{Field: "index", Msg: fmt.Sprintf("%q is not the name of an index", c.Index), Fix: "write it as in logs-*"}
 	}
 	return err
 }
@@ -68,7 +68,7 @@ func checkDSL(field string, v any) error {
 		return nil
 	}
 	if _, err := mappingOf(v); err != nil {
-		return &Error{Field: field, Msg: err.Error(), Fix: "write it as the search API has it"}
+		return &fieldError{Field: field, Msg: err.Error(), Fix: "write it as the search API has it"}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (c *graphiteConfig) check() error {
 	}
 	query, err := c.parameters()
 	if err != nil || query.Get("target") == "" {
-		return &Error{Field: "query", Msg: fmt.Sprintf("%q has no target", cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
+		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q has no target", cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
 	}
 	return nil
 }

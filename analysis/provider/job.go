@@ -69,7 +69,7 @@ func (c *jobConfig) check() error {
 	}
 	for _, field := range slices.Sorted(maps.Keys(c.Spec)) {
 		if !slices.Contains(jobFields, field) {
-			return &Error{Field: "spec." + field, Msg: "is not a field that a measurement's Job can have", Fix: "correct its name, or remove it; there are " + strings.Join(jobFields, ", ")}
+			return &fieldError{Field: "spec." + field, Msg: "is not a field that a measurement's Job can have", Fix: "correct its name, or remove it; there are " + strings.Join(jobFields, ", ")}
 		}
 	}
 	template, _ := c.Spec["template"].(map[string]any)
@@ -82,7 +82,7 @@ func (c *jobConfig) check() error {
 	case restart == "":
 		return required("spec.template.spec.restartPolicy", "", "write Never or OnFailure")
 	case !hasArgument(restart) && restart != "Never" && restart != "OnFailure":
-		return &Error{Field: "spec.template.spec.restartPolicy", Msg: fmt.Sprintf("is %q", restart), Fix: "use Never or OnFailure; a Job takes no other"}
+		return &fieldError{Field: "spec.template.spec.restartPolicy", Msg: fmt.Sprintf("is %q", restart), Fix: "use Never or OnFailure; a Job takes no other"}
 	}
 	containers, _ := pod["containers"].([]any)
 	if len(containers) == 0 {

@@ -68,7 +68,7 @@ func checkJSONPath(field, text string) error {
 		return nil
 	}
 	if _, err := parseJSONPath(text); err != nil {
-		return &Error{Field: field, Msg: fmt.Sprintf("%q %s", text, err), Fix: jsonPathForm}
+		return &fieldError{Field: field, Msg: fmt.Sprintf("%q %s", text, err), Fix: jsonPathForm}
 	}
 	return nil
 }

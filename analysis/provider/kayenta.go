@@ -75,11 +75,11 @@ func (c *kayentaConfig) check() error {
 	case err != nil:
 		return err
 	case c.Threshold != nil && c.Thresholds != nil:
-		return &Error{Field: "thresholds", Msg: "are given, and threshold too", Fix: "keep threshold"}
+		return &fieldError{Field: "thresholds", Msg: "are given, and threshold too", Fix: "keep threshold"}
 	case t == nil:
 		return required("threshold", "", "give pass and marginal, scores of 0 to 100")
 	case t.Pass < 0 || t.Pass > 100 || t.Marginal < 0 || t.Marginal > t.Pass:
-		return &Error{Field: "threshold", Msg: fmt.Sprintf("has pass %d and marginal %d", t.Pass, t.Marginal), Fix: "give scores of 0 to 100, marginal the lower one"}
+		return &fieldError{Field: "threshold", Msg: fmt.Sprintf("has pass %d and marginal %d", t.Pass, t.Marginal), Fix: "give scores of 0 to 100, marginal the lower one"}
 	case len(c.Scopes) == 0:
 		return required("scopes", "", "say what is compared with what")
 	}
@@ -100,11 +100,11 @@ func (sc kayentaScope) check(at string) error {
 	case err != nil:
 		return err
 	case sc.Control.Step < 1 || sc.Experiment.Step < 1:
-		return &Error{Field: at + ".controlScope.step", Msg: fmt.Sprintf("is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step), Fix: "give the seconds between two values, 60 for one"}
+		return &fieldError{Field: at + ".controlScope.step", Msg: fmt.Sprintf("is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step), Fix: "give the seconds between two values, 60 for one"}
 	case (sc.Control.Start == "") != (sc.Experiment.Start == ""):
-		return &Error{Field: at + ".controlScope.start", Msg: "is given for one scope of two", Fix: "give both a start, or none"}
+		return &fieldError{Field: at + ".controlScope.start", Msg: "is given for one scope of two", Fix: "give both a start, or none"}
 	case (sc.Control.End == "") != (sc.Experiment.End == ""):
-		return &Error{Field: at + ".controlScope.end", Msg: "is given for one scope of two", Fix: "give both an end, or none"}
+		return &fieldError{Field: at + ".controlScope.end", Msg: "is given for one scope of two", Fix: "give both an end, or none"}
 	}
 	return nil
 }

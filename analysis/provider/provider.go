@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -94,9 +95,13 @@ func Rows() []Row {
 }
 
 // Check reads a provider's configuration strictly and asks nobody. An error is
-// an *Error.
+// an *analysis.ProblemError with a field such as provider.prometheus.query.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
+	var invalid *fieldError
+	if errors.As(err, &invalid) {
+		return &analysis.ProblemError{Field: "provider." + invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix}
+	}
 	return err
 }
 

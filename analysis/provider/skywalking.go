@@ -33,7 +33,7 @@ func (c *skywalkingConfig) check() error {
 		required("query", c.Query, "write the GraphQL query"),
 		checkDuration("interval", c.Interval))
 	if err == nil && !strings.Contains(c.Query, "{") {
-		return &Error{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
+		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
 	}
 	return err
 }

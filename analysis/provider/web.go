@@ -41,11 +41,11 @@ func (c *webConfig) check() error {
 	case err != nil:
 		return err
 	case c.Body != "" && c.JSONBody != nil:
-		return &Error{Field: "jsonBody", Msg: "is given, and body too", Fix: "keep one of them"}
+		return &fieldError{Field: "jsonBody", Msg: "is given, and body too", Fix: "keep one of them"}
 	case c.Body != "" && orElse(c.Method, http.MethodGet) == http.MethodGet:
-		return &Error{Field: "body", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
+		return &fieldError{Field: "body", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
 	case c.JSONBody != nil && orElse(c.Method, http.MethodGet) == http.MethodGet:
-		return &Error{Field: "jsonBody", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
+		return &fieldError{Field: "jsonBody", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
 	case c.TimeoutSeconds < 0 || c.TimeoutSeconds > maxSeconds:
 		return checkSeconds("timeoutSeconds", &c.TimeoutSeconds)
 	}

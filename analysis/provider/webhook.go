@@ -60,7 +60,7 @@ func (c *webhookConfig) check() error {
 		checkDuration("timeout", c.Timeout),
 		checkHeaders(c.Headers))
 	if err == nil && (c.Retries < 0 || c.Retries > 10) {
-		return &Error{Field: "retries", Msg: fmt.Sprintf("is %d", c.Retries), Fix: "give 0 to 10"}
+		return &fieldError{Field: "retries", Msg: fmt.Sprintf("is %d", c.Retries), Fix: "give 0 to 10"}
 	}
 	return err
 }

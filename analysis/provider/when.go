@@ -48,13 +48,13 @@ func moment(text string, now time.Time) (time.Time, error) {
 
 func checkMoment(field, text string) error {
 	if strings.TrimSpace(text) == "" {
-		return &Error{Field: field, Msg: "is missing", Fix: `write it as in now() - duration("5m")`}
+		return &fieldError{Field: field, Msg: "is missing", Fix: `write it as in now() - duration("5m")`}
 	}
 	if hasArgument(text) {
 		return nil
 	}
 	if _, err := moment(text, time.Unix(0, 0)); err != nil {
-		return &Error{Field: field, Msg: err.Error(), Fix: `write it as in now() - duration("5m"), or date("2026-01-31T12:00:00Z")`}
+		return &fieldError{Field: field, Msg: err.Error(), Fix: `write it as in now() - duration("5m"), or date("2026-01-31T12:00:00Z")`}
 	}
 	return nil
 }
