@@ -48,6 +48,7 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 			fmt.Fprintf(&b, "  A pod of it has a problem: %s.\n", code(standing.Problem))
 		}
 	}
+	writeEvidence(&b, s.Analyses)
 	if s.Stable != nil {
 		fmt.Fprintf(&b, "- %s of commit %s is the version that serves beside it, and that the app goes back to.\n", code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)))
 	}
@@ -71,6 +72,7 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 	if len(s.Rejected) > 0 {
 		r := s.Rejected[0]
 		fmt.Fprintf(&b, "\n### Why\n\n- %s\n- release %s of commit %s, rejected at %s\n", code(r.Reason), code(string(r.Hash)), code(rollout.ShortID(r.Commit)), r.At.UTC().Format(time.RFC3339))
+		writeEvidence(&b, s.Analyses)
 	}
 	b.WriteString("\n### What merging changes\n\n")
 	writeChanges(&b, p.Changes)
@@ -82,6 +84,12 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 	}
 	fmt.Fprintf(&b, "\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: %s.\n", code("gitrollout retry "+s.App))
 	return text{title, b.String()}
+}
+
+func writeEvidence(b *strings.Builder, runs []rollout.AnalysisRun) {
+	for _, line := range rollout.Evidence(runs) {
+		fmt.Fprintf(b, "- measured: %s\n", code(line))
+	}
 }
 
 const goneText = "This proposal has had its time, and its branch was removed. There is nothing to merge."

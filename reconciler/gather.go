@@ -32,6 +32,7 @@ type app struct {
 	routing      routing                    // what the cluster was made to route
 	pending      *strategies.Decision       // a retreat that was applied, and that Git has not recorded yet
 	told         bool                       // about pending
+	reverted     string                     // head of the users' branch that a revert was pushed on, or tried
 	broken       error                      // the state file cannot be read: hands off
 	isOrphan     bool                       // Git does not list it any more
 	dirty        bool

@@ -123,6 +123,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 	}
 	errs := []error{gathered}
 	if err == nil && gathered == nil {
+		r.pushReverts(ctx, steps)
 		r.resumeForge(ctx, now)
 		errs = append(errs, r.tidy(ctx, now))
 	}

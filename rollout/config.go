@@ -17,7 +17,18 @@ type Config struct {
 	Apps        []AppGlob     // at least one
 	Forge       *Forge        // nil: no pull requests are opened
 	Windows     []Window      // when releases may advance
+	AutoRevert  AutoRevert    // what becomes of a rejected release in Git; default AutoRevertPropose
 }
+
+// AutoRevert is what gitrollout does in Git about a release that was rejected.
+type AutoRevert string
+
+// The ways to make Git agree with a cluster that went back.
+const (
+	AutoRevertPropose AutoRevert = "propose" // a branch to merge, and its pull request
+	AutoRevertPush    AutoRevert = "push"    // a commit on the users' branch, where that concerns one app alone
+	AutoRevertOff     AutoRevert = "off"     // nothing
+)
 
 // AppGlob names the folders of one or more apps.
 type AppGlob struct {
@@ -48,6 +59,7 @@ type configFile struct {
 	Apps          []appGlobFile `json:"apps"`
 	Forge         *forgeFile    `json:"forge"`
 	Windows       []windowFile  `json:"windows"`
+	AutoRevert    any           `json:"autoRevert"` // a text, or false, which is what YAML makes of off
 	Notifications any           `json:"notifications"`
 	Signing       any           `json:"signing"`
 }
@@ -90,6 +102,16 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	}
 	if c.Windows, err = parseWindows(file, raw.Windows); err != nil {
 		return nil, err
+	}
+	switch raw.AutoRevert {
+	case nil, string(AutoRevertPropose):
+		c.AutoRevert = AutoRevertPropose
+	case false, string(AutoRevertOff):
+		c.AutoRevert = AutoRevertOff
+	case string(AutoRevertPush):
+		c.AutoRevert = AutoRevertPush
+	default:
+		return nil, &InvalidError{File: file, Field: "autoRevert", Msg: fmt.Sprintf("%v is not one of propose, push, off", raw.AutoRevert), Fix: "write propose, which is the default"}
 	}
 	if len(raw.Apps) == 0 {
 		return nil, &InvalidError{File: file, Field: "apps", Msg: "is empty", Fix: "name the folders of your kustomizations: - path: apps/*/overlays/prod"}

@@ -20,16 +20,16 @@ func TestParseConfig(t *testing.T) {
 	}{
 		"defaults": {
 			"apps: [{path: apps/*/overlays/prod}]\n",
-			Config{Interval: 30 * time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
+			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
 		},
 		"all set": {
-			"interval: 1m30s\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge}\n- {path: \"a/[b-d]?\"}\n",
-			Config{Interval: 90 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
+			"interval: 1m30s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge}\n- {path: \"a/[b-d]?\"}\n",
+			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
 				{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge"}, {Path: "a/[b-d]?", Namespace: "default"}}},
 		},
 		"at the limit": {
-			"interval: 1s\napps: [{path: a}]\n",
-			Config{Interval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}}},
+			"interval: 1s\nautoRevert: off\napps: [{path: a}]\n",
+			Config{AutoRevert: AutoRevertOff, Interval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}}},
 		},
 	}
 	for name, tt := range tests {
@@ -67,6 +67,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		"branch space":       {apps + "stateBranch: gitrollout/a b\n", `f/c/config.yaml: stateBranch: "gitrollout/a b" is not a branch name; use gitrollout/state/<cluster>`},
 		"branch slash":       {apps + "stateBranch: gitrollout/\n", `f/c/config.yaml: stateBranch: "gitrollout/" is not a branch name; use gitrollout/state/<cluster>`},
 		"branch proposals":   {apps + "stateBranch: gitrollout/promote/x\n", `f/c/config.yaml: stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
+		"autoRevert":         {apps + "autoRevert: merge\n", `f/c/config.yaml: autoRevert: merge is not one of propose, push, off; write propose, which is the default`},
+		"autoRevert: a list": {apps + "autoRevert: [push]\n", `f/c/config.yaml: autoRevert: [push] is not one of propose, push, off; write propose, which is the default`},
 		"notifications":      {apps + "notifications: {slack: x}\n", "f/c/config.yaml: notifications: is not supported yet; leave it out"},
 		"signing":            {apps + "signing: {key: x}\n", "f/c/config.yaml: signing: is not supported yet; leave it out"},
 		"no path":            {"apps: [{name: x}]\n", "f/c/config.yaml: apps[0].path: is missing; name the folder of a kustomization"},

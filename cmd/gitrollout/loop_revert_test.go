@@ -1,0 +1,101 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// rejectedWorld is an app whose second version was aborted, with autoRevert as
+// given.
+func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]string) (w *loopWorld, p *loopProcess, first string) {
+	t.Helper()
+	w = newLoopWorld(t, version("v1", halfThenGate))
+	w.repo.Pull()
+	w.repo.CommitFiles("how to revert", map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*") + "autoRevert: " + autoRevert + "\n"})
+	first = w.repo.Head()
+	p = w.start()
+	p.awaitHealthy(first)
+	s := p.awaitPaused(w.push("v2", second))
+	w.decide(s.Release.Hash, "abort", "too many errors")
+	if hook != "" {
+		w.repo.Hook("update", hook)
+	}
+	return w, p, first
+}
+
+const (
+	denyMain       = `[ "$1" != refs/heads/main ] || { echo "main is protected" >&2; exit 1; }`
+	healthyAtFirst = "healthy again"
+)
+
+// TestAutoRevertPush: what was rejected is taken back on the users' branch, once,
+// and Git and cluster agree without anybody's hand.
+func TestAutoRevertPush(t *testing.T) {
+	w, p, first := rejectedWorld(t, "push", "", version("v2", halfThenGate))
+	s := p.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
+	if s.Stable.Commit != first && w.repo.InBare("diff", "--name-only", first, "main", "--", "apps") != "" {
+		t.Errorf("stable is of %s, and the app's files on main are not those of %s", s.Stable.Commit, first)
+	}
+	if message := w.repo.Message("main"); !strings.HasPrefix(message, "Revert "+w.app) || !strings.Contains(message, "too many errors") {
+		t.Errorf("main's newest commit says:\n%s", message)
+	}
+	if branch := "gitrollout/revert/test/" + w.app; w.repo.Ref(branch) != "" {
+		t.Errorf("%s exists, too", branch)
+	}
+	head := w.repo.Ref("main")
+	if err := p.passes(5); err != nil || w.repo.Ref("main") != head {
+		t.Errorf("main moved again to %s: %v", w.repo.Ref("main"), err)
+	}
+}
+
+// TestAutoRevertIsRefused: where the branch is protected the revert is proposed,
+// and is tried once for each head; a new process tries again.
+func TestAutoRevertIsRefused(t *testing.T) {
+	w, p, _ := rejectedWorld(t, "push", denyMain, version("v2", halfThenGate))
+	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	branch := "gitrollout/revert/test/" + w.app
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	if w.repo.Ref(branch) == "" {
+		t.Error("no revert is proposed")
+	}
+	if tries := strings.Count(w.log.String(), "the revert cannot be pushed"); tries != 1 {
+		t.Errorf("it was tried %d times, want once", tries)
+	}
+	p.end()
+	w.repo.Hook("update", "")
+	again := w.start()
+	again.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	if w.repo.Ref(branch) != "" {
+		t.Errorf("%s is still there", branch)
+	}
+}
+
+// TestAutoRevertOfSharedFiles: what another cluster or app may use is only
+// proposed, and the proposal says so.
+func TestAutoRevertOfSharedFiles(t *testing.T) {
+	second := with(version("v2", halfThenGate), map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n", "../../base/kustomization.yaml": "configMapGenerator:\n- {name: base, literals: [v=2]}\n"})
+	w, p, _ := rejectedWorld(t, "push", "", second)
+	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	head := w.repo.Ref("main")
+	if err := p.passes(3); err != nil || w.repo.Ref("main") != head {
+		t.Errorf("main moved: %v", err)
+	}
+	message := w.repo.Message("gitrollout/revert/test/" + w.app)
+	if !strings.Contains(message, "base/kustomization.yaml") {
+		t.Errorf("the proposal does not say what is shared:\n%s", message)
+	}
+}
+
+// TestAutoRevertOff leaves Git to the users.
+func TestAutoRevertOff(t *testing.T) {
+	w, p, _ := rejectedWorld(t, "off", "", version("v2", halfThenGate))
+	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	head := w.repo.Ref("main")
+	if err := p.passes(3); err != nil || w.repo.Ref("main") != head || w.repo.Ref("gitrollout/revert/test/"+w.app) != "" {
+		t.Errorf("main %s, want %s; a revert branch: %q; %v", w.repo.Ref("main"), head, w.repo.Ref("gitrollout/revert/test/"+w.app), err)
+	}
+}

@@ -1,0 +1,158 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func wantsRevert(s rollout.State) bool {
+	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
+}
+
+// revert undoes in Git what was rejected: the files that the app is built from,
+// as of the stable commit. It is nil unless the head asks for the rejected
+// release and the app is where it was. Shared: it concerns more than this app, or
+// may do so.
+func (r *Reconciler) revert(ctx context.Context, s *step) (u *Update, shared bool, err error) {
+	state, head := s.decision.State, s.app.head.Render
+	if head == nil || state.Stable == nil {
+		return nil, false, nil
+	}
+	rejection, ok := state.IsRejected(head.Release())
+	if !ok {
+		return nil, false, nil
+	}
+	stable, err := r.renderAt(ctx, s.app, state.Stable.Commit)
+	if err != nil || stable.App.Path != s.app.Path {
+		return nil, false, err
+	}
+	edits, err := r.editsBetween(ctx, head, stable)
+	if err != nil || len(edits) == 0 {
+		return nil, false, err
+	}
+	message := fmt.Sprintf("Revert %s in %s to %s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n"+
+		"To try the same version again instead: gitrollout retry %s\n",
+		s.app.Name, r.Cluster, rollout.ShortID(state.Stable.Commit), rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, state.Stable.Hash, s.app.Name)
+	for _, line := range rollout.Evidence(state.Analyses) {
+		message += "Measured: " + line + ".\n"
+	}
+	if others := r.sharers(s.app, edits); len(others) > 0 {
+		message += "\nIt also changes files of: " + strings.Join(others, ", ") + "\n"
+		shared = true
+	}
+	if outside := r.outside(s.app, edits); len(outside) > 0 {
+		message += "\nFiles outside of " + s.app.Path + ", which other clusters may use, too: " + strings.Join(outside, ", ") + "\n"
+		shared = true
+	}
+	return &Update{Parent: r.heads.Main, Edits: edits, Message: message, When: rejection.At}, shared, nil
+}
+
+// outside are the edited files that are not below the app's own folder.
+func (r *Reconciler) outside(a *app, edits map[string][]byte) []string {
+	return slices.DeleteFunc(sortedKeys(edits), func(path string) bool { return strings.HasPrefix(path, a.Path+"/") })
+}
+
+// pushReverts commits to the users' branch what takes a rejected release back,
+// where the configuration wants that and nothing but the app's own folder is
+// concerned. One commit a pass: the next one builds on what Git then has. Where
+// the branch cannot be pushed to, the commit becomes a proposal.
+func (r *Reconciler) pushReverts(ctx context.Context, steps []*step) {
+	if r.config.AutoRevert != rollout.AutoRevertPush || r.heads.Refused != nil {
+		return
+	}
+	for _, s := range steps {
+		if s.changed && !s.recorded || !wantsRevert(s.app.state) || s.app.reverted == r.heads.Main {
+			continue
+		}
+		u, shared, err := r.revert(ctx, s)
+		if err != nil {
+			r.Log.Warn("no revert is pushed", "app", s.app.Name, "error", err)
+			continue
+		}
+		if s.app.reverted = r.heads.Main; u == nil || shared {
+			continue
+		}
+		u.Branch, u.Old = r.Source.Branch, r.heads.Main
+		_, err = r.Repository.Push(ctx, []Update{*u})
+		switch {
+		case err == nil, errors.Is(err, ErrConflict): // look at what is there now
+			r.Log.Info("revert pushed", "app", s.app.Name, "branch", u.Branch, "moved", err != nil)
+			r.Poll()
+			return
+		default:
+			r.Log.Warn("the revert cannot be pushed and is proposed", "app", s.app.Name, "branch", u.Branch, "error", err)
+			r.proposeInstead(ctx, s, u)
+		}
+	}
+}
+
+func (r *Reconciler) proposeInstead(ctx context.Context, s *step, u *Update) {
+	u.Branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
+	u.Old = r.heads.Proposals[u.Branch]
+	commits, err := r.Repository.Push(ctx, []Update{*u})
+	if err != nil {
+		r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
+		return
+	}
+	if commits[u.Branch] != "" {
+		r.heads.Proposals[u.Branch] = commits[u.Branch]
+		r.show(ctx, []*step{s}, nil)
+	}
+}
+
+// editsBetween are the edits of the head that make an app what it was in stable.
+func (r *Reconciler) editsBetween(ctx context.Context, head, stable *rollout.Render) (map[string][]byte, error) {
+	tree, err := r.Repository.Snapshot(ctx, stable.Commit.ID)
+	if err != nil {
+		return nil, err
+	}
+	return differing(r.main, tree, slices.Concat(head.Files, stable.Files))
+}
+
+// differing returns the edits that make the paths in from what they are in to.
+func differing(from, to Snapshot, paths []string) (map[string][]byte, error) {
+	edits := map[string][]byte{}
+	for _, path := range paths {
+		a, inA, err := from.Lookup(path)
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", path, err)
+		}
+		b, inB, err := to.Lookup(path)
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", path, err)
+		}
+		switch {
+		case inA == inB && a.ID == b.ID:
+		case !inB:
+			edits[path] = nil
+		default:
+			if edits[path], err = to.ReadBlob(b.ID); err != nil {
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+		}
+	}
+	return edits, nil
+}
+
+// sharers are the other apps that are built from any of the edited files.
+func (r *Reconciler) sharers(a *app, edits map[string][]byte) []string {
+	var others []string
+	for _, name := range sortedKeys(r.apps) {
+		other := r.apps[name]
+		if other == a || other.head.Render == nil {
+			continue
+		}
+		for _, file := range other.head.Render.Files {
+			if _, touched := edits[file]; touched {
+				others = append(others, name)
+				break
+			}
+		}
+	}
+	return others
+}

@@ -1,0 +1,58 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// evidenceValues is how many of a metric's last values a line of evidence has.
+const evidenceValues = 5
+
+// Evidence says of each metric that was measured what came of it, a line each,
+// for people who are to decide:
+//
+//	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from 08:01:05 to 08:01:35 UTC
+func Evidence(runs []AnalysisRun) []string {
+	var lines []string
+	for _, r := range runs {
+		for _, p := range r.Metrics {
+			lines = append(lines, r.Name+" "+p.evidence())
+		}
+	}
+	return lines
+}
+
+func (p MetricProgress) evidence() string {
+	name := p.Metric
+	if p.DryRun {
+		name += " (dry run)"
+	}
+	counts := []string{string(p.Phase)}
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{p.Successful, "ok"}, {p.Failed, "failed"}, {p.Inconclusive, "inconclusive"}, {p.Errors, "errors"}} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	parts := []string{name + ": " + strings.Join(counts, ", ")}
+	if p.Condition != "" {
+		parts = append(parts, p.Condition)
+	}
+	if p.Phase.Done() && p.Phase != AnalysisSuccessful && p.Message != "" {
+		parts = append(parts, p.Message)
+	}
+	var values []string
+	last := p.Measurements[max(0, len(p.Measurements)-evidenceValues):]
+	for _, m := range last {
+		if m.Value != "" {
+			values = append(values, m.Value)
+		}
+	}
+	if len(values) > 0 {
+		parts = append(parts, fmt.Sprintf("%s from %s to %s UTC", strings.Join(values, ", "), last[0].At.UTC().Format(time.TimeOnly), last[len(last)-1].At.UTC().Format(time.TimeOnly)))
+	}
+	return strings.Join(parts, "; ")
+}
