@@ -130,6 +130,7 @@ func (r *Reconciler) setApps(listed []rollout.App) {
 			r.orphan(a)
 		default:
 			delete(r.apps, name)
+			r.gone = append(r.gone, name)
 		}
 	}
 }
@@ -264,6 +265,7 @@ func (r *Reconciler) forget(a *app) {
 	a.state, a.stateID, a.pending, a.broken, a.dirty = rollout.State{}, "", nil, nil, true
 	if a.isOrphan {
 		delete(r.apps, a.Name)
+		r.gone = append(r.gone, a.Name)
 	}
 }
 

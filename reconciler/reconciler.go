@@ -24,10 +24,11 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Record     Recorder
-	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
-	Approve    Approver             // nil: every promotion file counts
-	Forge      Forge                // nil: nothing is shown
-	Analyzer   Analyzer             // nil: nothing is measured, and what waits for an analysis waits
+	Believe    func(Snapshot) error              // why a commit of the state branch is not to be believed; nil believes all
+	Approve    Approver                          // nil: every promotion file counts
+	Forge      Forge                             // nil: nothing is shown
+	Analyzer   Analyzer                          // nil: nothing is measured, and what waits for an analysis waits
+	Publish    func(looks []Look, gone []string) // nil, or told of each app that a pass has looked at, and of those that are no more; returns at once
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -53,6 +54,7 @@ type Reconciler struct {
 	judged      string          // the refused head about which all apps were asked
 	failing     map[string]bool // errors that have been logged
 	apps        map[string]*app
+	gone        []string         // apps that are no more, until publish
 	shown       *rollout.Forge   // the configuration that Forge was told everything with
 	stale       map[string]stale // proposals that were merged, by branch
 	stats       Stats
@@ -131,6 +133,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 		errs = append(errs, fmt.Errorf("record in Git: %w", err))
 	}
 	r.applyAll(ctx, steps, now)
+	r.publish(steps)
 	for _, s := range steps {
 		if s.err != nil {
 			errs = append(errs, fmt.Errorf("app %s: %w", s.app.Name, s.err))

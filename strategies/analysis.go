@@ -74,6 +74,10 @@ func isRunOf(r rollout.AnalysisRun, w rollout.Workload) bool {
 	return strings.HasPrefix(r.Name, w.Name+"/")
 }
 
+// Runs are the analyses of an app's release with what was measured since they
+// were recorded.
+func Runs(in Input) []rollout.AnalysisRun { return liveRuns(in) }
+
 // liveRuns are the recorded runs with what was measured since.
 func liveRuns(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)

@@ -14,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
 )
 
 // lookCommand is what get and list share.
@@ -27,7 +28,7 @@ type lookCommand struct {
 	every  time.Duration
 	args   []string
 	// draw turns what is seen into text; single is for one named app.
-	draw func(l listing, single bool, k look) string
+	draw func(l status.Listing, single bool, k look) string
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
@@ -40,7 +41,7 @@ func (c *lookCommand) register(cmd *cobra.Command) {
 }
 
 func newGet(s streams) *cobra.Command {
-	c := &lookCommand{streams: s, draw: func(l listing, single bool, k look) string {
+	c := &lookCommand{streams: s, draw: func(l status.Listing, single bool, k look) string {
 		if single {
 			return drawApp(l.Apps[0], k)
 		}
@@ -107,7 +108,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 // print shows one look.
-func (c *lookCommand) print(l listing) error {
+func (c *lookCommand) print(l status.Listing) error {
 	single := len(c.args) == 1
 	var data any = l
 	if single {
@@ -126,12 +127,12 @@ func (c *lookCommand) print(l listing) error {
 const lookers = 4
 
 // listing looks at the selected apps.
-func (w *world) listing(ctx context.Context, args []string, now time.Time) (listing, error) {
+func (w *world) listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	apps, err := w.selected(args)
 	if err != nil {
-		return listing{}, err
+		return status.Listing{}, err
 	}
-	l := listing{Cluster: w.source.cluster, Note: w.note, Apps: make([]appStatus, len(apps))}
+	l := status.Listing{Cluster: w.source.cluster, Note: w.note, Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	slots := make(chan struct{}, lookers)
 	var wg sync.WaitGroup
@@ -147,27 +148,20 @@ func (w *world) listing(ctx context.Context, args []string, now time.Time) (list
 }
 
 // status looks at one app. A state file that cannot be read is a thing to show.
-func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (appStatus, error) {
+func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	in, err := w.input(ctx, app, now)
 	if isInvalid(err) {
-		return appStatus{
+		return status.App{
 			App: app.Name, Cluster: w.source.cluster, Path: app.Path, Phase: "Unknown", Note: w.note,
-			Held: &heldStatus{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()},
+			Held: &status.Held{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()},
 		}, nil
 	}
 	if err != nil {
-		return appStatus{}, fmt.Errorf("app %s: %w", app.Name, err)
+		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)
 	}
-	a := statusOf(in, w.source.cluster, w.heads.Proposals)
+	a := status.Of(in, w.source.cluster, w.heads.Proposals)
 	a.Note = w.note
 	return a, nil
-}
-
-func (l *listing) setNote(note string) {
-	l.Note = note
-	for i := range l.Apps {
-		l.Apps[i].Note = note
-	}
 }
 
 // completeApps completes the names of apps. It says nothing if Git cannot be

@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
 )
 
 func newList(s streams) *cobra.Command {
-	c := &lookCommand{streams: s, draw: func(l listing, _ bool, k look) string { return drawList(l, k) }}
+	c := &lookCommand{streams: s, draw: func(l status.Listing, _ bool, k look) string { return drawList(l, k) }}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -29,7 +30,7 @@ On a terminal the lines are cut at its width; -o wide or a pipe shows all.`,
 }
 
 // drawList draws one line for each app, in aligned columns.
-func drawList(l listing, k look) string {
+func drawList(l status.Listing, k look) string {
 	if k.wide {
 		k.width = 0
 	}
@@ -84,11 +85,11 @@ func narrow(widths []int, columns int) {
 	}
 }
 
-func listRow(a appStatus, blind bool) []span {
+func listRow(a status.App, blind bool) []span {
 	_, color := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
-		phase += "," + a.heldText()
+		phase += "," + a.HeldText()
 	}
 	strategy, step, weight, ready := summary(a)
 	if blind {
@@ -102,10 +103,10 @@ func listRow(a appStatus, blind bool) []span {
 
 // summary adds an app's workloads up. Step and weight are those of the one that
 // is the least far.
-func summary(a appStatus) (strategy, step, weight, ready string) {
+func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight = "-", "-", "-"
 	have, want := 0, 0
-	var least *workloadStatus
+	var least *status.Workload
 	for i, w := range a.Workloads {
 		have, want = have+w.Ready, want+desiredPods(w)
 		switch {
@@ -115,25 +116,25 @@ func summary(a appStatus) (strategy, step, weight, ready string) {
 		default:
 			strategy = "mixed"
 		}
-		if w.Moving && (least == nil || w.Weight*least.full() < least.Weight*w.full()) {
+		if w.Moving && (least == nil || w.Weight*least.Full() < least.Weight*w.Full()) {
 			least = &a.Workloads[i]
 		}
 	}
 	if least != nil {
 		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
-		weight = least.share(least.Weight)
+		weight = least.Share(least.Weight)
 	}
 	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)
 }
 
-func releaseText(r *releaseStatus) string {
+func releaseText(r *status.Release) string {
 	if r == nil {
 		return "-"
 	}
 	return string(r.Hash)
 }
 
-func authorOf(a appStatus) string {
+func authorOf(a status.App) string {
 	switch {
 	case a.Release != nil:
 		return person(a.Release.Author)
@@ -145,7 +146,7 @@ func authorOf(a appStatus) string {
 	return "-"
 }
 
-func waitingText(a appStatus) string {
+func waitingText(a status.App) string {
 	switch {
 	case a.Held != nil:
 		return clean(a.Held.Message)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -90,7 +91,7 @@ func promoteGate(in strategies.Input) (order, error) {
 		return o, nil
 	}
 	if !shut {
-		if step, shut = timedPause(in); !shut {
+		if step, shut = status.TimedPause(in); !shut {
 			return order{}, notAtGate(in)
 		}
 	}
@@ -106,19 +107,6 @@ func opened(in strategies.Input, release *rollout.Release) (step int, found bool
 			names[i] = s.Name
 		}
 		if e.Step < len(e.Steps) && in.Promotion.Opens(release.Hash, names, e.Step) {
-			step, found = max(step, e.Step), true
-		}
-	}
-	return step, found
-}
-
-// timedPause finds the pause by the clock that a workload is in.
-func timedPause(in strategies.Input) (step int, found bool) {
-	for _, e := range strategies.Explain(in) {
-		if e.Due.IsZero() || e.Step >= len(e.Steps) {
-			continue
-		}
-		if s := e.Steps[e.Step]; strings.HasPrefix(s.Text, "pause ") || s.Name == "promotion" {
 			step, found = max(step, e.Step), true
 		}
 	}

@@ -1,19 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
 )
 
 // labelWidth is how many columns the labels on the left take.
 const labelWidth = 13
 
 // mark is the sign and the colour of a phase. All signs take one column.
-func mark(a appStatus) (string, paint) {
-	if a.waits() {
+func mark(a status.App) (string, paint) {
+	if a.Waits() {
 		return "‖", yellow
 	}
 	if a.Held != nil {
@@ -42,12 +42,12 @@ func mark(a appStatus) (string, paint) {
 
 // drawApps draws several apps: those that something is to be known about as a
 // tree, the others in one line each.
-func drawApps(l listing, k look) string {
+func drawApps(l status.Listing, k look) string {
 	var b strings.Builder
 	if l.Note != "" {
 		b.WriteString(k.field("Note", clean(l.Note), dim, yellow) + "\n")
 	}
-	var calm []appStatus
+	var calm []status.App
 	drawn := 0
 	for _, a := range l.Apps {
 		if len(l.Apps) > 1 && a.Phase == rollout.Healthy && a.Held == nil && !k.wide {
@@ -76,7 +76,7 @@ func drawApps(l listing, k look) string {
 }
 
 // drawCalm is an app that is as it should be.
-func drawCalm(a appStatus, names int, k look) string {
+func drawCalm(a status.App, names int, k look) string {
 	sign, color := mark(a)
 	spans := []span{{sign + " ", color}, {pad(a.App, names), bold}, {"  " + string(a.Phase), color}}
 	if a.Stable != nil {
@@ -89,7 +89,7 @@ func drawCalm(a appStatus, names int, k look) string {
 
 // drawApp draws one app: where it stands, what moves, how far it is, what runs,
 // and what to do next.
-func drawApp(a appStatus, k look) string {
+func drawApp(a status.App, k look) string {
 	var b strings.Builder
 	b.WriteString(drawHead(a, k))
 	if a.Note != "" {
@@ -112,12 +112,12 @@ func drawApp(a appStatus, k look) string {
 	return b.String()
 }
 
-func drawHead(a appStatus, k look) string {
+func drawHead(a status.App, k look) string {
 	var b strings.Builder
 	sign, color := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
-		phase += ", " + a.heldText()
+		phase += ", " + a.HeldText()
 	}
 	b.WriteString(k.apart(span{a.Cluster, dim}, span{sign + " ", color}, span{a.App, bold}, span{"  " + phase, color}))
 	b.WriteString("\n")
@@ -147,7 +147,7 @@ func drawHead(a appStatus, k look) string {
 		if a.Held.Commit != "" {
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + ")"
 		}
-		label := a.heldText()
+		label := a.HeldText()
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {
@@ -163,7 +163,7 @@ func drawHead(a appStatus, k look) string {
 	return b.String()
 }
 
-func drawRelease(label string, r *releaseStatus, k look) string {
+func drawRelease(label string, r *status.Release, k look) string {
 	if r == nil {
 		return ""
 	}
@@ -178,7 +178,7 @@ func drawRelease(label string, r *releaseStatus, k look) string {
 	return out
 }
 
-func drawWorkload(a appStatus, w workloadStatus, k look) string {
+func drawWorkload(a status.App, w status.Workload, k look) string {
 	var b strings.Builder
 	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update", "plain": "no stages"}[w.Strategy]
 	if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
@@ -208,7 +208,7 @@ func drawWorkload(a appStatus, w workloadStatus, k look) string {
 
 // desiredPods is how many pods both versions are to have: in a blue-green
 // release twice the replicas.
-func desiredPods(w workloadStatus) int {
+func desiredPods(w status.Workload) int {
 	total := 0
 	for _, r := range w.Revisions {
 		total += r.Desired
@@ -228,12 +228,12 @@ func readyColor(ready, desired int) paint {
 
 // drawWeight is a bar of 30: what is real, what is asked for beyond it, and the
 // rest.
-func drawWeight(w workloadStatus, k look) string {
+func drawWeight(w status.Workload, k look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
-	done, asked := filled(w.RealWeight), filled(w.Weight*100/w.full())
+	done, asked := filled(w.RealWeight), filled(w.Weight*100/w.Full())
 	asked = max(asked, done)
-	text := "  " + w.share(w.Weight) + " asked"
+	text := "  " + w.Share(w.Weight) + " asked"
 	switch {
 	case w.Routed:
 		text += fmt.Sprintf(", %d%% of the requests", w.RealWeight)
@@ -244,19 +244,8 @@ func drawWeight(w workloadStatus, k look) string {
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
-// full is the weight that is everything.
-func (w workloadStatus) full() int { return cmp.Or(w.FullWeight, 100) }
-
-// share writes a weight: 20%, or 5/1000 where everything is not 100.
-func (w workloadStatus) share(weight int) string {
-	if w.full() == 100 {
-		return fmt.Sprintf("%d%%", weight)
-	}
-	return fmt.Sprintf("%d/%d", weight, w.full())
-}
-
 // drawSteps is the list of steps while a release moves, one line otherwise.
-func drawSteps(w workloadStatus, k look) string {
+func drawSteps(w status.Workload, k look) string {
 	if len(w.Steps) == 0 {
 		return ""
 	}
@@ -294,7 +283,7 @@ func drawSteps(w workloadStatus, k look) string {
 				note += ", " + countdown(w.Due.Sub(k.now)) + " left"
 			}
 		}
-		weight := span{padLeft(w.share(s.Weight), 2+len(w.share(w.full()))), dim}
+		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
 		if w.Strategy == "blueGreen" {
 			weight = span{} // all or nothing: the switch is a step of its own
 		}
@@ -306,7 +295,7 @@ func drawSteps(w workloadStatus, k look) string {
 
 // stepTitle is a step in words, with the user's name for it. The names of a
 // blue-green release's steps are not the user's and say nothing new.
-func stepTitle(w workloadStatus, s stepStatus) string {
+func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return clean(s.Text)
 	}

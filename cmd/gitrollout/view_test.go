@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -41,22 +42,22 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func pods(name, status string, n int, since time.Duration) []podStatus {
-	var out []podStatus
+func pods(name, state string, n int, since time.Duration) []status.Pod {
+	var out []status.Pod
 	for i := range n {
-		out = append(out, podStatus{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: status, Ready: status == "Running", Created: before(since)})
+		out = append(out, status.Pod{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: state, Ready: state == "Running", Created: before(since)})
 	}
 	return out
 }
 
-func revision(role, deployment, podHash string, ready, desired int, since time.Duration) revisionStatus {
-	return revisionStatus{Name: deployment + "-" + podHash, Role: role, PodHash: podHash, Desired: desired, Ready: ready,
+func revision(role, deployment, podHash string, ready, desired int, since time.Duration) status.Revision {
+	return status.Revision{Name: deployment + "-" + podHash, Role: role, PodHash: podHash, Desired: desired, Ready: ready,
 		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
 }
 
 // steps are four steps, of which the one at current is in progress.
-func steps(current int) []stepStatus {
-	list := []stepStatus{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60}, {Name: "soak", Text: "pause 10m0s", Weight: 60}}
+func steps(current int) []status.Step {
+	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60}, {Name: "soak", Text: "pause 10m0s", Weight: 60}}
 	for i := range list {
 		switch {
 		case i < current:
@@ -70,34 +71,34 @@ func steps(current int) []stepStatus {
 	return list
 }
 
-func shopRelease() *releaseStatus {
-	return &releaseStatus{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8b7a6", Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout", Since: before(14 * time.Minute)}
+func shopRelease() *status.Release {
+	return &status.Release{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8b7a6", Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout", Since: before(14 * time.Minute)}
 }
 
-func shopStable() *releaseStatus {
-	return &releaseStatus{Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f1e5d", Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT", Since: before(75 * time.Hour)}
+func shopStable() *status.Release {
+	return &status.Release{Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f1e5d", Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT", Since: before(75 * time.Hour)}
 }
 
-func canaryPaused() appStatus {
-	return appStatus{
+func canaryPaused() status.App {
+	return status.App{
 		App: "shop", Cluster: "prod-eu", Path: "apps/shop/overlays/prod", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
 		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
-		Workloads: []workloadStatus{{
+		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 10, Ready: 10, Step: 1, Moving: true, Entered: ptr(before(12 * time.Minute)),
 			Weight: 20, RealWeight: 20, Steps: steps(1),
-			Revisions: []revisionStatus{
+			Revisions: []status.Revision{
 				revision("canary", "checkout", "5d8f7c9b4", 2, 2, 14*time.Minute),
 				revision("stable", "checkout", "7c6b5d4f8", 8, 8, 75*time.Hour),
 			},
 		}},
-		Next: []nextStep{
+		Next: []status.Next{
 			{To: "go on", Command: "git fetch && git merge origin/gitrollout/promote/prod-eu/shop && git push"}, {To: "go on", Command: "gitrollout promote shop"},
 			{To: "go back", Command: "git revert 9f31c0a && git push"}, {To: "go back", Command: "gitrollout abort shop"},
 		},
 	}
 }
 
-func stalledCrashLoop() appStatus {
+func stalledCrashLoop() status.App {
 	a := canaryPaused()
 	a.Phase, a.Waiting = rollout.Stalled, "pods of the new version: 0 of 2 serve (CrashLoopBackOff: exit code 1)"
 	a.Reason = "no progress for 600s at setWeight 20: CrashLoopBackOff: exit code 1"
@@ -112,7 +113,7 @@ func stalledCrashLoop() appStatus {
 	return a
 }
 
-func timedPauseView() appStatus {
+func timedPauseView() status.App {
 	a := canaryPaused()
 	due := at().Add(6*time.Minute + 12*time.Second)
 	a.Waiting, a.Due, a.Next = "pause 10m0s, until 2026-11-20T12:06:12Z", &due, nil
@@ -123,97 +124,97 @@ func timedPauseView() appStatus {
 	return a
 }
 
-func routedView() appStatus {
+func routedView() status.App {
 	a := canaryPaused()
 	w := &a.Workloads[0]
 	w.Weight, w.FullWeight, w.RealWeight, w.Routed, w.Routes = 25, 1000, 2, true, []string{"match", "staff"}
 	return a
 }
 
-func blueGreenPreview() appStatus {
-	return appStatus{
+func blueGreenPreview() status.App {
+	return status.App{
 		App: "checkout", Cluster: "prod-eu", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
 		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
-		Workloads: []workloadStatus{{
+		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "blueGreen", Replicas: 3, Ready: 6, Step: 1, Moving: true, Entered: ptr(before(40 * time.Second)),
-			Steps: []stepStatus{
+			Steps: []status.Step{
 				{Name: "preview", Text: "preview", Status: "done"}, {Name: "promotion", Text: "wait for promotion", Status: "current"},
 				{Name: "switch", Text: "switch", Weight: 100, Status: "toCome"}, {Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Status: "toCome"},
 			},
-			Revisions: []revisionStatus{
+			Revisions: []status.Revision{
 				revision("preview", "checkout", "844b48dbb5", 3, 3, time.Minute), revision("active", "checkout", "6f9c7b5d4c", 3, 3, 75*time.Hour),
 			},
 		}},
-		Next: []nextStep{{To: "go on", Command: "gitrollout promote checkout"}},
+		Next: []status.Next{{To: "go on", Command: "gitrollout promote checkout"}},
 	}
 }
 
-func promoting() appStatus {
+func promoting() status.App {
 	a := canaryPaused()
 	a.Phase, a.Waiting, a.Next = rollout.Promoting, "all pods to be of the new version and available", nil
 	w := &a.Workloads[0]
 	w.Step, w.Steps, w.Weight, w.RealWeight, w.Entered = 4, steps(4), 100, 70, nil
 	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 7, 10, 2*time.Minute)
-	w.Revisions[0].Pods = append(w.Revisions[0].Pods, podStatus{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
+	w.Revisions[0].Pods = append(w.Revisions[0].Pods, status.Pod{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
 	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)
 	return a
 }
 
-func degradedRejected() appStatus {
-	return appStatus{
+func degradedRejected() status.App {
+	return status.App{
 		App: "shop", Cluster: "prod-eu", Phase: rollout.Degraded, Stable: shopStable(),
 		Reason:   "Git asks for h1-7b4e2a91d0, which was rejected: aborted by Ann Lee <ann@example.com>: errors in checkout",
-		Rejected: &rejectedStatus{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
+		Rejected: &status.Rejected{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
 		Waiting:  "a revert of 9f31c0a, a new version, or decision: retry",
-		Workloads: []workloadStatus{{
+		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 3, Step: 4, Steps: idle(steps(0)),
-			Revisions: []revisionStatus{revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)},
+			Revisions: []status.Revision{revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)},
 		}},
-		Next: []nextStep{
+		Next: []status.Next{
 			{To: "go back in Git too", Command: "git fetch && git merge origin/gitrollout/revert/prod-eu/shop && git push"},
 			{To: "try it again", Command: "gitrollout retry shop"},
 		},
 	}
 }
 
-func idle(list []stepStatus) []stepStatus {
+func idle(list []status.Step) []status.Step {
 	for i := range list {
 		list[i].Status = "toCome"
 	}
 	return list
 }
 
-func heldByInput() appStatus {
+func heldByInput() status.App {
 	a := degradedRejected()
 	a.Phase, a.Reason, a.Rejected, a.Waiting, a.Next = rollout.Healthy, "", nil, "", nil
-	a.Held = &heldStatus{Reason: "InvalidInput", Commit: "8812aa07b3c4",
+	a.Held = &status.Held{Reason: "InvalidInput", Commit: "8812aa07b3c4",
 		Message: "apps/shop/base/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 120 is not within 0..100 (Rollout/shop/checkout)"}
 	return a
 }
 
-func firstDeployment() appStatus {
-	return appStatus{
+func firstDeployment() status.App {
+	return status.App{
 		App: "shop", Cluster: "prod-eu", Phase: rollout.Progressing, Release: shopRelease(),
 		Reason: "first deployment: no stable version to protect, so no steps",
-		Workloads: []workloadStatus{{
+		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 1, Step: 4, Steps: idle(steps(0)),
-			Revisions: []revisionStatus{{PodHash: "5d8f7c9b4", Role: "canary", Desired: 3, Ready: 1, Pods: append(
+			Revisions: []status.Revision{{PodHash: "5d8f7c9b4", Role: "canary", Desired: 3, Ready: 1, Pods: append(
 				pods("checkout-5d8f7c9b4", "Running", 1, 9*time.Second),
-				podStatus{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
-				podStatus{Name: "checkout-5d8f7c9b4-yyyyy", Status: "ImagePullBackOff", Created: before(9 * time.Second)})}},
+				status.Pod{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
+				status.Pod{Name: "checkout-5d8f7c9b4-yyyyy", Status: "ImagePullBackOff", Created: before(9 * time.Second)})}},
 		}},
 	}
 }
 
-func plainApp() appStatus {
-	return appStatus{
+func plainApp() status.App {
+	return status.App{
 		App: "ingress", Cluster: "prod-eu", Phase: rollout.Healthy,
-		Source:    &commitStatus{Commit: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
-		Workloads: []workloadStatus{{Workload: "edge/ingress", Strategy: "plain", Replicas: 2, Ready: 2, Revisions: []revisionStatus{revision("", "ingress", "6d4cf56db6", 2, 2, 50*time.Hour)}}},
+		Source:    &status.Commit{Commit: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
+		Workloads: []status.Workload{{Workload: "edge/ingress", Strategy: "plain", Replicas: 2, Ready: 2, Revisions: []status.Revision{revision("", "ingress", "6d4cf56db6", 2, 2, 50*time.Hour)}}},
 	}
 }
 
-func aborting() appStatus {
+func aborting() status.App {
 	a := canaryPaused()
 	a.Phase, a.Reason, a.Waiting = rollout.Aborting, "aborted by Ann Lee <ann@example.com>: errors in checkout", "all pods to be of the stable version"
 	a.Rejected, a.Next = degradedRejected().Rejected, degradedRejected().Next[:1]
@@ -226,7 +227,7 @@ func aborting() appStatus {
 	return a
 }
 
-func wideCharacters() appStatus {
+func wideCharacters() status.App {
 	a := canaryPaused()
 	a.Release.Author, a.Release.Subject = "山田太郎 <yamada@example.com>", "チェックアウトのキャッシュを大きくする 🚀 （注文が多い日のために、メモリーも倍にする）と\x1b[31m色"
 	a.Workloads[0].Steps[1].Name = "承認"
@@ -234,7 +235,7 @@ func wideCharacters() appStatus {
 	return a
 }
 
-func gitOnly() appStatus {
+func gitOnly() status.App {
 	a := canaryPaused()
 	a.Note = "shown from Git alone, without pods: no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG"
 	a.Workloads[0].Revisions, a.Workloads[0].Ready, a.Workloads[0].RealWeight = nil, 0, 0
@@ -243,7 +244,7 @@ func gitOnly() appStatus {
 
 func TestViews(t *testing.T) {
 	narrow := look{width: 80, now: at()}
-	views := map[string]appStatus{
+	views := map[string]status.App{
 		"canary-paused": canaryPaused(), "canary-timed": timedPauseView(), "routed": routedView(), "stalled-crash-loop": stalledCrashLoop(),
 		"blue-green-preview": blueGreenPreview(), "promoting": promoting(), "degraded-rejected": degradedRejected(),
 		"held-by-input": heldByInput(), "first-deployment": firstDeployment(), "plain": plainApp(),
@@ -271,11 +272,11 @@ func TestViews(t *testing.T) {
 func TestViewsOfSeveralApps(t *testing.T) {
 	calm := heldByInput()
 	calm.Held, calm.App = nil, "search"
-	l := listing{Cluster: "prod-eu", Apps: []appStatus{blueGreenPreview(), plainApp(), calm, heldByInput(), degradedRejected()}}
+	l := status.Listing{Cluster: "prod-eu", Apps: []status.App{blueGreenPreview(), plainApp(), calm, heldByInput(), degradedRejected()}}
 	golden(t, "several", drawApps(l, look{width: 80, now: at()}))
 	golden(t, "list-80", drawList(l, look{width: 80, now: at()}))
 	golden(t, "list", drawList(l, look{now: at()}))
-	golden(t, "list-empty", drawList(listing{Cluster: "prod-eu"}, look{now: at()}))
-	l.setNote("shown from Git alone, without pods: no answer in 15s")
+	golden(t, "list-empty", drawList(status.Listing{Cluster: "prod-eu"}, look{now: at()}))
+	l.SetNote("shown from Git alone, without pods: no answer in 15s")
 	golden(t, "list-git-only", drawList(l, look{now: at()}))
 }

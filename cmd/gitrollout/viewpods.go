@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gitrollout.dev/gitrollout/status"
 )
 
 // maxPods is how many pods of a revision are drawn one by one. Those with
 // trouble come first, so none of them hides behind "and 40 more".
 const maxPods = 6
 
-func drawRevision(r revisionStatus, k look) string {
+func drawRevision(r status.Revision, k look) string {
 	var b strings.Builder
 	role, color := r.Role, plain
 	switch role {
@@ -33,7 +35,7 @@ func drawRevision(r revisionStatus, k look) string {
 		}
 	}
 	pods := slices.Clone(r.Pods)
-	slices.SortStableFunc(pods, func(a, b podStatus) int {
+	slices.SortStableFunc(pods, func(a, b status.Pod) int {
 		return cmp.Compare(trouble(b), trouble(a))
 	})
 	shown := pods
@@ -60,7 +62,7 @@ func drawRevision(r revisionStatus, k look) string {
 
 // trouble orders pods: 2 for one that is not as it should be, 1 for one that
 // was not, 0 for the rest.
-func trouble(p podStatus) int {
+func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
 		return 2
@@ -72,14 +74,14 @@ func trouble(p podStatus) int {
 }
 
 // podText is a pod's status; Running alone would hide that it does not serve.
-func podText(p podStatus) string {
+func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
 	}
 	return clean(p.Status)
 }
 
-func drawPod(p podStatus, branch string, names, states int, k look) string {
+func drawPod(p status.Pod, branch string, names, states int, k look) string {
 	color := plain
 	switch {
 	case p.Ready:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"gitrollout.dev/gitrollout/status"
 )
 
 // watcher shows the same look again and again: in place on a terminal,
@@ -15,9 +17,9 @@ type watcher struct {
 	changed <-chan struct{} // something in the cluster has
 
 	screen  screen
-	seen    listing   // as of the last look that worked
-	looked  time.Time // at Git
-	trouble string    // why the last look did not work, "" if it did
+	seen    status.Listing // as of the last look that worked
+	looked  time.Time      // at Git
+	trouble string         // why the last look did not work, "" if it did
 	printed string
 }
 
@@ -65,7 +67,7 @@ func (f *watcher) look(ctx context.Context) error {
 		f.trouble = "as of the last time that Git could be read: " + err.Error()
 	}
 	if f.trouble != "" {
-		f.seen.setNote(f.trouble)
+		f.seen.SetNote(f.trouble)
 	}
 	return nil
 }
@@ -82,7 +84,7 @@ func (f *watcher) redraw() error {
 }
 
 func (f *watcher) print() error {
-	now := f.seen.still()
+	now := still(f.seen)
 	if now == f.printed {
 		return nil
 	}
@@ -113,4 +115,4 @@ func (f *watcher) pause(ctx context.Context, terminal bool) bool {
 }
 
 // still is a look without what only time changes.
-func (l listing) still() string { return drawApps(l, look{wide: true}) }
+func still(l status.Listing) string { return drawApps(l, look{wide: true}) }

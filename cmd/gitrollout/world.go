@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -225,7 +226,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 		if err := w.client.WatchRoutes(ctx, routes); err != nil {
 			return in, err
 		}
-		in.Observed = w.client.Observe(app.Name, deploymentsOf(in), routes)
+		in.Observed = w.client.Observe(app.Name, status.Deployments(in), routes)
 	}
 	return in, nil
 }
@@ -264,27 +265,4 @@ func routesOf(in strategies.Input) []rollout.Ref {
 		}
 	}
 	return nil
-}
-
-// deploymentsOf are all Deployments that the app has in Git or had before.
-func deploymentsOf(in strategies.Input) []rollout.Workload {
-	set := map[string]rollout.Workload{}
-	for _, r := range []*rollout.Render{in.Head.Render, in.Source} {
-		if r == nil {
-			continue
-		}
-		for w := range r.Templates {
-			set[w.String()] = w
-		}
-	}
-	for _, ref := range in.State.Inventory {
-		if w := (rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}); ref == w.Ref() {
-			set[w.String()] = w
-		}
-	}
-	all := make([]rollout.Workload, 0, len(set))
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		all = append(all, set[name])
-	}
-	return all
 }

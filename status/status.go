@@ -1,0 +1,399 @@
+// Package status says where an app stands, for everybody who shows it: the
+// commands get and list, and the dashboard. Its types are the form of their JSON,
+// to which fields are only ever added.
+//
+// It is pure. Its neighbours: strategies, which it asks to explain an app as it
+// would decide it; cmd/gitrollout and dashboard, which show what it returns.
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Listing is what list, and get without a name, print as JSON or YAML.
+type Listing struct {
+	Cluster string `json:"cluster"`
+	Note    string `json:"note,omitempty"` // why the cluster is not shown
+	Apps    []App  `json:"apps"`
+}
+
+// App is everything that get shows of one app, and what it prints as JSON
+// or YAML. Fields are only ever added. Nothing in it changes while nothing
+// happens: ages and countdowns are for the view to compute.
+type App struct {
+	App       string        `json:"app"`
+	Cluster   string        `json:"cluster"`
+	Path      string        `json:"path"`
+	Phase     rollout.Phase `json:"phase"`
+	Reason    string        `json:"reason,omitempty"`
+	Held      *Held         `json:"held,omitempty"`
+	Release   *Release      `json:"release,omitempty"`
+	Stable    *Release      `json:"stable,omitempty"`
+	Rejected  *Rejected     `json:"rejected,omitempty"` // the release that Git asks for and that was rejected
+	Source    *Commit       `json:"source,omitempty"`   // the commit whose objects are in the cluster
+	Workloads []Workload    `json:"workloads,omitempty"`
+	// Analyses are of the release, or of what was rejected last: as recorded and,
+	// where the reconciler itself is asked, with what it has measured since.
+	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
+	Waiting  string                `json:"waiting,omitempty"` // what it waits for
+	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
+	Next     []Next                `json:"next,omitempty"`    // what can be done about it
+	Warnings []string              `json:"warnings,omitempty"`
+	Note     string                `json:"note,omitempty"` // why the cluster is not shown
+}
+
+type Held struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+type Commit struct {
+	Commit  string    `json:"commit"`
+	Author  string    `json:"author,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+	When    time.Time `json:"when,omitzero"`
+}
+
+type Release struct {
+	Hash    rollout.Hash `json:"hash"`
+	Commit  string       `json:"commit"`
+	Author  string       `json:"author"`
+	Subject string       `json:"subject,omitempty"`
+	Since   time.Time    `json:"since"`
+	Fast    bool         `json:"fast,omitempty"`
+}
+
+type Rejected struct {
+	Hash   rollout.Hash `json:"hash"`
+	Commit string       `json:"commit"`
+	Reason string       `json:"reason"`
+	At     time.Time    `json:"at"`
+}
+
+// Workload is one Deployment. Strategy is canary, blueGreen,
+// rollingUpdate (a release without steps) or plain (no Rollout document).
+type Workload struct {
+	Workload   string     `json:"workload"`
+	Strategy   string     `json:"strategy"`
+	Replicas   int        `json:"replicas"`
+	Ready      int        `json:"ready"`
+	Step       int        `json:"step"` // index of the step in progress
+	Moving     bool       `json:"moving"`
+	Entered    *time.Time `json:"entered,omitempty"` // when that step began
+	Opened     string     `json:"opened,omitempty"`  // who let it pass the last gate
+	Weight     int        `json:"weight"`            // asked for the new version, of fullWeight
+	FullWeight int        `json:"fullWeight"`        // the weight that is everything, 100 unless trafficRouting says otherwise
+	RealWeight int        `json:"realWeight"`        // percent of the requests that go to it or, without a router, of the ready pods that are of it
+	Routed     bool       `json:"routed,omitempty"`  // requests are split, and not only pods
+	Routes     []string   `json:"routes,omitempty"`  // managed routes in force; match: those of the step match
+	Steps      []Step     `json:"steps,omitempty"`
+	Waiting    string     `json:"waiting,omitempty"`
+	Due        *time.Time `json:"due,omitempty"`
+	Revisions  []Revision `json:"revisions,omitempty"`
+}
+
+type Step struct {
+	Name   string `json:"name,omitempty"`
+	Text   string `json:"text"`
+	Weight int    `json:"weight"`
+	Status string `json:"status"` // done, current or toCome
+}
+
+// Revision is one ReplicaSet. Role is stable, canary, active, preview or
+// "" for another one that still has pods.
+type Revision struct {
+	Name    string       `json:"name"`
+	Role    string       `json:"role,omitempty"`
+	Hash    rollout.Hash `json:"hash,omitempty"`
+	PodHash string       `json:"podHash"`
+	Desired int          `json:"desired"`
+	Ready   int          `json:"ready"`
+	Problem string       `json:"problem,omitempty"`
+	Pods    []Pod        `json:"pods,omitempty"`
+}
+
+type Pod struct {
+	Name     string    `json:"name"`
+	Status   string    `json:"status"`
+	Ready    bool      `json:"ready"`
+	Restarts int       `json:"restarts"`
+	Created  time.Time `json:"created"`
+}
+
+// Next is a way on: a command, and what it is for.
+type Next struct {
+	To      string `json:"to"`
+	Command string `json:"command"`
+}
+
+// Of says where an app stands. Proposals are the branches that exist.
+func Of(in strategies.Input, cluster string, proposals map[string]string) App {
+	s := in.State
+	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Phase: s.Phase, Reason: s.Reason}
+	if a.Phase == "" {
+		a.Phase, a.Reason = rollout.Pending, "gitrollout has not seen this app yet; is gitrollout run at work?"
+	}
+	a.Held = heldOf(in)
+	a.Release, a.Stable = releaseOf(s.Release), releaseOf(s.Stable)
+	if in.Head.Render != nil {
+		if r, ok := s.IsRejected(in.Head.Render.Release()); ok {
+			a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+		}
+		a.Warnings = in.Head.Render.Warnings
+	}
+	if s.Source != "" {
+		a.Source = &Commit{Commit: s.Source}
+		if in.Source != nil {
+			c := in.Source.Commit
+			*a.Source = Commit{Commit: c.ID, Author: c.Author, Subject: c.Subject, When: c.When}
+		}
+	}
+	for _, e := range strategies.Explain(in) {
+		a.Workloads = append(a.Workloads, workloadOf(in, e))
+	}
+	a.Workloads = append(a.Workloads, plainWorkloads(in)...)
+	a.Analyses = strategies.Runs(in)
+	a.Waiting, a.Due = waitingOf(in, a)
+	a.Next = nextSteps(in, cluster, proposals)
+	return a
+}
+
+func heldOf(in strategies.Input) *Held {
+	if h := in.State.Held; h != nil {
+		return &Held{Reason: h.Reason, Message: h.Message, Commit: h.Commit}
+	}
+	if in.Head.Err != nil { // not recorded yet
+		return &Held{Reason: "InvalidInput", Message: in.Head.Err.Error(), Commit: in.Head.Commit.ID}
+	}
+	return nil
+}
+
+// Waits reports whether only the time for a release has not come.
+func (a App) Waits() bool { return a.Held != nil && a.Held.Reason == rollout.HeldClosed }
+
+// HeldText is a word for why the app is left as it is.
+func (a App) HeldText() string {
+	if a.Waits() {
+		return "waiting"
+	}
+	return "held"
+}
+
+func releaseOf(r *rollout.Release) *Release {
+	if r == nil {
+		return nil
+	}
+	return &Release{Hash: r.Hash, Commit: r.Commit, Author: r.Author, Subject: r.Subject, Since: r.Since, Fast: r.Fast}
+}
+
+func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
+	w := Workload{
+		Workload: e.Workload.String(), Strategy: e.Strategy, Replicas: e.Replicas, Ready: e.Ready,
+		Step: e.Step, Weight: e.Weight, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed, Routes: e.Routes, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+	}
+	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
+		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
+	}
+	for i, s := range e.Steps {
+		step := Step{Name: s.Name, Text: s.Text, Weight: s.Weight, Status: "toCome"}
+		switch {
+		case w.Moving && i < e.Step:
+			step.Status = "done"
+		case w.Moving && i == e.Step && in.State.Phase != rollout.Aborting:
+			step.Status = "current"
+		}
+		w.Steps = append(w.Steps, step)
+	}
+	for _, r := range e.Revisions {
+		w.Revisions = append(w.Revisions, revisionOf(r.Revision, r.Role))
+	}
+	return w
+}
+
+func revisionOf(r rollout.Revision, role string) Revision {
+	out := Revision{
+		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.PodHash, Desired: r.Desired, Ready: r.Ready(), Problem: r.Problem,
+	}
+	for _, p := range r.Members {
+		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts, Created: p.Created})
+	}
+	return out
+}
+
+// plainWorkloads are the live Deployments of the app without a Rollout document.
+func plainWorkloads(in strategies.Input) []Workload {
+	source := in.Source
+	if source == nil {
+		source = in.Head.Render
+	}
+	var out []Workload
+	for _, w := range Deployments(in) {
+		live, exists := in.Observed.Workloads[w]
+		if source != nil {
+			if _, staged := source.Spec(w); staged {
+				continue
+			}
+		}
+		if !exists {
+			continue
+		}
+		p := Workload{Workload: w.String(), Strategy: "plain", Replicas: live.Replicas}
+		for _, r := range live.Revisions {
+			if r.Pods > 0 || r.Desired > 0 || r.Current {
+				p.Ready += r.Ready()
+				p.Revisions = append(p.Revisions, revisionOf(r, ""))
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// waitingOf says what the app waits for. What is due already waits for nothing
+// but the reconciler's next pass.
+func waitingOf(in strategies.Input, a App) (string, *time.Time) {
+	var texts []string
+	var due *time.Time
+	for _, w := range a.Workloads {
+		if w.Waiting != "" {
+			texts = append(texts, w.Waiting)
+		}
+		if w.Due != nil && (due == nil || w.Due.Before(*due)) {
+			due = w.Due
+		}
+	}
+	switch {
+	case in.State.Held.Waits():
+		if d := strategies.Decide(in); d.State.Held.Waits() {
+			return d.Waiting, timeOrNil(d.Requeue)
+		}
+		return "", nil
+	case a.Held != nil && a.Release == nil:
+		return "", nil // the held message says it
+	case len(texts) > 0:
+		return strings.Join(texts, "; "), due
+	case in.State.Phase == "" || in.State.Phase == rollout.Pending || (in.State.Release != nil && in.Observed.Workloads == nil):
+		return "", nil
+	}
+	if d := strategies.Decide(in); d.Subject == "" {
+		return d.Waiting, nil
+	}
+	return "", nil
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// nextSteps are the commands that move the app from where it is.
+func nextSteps(in strategies.Input, cluster string, proposals map[string]string) []Next {
+	app, s := in.App.Name, in.State
+	merge := func(kind string) string {
+		branch := fmt.Sprintf("gitrollout/%s/%s/%s", kind, cluster, app)
+		if _, exists := proposals[branch]; !exists {
+			return ""
+		}
+		return "git fetch && git merge origin/" + branch + " && git push"
+	}
+	var out []Next
+	add := func(to string, commands ...string) {
+		for _, c := range commands {
+			if c != "" {
+				out = append(out, Next{To: to, Command: c})
+			}
+		}
+	}
+	_, shut := strategies.Gate(in)
+	switch {
+	case s.Held != nil && s.Held.Reason == "Adoption":
+		add("replace what runs", "gitrollout promote "+app+" --full")
+	case s.Phase == rollout.Degraded:
+		add("go back in Git too", merge("revert"))
+		add("try it again", "gitrollout retry "+app)
+	case s.Phase == rollout.Aborting:
+		add("go back in Git too", merge("revert"))
+	case s.Release == nil || s.Stable == nil:
+	default:
+		switch {
+		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
+			add("end the hold", "gitrollout hold "+app+" --off")
+		case shut:
+			add("go on", merge("promote"), "gitrollout promote "+app)
+		default:
+			if _, timed := TimedPause(in); timed {
+				add("skip the wait", "gitrollout promote "+app)
+			}
+		}
+		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled {
+			add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push", "gitrollout abort "+app)
+		}
+	}
+	return out
+}
+
+// Full is the weight that is everything.
+func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
+
+// Share writes a weight: 20%, or 5/1000 where everything is not 100.
+func (w Workload) Share(weight int) string {
+	if w.Full() == 100 {
+		return fmt.Sprintf("%d%%", weight)
+	}
+	return fmt.Sprintf("%d/%d", weight, w.Full())
+}
+
+// SetNote says of all apps why the cluster is not shown.
+func (l *Listing) SetNote(note string) {
+	l.Note = note
+	for i := range l.Apps {
+		l.Apps[i].Note = note
+	}
+}
+
+// Deployments are all Deployments that the app has in Git or had before.
+func Deployments(in strategies.Input) []rollout.Workload {
+	set := map[string]rollout.Workload{}
+	for _, r := range []*rollout.Render{in.Head.Render, in.Source} {
+		if r == nil {
+			continue
+		}
+		for w := range r.Templates {
+			set[w.String()] = w
+		}
+	}
+	for _, ref := range in.State.Inventory {
+		if w := (rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}); ref == w.Ref() {
+			set[w.String()] = w
+		}
+	}
+	all := make([]rollout.Workload, 0, len(set))
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		all = append(all, set[name])
+	}
+	return all
+}
+
+// TimedPause finds the pause by the clock that a workload is in.
+func TimedPause(in strategies.Input) (step int, found bool) {
+	for _, e := range strategies.Explain(in) {
+		if e.Due.IsZero() || e.Step >= len(e.Steps) {
+			continue
+		}
+		if s := e.Steps[e.Step]; strings.HasPrefix(s.Text, "pause ") || s.Name == "promotion" {
+			step, found = max(step, e.Step), true
+		}
+	}
+	return step, found
+}
