@@ -24,10 +24,11 @@ var table = map[string]rule{
 	"rollout":    {own: []string{"schedule"}, others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
 	"traffic":    {own: []string{"rollout"}, others: []string{"sigs.k8s.io/json"}, pure: true},
 	"analysis":   {own: []string{"rollout"}, others: []string{"github.com/expr-lang/expr", "sigs.k8s.io/json"}, pure: true},
-	"strategies": {own: []string{"analysis", "rollout", "schedule", "traffic"}, pure: true},
+	"experiment": {own: []string{"rollout"}, pure: true},
+	"strategies": {own: []string{"analysis", "experiment", "rollout", "schedule", "traffic"}, pure: true},
 	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"sign":       {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
-	"render":     {own: []string{"analysis", "rollout", "schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
+	"render":     {own: []string{"analysis", "experiment", "rollout", "schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
