@@ -78,7 +78,7 @@ func (t Template) deployment() rollout.Object {
 		meta = map[string]any{}
 	}
 	template["metadata"] = meta
-	meta["labels"] = anyMap(t.Labels())
+	meta["labels"] = anyMap(t.PodLabels())
 	if annotations := withTexts(meta["annotations"], t.Annotations); len(annotations) > 0 {
 		meta["annotations"] = annotations
 	}
@@ -93,7 +93,7 @@ func (t Template) deployment() rollout.Object {
 }
 
 func (t Template) metadata(name string) map[string]any {
-	labels := withTexts(nil, t.ExperimentTemplate.Labels)
+	labels := withTexts(nil, t.Labels)
 	labels[rollout.LabelExperiment] = t.Name()
 	return map[string]any{
 		"name": name, "namespace": t.Spec.Workload.Namespace, "labels": labels,
@@ -113,13 +113,13 @@ func (t Template) selector() map[string]any {
 	return selector
 }
 
-// Labels returns the labels of the template's pods: those of the version without
+// PodLabels returns the labels of the template's pods: those of the version without
 // those by which something of the app selects pods, then the template's own.
 //
 // A Service of the app would else send users there, a PodDisruptionBudget would
 // count the pods, and so would an autoscaler, which looks for its Deployment's
 // pods by the Deployment's selector.
-func (t Template) Labels() map[string]string {
+func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
 		if text, ok := v.(string); ok {
@@ -135,7 +135,7 @@ func (t Template) Labels() map[string]string {
 			delete(labels, key)
 		}
 	}
-	maps.Copy(labels, t.ExperimentTemplate.Labels)
+	maps.Copy(labels, t.Labels)
 	labels[rollout.LabelExperiment] = t.Name()
 	return labels
 }
@@ -144,7 +144,7 @@ func (t Template) Labels() map[string]string {
 // because the template gives them the labels for it.
 func (t Template) Caught() []rollout.Ref {
 	var by []rollout.Ref
-	labels := t.Labels()
+	labels := t.PodLabels()
 	if Matches(t.From.Map("spec", "selector"), labels) {
 		by = append(by, t.From.Ref())
 	}

@@ -289,10 +289,12 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive finds a run of a workload that does not know.
+// inconclusive finds a run of a workload's present step, or one in the background,
+// that does not know.
 func inconclusive(in Input, w rollout.Workload) (rollout.AnalysisRun, bool) {
+	wanted := wantedRuns(in.State, releaseSpecs(in))
 	for _, r := range liveRuns(in) {
-		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive {
+		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && slices.ContainsFunc(wanted, func(o runOf) bool { return o.name == r.Name }) {
 			return r, true
 		}
 	}

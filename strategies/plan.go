@@ -125,10 +125,14 @@ func (p plan) handover() int {
 // list: at the first stage that waits for pods and asks for at least as much,
 // so that no pod moves back. A list that asks for less everywhere goes on at
 // its last such stage. Example: at 40 in [20, 40, 60], the new list [10, 50,
-// 100] goes on at 50.
+// 100] goes on at 50. A release that asked for no pod yet does not skip an
+// experiment.
 func (p plan) resume(weight int) int {
 	last := 0
 	for i, s := range p.stages {
+		if s.wait == waitExperiment && weight == 0 {
+			return i
+		}
 		if s.wait != waitPods {
 			continue
 		}
