@@ -203,13 +203,14 @@ type loop struct {
 	between func()                                      // what else happens between two writes
 	decided func(Input, Decision)                       // sees each decision
 	wrote   func(rollout.State, []rollout.Object)       // sees what is about to be applied
+	applied func(rollout.State, []rollout.Object)       // sees what has been
 	commits func(was, is rollout.State, subject string) // sees each commit of the state branch
 	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
-		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {},
+		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
 	}
 }
@@ -302,6 +303,7 @@ func (l *loop) apply(s rollout.State) bool {
 	for _, ref := range Leftover(s, objects) {
 		l.remove(ref)
 	}
+	l.applied(s, objects)
 	return true
 }
 
