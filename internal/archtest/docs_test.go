@@ -87,7 +87,7 @@ func TestDependencies(t *testing.T) {
 // fieldPages are the pages that must name a field of render/fields.go,
 // depending on what gitrollout does with it.
 var fieldPages = map[string][]string{
-	"read":    {"docs/writing-a-rollout.md", "docs/blue-green.md", "docs/traffic.md", "docs/coming-from-argo-rollouts.md"},
+	"read":    {"docs/writing-a-rollout.md", "docs/blue-green.md", "docs/traffic.md", "docs/analysis.md", "docs/coming-from-argo-rollouts.md"},
 	"notYet":  {"docs/coming-from-argo-rollouts.md"},
 	"ignored": {"docs/coming-from-argo-rollouts.md"},
 }
