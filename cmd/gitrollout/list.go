@@ -109,7 +109,7 @@ func summary(a appStatus) (strategy, step, weight, ready string) {
 	for i, w := range a.Workloads {
 		have, want = have+w.Ready, want+desiredPods(w)
 		switch {
-		case w.Strategy == "plain" && strategy != "-":
+		case (w.Strategy == "plain" || w.Strategy == "experiment") && strategy != "-":
 		case strategy == "-" || strategy == "plain" || strategy == w.Strategy:
 			strategy = w.Strategy
 		default:

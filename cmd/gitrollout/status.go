@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,8 @@ type rejectedStatus struct {
 }
 
 // workloadStatus is one Deployment. Strategy is canary, blueGreen,
-// rollingUpdate (a release without steps) or plain (no Rollout document).
+// rollingUpdate (a release without steps), plain (no Rollout document) or
+// experiment (it is there for a step of another one).
 type workloadStatus struct {
 	Workload   string           `json:"workload"`
 	Strategy   string           `json:"strategy"`
@@ -234,6 +236,9 @@ func plainWorkloads(in strategies.Input) []workloadStatus {
 			continue
 		}
 		p := workloadStatus{Workload: w.String(), Strategy: "plain", Replicas: live.Replicas}
+		if slices.Contains(in.State.Generated, w.Ref()) {
+			p.Strategy = "experiment"
+		}
 		for _, r := range live.Revisions {
 			if r.Pods > 0 || r.Desired > 0 || r.Current {
 				p.Ready += r.Ready()
