@@ -43,7 +43,7 @@ type Metric struct {
 	Provider string               // the provider's kind: prometheus, web, job …
 	Config   map[string]any       // its block
 	Secrets  map[string]SecretRef // arguments that are looked up when it is measured
-	Pods     map[string]string    // arguments that are a version's pod-template-hash: Latest or Stable
+	Pods     map[string]string    // arguments about pods, known when it is measured: Latest or Stable for a version's pod-template-hash, or a text with {{templates.NAME.podTemplateHash}} and the like
 }
 
 // NoData is what an empty result means.

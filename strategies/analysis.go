@@ -19,6 +19,9 @@ type Measure struct {
 	Latest   string // pod-template-hash of the new version
 	Stable   string
 	Number   int // of the metric's measurements so far that are no errors: names this one
+
+	// Of an experiment's: what templates.NAME.podTemplateHash and the like are.
+	Texts map[string]string
 }
 
 // Measured is what became of one.
@@ -39,6 +42,8 @@ type runOf struct {
 	name     string
 	workload rollout.Workload
 	analysis *rollout.Analysis
+
+	experiment *rollout.Experiment // that it is of; nil: the release itself
 }
 
 // wantedRuns are the analyses of a release's workloads at their steps. A version
@@ -56,6 +61,7 @@ func wantedRuns(s rollout.State, specs []rollout.Spec) []runOf {
 		if st, ok := planOf(spec).at(p.Step); ok && st.analysis != nil {
 			runs = append(runs, runOf{name: fmt.Sprintf("%s/%s", spec.Workload.Name, stepName(st, p.Step)), workload: spec.Workload, analysis: st.analysis})
 		}
+		runs = append(runs, experimentRuns(s, spec, p)...)
 		if c := spec.Canary; c != nil && c.Analysis != nil && p.Step >= c.Analysis.StartingStep {
 			runs = append(runs, runOf{name: spec.Workload.Name + "/background", workload: spec.Workload, analysis: c.Analysis})
 		}
@@ -193,12 +199,21 @@ func measureDue(in Input, d Decision, specs []rollout.Spec, wanted []runOf, runs
 					number = p.Count
 				}
 			}
-			d.Measure = append(d.Measure, Measure{
+			due := Measure{
 				Run: w.name, Started: runs[i].Started, Metric: m, Workload: w.workload, Latest: fresh.PodHash, Stable: stable.PodHash, Number: number,
-			})
+			}
+			if w.experiment != nil && !due.about(in, d.State, specOf(specs, w.workload), w.experiment) {
+				continue // its ReplicaSets are not there yet, or not any more
+			}
+			d.Measure = append(d.Measure, due)
 		}
 	}
 	return d
+}
+
+func specOf(specs []rollout.Spec, w rollout.Workload) rollout.Spec {
+	i := slices.IndexFunc(specs, func(s rollout.Spec) bool { return s.Workload == w })
+	return specs[i] // it is what the run was wanted for
 }
 
 // Record adds a measurement to the live runs of an app. One of a run that is
@@ -278,10 +293,12 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive finds a run of a workload that does not know.
+// inconclusive finds a run of a workload's present step, or one in the background,
+// that does not know.
 func inconclusive(in Input, w rollout.Workload) (rollout.AnalysisRun, bool) {
+	wanted := wantedRuns(in.State, releaseSpecs(in))
 	for _, r := range liveRuns(in) {
-		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive {
+		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && slices.ContainsFunc(wanted, func(o runOf) bool { return o.name == r.Name }) {
 			return r, true
 		}
 	}

@@ -18,6 +18,7 @@ type verdict struct {
 	due    time.Time // when the clock is through, zero if it is not the clock
 	broken string    // why it will not be done by waiting, "" if it may
 	route  bool      // the step's pods serve: its weight and routes are due
+	begins bool      // the experiment's pods are available: its clock and its analyses are due
 }
 
 // gates are asked in this order, the first that is not done decides; windows are
@@ -89,6 +90,8 @@ func gateStep(in Input, p plan, pr rollout.Progress) verdict {
 		return gateTimer(in, pr, s)
 	case waitNothing, waitAnalysis: // its analysis was asked about before
 		return verdict{done: true}
+	case waitExperiment:
+		return gateExperiment(in, p, pr, s)
 	case waitPods:
 		return gatePods(in, p, pr, s)
 	default:

@@ -136,6 +136,9 @@ func mustRetreat(in Input) (string, bool) {
 	if reason, ok := timedOut(in); ok {
 		return reason, true
 	}
+	if late, ok := lateExperiment(in); ok {
+		return late.reason, true
+	}
 	if late, ok := overdue(in); ok && late.spec.ProgressDeadlineAbort && s.Stable != nil {
 		return late.reason(), true
 	}
@@ -175,6 +178,11 @@ func advance(in Input) Decision {
 			s.Progress[i].Routed = &rollout.Routing{Step: p.Step, Weight: p.Weight, At: rollout.NextSecond(in.Now)}
 			needs = append(needs, needsOf(in, spec)...)
 			moved = append(moved, routedText(pl, p))
+			continue
+		}
+		if v.begins {
+			s.Progress[i].Available = new(rollout.NextSecond(in.Now))
+			moved = append(moved, fmt.Sprintf("pods of the experiment at step %d/%d are available", p.Step+1, p.Of))
 			continue
 		}
 		if !v.done {

@@ -43,6 +43,45 @@ type scriptStep struct {
 	} `json:"pause"`
 	SetCanaryScale *rollout.CanaryScale `json:"setCanaryScale"`
 	Match          *bool                `json:"match"` // false ends it
+	Experiment     *scriptExperiment    `json:"experiment"`
+}
+
+// scriptExperiment is an experiment whose analyses have one metric each, named
+// like them.
+type scriptExperiment struct {
+	Duration  string `json:"duration"`
+	Deadline  int    `json:"deadline"` // default 600
+	Templates []struct {
+		Name     string          `json:"name"`
+		SpecRef  rollout.SpecRef `json:"specRef"`
+		Replicas int             `json:"replicas"`
+	} `json:"templates"`
+	Required []string `json:"required"` // analyses
+	Watching []string `json:"watching"` // analyses that nothing waits for
+}
+
+func (e *scriptExperiment) read(t *testing.T) *rollout.Experiment {
+	t.Helper()
+	out := &rollout.Experiment{ProgressDeadlineSeconds: e.Deadline}
+	if e.Deadline == 0 {
+		out.ProgressDeadlineSeconds = 600
+	}
+	if e.Duration != "" {
+		out.Duration = new(readDuration(t, e.Duration))
+	}
+	for _, from := range e.Templates {
+		out.Templates = append(out.Templates, rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef, Replicas: max(1, from.Replicas)})
+	}
+	for i, name := range append(append([]string{}, e.Required...), e.Watching...) {
+		metric := rollout.Metric{Name: name, Interval: time.Minute}
+		if i < len(e.Required) {
+			metric.Count = 3
+		}
+		out.Analyses = append(out.Analyses, rollout.ExperimentAnalysis{
+			Name: name, Required: i < len(e.Required), Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric}},
+		})
+	}
+	return out
 }
 
 func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
@@ -52,7 +91,7 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 		t.Fatalf("%s.yaml: %v", name, err)
 	}
 	spec := rollout.Spec{
-		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, Replicas: doc.Replicas,
+		Name: name, Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, Replicas: doc.Replicas,
 		MaxSurge: readAmount(t, doc.MaxSurge), MaxUnavailable: readAmount(t, doc.MaxUnavailable),
 		MinReadySeconds: doc.MinReadySeconds, ProgressDeadlineSeconds: doc.ProgressDeadlineSeconds,
 		ProgressDeadlineAbort: doc.ProgressDeadlineAbort, RollbackWindow: doc.RollbackWindow, Scaling: doc.Scaling,
@@ -70,7 +109,7 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 			Steps: readSteps(t, c.Steps),
 		}
 		if c.Settle != "" {
-			spec.Name, spec.Scaling, spec.Canary.DynamicStableScale = name, rollout.Surge, c.DynamicStableScale
+			spec.Scaling, spec.Canary.DynamicStableScale = rollout.Surge, c.DynamicStableScale
 			spec.Canary.Traffic = &rollout.Traffic{
 				MaxWeight: 100, Settle: readDuration(t, c.Settle), Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
 			}
@@ -93,6 +132,9 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 			if *s.Match {
 				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 			}
+		}
+		if s.Experiment != nil {
+			step.Experiment = s.Experiment.read(t)
 		}
 		if s.Pause != nil {
 			step.Pause = &rollout.Pause{}

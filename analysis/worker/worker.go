@@ -118,7 +118,7 @@ func (w *Worker) measure(app rollout.App, m strategies.Measure) (got strategies.
 // version that it is about.
 func (w *Worker) ask(app rollout.App, m strategies.Measure, latest, suffix string) (provider.Result, error) {
 	var secrets []string
-	config, err := analysis.Complete(m.Metric, latest, m.Stable, func(ref rollout.SecretRef) (string, error) {
+	config, err := analysis.Complete(m.Metric, analysis.Known{Latest: latest, Stable: m.Stable, Texts: m.Texts}, func(ref rollout.SecretRef) (string, error) {
 		data, err := w.Deps.Secret(w.ctx, m.Workload.Namespace, ref.Name)
 		if err != nil {
 			return "", err
