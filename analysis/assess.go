@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // errorRetry is how long a measurement that could not be made is waited for
@@ -12,8 +14,8 @@ import (
 const errorRetry = 10 * time.Second
 
 // Start begins a run of metrics.
-func Start(name string, metrics []Metric, now time.Time) Run {
-	r := Run{Name: name, Started: now.UTC().Truncate(time.Second), Phase: Running}
+func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) Run {
+	r := Run{Name: name, Release: release, Started: now.UTC().Truncate(time.Second), Phase: Running}
 	for _, m := range metrics {
 		r.Metrics = append(r.Metrics, Progress{Metric: m.Name, Phase: Pending, DryRun: m.DryRun})
 	}

@@ -13,6 +13,7 @@ import (
 // Measure is one measurement that is due.
 type Measure struct {
 	Run      string // the run's name
+	Release  rollout.Hash
 	Started  time.Time
 	Metric   rollout.Metric
 	Workload rollout.Workload
@@ -27,6 +28,7 @@ type Measure struct {
 // Measured is what became of one.
 type Measured struct {
 	Run     string
+	Release rollout.Hash
 	Started time.Time
 	Metric  string
 	At      time.Time
@@ -89,7 +91,8 @@ func liveRuns(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
 		for _, live := range in.Runs {
-			if live.Name == r.Name && live.Started.Equal(r.Started) {
+			if live.Same(r) {
+				live.Accepted = r.Accepted
 				runs[i] = live
 			}
 		}
@@ -112,7 +115,7 @@ func withAnalyses(in Input, d Decision) Decision {
 	changed := !d.State.Equal(&in.State)
 	for _, w := range wanted {
 		if !slices.ContainsFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == w.name }) {
-			runs = append(runs, analysis.Start(w.name, w.analysis.Metrics, in.Now))
+			runs = append(runs, analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now))
 			changed = true
 		}
 	}
@@ -145,7 +148,7 @@ func worthRecording(recorded, live rollout.AnalysisRun) bool {
 			return true
 		}
 		was := recorded.Metrics[i]
-		if p.Phase.Done() != was.Phase.Done() || p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors == 1 && was.Errors != p.Errors {
+		if p.Phase.Done() != was.Phase.Done() || p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors != was.ConsecutiveErrors {
 			return true
 		}
 	}
@@ -166,7 +169,11 @@ func inWords(r rollout.AnalysisRun) string {
 		if p.Inconclusive > 0 {
 			text += fmt.Sprintf(", %d inconclusive", p.Inconclusive)
 		}
-		if p.ConsecutiveErrors > 0 {
+		switch p.ConsecutiveErrors {
+		case 0:
+		case 1:
+			text += ", 1 error"
+		default:
 			text += fmt.Sprintf(", %d errors in a row", p.ConsecutiveErrors)
 		}
 		if last, ok := p.Last(); ok && last.Value != "" {
@@ -200,7 +207,7 @@ func measureDue(in Input, d Decision, specs []rollout.Spec, wanted []runOf, runs
 				}
 			}
 			due := Measure{
-				Run: w.name, Started: runs[i].Started, Metric: m, Workload: w.workload, Latest: fresh.PodHash, Stable: stable.PodHash, Number: number,
+				Run: w.name, Release: runs[i].Release, Started: runs[i].Started, Metric: m, Workload: w.workload, Latest: fresh.PodHash, Stable: stable.PodHash, Number: number,
 			}
 			if w.experiment != nil && !due.about(in, d.State, specOf(specs, w.workload), w.experiment) {
 				continue // its ReplicaSets are not there yet, or not any more
@@ -220,8 +227,11 @@ func specOf(specs []rollout.Spec, w rollout.Workload) rollout.Spec {
 // over, or of another release's, changes nothing.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	runs := liveRuns(in)
+	if in.State.Release == nil {
+		return runs
+	}
 	for i, r := range runs {
-		if r.Name != got.Run || !r.Started.Equal(got.Started) {
+		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
 			continue
 		}
 		for _, w := range wantedRuns(in.State, releaseSpecs(in)) {
@@ -294,15 +304,27 @@ func evidence(r rollout.AnalysisRun) string {
 }
 
 // inconclusive finds a run of a workload's present step, or one in the background,
-// that does not know.
+// that does not know and about which nobody has decided.
 func inconclusive(in Input, w rollout.Workload) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, releaseSpecs(in))
 	for _, r := range liveRuns(in) {
-		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && slices.ContainsFunc(wanted, func(o runOf) bool { return o.name == r.Name }) {
+		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && slices.ContainsFunc(wanted, func(o runOf) bool { return o.name == r.Name }) {
 			return r, true
 		}
 	}
 	return rollout.AnalysisRun{}, false
+}
+
+// acceptedBy notes who let a workload go on though runs of it are inconclusive, so
+// that nobody is asked again at the next step.
+func acceptedBy(runs []rollout.AnalysisRun, w rollout.Workload, by string) []rollout.AnalysisRun {
+	runs = slices.Clone(runs)
+	for i, r := range runs {
+		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" {
+			runs[i].Accepted = by
+		}
+	}
+	return runs
 }
 
 // gateAnalysis keeps a release where it is until the analysis of its step has

@@ -33,16 +33,18 @@ var gates = []func(Input, plan, rollout.Progress) verdict{
 }
 
 func verdictAt(in Input, p plan, pr rollout.Progress) verdict {
-	v := verdict{done: true}
+	by := ""
 	for _, gate := range gates {
-		if v = gate(in, p, pr); !v.done {
+		v := gate(in, p, pr)
+		if !v.done {
 			return v
 		}
+		by = orElse(by, v.by)
 	}
 	if w := gateWindow(in, p, pr); !w.done {
 		return w
 	}
-	return v
+	return verdict{done: true, by: by}
 }
 
 // gateHold keeps a release where it is while its document or its promotion file
@@ -111,7 +113,7 @@ func gatePromotion(in Input, p plan, pr rollout.Progress) verdict {
 	if s, ok := p.at(pr.Step); ok && s.wait == waitGate && s.timeout > 0 {
 		v.due = pr.Entered.Add(s.timeout)
 		if s.onTimeout == rollout.TimeoutPromote && !in.Now.Before(v.due) {
-			return verdict{done: true, by: fmt.Sprintf("nobody within %s", s.timeout)}
+			return verdict{done: true, by: fmt.Sprintf("its timeout of %s", s.timeout)}
 		}
 		v.text += fmt.Sprintf(", until %s (then: %s)", v.due.Format(time.RFC3339), s.onTimeout)
 	}

@@ -194,6 +194,9 @@ func advance(in Input) Decision {
 		}
 		s.Progress[i] = progressAt(pl, p.Workload, next, in.Now)
 		s.Progress[i].Opened, s.Progress[i].Routed = v.by, p.Routed
+		if v.by != "" {
+			s.Analyses = acceptedBy(s.Analyses, p.Workload, v.by)
+		}
 		moved = append(moved, stepText(p, s.Progress[i], v.by))
 	}
 	d := Decision{State: s, Waiting: strings.Join(waits, "; "), Requeue: due, Needs: needs}

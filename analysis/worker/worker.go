@@ -55,7 +55,7 @@ func New(ctx context.Context, o Options) *Worker {
 // Measure begins what is due and is not under way.
 func (w *Worker) Measure(app rollout.App, due []strategies.Measure) {
 	for _, m := range due {
-		key := fmt.Sprintf("%s %s %s %s", app.Name, m.Run, m.Started.Format(time.RFC3339), m.Metric.Name)
+		key := fmt.Sprintf("%s %s %s %s %s", app.Name, m.Run, m.Release, m.Started.Format(time.RFC3339), m.Metric.Name)
 		w.mu.Lock()
 		under := w.busy[key]
 		w.busy[key] = true
@@ -90,7 +90,7 @@ func (w *Worker) work(app rollout.App, m strategies.Measure, key string) {
 
 // measure makes one measurement. A panic in it is an error of it.
 func (w *Worker) measure(app rollout.App, m strategies.Measure) (got strategies.Measured) {
-	got = strategies.Measured{Run: m.Run, Started: m.Started, Metric: m.Metric.Name, At: w.Deps.Now(), Samples: -1}
+	got = strategies.Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name, At: w.Deps.Now(), Samples: -1}
 	defer func() {
 		if p := recover(); p != nil {
 			w.Trouble(app.Name, m.Metric.Name, fmt.Errorf("the measurement panicked: %v\n%s", p, debug.Stack()))
@@ -163,6 +163,6 @@ func (w *Worker) ask(app rollout.App, m strategies.Measure, latest, suffix strin
 // id names a measurement, so that one that is asked for again after a crash
 // finds what the first one began.
 func id(app rollout.App, m strategies.Measure) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d", app.Name, m.Run, m.Started.UTC().Format(time.RFC3339), m.Metric.Name, m.Number))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", app.Name, m.Run, m.Release, m.Started.UTC().Format(time.RFC3339), m.Metric.Name, m.Number))
 	return hex.EncodeToString(sum[:5])
 }
