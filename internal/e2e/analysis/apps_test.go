@@ -94,7 +94,7 @@ spec:
 kind: AnalysisTemplate
 metadata: {name: errors}
 spec:
-  args: [{name: hash}]
+  args: [{name: hash}, {name: token, valueFrom: {secretKeyRef: {name: metrics, key: token}}}]
   metrics:
 ` + s.metric,
 	}

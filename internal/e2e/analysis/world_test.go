@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/proxytest"
 	"gitrollout.dev/gitrollout/rollout"
@@ -20,6 +23,9 @@ import (
 
 // patience is generous: test packages share few cores.
 const patience = 90 * time.Second
+
+// token is the credential in each app's Secret metrics.
+const token = "Zm9v-s3cr3t-t0ken"
 
 const stateRef = "refs/heads/gitrollout/state/test"
 
@@ -65,6 +71,10 @@ func newWorld(t *testing.T, shops ...shop) *world {
 	for _, s := range shops {
 		ns := w.Namespace(t)
 		w.apps = append(w.apps, &app{w: w, name: ns, shop: s})
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics"}, StringData: map[string]string{"token": token}}
+		if _, err := w.Kube.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", ns, ns)
 	}
 	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": config})
