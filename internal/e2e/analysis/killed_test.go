@@ -41,15 +41,15 @@ func TestKilled(t *testing.T) {
 	bad.awaitRejected(pushed)
 	healthy := good.awaitHealthy(pushed)
 
-	was, is := begun.states[bad.name].Analyses[0], bad.state().Analyses[0]
+	was, is := begun.states[bad.name].Analyses[0], bad.runs()[0]
 	if !is.Started.Equal(was.Started) || is.Phase != rollout.AnalysisFailed || is.Metrics[0].Failed != 5 || is.Metrics[0].Errors != 0 {
 		t.Errorf("after two kills the run is %+v, before it was %+v", is, was)
 	}
 	for i := 1; i < 5; i++ {
 		bad.await(pushed, "each failed measurement is a commit", func(s rollout.State) bool { return failures(s) == i })
 	}
-	started := good.await(pushed, "it has begun", func(s rollout.State) bool { return len(s.Analyses) == 1 })
-	if is := good.state().Analyses[0]; is.Phase != rollout.AnalysisSuccessful || is.Metrics[0].Successful != 4 || !is.Started.Equal(started.states[good.name].Analyses[0].Started) {
+	started := good.await(pushed, "it has begun", func(s rollout.State) bool { return s.Release != nil && len(s.Analyses) == 1 })
+	if is := good.runs()[0]; is.Phase != rollout.AnalysisSuccessful || is.Metrics[0].Successful != 4 || !is.Started.Equal(started.states[good.name].Analyses[0].Started) {
 		t.Errorf("the good version's run is %+v", is)
 	}
 	t.Logf("killed twice: the bad version is back %s after its analysis began, the good one through after %s",
@@ -74,7 +74,7 @@ func TestPrometheusIsAwayForAWhile(t *testing.T) {
 	w.prometheus.start()
 	t.Logf("Prometheus was away for %s", time.Since(away).Round(100*time.Millisecond))
 	a.awaitHealthy(pushed)
-	if m := a.state().Analyses[0].Metrics[0]; m.Successful != 8 || m.Errors == 0 || m.Phase != rollout.AnalysisSuccessful {
+	if m := a.runs()[0].Metrics[0]; m.Successful != 8 || m.Errors == 0 || m.Phase != rollout.AnalysisSuccessful {
 		t.Errorf("the metric is %+v", m)
 	}
 	a.load.Stop().WantNoFailure(t, "users")

@@ -157,7 +157,7 @@ func (a *app) checkThrough(s story, pushed time.Time, results proxytest.Results)
 	if s.fails == 0 && len(failures) > 0 {
 		t.Errorf("%s: %d requests failed: %s", a, len(failures), failures[0])
 	}
-	for _, r := range a.state().Analyses {
+	for _, r := range a.runs() {
 		if r.Phase != rollout.AnalysisSuccessful {
 			t.Errorf("%s: analysis %s is %s", a, r.Name, r.Phase)
 		}

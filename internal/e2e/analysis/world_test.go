@@ -40,6 +40,7 @@ type world struct {
 	apps       []*app
 	log        lockedBuffer
 	began      time.Time
+	head       string // the commit that was pushed last
 	command    *exec.Cmd
 	exited     chan error
 
@@ -209,7 +210,7 @@ func (w *world) push(message string, change func(shop) shop) time.Time {
 		}
 	}
 	at := time.Now()
-	w.repo.Commit(message)
+	w.head = w.repo.Commit(message)
 	return at
 }
 
@@ -259,13 +260,29 @@ func (a *app) awaitFor(d time.Duration, since time.Time, what string, ok func(ro
 	}
 }
 
+// awaitHealthy waits until what was pushed last is through.
 func (a *app) awaitHealthy(since time.Time) record {
 	a.w.t.Helper()
-	return a.await(since, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+	return a.await(since, "healthy", func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Stable != nil && s.Stable.Commit == a.w.head
+	})
 }
 
 // awaitRejected waits until the way back has ended.
 func (a *app) awaitRejected(since time.Time) record {
 	a.w.t.Helper()
 	return a.await(since, "back and rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+}
+
+// runs are the analyses of an app's last release: a release that is through keeps
+// them in Git's history alone.
+func (a *app) runs() []rollout.AnalysisRun {
+	a.w.t.Helper()
+	for _, r := range slices.Backward(a.w.records()) {
+		if runs := r.states[a.name].Analyses; len(runs) > 0 {
+			return runs
+		}
+	}
+	a.w.t.Fatalf("%s: there is no analysis on record", a)
+	return nil
 }
