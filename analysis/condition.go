@@ -104,11 +104,13 @@ func holds(condition string, result any) (bool, error) {
 	env := environment{Result: result}
 	program, err := expr.Compile(condition, append(functions(), expr.Env(env), expr.AsBool())...)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", condition, err)
+		reason, _, _ := strings.Cut(err.Error(), "\n")
+		return false, fmt.Errorf("%s: %s", condition, reason)
 	}
 	out, err := expr.Run(program, env)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", condition, err)
+		reason, _, _ := strings.Cut(err.Error(), "\n") // a picture of the place follows
+		return false, fmt.Errorf("%s: %s", condition, reason)
 	}
 	is, ok := out.(bool)
 	if !ok {
