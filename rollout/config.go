@@ -17,6 +17,7 @@ type Config struct {
 	Apps        []AppGlob     // at least one
 	Forge       *Forge        // nil: no pull requests are opened
 	Windows     []Window      // when releases may advance
+	Receivers   []Receiver    // who is told of what
 }
 
 // AppGlob names the folders of one or more apps.
@@ -41,15 +42,15 @@ func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/con
 
 // configFile is the file's form.
 type configFile struct {
-	APIVersion    string        `json:"apiVersion"`
-	Kind          string        `json:"kind"` // Config
-	Interval      string        `json:"interval"`
-	StateBranch   *string       `json:"stateBranch"`
-	Apps          []appGlobFile `json:"apps"`
-	Forge         *forgeFile    `json:"forge"`
-	Windows       []windowFile  `json:"windows"`
-	Notifications any           `json:"notifications"`
-	Signing       any           `json:"signing"`
+	APIVersion    string         `json:"apiVersion"`
+	Kind          string         `json:"kind"` // Config
+	Interval      string         `json:"interval"`
+	StateBranch   *string        `json:"stateBranch"`
+	Apps          []appGlobFile  `json:"apps"`
+	Forge         *forgeFile     `json:"forge"`
+	Windows       []windowFile   `json:"windows"`
+	Notifications []receiverFile `json:"notifications"`
+	Signing       any            `json:"signing"`
 }
 
 type appGlobFile struct {
@@ -66,13 +67,8 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	if err := decodeStrict(file, "Config", data, &raw); err != nil {
 		return nil, err
 	}
-	for _, reserved := range []struct {
-		field string
-		value any
-	}{{"notifications", raw.Notifications}, {"signing", raw.Signing}} {
-		if reserved.value != nil {
-			return nil, &InvalidError{File: file, Field: reserved.field, Msg: "is not supported yet", Fix: "leave it out"}
-		}
+	if raw.Signing != nil {
+		return nil, &InvalidError{File: file, Field: "signing", Msg: "is not supported yet", Fix: "leave it out"}
 	}
 	c := &Config{File: file, StateBranch: "gitrollout/state/" + path.Base(path.Dir(file))}
 	var err error
@@ -89,6 +85,9 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		return nil, err
 	}
 	if c.Windows, err = parseWindows(file, raw.Windows); err != nil {
+		return nil, err
+	}
+	if c.Receivers, err = parseReceivers(file, raw.Notifications); err != nil {
 		return nil, err
 	}
 	if len(raw.Apps) == 0 {
@@ -131,6 +130,8 @@ func checkBranch(branch string) string {
 		return "is not a branch name"
 	case strings.HasPrefix(branch, "gitrollout/promote/"), strings.HasPrefix(branch, "gitrollout/revert/"):
 		return "is where proposals are pushed to"
+	case strings.HasPrefix(branch, "gitrollout/notified/"):
+		return "is where it is kept who was told of what"
 	default:
 		return ""
 	}

@@ -1,0 +1,109 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Message is an event as one receiver is told of it.
+type Message struct {
+	rollout.Event
+	Facts []Fact // what most people want to know of the release
+}
+
+// Fact is a name and a value.
+type Fact struct{ Name, Value string }
+
+// maxText bounds what a template writes and what a reason holds, in characters:
+// Slack's blocks take 3,000, Discord's embeds 4,096.
+const maxText = 2500
+
+// For returns what a receiver is told of an event, if anything. A template that
+// fails on it is reported, and the default stands in for it.
+func For(r rollout.Receiver, defaults []rollout.EventKind, e rollout.Event) (m Message, ok bool, err error) {
+	wanted := r.On
+	if len(wanted) == 0 {
+		wanted = defaults
+	}
+	i := slices.IndexFunc(e.Kinds, func(k rollout.EventKind) bool { return slices.Contains(wanted, k) })
+	if i < 0 || !r.Wants(e.App) {
+		return m, false, nil
+	}
+	m.Event = As(e, e.Kinds[i])
+	m.Facts = facts(m.Event)
+	for _, t := range []struct {
+		template *template.Template
+		into     *string
+	}{{r.Title, &m.Title}, {r.Text, &m.Text}} {
+		if t.template == nil {
+			continue
+		}
+		var b strings.Builder
+		if failed := t.template.Execute(&bounded{b: &b}, e2(m.Event)); failed != nil && b.Len() < maxText {
+			err = fmt.Errorf("template of notification %s: %w", r.Name, failed)
+			continue
+		}
+		*t.into = b.String()
+	}
+	m.Title = cut(strings.Join(strings.Fields(m.Title), " "), 200)
+	m.Text = cut(strings.TrimSpace(m.Text), maxText)
+	return m, true, err
+}
+
+// e2 is the event that templates see.
+func e2(e rollout.Event) rollout.Event { return e }
+
+// bounded takes no more than a message may hold, so that no template fills the
+// memory.
+type bounded struct{ b *strings.Builder }
+
+// Write is io.Writer's.
+func (w *bounded) Write(p []byte) (int, error) {
+	if w.b.Len() > 4*maxText {
+		return 0, fmt.Errorf("it writes more than %d bytes", 4*maxText)
+	}
+	return w.b.Write(p)
+}
+
+func facts(e rollout.Event) []Fact {
+	var all []Fact
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, Fact{Name: name, Value: value})
+		}
+	}
+	add("Release", string(e.Release))
+	if e.Commit != "" {
+		add("Commit", strings.TrimSpace(rollout.ShortID(e.Commit)+" "+cut(e.Subject, 100)))
+	}
+	add("Author", e.Author)
+	if e.Stable != e.Release {
+		add("Stable", string(e.Stable))
+	}
+	if e.Step > 0 && !e.Is(rollout.EventCompleted) {
+		add("Step", fmt.Sprintf("%d/%d %s", e.Step, e.Steps, e.StepName))
+	}
+	return all
+}
+
+// cut shortens a text to a number of characters.
+func cut(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}
+
+// Sample is an event to try receivers with.
+func Sample(cluster, app string, e rollout.Event) rollout.Event {
+	e.Cluster, e.App, e.Kinds, e.ID = cluster, app, []rollout.EventKind{rollout.EventPaused}, "sample/"+e.At.UTC().Format("20060102T150405Z")+"/"+app
+	e.Release, e.Stable, e.Commit, e.Author, e.Subject = "h1-7b4e2a91d0", "h1-0123456789", "9f31c0de9f31c0de9f31c0de9f31c0de9f31c0de", "Ann <ann@example.com>", "This is a sample: nothing has happened"
+	e.Since, e.Step, e.Steps, e.StepName, e.Weight = e.At, 2, 4, "pause", 20
+	e.Waiting = "nothing: this was sent by gitrollout notify test"
+	return As(e, rollout.EventPaused)
+}

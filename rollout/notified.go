@@ -1,0 +1,49 @@
+package rollout
+
+import (
+	"fmt"
+)
+
+// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>:
+// up to where each receiver has been told. Whoever is about to tell something
+// claims it first, so that no two processes do.
+type Notified struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`         // Notified
+	By         string            `json:"by,omitempty"` // the process that is telling what is claimed
+	Receivers  map[string]Cursor `json:"receivers"`    // by name
+}
+
+// Cursor is how far one receiver has been told.
+type Cursor struct {
+	Told    string `json:"told,omitempty"`    // the state commit; "": before the first one
+	Within  int    `json:"within,omitempty"`  // so many apps of the commits after it, too
+	Claimed string `json:"claimed,omitempty"` // the state commit up to which it is being told
+}
+
+// NotifiedPath is where the record is on its branch.
+const NotifiedPath = "notified.yaml"
+
+// NotifiedBranch returns the branch that a cluster's record is on. It is not the
+// state branch: telling people must never stand in the way of a release.
+func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
+
+// ParseNotified reads the record strictly.
+func ParseNotified(data []byte) (*Notified, error) {
+	var n Notified
+	if err := decodeStrict(NotifiedPath, "Notified", data, &n); err != nil {
+		return nil, err
+	}
+	for name, c := range n.Receivers {
+		if c.Within < 0 {
+			return nil, &InvalidError{File: NotifiedPath, Field: "receivers." + name + ".within", Msg: fmt.Sprintf("%d is negative", c.Within), Fix: "write 0"}
+		}
+	}
+	return &n, nil
+}
+
+// Encode returns the bytes of the file, always the same for the same record.
+func (n Notified) Encode() ([]byte, error) {
+	n.APIVersion, n.Kind = APIVersion, "Notified"
+	return encode(n)
+}
