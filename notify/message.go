@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -34,7 +35,7 @@ func For(r rollout.Receiver, defaults []rollout.EventKind, e rollout.Event) (m M
 		return m, false, nil
 	}
 	m.Event = As(e, e.Kinds[i])
-	m.Facts = facts(m.Event)
+	m.Facts = factsOf(m.Event)
 	for _, t := range []struct {
 		template *template.Template
 		into     *string
@@ -43,7 +44,7 @@ func For(r rollout.Receiver, defaults []rollout.EventKind, e rollout.Event) (m M
 			continue
 		}
 		var b strings.Builder
-		if failed := t.template.Execute(&bounded{b: &b}, e2(m.Event)); failed != nil && b.Len() < maxText {
+		if failed := t.template.Execute(&bounded{b: &b}, m.Event); failed != nil {
 			err = fmt.Errorf("template of notification %s: %w", r.Name, failed)
 			continue
 		}
@@ -53,9 +54,6 @@ func For(r rollout.Receiver, defaults []rollout.EventKind, e rollout.Event) (m M
 	m.Text = cut(strings.TrimSpace(m.Text), maxText)
 	return m, true, err
 }
-
-// e2 is the event that templates see.
-func e2(e rollout.Event) rollout.Event { return e }
 
 // bounded takes no more than a message may hold, so that no template fills the
 // memory.
@@ -69,7 +67,7 @@ func (w *bounded) Write(p []byte) (int, error) {
 	return w.b.Write(p)
 }
 
-func facts(e rollout.Event) []Fact {
+func factsOf(e rollout.Event) []Fact {
 	var all []Fact
 	add := func(name, value string) {
 		if value != "" {
@@ -99,11 +97,20 @@ func cut(text string, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
-// Sample is an event to try receivers with.
-func Sample(cluster, app string, e rollout.Event) rollout.Event {
-	e.Cluster, e.App, e.Kinds, e.ID = cluster, app, []rollout.EventKind{rollout.EventPaused}, "sample/"+e.At.UTC().Format("20060102T150405Z")+"/"+app
-	e.Release, e.Stable, e.Commit, e.Author, e.Subject = "h1-7b4e2a91d0", "h1-0123456789", "9f31c0de9f31c0de9f31c0de9f31c0de9f31c0de", "Ann <ann@example.com>", "This is a sample: nothing has happened"
-	e.Since, e.Step, e.Steps, e.StepName, e.Weight = e.At, 2, 4, "pause", 20
-	e.Waiting = "nothing: this was sent by gitrollout notify test"
-	return As(e, rollout.EventPaused)
+// Sample is an event to try a receiver with, of one kind and at a moment.
+func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
+	const app = "sample"
+	e := rollout.Event{
+		ID: "sample-" + at.UTC().Format("20060102T150405Z") + "/" + app, Kinds: []rollout.EventKind{kind}, At: at, Cluster: cluster, App: app,
+		Release: "h1-7b4e2a91d0", Stable: "h1-0123456789", Commit: "9f31c0de9f31c0de9f31c0de9f31c0de9f31c0de",
+		Author: "gitrollout notify test", Subject: "a sample", Since: at.Add(-time.Minute), Step: 2, Steps: 4, StepName: "pause", Weight: 20,
+		Reason: "This is a sample: nothing has happened.",
+	}
+	trouble := cluster + "/" + app + "/" + string(e.Release)
+	if outcomes[kind] == rollout.OutcomeBad {
+		e.Trouble = trouble
+	} else {
+		e.Over = []string{trouble}
+	}
+	return As(e, kind)
 }

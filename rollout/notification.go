@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
+	texttemplate "text/template" // a test has a template of its own
 	"time"
 )
 
@@ -26,7 +26,7 @@ type Receiver struct {
 	Headers     map[string]Credential // of a webhook
 	On          []EventKind           // none: what the service's default is
 	Apps        []string              // globs over names of apps; none means all apps
-	Title, Text *template.Template    // over an Event; nil: the defaults
+	Title, Text *texttemplate.Template    // over an Event; nil: the defaults
 
 	source string // the entry as it was written, for Equal
 }
@@ -254,11 +254,11 @@ func (s *section) kinds(names []string) error {
 
 // template parses a template and tries it on an event that has nothing but a
 // kind, so that a misspelt field is noticed before a release is.
-func (s *section) template(name, text string) (*template.Template, error) {
+func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil
 	}
-	t, err := template.New(name).Option("missingkey=error").Parse(text)
+	t, err := texttemplate.New(name).Option("missingkey=error").Parse(text)
 	if err == nil {
 		err = t.Execute(io.Discard, Event{Kind: EventPaused, Kinds: []EventKind{EventPaused}, At: time.Unix(0, 0)})
 	}
