@@ -14,6 +14,13 @@ import (
 type Message struct {
 	rollout.Event
 	Facts []Fact // what most people want to know of the release
+	Ends  bool   // the receiver did not ask for the event; it is told what is over
+}
+
+// Manner is how a service is told.
+type Manner struct {
+	Defaults []rollout.EventKind // for a receiver that names none
+	Resolves bool                // it keeps what is wrong open until it is told that it is over
 }
 
 // Fact is a name and a value.
@@ -25,16 +32,17 @@ const maxText = 2500
 
 // For returns what a receiver is told of an event, if anything. A template that
 // fails on it is reported, and the default stands in for it.
-func For(r rollout.Receiver, defaults []rollout.EventKind, e rollout.Event) (m Message, ok bool, err error) {
+func For(r rollout.Receiver, manner Manner, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
-		wanted = defaults
+		wanted = manner.Defaults
 	}
 	i := slices.IndexFunc(e.Kinds, func(k rollout.EventKind) bool { return slices.Contains(wanted, k) })
-	if i < 0 || !r.Wants(e.App) {
+	m.Ends = i < 0 && manner.Resolves && len(e.Over) > 0
+	if (i < 0 && !m.Ends) || !r.Wants(e.App) {
 		return m, false, nil
 	}
-	m.Event = As(e, e.Kinds[i])
+	m.Event = As(e, e.Kinds[max(i, 0)])
 	m.Facts = factsOf(m.Event)
 	for _, t := range []struct {
 		template *template.Template

@@ -19,14 +19,14 @@ import (
 // Receiver is one entry of a Config's notifications: who is told of what.
 type Receiver struct {
 	Name        string
-	Service     string                // slack, msteams …: a key of Services
-	Settings    map[string]string     // what is not secret: address, channel, host …
-	Lists       map[string][]string   // to, tags
-	Credentials map[string]Credential // url, token …
-	Headers     map[string]Credential // of a webhook
-	On          []EventKind           // none: what the service's default is
-	Apps        []string              // globs over names of apps; none means all apps
-	Title, Text *texttemplate.Template    // over an Event; nil: the defaults
+	Service     string                 // slack, msteams …: a key of Services
+	Settings    map[string]string      // what is not secret: address, channel, host …
+	Lists       map[string][]string    // to, tags
+	Credentials map[string]Credential  // url, token …
+	Headers     map[string]Credential  // of a webhook
+	On          []EventKind            // none: what the service's default is
+	Apps        []string               // globs over names of apps; none means all apps
+	Title, Text *texttemplate.Template // over an Event; nil: the defaults
 
 	source string // the entry as it was written, for Equal
 }
@@ -56,23 +56,28 @@ func (r Receiver) Wants(app string) bool {
 
 // ServiceFields are the fields of one service's block.
 type ServiceFields struct {
-	Needs []string // each one, or one of those that | separates
-	May   []string // besides
+	Needs []string    // each one, or one of those that | separates
+	May   []string    // besides
+	Only  []EventKind // that it may be told of; none: all
 }
+
+// TroubleKinds are the events that begin what an on-call service keeps open until
+// it is over.
+func TroubleKinds() []EventKind { return []EventKind{EventAborted, EventStalled, EventHeld} }
 
 // Services is the table of services, by the name of their block.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
-		"slack":        {Needs: []string{"url|token"}, May: []string{"channel"}},
+		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
 		"msteams":      {Needs: []string{"url"}},
 		"discord":      {Needs: []string{"url"}},
 		"googleChat":   {Needs: []string{"url"}},
 		"rocketChat":   {Needs: []string{"url"}, May: []string{"channel"}},
 		"webhook":      {Needs: []string{"url|address"}, May: []string{"headers", "signingKey"}},
 		"email":        {Needs: []string{"host", "from", "to"}, May: []string{"port", "tls", "username", "password"}},
-		"pagerDuty":    {Needs: []string{"routingKey"}, May: []string{"address"}},
-		"opsgenie":     {Needs: []string{"apiKey"}, May: []string{"address"}},
-		"alertmanager": {Needs: []string{"address"}, May: []string{"token", "username", "password"}},
+		"pagerDuty":    {Needs: []string{"routingKey"}, May: []string{"address"}, Only: TroubleKinds()},
+		"opsgenie":     {Needs: []string{"apiKey"}, May: []string{"address"}, Only: TroubleKinds()},
+		"alertmanager": {Needs: []string{"address"}, May: []string{"token", "username", "password"}, Only: TroubleKinds()},
 		"grafana":      {Needs: []string{"address", "token"}, May: []string{"dashboard", "tags"}},
 	}
 }
@@ -247,6 +252,9 @@ func (s *section) kinds(names []string) error {
 			}
 			return s.invalid(fmt.Sprintf("on[%d]", i), fix, "%q is not an event", name)
 		}
+		if only := Services()[s.into.Service].Only; len(only) > 0 && !slices.Contains(only, kind) {
+			return s.invalid(fmt.Sprintf("on[%d]", i), fmt.Sprintf("use some of %v", only), "%s gets what is wrong until it is over, and %q is never over", s.into.Service, name)
+		}
 		s.into.On = append(s.into.On, kind)
 	}
 	return nil
@@ -381,6 +389,9 @@ func (s *section) checkValues(raw serviceFile) error {
 		}
 	}
 	_, user := s.into.Credentials["username"]
+	if user && raw.TLS == "none" {
+		return s.invalid("tls", "use starttls or tls", "is none, and there is a password to send")
+	}
 	if _, password := s.into.Credentials["password"]; user != password {
 		return s.invalid("password", "write both, or neither", "and username go together")
 	}
