@@ -15,15 +15,16 @@ type Links struct {
 }
 
 // Events are what one commit of the state branch tells, in order of the apps.
-// Those that tell nothing are left out; index is their place among the commit's
-// apps.
-func Events(cluster string, commit rollout.Recorded, links Links) (events []rollout.Event, index []int) {
-	for i, app := range commit.Apps {
+// Those that tell nothing are left out.
+func Events(cluster string, commit rollout.Recorded, links Links) []rollout.Event {
+	var events []rollout.Event
+	for _, app := range commit.Apps {
 		if e, ok := eventOf(cluster, commit, app, links); ok {
-			events, index = append(events, e), append(index, i)
+			events = append(events, e)
 		}
 	}
-	return events, index
+	slices.SortFunc(events, func(a, b rollout.Event) int { return strings.Compare(a.App, b.App) })
+	return events
 }
 
 func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, links Links) (rollout.Event, bool) {

@@ -1,9 +1,5 @@
 package rollout
 
-import (
-	"fmt"
-)
-
 // Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>:
 // up to where each receiver has been told. Whoever is about to tell something
 // claims it first, so that no two processes do.
@@ -17,7 +13,7 @@ type Notified struct {
 // Cursor is how far one receiver has been told.
 type Cursor struct {
 	Told    string `json:"told,omitempty"`    // the state commit; "": before the first one
-	Within  int    `json:"within,omitempty"`  // so many apps of the commits after it, too
+	App     string `json:"app,omitempty"`     // and of the commit after it all apps up to this one, by name
 	Claimed string `json:"claimed,omitempty"` // the state commit up to which it is being told
 }
 
@@ -33,11 +29,6 @@ func ParseNotified(data []byte) (*Notified, error) {
 	var n Notified
 	if err := decodeStrict(NotifiedPath, "Notified", data, &n); err != nil {
 		return nil, err
-	}
-	for name, c := range n.Receivers {
-		if c.Within < 0 {
-			return nil, &InvalidError{File: NotifiedPath, Field: "receivers." + name + ".within", Msg: fmt.Sprintf("%d is negative", c.Within), Fix: "write 0"}
-		}
 	}
 	return &n, nil
 }
