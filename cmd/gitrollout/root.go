@@ -62,7 +62,7 @@ which push one small file to your branch, and state, which mends the record.`,
 	)
 	inGroup(root, "look", newGet(s), newList(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newState(s))
-	inGroup(root, "serve", newRun(s), newOnce(s))
+	inGroup(root, "serve", newRun(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
 	return root
 }
