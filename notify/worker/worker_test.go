@@ -65,21 +65,30 @@ func (w *world) head() string {
 	return w.line[len(w.line)-1].ID
 }
 
-func (w *world) update(ctx context.Context, _ time.Time, change func(*rollout.Notified) error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.reads++
-	if w.refuse != nil {
-		return w.refuse
+// update is the compare-and-swap that a branch is.
+func (w *world) update(_ context.Context, _ time.Time, change func(*rollout.Notified) error) error {
+	for {
+		w.mu.Lock()
+		w.reads++
+		was, writes, refused := clone(&w.record), w.writes, w.refuse
+		w.mu.Unlock()
+		if refused != nil {
+			return refused
+		}
+		n := clone(was)
+		if err := change(n); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		same, lost := n.By == was.By && maps.Equal(n.Receivers, was.Receivers), w.writes != writes
+		if !same && !lost {
+			w.record, w.writes = *n, writes+1
+		}
+		w.mu.Unlock()
+		if same || !lost {
+			return nil
+		}
 	}
-	n := clone(&w.record)
-	if err := change(n); err != nil {
-		return err
-	}
-	if n.By != w.record.By || !maps.Equal(n.Receivers, w.record.Receivers) {
-		w.record, w.writes = *n, w.writes+1
-	}
-	return nil
 }
 
 func (w *world) history(_ context.Context, after, upTo string) ([]rollout.Recorded, error) {
@@ -220,7 +229,7 @@ func TestKilled(t *testing.T) {
 				w.commit("shop")
 				w.commit("shop")
 				if c.claim != "" {
-					cursor.Claimed = fmt.Sprintf("%040s", c.claim)
+					cursor.Claimed = strings.Repeat("0", 39) + c.claim
 					w.record.By = "dead"
 				}
 				w.record.Receivers = map[string]rollout.Cursor{"a": cursor, "keyed": cursor}
