@@ -88,7 +88,7 @@ const maxReceivers = 50
 // receiverFile is an entry's form in the file.
 type receiverFile struct {
 	Name     string       `json:"name"`
-	On       []string     `json:"on"`
+	Events   []string     `json:"events"` // not on, which YAML takes for true
 	Apps     []string     `json:"apps"`
 	Template templateFile `json:"template"`
 
@@ -208,7 +208,7 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 			Fix: "write one of " + strings.Join(slices.Sorted(maps.Keys(Services())), ", ")}
 	}
 	r.Service = names[0]
-	if err := s.kinds(raw.On); err != nil {
+	if err := s.kinds(raw.Events); err != nil {
 		return nil, err
 	}
 	if err := checkGlobs(s.file, s.field+".apps", raw.Apps); err != nil {
@@ -250,10 +250,10 @@ func (s *section) kinds(names []string) error {
 			if ours, known := argoTriggers[name]; known {
 				fix = "use " + string(ours)
 			}
-			return s.invalid(fmt.Sprintf("on[%d]", i), fix, "%q is not an event", name)
+			return s.invalid(fmt.Sprintf("events[%d]", i), fix, "%q is not an event", name)
 		}
 		if only := Services()[s.into.Service].Only; len(only) > 0 && !slices.Contains(only, kind) {
-			return s.invalid(fmt.Sprintf("on[%d]", i), fmt.Sprintf("use some of %v", only), "%s gets what is wrong until it is over, and %q is never over", s.into.Service, name)
+			return s.invalid(fmt.Sprintf("events[%d]", i), fmt.Sprintf("use some of %v", only), "%s gets what is wrong until it is over, and %q is never over", s.into.Service, name)
 		}
 		s.into.On = append(s.into.On, kind)
 	}
