@@ -77,7 +77,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"the same name", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}\n- {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[1].name", "twice", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseConfig("config.yaml", []byte(notifiedHead+"- "+c.entry+"\n"))
+			_, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+c.entry+"\n"))
 			var invalid *InvalidError
 			if !errors.As(err, &invalid) {
 				t.Fatalf("got %v", err)
