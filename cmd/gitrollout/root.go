@@ -38,7 +38,8 @@ step, and writes each step back to Git.
 
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
-which push one small file to your branch, and state, which mends the record.`,
+which push one small file to your branch, state, which mends the record, and
+notify test, which sends a sample.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at

@@ -34,8 +34,11 @@ var table = map[string]rule{
 	"analysis/provider": {own: []string{"analysis"}, others: []string{"sigs.k8s.io/json"}},
 	"reconciler":        {own: []string{"render", "rollout", "strategies"}},
 	"forge":             {own: []string{"rollout"}},
+	"notify":            {own: []string{"rollout"}, pure: true},
+	"notify/service":    {own: []string{"notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
+	"notify/worker":     {own: []string{"notify", "rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "strategies"},
+		own: []string{"cluster", "forge", "git", "notify", "notify/service", "notify/worker", "reconciler", "render", "rollout", "sign", "simulate", "strategies"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),

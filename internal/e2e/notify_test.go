@@ -164,10 +164,19 @@ func TestNotifiedOnce(t *testing.T) {
 	w.story(func() {})
 	b.awaitKinds(t, told...)
 	w.restartAfterKill()
-	w.cli("list")
 	time.Sleep(2 * time.Second)
 	if events, chat := len(b.events), b.messages(); events != len(told) || len(chat) != len(told) {
 		t.Errorf("told %d events and %d messages, want %d: %q", events, len(chat), len(told), chat)
+	}
+	out, err := w.cli("notify", "test", "--to", "chat", "--event", "completed")
+	if chat := b.messages(); err != nil || len(chat) != len(told)+1 || chat[len(told)] != "sample in test: release completed" {
+		t.Errorf("a sample: %v\n%s%q", err, out, chat)
+	}
+	if out, err := w.cli("notify", "test", "--to", "chat", "--event", "stalled"); err == nil || !strings.Contains(out, "chat is not told of that") {
+		t.Errorf("a sample of what nobody asked for: %v\n%s", err, out)
+	}
+	if out, err := w.cli("notify", "test"); err == nil || !strings.Contains(out, "name a receiver with --to: events, chat") {
+		t.Errorf("a sample for nobody: %v\n%s", err, out)
 	}
 	if e := b.events[3]; e.Data.Release == "" || e.Data.Author == "" || !strings.Contains(e.Data.Text, "gitrollout/promote/test/") {
 		t.Errorf("the pause is told as %+v", e)

@@ -184,6 +184,10 @@ func (w *Worker) task(ctx context.Context, v view, at rollout.Cursor, r rollout.
 		return t, 0, nil
 	}
 	line, err := w.line(ctx, v, at.Told)
+	if errors.Is(err, errAhead) {
+		t.end = at
+		return t, 0, nil
+	}
 	if errors.Is(err, ErrGone) {
 		w.report(r.Name, fmt.Errorf("notification %s: what happened since state commit %s is not told: it %w", r.Name, rollout.ShortID(at.Told), ErrGone))
 		return t, maxLag + 1, nil

@@ -210,15 +210,34 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Reco
 	for id := v.head; id != after; {
 		c, ok := v.known[id]
 		if !ok {
-			return w.History(ctx, after, v.head)
+			return w.read(ctx, after, v.head)
 		}
 		line = append(line, c)
 		if id = c.Parent; id == "" && after != "" {
-			return nil, ErrGone
+			return w.read(ctx, after, v.head)
 		}
 	}
 	slices.Reverse(line)
 	return line, nil
+}
+
+// errAhead is that another process has told more than this one has heard of.
+var errAhead = errors.New("is newer than the known head of the state branch")
+
+// read reads the line from Git. That it does not lead to a commit has two reasons:
+// the branch was rewritten, or the commit comes after the head.
+func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
+	line, err := w.History(ctx, after, upTo)
+	if !errors.Is(err, ErrGone) {
+		return line, err
+	}
+	switch _, backwards := w.History(ctx, upTo, after); {
+	case backwards == nil:
+		return nil, errAhead
+	case !errors.Is(backwards, ErrGone):
+		return nil, backwards
+	}
+	return nil, err
 }
 
 // report logs a problem once until it is another one or over.

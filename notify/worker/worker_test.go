@@ -96,7 +96,7 @@ func (w *world) history(_ context.Context, after, upTo string) ([]rollout.Record
 	defer w.mu.Unlock()
 	from := slices.IndexFunc(w.line, func(c rollout.Recorded) bool { return c.ID == after })
 	to := slices.IndexFunc(w.line, func(c rollout.Recorded) bool { return c.ID == upTo })
-	if to < 0 || (after != "" && from < 0) {
+	if (upTo != "" && to < 0) || (after != "" && from < 0) || from > to {
 		return nil, ErrGone
 	}
 	return slices.Clone(w.line[from+1 : to+1]), nil
@@ -266,6 +266,32 @@ func TestTwoProcesses(t *testing.T) {
 		endOne(true)
 		endTwo(true)
 		w.wantInbox(map[string][]string{"a": want})
+	})
+}
+
+// TestRecordIsAhead: a process that has not seen the newest commits does not take
+// the record back.
+func TestRecordIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		old := w.commit("shop").ID
+		one, endOne := w.process("one")
+		one.Notify(w.config, old, nil)
+		synctest.Wait()
+		c := w.commit("shop")
+		one.Notify(w.config, c.ID, c)
+		endOne(true)
+		two, endTwo := w.process("two")
+		two.Notify(w.config, old, nil)
+		synctest.Wait()
+		two.Notify(w.config, w.head(), nil)
+		c = w.commit("shop")
+		two.Notify(w.config, c.ID, c)
+		endTwo(true)
+		w.wantInbox(map[string][]string{"a": {"02/shop", "03/shop"}})
+		if len(w.reports) > 0 {
+			t.Errorf("reported %q", w.reports)
+		}
 	})
 }
 
