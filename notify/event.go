@@ -114,8 +114,8 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	case after.Phase == rollout.Paused && e.StepName == "pause":
 		e.Proposal = rollout.ProposalBranch(rollout.ProposePromotion, cluster, e.App)
 		e.Waiting = "a promotion: merge " + e.Proposal
-	case after.Phase == rollout.Paused:
-		e.Waiting = e.StepName
+	case after.Phase == rollout.Paused && strings.HasPrefix(e.StepName, "pause "):
+		e.Waiting = strings.TrimPrefix(e.StepName, "pause ") + " to pass"
 	case after.Phase == rollout.Degraded, after.Retreat != nil && after.Retreat.Reject:
 		e.Proposal = rollout.ProposalBranch(rollout.ProposeRevert, cluster, e.App)
 		e.Waiting = "Git to agree with what serves: merge " + e.Proposal + ", or push a new version"
@@ -135,7 +135,9 @@ var outcomes = map[rollout.EventKind]rollout.Outcome{
 // title is one line: shop in prod-eu: paused at step 2/8 (20 %).
 func title(e rollout.Event) string {
 	where := ""
-	if e.Step > 0 {
+	if e.Step > 0 && e.StepName == "promote" {
+		where = " through its steps"
+	} else if e.Step > 0 {
 		where = fmt.Sprintf(" at step %d/%d", e.Step, e.Steps)
 		if e.Weight > 0 {
 			where += fmt.Sprintf(" (weight %d)", e.Weight)

@@ -187,6 +187,14 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		paused.ProposalURL != "https://git/b/gitrollout/promote/prod/shop" || paused.CommitURL != "https://git/c/"+strings.Repeat("c", 40) {
 		t.Errorf("got %+v", paused)
 	}
+	timed := tell(atStep(rollout.Progressing, 0, ""), with(atStep(rollout.Paused, 1, ""), func(s *rollout.State) { s.Progress[0].Name = "pause 10m0s" }))
+	if timed.Text != "Waits for 10m0s to pass" || timed.Proposal != "" {
+		t.Errorf("got %q, %q", timed.Text, timed.Proposal)
+	}
+	last := tell(atStep(rollout.Paused, 2, ""), atStep(rollout.Promoting, 3, "Ann"))
+	if last.Title != "shop in prod: promoted, now through its steps" {
+		t.Errorf("got %q", last.Title)
+	}
 	failed := tell(with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisFailed)))
 	want := "it is bad\nWaits for Git to agree with what serves: merge gitrollout/revert/prod/shop, or push a new version\nMetric errors: Failed, last [0.2]"
 	if failed.Text != want || failed.Trouble != "prod/shop/v2" {
