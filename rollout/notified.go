@@ -1,13 +1,16 @@
 package rollout
 
+import "time"
+
 // Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>:
 // up to where each receiver has been told. Whoever is about to tell something
 // claims it first, so that no two processes do.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`         // Notified
-	By         string            `json:"by,omitempty"` // the process that is telling what is claimed
-	Receivers  map[string]Cursor `json:"receivers"`    // by name
+	Kind       string            `json:"kind"`           // Notified
+	By         string            `json:"by,omitempty"`   // the process that is telling what is claimed
+	Since      time.Time         `json:"since,omitzero"` // when it claimed that, by its own clock
+	Receivers  map[string]Cursor `json:"receivers"`      // by name
 }
 
 // Cursor is how far one receiver has been told.

@@ -20,6 +20,9 @@ const maxLag = 100
 // lease, so that nobody takes over from a process that is alive.
 const patience = 20 * time.Second
 
+// forgotten is how old a claim is that is dead whatever its process's clock says.
+const forgotten = 10 * time.Minute
+
 // errBusy is that another process is telling.
 var errBusy = errors.New("another gitrollout is telling")
 
@@ -131,7 +134,9 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 			lagging[r.Name] = t.end
 		}
 	}
-	w.sign(n)
+	if w.sign(n); len(p.tasks) > 0 {
+		n.Since = rollout.Second(now)
+	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
 		maps.Copy(n.Receivers, lagging) // it is written anyway
 	}
@@ -156,6 +161,9 @@ func (w *Worker) sign(n *rollout.Notified) {
 			n.By = w.ID
 		}
 	}
+	if n.By == "" {
+		n.Since = time.Time{}
+	}
 }
 
 // busy is for how long another process's claim is to be respected. Clocks of two
@@ -164,6 +172,10 @@ func (w *Worker) sign(n *rollout.Notified) {
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
+		return 0
+	}
+	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
+		w.foreign = "" // for those that run for a moment only, as gitrollout once
 		return 0
 	}
 	claim := fmt.Sprint(n.By, n.Receivers)

@@ -48,9 +48,9 @@ type Options struct {
 	Log func(problem error, done string)
 }
 
-// maxKnown bounds how many commits are kept that this process has made: others
-// are read from Git.
-const maxKnown = 256
+// maxKnown bounds how many states are kept of the commits that this process has
+// made: others are read from Git. A state is a few kilobytes.
+const maxKnown = 1000
 
 // Worker tells. Notify and Flush are for any goroutine.
 type Worker struct {
@@ -104,18 +104,28 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recor
 			w.base[r.Name] = head
 		}
 	}
-	if made != nil {
-		if w.known = append(w.known, *made); len(w.known) > maxKnown {
-			w.known = slices.Clone(w.known[1:])
-		}
-	}
 	if len(config.Receivers) == 0 && (old == nil || len(old.Receivers) == 0) {
 		return // nobody is told of anything, and nobody was
+	}
+	if made != nil {
+		w.keep(*made)
 	}
 	w.asked++
 	select {
 	case w.wake <- struct{}{}:
 	default:
+	}
+}
+
+// keep keeps a commit, and forgets the oldest ones; the caller holds the lock.
+func (w *Worker) keep(made rollout.Recorded) {
+	w.known = append(w.known, made)
+	apps := 0
+	for i := len(w.known) - 1; i >= 0; i-- {
+		if apps += 1 + len(w.known[i].Apps); apps > maxKnown {
+			w.known = slices.Clone(w.known[i+1:])
+			return
+		}
 	}
 }
 

@@ -269,6 +269,46 @@ func TestTwoProcesses(t *testing.T) {
 	})
 }
 
+// TestForgottenClaim: a process that runs for a moment only takes over a claim
+// that is old.
+func TestForgottenClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.commit("shop")
+		w.record = rollout.Notified{By: "dead", Since: time.Now(), Receivers: map[string]rollout.Cursor{"a": {Claimed: w.head()}}}
+		moment := func(id string) {
+			p, end := w.process(id)
+			p.Notify(w.config, w.head(), nil)
+			time.Sleep(5 * time.Second)
+			end(false)
+		}
+		moment("one")
+		w.wantInbox(map[string][]string{})
+		time.Sleep(10 * time.Minute)
+		moment("two")
+		w.wantInbox(map[string][]string{"a": {"01/shop again"}})
+	})
+}
+
+// TestFlood: of very many events the last ones are told.
+func TestFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		var apps []string
+		for i := range 300 {
+			apps = append(apps, fmt.Sprintf("app%03d", i))
+		}
+		c := w.commit(apps...)
+		p.Notify(w.config, c.ID, c)
+		end(true)
+		if got := w.inbox["a"]; len(got) != notify.MaxPending || got[0] != "01/app100" || len(w.reports) != 1 {
+			t.Errorf("told %d, from %s; reported %q", len(got), got[0], w.reports)
+		}
+	})
+}
+
 // TestRecordIsAhead: a process that has not seen the newest commits does not take
 // the record back.
 func TestRecordIsAhead(t *testing.T) {
