@@ -37,8 +37,11 @@ var table = map[string]rule{
 	"analysis/worker":   {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler":        {own: []string{"render", "rollout", "strategies"}},
 	"forge":             {own: []string{"rollout"}},
+	"notify":            {own: []string{"rollout"}, pure: true},
+	"notify/service":    {own: []string{"notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
+	"notify/worker":     {own: []string{"notify", "rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "status", "strategies"},
+		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "notify", "notify/service", "notify/worker", "reconciler", "render", "rollout", "sign", "simulate", "status", "strategies"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
