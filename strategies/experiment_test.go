@@ -157,6 +157,10 @@ func TestExperimentDesired(t *testing.T) {
 	if diff := cmp.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {
 		t.Errorf("without the stable commit (-want +got):\n%s", diff)
 	}
+	ahead, err := Ahead(h.at(commitID(1)))
+	if err != nil || len(ahead) != 3 {
+		t.Errorf("the API server is asked about %d objects ahead (%v), want two Deployments and a Service", len(ahead), err)
+	}
 	back := retreat(in, cause{reason: "aborted", to: commitID(0), reject: true}).State
 	later := in.State
 	later.Progress = []rollout.Progress{progressAt(planOf(h.at(commitID(1)).Specs[0]), web, 2, noon)}

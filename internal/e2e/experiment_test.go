@@ -137,6 +137,10 @@ func TestExperiment(t *testing.T) {
 	w.awaitBehind("shop", "shop", 2)
 	w.awaitBehind("shop-preview", "shop", 2)
 
+	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, canary.Name+"  experiment") {
+		t.Errorf("get does not show %s: %v\n%s", canary.Name, err, out)
+	}
+
 	w.restartAfterKill()
 	w.awaitStep(1, rollout.Paused)
 	after := w.state()
