@@ -62,6 +62,27 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 	return all
 }
 
+// experimentsAhead are the objects of all experiments of a render, with its own
+// template in the place of stable's, which differs in what pods run only.
+func experimentsAhead(r *rollout.Render) []rollout.Object {
+	var all []rollout.Object
+	for _, spec := range r.Specs {
+		from, found := deploymentOf(r, spec.Workload)
+		if spec.Canary == nil || !found {
+			continue
+		}
+		for i, step := range spec.Canary.Steps {
+			if step.Experiment == nil {
+				continue
+			}
+			for _, t := range step.Experiment.Templates {
+				all = append(all, experiment.Template{ExperimentTemplate: t, Spec: spec, Release: r.Release(), Step: i, From: from, Others: r.Objects}.Objects()...)
+			}
+		}
+	}
+	return all
+}
+
 // experimentPods are the pods of one template, as the cluster shows them.
 type experimentPods struct {
 	rollout.ExperimentTemplate

@@ -102,6 +102,14 @@ func (w *world) awaitExperiment(step int) rollout.State {
 	})
 }
 
+// awaitExperimentOf waits for the experiment of the release of a commit.
+func (w *world) awaitExperimentOf(subject string) {
+	w.t.Helper()
+	w.await(subject+" takes over", func(s rollout.State) bool {
+		return s.Release != nil && s.Release.Subject == subject && len(s.Progress) == 1 && s.Progress[0].Available != nil
+	})
+}
+
 // awaitUnlisted waits until the inventory has nothing of an experiment.
 func (w *world) awaitUnlisted() rollout.State {
 	w.t.Helper()
@@ -137,6 +145,10 @@ func TestExperiment(t *testing.T) {
 	w.awaitBehind("shop", "shop", 2)
 	w.awaitBehind("shop-preview", "shop", 2)
 
+	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, canary.Name+"  experiment") {
+		t.Errorf("get does not show %s: %v\n%s", canary.Name, err, out)
+	}
+
 	w.restartAfterKill()
 	w.awaitStep(1, rollout.Paused)
 	after := w.state()
@@ -155,8 +167,8 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentGoesWithItsRelease: superseded, killed in the middle, aborted and
-// reverted, a release leaves nothing of its experiment.
+// TestExperimentGoesWithItsRelease: superseded, killed in the middle, aborted, tried
+// again and reverted, a release leaves nothing of its experiment.
 func TestExperimentGoesWithItsRelease(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 1h", "setWeight: 50")
@@ -167,9 +179,7 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	w.awaitExperiment(0)
 	before := w.experiments()
 	w.push("v3", app.at("v3").files())
-	w.await("v3 takes over", func(s rollout.State) bool {
-		return s.Release != nil && s.Release.Subject == "v3" && len(s.Progress) == 1 && s.Progress[0].Available != nil
-	})
+	w.awaitExperimentOf("v3")
 	after := w.experiments()
 	if len(after) != 2 || after["canary"].Name == before["canary"].Name || after["canary"].Spec.Template.Spec.Containers[0].Image != "shop:v3" {
 		t.Errorf("the experiments of v3 are %v", after)
@@ -186,9 +196,17 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	w.await("aborted", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.awaitNone()
 
-	fourth := w.push("v4", app.at("v4").files())
+	if out, err := w.cli("retry", w.app); err != nil {
+		t.Fatalf("retry: %v\n%s", err, out)
+	}
 	w.awaitExperiment(0)
-	w.repo.Revert(fourth)
+	if again := w.experiments()["canary"]; again.Name != after["canary"].Name || again.UID == after["canary"].UID {
+		t.Errorf("tried again, the experiment is %s %s, before it was %s %s", again.Name, again.UID, after["canary"].Name, after["canary"].UID)
+	}
+
+	w.push("v4", app.at("v4").files())
+	w.awaitExperimentOf("v4")
+	w.push("v1 again", app.files())
 	w.await("reverted", func(s rollout.State) bool { return s.Release == nil })
 	w.awaitNone()
 }
