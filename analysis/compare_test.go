@@ -54,7 +54,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 				s.bad++
 			}
 		}
-		got := JudgeComparison(m, r.Metrics[0], []any{float64(c.bad), float64(c.all)}, []any{float64(s.bad), float64(s.all)}, noon)
+		got := JudgeComparison(m, r.Metrics[0], noon, []any{float64(c.bad), float64(c.all)}, []any{float64(s.bad), float64(s.all)}, noon)
 		r = Record(r, m, got)
 		if r.Phase.Done() {
 			return r.Phase

@@ -257,7 +257,7 @@ func judged(m rollout.Metric, r rollout.AnalysisRun, got Measured) rollout.Measu
 	case got.Phase != "":
 		out = rollout.Measurement{At: got.At.UTC(), Phase: got.Phase}
 	case m.Compare != nil:
-		out = analysis.JudgeComparison(m, before, got.Value, got.Stable, got.At)
+		out = analysis.JudgeComparison(m, before, r.Started, got.Value, got.Stable, got.At)
 	default:
 		out = analysis.Judge(m, before, got.Value, got.Samples, got.At)
 	}
