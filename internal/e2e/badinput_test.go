@@ -79,7 +79,7 @@ func badInputs() map[string]badInput {
 		"pause of a negative time":              steps("pause: {duration: -5}").names("duration"),
 		"pause of nonsense":                     steps("pause: {duration: soon}").names("duration", "soon"),
 		"pause in days":                         steps("pause: {duration: 2d}").names("duration", "2d"),
-		"unsupported step: analysis":            steps("analysis: {templates: [{templateName: x}]}").names("analysis", "not supported"),
+		"template that is not there":            steps("analysis: {templates: [{templateName: x}]}").names("analysis.templates", "AnalysisTemplate x is not in this app"),
 		"experiment without templates":          steps("experiment: {duration: 1h, templates: []}").names("experiment", "templates", "is empty"),
 		"experiment without an end":             steps("experiment: {templates: [{name: a, specRef: stable}]}").names("experiment", "has no end"),
 		"route without Services":                one("rollout.yaml", doc(canary("trafficRouting: {nginx: {stableIngress: x}}", "setWeight: 10")), "stableService", "is missing"),
