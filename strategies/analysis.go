@@ -124,8 +124,8 @@ func withAnalyses(in Input, d Decision) Decision {
 }
 
 // worthRecording reports whether a run holds what a restart must not forget: a
-// verdict, or a measurement that counts towards one. Good ones are measured
-// again.
+// verdict, a measurement that counts towards one, or that a row of errors has
+// begun or ended. Good ones are measured again.
 func worthRecording(recorded, live rollout.AnalysisRun) bool {
 	if recorded.Phase != live.Phase {
 		return true
@@ -135,7 +135,8 @@ func worthRecording(recorded, live rollout.AnalysisRun) bool {
 			return true
 		}
 		was := recorded.Metrics[i]
-		if p.Phase.Done() != was.Phase.Done() || p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors == 1 && was.Errors != p.Errors {
+		row := p.ConsecutiveErrors == 1 && p.Errors != was.Errors || p.ConsecutiveErrors == 0 && was.ConsecutiveErrors > 0
+		if row || p.Phase.Done() != was.Phase.Done() || p.Failed != was.Failed || p.Inconclusive != was.Inconclusive {
 			return true
 		}
 	}
