@@ -137,8 +137,8 @@ func withAnalyses(in Input, d Decision) Decision {
 }
 
 // worthRecording reports whether a run holds what a restart must not forget: a
-// verdict, or a measurement that counts towards one. Good ones are measured
-// again.
+// verdict, a measurement that counts towards one, or that a row of errors has
+// begun or ended. Good ones are measured again.
 func worthRecording(recorded, live rollout.AnalysisRun) bool {
 	if recorded.Phase != live.Phase {
 		return true
