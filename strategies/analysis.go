@@ -176,7 +176,10 @@ func inWords(r rollout.AnalysisRun) string {
 		default:
 			text += fmt.Sprintf(", %d errors in a row", p.ConsecutiveErrors)
 		}
-		if last, ok := p.Last(); ok && last.Value != "" {
+		switch last, _ := p.Last(); {
+		case last.Phase == rollout.AnalysisPending && last.Message != "":
+			text += fmt.Sprintf(" (%s)", last.Message)
+		case last.Value != "":
 			text += fmt.Sprintf(" (last: %s)", last.Value)
 		}
 		parts = append(parts, text)

@@ -125,6 +125,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("%s: Git says %q, want %q", a, said, s.why)
 		}
 	}
+	w.checkWaits("empty, waits", "NaN, waits")
 	data.Store(true)
 	w.app("empty, waits").awaitHealthy(pushed)
 	w.app("NaN, waits").awaitHealthy(pushed)
@@ -166,6 +167,24 @@ func (w *world) checkBeside(pushed time.Time) {
 		w.t.Logf("a pause of 3s was over %s late", late.Round(10*time.Millisecond))
 		if late > 5*time.Second {
 			w.t.Errorf("a pause of 3s was over %s late", late)
+		}
+	}
+}
+
+// checkWaits fails the test unless apps are where they were, and say why.
+func (w *world) checkWaits(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		a := w.app(name)
+		path, err := binary()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		get := exec.Command(path, "get", a.name, "--repo", w.server.URL, "--cluster", "test")
+		get.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.Kubeconfig)
+		out, err := get.CombinedOutput()
+		if s := a.state(); s.Phase != rollout.Progressing || err != nil || !strings.Contains(string(out), "analysis shop/step-2") {
+			w.t.Errorf("%s is %s: %v\n%s", a, s.Phase, err, out)
 		}
 	}
 }
