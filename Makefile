@@ -24,10 +24,13 @@ ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollou
 RACE := ./rollout/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
+.PHONY: help programs build localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+programs: ## Install what the tests call and is missing, with apt-get where that is possible
+	@.ci/programs
 
 build: ## Build bin/gitrollout
 	$(GO) build -o bin/gitrollout ./cmd/gitrollout
@@ -55,7 +58,7 @@ traefik: ## Build bin/traefik, a proxy for the tests (first time: about 6 minute
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
-test: vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
+test: programs vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
 	examples/demo.sh --fast
 	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -x $(ALONE:%=-e %))
 	$(GO) test -p 1 -timeout 20m $(ALONE)
@@ -68,7 +71,7 @@ test-unit: ## Run the tests that need no cluster (under a minute)
 test-race: ## Run the pure packages and the loop under the race detector
 	$(GO) test -race -short -timeout 20m $(RACE)
 
-test-e2e: build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
+test-e2e: programs build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
 	$(GO) test -p 1 -timeout 20m $(ALONE)
 	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /e2e/traffic$$ -e /e2e/analysis$$ -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
 
