@@ -17,11 +17,11 @@ SEEDS    ?= 1000
 ROOT := $(CURDIR)
 NEST := internal/localcluster
 # Packages whose tests are pure or talk to servers inside the test process.
-UNIT := ./rollout/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
+UNIT := ./rollout/... ./analysis/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
 # Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them.
 ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollout/internal/e2e/analysis
 # Packages that are cheap enough under the race detector at every run.
-RACE := ./rollout/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
+RACE := ./rollout/... ./analysis/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
 
 .DEFAULT_GOAL := help
 .PHONY: help programs build localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE

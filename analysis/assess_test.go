@@ -77,6 +77,9 @@ func TestAssessRun(t *testing.T) {
 		t.Errorf("the run is %s, and the one before is %s with %d", r.Phase, before.Phase, before.Metrics[1].Count)
 	}
 	bad.DryRun = true
+	if r := Record(Start("r", "h1-x", []Metric{good, bad}, noon), good, Measurement{At: noon, Phase: Successful}); r.Phase != Running {
+		t.Errorf("a dry run is to be measured to its end, and the run is %s before", r.Phase)
+	}
 	r = Start("r", "h1-x", []Metric{good, bad}, noon)
 	r = Record(Record(r, good, Measurement{At: noon, Phase: Successful}), bad, at)
 	if r.Phase != Successful || r.Metrics[1].Phase != Failed {

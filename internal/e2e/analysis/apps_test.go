@@ -7,12 +7,13 @@ import (
 
 // shop is what an app's people keep in Git: a canary whose requests are routed.
 type shop struct {
-	name    string
-	version string
-	metric  string // of the template errors, indented as a list's entry
-	fields  string // more of the canary, a line
-	steps   []string
-	plain   bool // no requests are routed: a part of the pods is new
+	name     string
+	version  string
+	metric   string // of the template errors, indented as a list's entry
+	fields   string // more of the canary, a line
+	steps    []string
+	plain    bool // no requests are routed: a part of the pods is new
+	switches bool // blue-green, measured when it has all requests
 }
 
 // The queries of the documentation, for one namespace of several. There is no
@@ -57,6 +58,10 @@ func (s shop) files() map[string]string {
 	if s.fields != "" {
 		s.fields = "      " + s.fields + "\n"
 	}
+	strategy := "    canary:\n      scaling: surge\n" + routing + s.fields + "      steps:\n      - " + strings.Join(s.steps, "\n      - ") + "\n"
+	if s.switches {
+		strategy = "    blueGreen:\n      activeService: shop-stable\n      previewService: shop-canary\n      scaleDownDelaySeconds: 30\n      abortScaleDownDelaySeconds: 2\n" + s.fields
+	}
 	return map[string]string{
 		"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, errors.yaml]\n",
 		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
@@ -77,9 +82,7 @@ metadata: {name: shop}
 spec:
   workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
   strategy:
-    canary:
-      scaling: surge
-` + routing + s.fields + "      steps:\n      - " + strings.Join(s.steps, "\n      - ") + "\n",
+` + strategy,
 		"services.yaml": services + `---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute

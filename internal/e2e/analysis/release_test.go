@@ -20,6 +20,7 @@ type story struct {
 	rate  float64 // requests per second
 	fails float64 // the share of the new version's requests that fail
 	base  float64 // … and of the old one's
+	all   bool    // the new version has all requests, not a fifth
 	back  string  // the metric that sends it back; "": it goes through
 	// within bounds the time from the first bad request to the last one that the new
 	// version gets: what the metric's fields say, and some time for scrapes, the passes
@@ -55,6 +56,8 @@ func stories() []story {
 			next: "v2-fail0.005", rate: 250, fails: 0.005, back: "errors", within: 60*time.Second + some},
 		{shop: shop{name: "slow", steps: in, metric: metric("latency", slowness, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "failureCondition: result[0] >= 0.25")},
 			next: "v2-latency300ms", rate: 50, back: "latency", within: 3*time.Second + some},
+		{shop: shop{name: "switched, fails 20 %", switches: true, fields: "postPromotionAnalysis: {" + templates + "}", metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
+			next: "v2-fail0.2", rate: 50, fails: 0.2, all: true, back: "errors", within: 3*time.Second + some},
 		{shop: shop{name: "good", steps: []string{set, inline}, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
 			metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare)},
 			next: "v2", rate: 50},
@@ -128,11 +131,14 @@ func (a *app) checkBack(s story, pushed time.Time, results proxytest.Results) {
 	if took > 2*s.within+5*time.Second {
 		t.Errorf("%s: the new version had requests for %s after the first bad one", a, took)
 	}
-	share := max(s.fails, 0)
+	share := s.fails
 	if s.back == "latency" {
 		share = 1
 	}
-	if got, most := float64(len(bad)), share*weight/100*float64(len(during)); got > 1.5*most+5 {
+	if !s.all {
+		share *= weight / 100.0
+	}
+	if got, most := float64(len(bad)), share*float64(len(during)); got > 1.5*most+5 {
 		t.Errorf("%s: %v of %d requests were bad, want at most %.0f", a, got, len(during), most)
 	}
 	if other := results.Where(func(r proxytest.Result) bool { return r.Failed() && r.Version != s.next }); s.base == 0 && len(other) > 0 {
