@@ -214,10 +214,13 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Metric != "errors" || got[0].Phase != "" {
 		t.Errorf("measured %+v", got)
 	}
-	time.Sleep(20 * time.Millisecond)
-	g.mu.Lock()
-	g.open = true
-	g.mu.Unlock()
+	for asked := 0; asked < 3; time.Sleep(time.Millisecond) {
+		g.mu.Lock()
+		if asked = len(g.asked); asked >= 3 {
+			g.open = true
+		}
+		g.mu.Unlock()
+	}
 	got := b.measured(t, "shop")
 	if len(got) != 1 || got[0].Metric != "job" || got[0].Phase != analysis.Successful {
 		t.Errorf("measured %+v", got)
