@@ -14,6 +14,7 @@ import (
 // step is what one pass does for one app.
 type step struct {
 	app      *app
+	before   rollout.State // on record when the pass looked at the app
 	input    strategies.Input
 	decision strategies.Decision
 	changed  bool  // the state is to be recorded
@@ -27,9 +28,13 @@ type step struct {
 func (r *Reconciler) decideAll(ctx context.Context, work []*app, now time.Time) []*step {
 	steps := make([]*step, len(work))
 	for i, a := range work {
-		steps[i] = &step{app: a}
+		steps[i] = &step{app: a, before: a.state}
 	}
-	forEach(r.Workers, steps, func(s *step) { r.decide(ctx, s, now) })
+	forEach(r.Workers, steps, func(s *step) {
+		ctx, end := r.begin(ctx, PartDecide, s.app.Name)
+		r.decide(ctx, s, now)
+		end(s.err)
+	})
 	return steps
 }
 
@@ -255,10 +260,12 @@ func workloads(a *app, s rollout.State) []rollout.Workload {
 // applyState makes the cluster hold what a state asks for, which is nothing
 // before the app has followed a commit. In a retreat, an object that the cluster
 // does not take keeps neither requests nor pods from going back.
-func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, now time.Time) error {
+func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, now time.Time) (err error) {
 	if s.Source == "" {
 		return nil
 	}
+	ctx, end := r.begin(ctx, PartApply, a.Name)
+	defer func() { end(err) }()
 	objects, err := r.desired(ctx, a, s, now)
 	if err != nil {
 		return err
@@ -329,7 +336,7 @@ func (r *Reconciler) renderAt(ctx context.Context, a *app, commit string) (*roll
 	if err != nil {
 		return nil, fmt.Errorf("read it from Git (was the branch's history rewritten?): %w; commit its files again to go back to it, or promote another version fully", err)
 	}
-	built, err := r.Renderer.Render(snapshot, r.appAt(snapshot, a.App), snapshot.Commit())
+	built, err := r.render(ctx, snapshot, r.appAt(snapshot, a.App), snapshot.Commit())
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,9 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_FORGE_TOKEN             for pull requests (default: what Git uses)
   GITROLLOUT_FORGE_URL               where that may go besides Git's own host
   GITROLLOUT_WEBHOOK_SECRET          the forge's webhooks are signed with it
+  OTEL_EXPORTER_OTLP_ENDPOINT        where run sends traces, by OTLP over HTTP
+                                     (default: nowhere; OpenTelemetry's other
+                                     OTEL_ variables count, too)
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
   GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
   GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)
