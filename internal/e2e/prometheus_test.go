@@ -32,17 +32,11 @@ type prometheus struct {
 // ends.
 func startPrometheus(t *testing.T, w *world) *prometheus {
 	t.Helper()
-	path, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Fatal("prometheus is not installed: apt-get install prometheus")
-	}
 	pods, err := url.Parse(w.cluster.PodsURL)
 	if err != nil || pods.Host == "" {
 		t.Fatalf("pods are served at %q: %v", w.cluster.PodsURL, err)
 	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	content := fmt.Sprintf(`global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}
+	return runPrometheus(t, fmt.Sprintf(`global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}
 scrape_configs:
 - job_name: pods
   kubernetes_sd_configs:
@@ -55,7 +49,18 @@ scrape_configs:
   - {source_labels: [__meta_kubernetes_pod_name], target_label: instance}
   - {source_labels: [__meta_kubernetes_pod_label_pod_template_hash], target_label: pod_template_hash}
   - {source_labels: [__meta_kubernetes_pod_phase], regex: Running, action: keep}
-`, w.cluster.Kubeconfig, w.ns, pods.Host, w.ns)
+`, w.cluster.Kubeconfig, w.ns, pods.Host, w.ns))
+}
+
+// runPrometheus runs it with a configuration.
+func runPrometheus(t *testing.T, content string) *prometheus {
+	t.Helper()
+	path, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Fatal("prometheus is not installed: apt-get install prometheus")
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
