@@ -383,20 +383,3 @@ func soonest(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-// announce says what happened: one log line for each transition, and a note on
-// each workload. A retreat is told of when it happens, not when Git hears of it.
-func (r *Reconciler) announce(ctx context.Context, s *step) {
-	told := s.app.told
-	if s.app.told = !s.recorded; told {
-		return
-	}
-	state := s.decision.State
-	r.Log.Info("transition", "app", state.App, "phase", string(state.Phase), "what", s.decision.Subject, "waiting", s.decision.Waiting)
-	warning := s.decision.Retreat || (state.Held != nil && !state.Held.Waits()) || state.Phase == rollout.Stalled || state.Phase == rollout.Degraded
-	for _, w := range workloads(s.app, state) {
-		if _, exists := s.input.Observed.Workloads[w]; exists && r.Record != nil {
-			r.Record(ctx, w.Ref(), warning, string(state.Phase), s.decision.Subject)
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -146,7 +149,7 @@ func TestMonitoring(t *testing.T) {
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
 	w := newWorld(t, app.files())
 	address := freeAddress(t)
-	w.start("--metrics-address", address)
+	w.start("--metrics-address", address, "--log-format", "json")
 	rules, err := filepath.Abs(filepath.Join(deployDir, "prometheus", "rules.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -209,6 +212,8 @@ scrape_configs:
 	if n := len(queries); n < 50 {
 		t.Errorf("%d queries of dashboard and alerts: are they read right?", n)
 	}
+	w.checkEvents()
+	w.checkLog()
 }
 
 // TestAlertRules has promtool check the alerts, and test each of them.
@@ -236,6 +241,54 @@ func TestAlertRules(t *testing.T) {
 	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
 		if !slices.Contains(fired, m[1]) {
 			t.Errorf("no test makes %s fire", m[1])
+		}
+	}
+}
+
+// checkEvents compares the Events of a life with its transitions.
+func (w *world) checkEvents() {
+	w.t.Helper()
+	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	told := map[string]string{}
+	var all []string
+	for _, e := range events.Items {
+		if strings.HasPrefix(e.ReportingController, "gitrollout") && e.Regarding.Name == "shop" && e.Regarding.UID != "" {
+			told[e.Reason+" "+e.Type] += e.Note + "\n"
+			all = append(all, e.Reason+" "+e.Type+" "+e.Note)
+		}
+	}
+	for kind, says := range map[string]string{
+		"Progressing Normal": "release h1-", "Paused Normal": "step 2/2 pause", "Promoting Normal": "promoted by", "Healthy Normal": "healthy at",
+		"Aborting Warning": "aborted by Ann", "Degraded Warning": "was rejected", "InvalidInput Warning": "nonsense",
+	} {
+		if !strings.Contains(told[kind], says) {
+			w.t.Errorf("no Event %s says %q:\n%s", kind, says, strings.Join(all, "\n"))
+		}
+	}
+}
+
+// checkLog reads the log as a machine does: one line for each transition.
+func (w *world) checkLog() {
+	w.t.Helper()
+	lines := map[string]map[string]any{}
+	for _, text := range strings.Split(w.log.String(), "\n") {
+		var line map[string]any
+		if json.Unmarshal([]byte(text), &line) == nil && line["msg"] == "transition" {
+			lines[fmt.Sprint(line["phase"], line["held"])] = line
+		}
+	}
+	for what, fields := range map[string]string{
+		"Pausednil": "app cluster phase release commit author step weight what waiting", "Abortingnil": "release commit author reason step weight",
+		"Healthynil": "release commit author", "Degradednil": "release commit reason", "DegradedInvalidInput": "held message",
+	} {
+		line := lines[strings.ReplaceAll(what, "nil", "<nil>")]
+		for _, field := range strings.Fields(fields) {
+			if line[field] == nil {
+				w.t.Errorf("the line of %s has no %s: %v", what, field, line)
+			}
 		}
 	}
 }
