@@ -166,3 +166,21 @@ func TestFamilies(t *testing.T) {
 		t.Errorf("%s is not listed", name)
 	}
 }
+
+// BenchmarkScrape is what a scrape costs of a fleet whose apps have all had a
+// release.
+func BenchmarkScrape(b *testing.B) {
+	m := New(Options{Now: func() time.Time { return noon }})
+	var looks []reconciler.Look
+	for i := range 2000 {
+		l := look(atRest(), with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) }))
+		l.Input.App.Name = fmt.Sprintf("app-%d", i)
+		looks = append(looks, l)
+	}
+	m.Publish(looks, nil)
+	for b.Loop() {
+		answer := httptest.NewRecorder()
+		m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+		b.ReportMetric(float64(answer.Body.Len()), "bytes")
+	}
+}

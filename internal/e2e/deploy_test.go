@@ -102,6 +102,9 @@ func (a *audited) note(r *http.Response) {
 func manifest(t *testing.T, name string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(deployDir, "kubernetes", name))
+	if first, _, several := strings.Cut(string(data), "\n---\n"); several {
+		data = []byte(first)
+	}
 	if err == nil {
 		err = yaml.UnmarshalStrict(data, into)
 	}
@@ -191,7 +194,9 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.kubectl("apply", "-f", filepath.Join(dir, "more.yaml"))
-	w.startAs(a.kubeconfig)
+	first, second := freeAddress(t), freeAddress(t)
+	w.startAs(a.kubeconfig, first)
+	w.twin().startAs(a.kubeconfig, second)
 	w.awaitHealthy(w.repo.Head())
 	commit := w.push("v2", map[string]string{"shop.yaml": routed("v2").files()["shop.yaml"]})
 	w.awaitStep(1, rollout.Paused)
@@ -206,13 +211,26 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 		return slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return r.Kind == "Secret" })
 	})
 
+	// Both replicas are ready, and one of them works.
+	leading := 0
+	for _, address := range []string{first, second} {
+		if code, body := getPage(t, "http://"+address+"/readyz"); code != 200 {
+			t.Errorf("a replica is not ready: %d %s", code, body)
+		}
+		_, body := getPage(t, "http://"+address+"/metrics")
+		leading += strings.Count(body, "\ngitrollout_leading 1\n")
+	}
+	if leading != 1 {
+		t.Errorf("%d replicas lead", leading)
+	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for what := range a.refused {
 		t.Errorf("the roles do not allow: %s", what)
 	}
-	for _, file := range []string{"loop-role.yaml", "apps-role.yaml"} {
-		var role rbacv1.ClusterRole
+	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", leaseRole} {
+		var role rbacv1.ClusterRole // or a Role, whose rules look the same
 		manifest(t, file, &role)
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
@@ -248,16 +266,26 @@ func (w *world) installRights() {
 			w.t.Fatal(err)
 		}
 	}
+	var role rbacv1.Role
+	manifest(w.t, leaseRole, &role)
+	role.Namespace = w.ns
+	if _, err := kube.RbacV1().Roles(w.ns).Create(ctx, &role, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kubectl("create", "rolebinding", role.Name, "--role="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 	w.kubectl("create", "serviceaccount", "gitrollout")
 }
 
-// startAs runs gitrollout with another kubeconfig.
-func (w *world) startAs(kubeconfig string) {
+// leaseRole is what replicas that take turns need besides.
+const leaseRole = "replicas/lease-role.yaml"
+
+// startAs runs a replica with another kubeconfig.
+func (w *world) startAs(kubeconfig, address string) {
 	own := *w.cluster
 	own.Kubeconfig = kubeconfig
 	admin := w.cluster
 	w.cluster = &own
-	w.start("--metrics-address=")
+	w.start("--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
 	w.cluster = admin
 }
 
