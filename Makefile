@@ -17,7 +17,7 @@ SEEDS    ?= 1000
 ROOT := $(CURDIR)
 NEST := internal/localcluster
 # Packages whose tests are pure or talk to servers inside the test process.
-UNIT := ./rollout/... ./analysis/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
+UNIT := ./rollout/... ./analysis/... ./metrics/... ./tracing/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
 # Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them.
 ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollout/internal/e2e/analysis
 # Packages that are cheap enough under the race detector at every run.
@@ -100,7 +100,7 @@ lint: ## Run go vet and golangci-lint (built from the module proxy at the first 
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run ./...
 
 golden: ## Write the expected outputs of the tests anew; look at the diff before committing
-	$(GO) test ./rollout/... ./strategies/... ./render/... ./cmd/... -update
+	$(GO) test ./rollout/... ./strategies/... ./render/... ./metrics/... ./cmd/... -update
 
 clean: ## Remove what was built
 	rm -rf bin

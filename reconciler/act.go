@@ -14,6 +14,7 @@ import (
 // step is what one pass does for one app.
 type step struct {
 	app      *app
+	before   rollout.State // on record when the pass looked at the app
 	input    strategies.Input
 	decision strategies.Decision
 	changed  bool  // the state is to be recorded
@@ -27,9 +28,13 @@ type step struct {
 func (r *Reconciler) decideAll(ctx context.Context, work []*app, now time.Time) []*step {
 	steps := make([]*step, len(work))
 	for i, a := range work {
-		steps[i] = &step{app: a}
+		steps[i] = &step{app: a, before: a.state}
 	}
-	forEach(r.Workers, steps, func(s *step) { r.decide(ctx, s, now) })
+	forEach(r.Workers, steps, func(s *step) {
+		ctx, end := r.begin(ctx, PartDecide, s.app.Name)
+		r.decide(ctx, s, now)
+		end(s.err)
+	})
 	return steps
 }
 
@@ -255,10 +260,12 @@ func workloads(a *app, s rollout.State) []rollout.Workload {
 // applyState makes the cluster hold what a state asks for, which is nothing
 // before the app has followed a commit. In a retreat, an object that the cluster
 // does not take keeps neither requests nor pods from going back.
-func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, now time.Time) error {
+func (r *Reconciler) applyState(ctx context.Context, a *app, s rollout.State, now time.Time) (err error) {
 	if s.Source == "" {
 		return nil
 	}
+	ctx, end := r.begin(ctx, PartApply, a.Name)
+	defer func() { end(err) }()
 	objects, err := r.desired(ctx, a, s, now)
 	if err != nil {
 		return err
@@ -329,7 +336,7 @@ func (r *Reconciler) renderAt(ctx context.Context, a *app, commit string) (*roll
 	if err != nil {
 		return nil, fmt.Errorf("read it from Git (was the branch's history rewritten?): %w; commit its files again to go back to it, or promote another version fully", err)
 	}
-	built, err := r.Renderer.Render(snapshot, r.appAt(snapshot, a.App), snapshot.Commit())
+	built, err := r.render(ctx, snapshot, r.appAt(snapshot, a.App), snapshot.Commit())
 	if err != nil {
 		return nil, err
 	}
@@ -375,21 +382,4 @@ func soonest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// announce says what happened: one log line for each transition, and a note on
-// each workload. A retreat is told of when it happens, not when Git hears of it.
-func (r *Reconciler) announce(ctx context.Context, s *step) {
-	told := s.app.told
-	if s.app.told = !s.recorded; told {
-		return
-	}
-	state := s.decision.State
-	r.Log.Info("transition", "app", state.App, "phase", string(state.Phase), "what", s.decision.Subject, "waiting", s.decision.Waiting)
-	warning := s.decision.Retreat || (state.Held != nil && !state.Held.Waits()) || state.Phase == rollout.Stalled || state.Phase == rollout.Degraded
-	for _, w := range workloads(s.app, state) {
-		if _, exists := s.input.Observed.Workloads[w]; exists && r.Record != nil {
-			r.Record(ctx, w.Ref(), warning, string(state.Phase), s.decision.Subject)
-		}
-	}
 }

@@ -44,7 +44,7 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 		Branch: branch, Old: r.heads.State, Parent: r.heads.State, Edits: edits,
 		Message: r.message(changed), When: rollout.Second(now),
 	})
-	commits, err := r.Repository.Push(ctx, updates)
+	commits, err := r.push(ctx, updates)
 	if err != nil {
 		keepRetreats(changed)
 		return err

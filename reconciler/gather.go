@@ -43,7 +43,7 @@ type app struct {
 // gather brings what is known of Git up to date and marks the apps that it
 // concerns. An unreachable remote leaves everything as it was known.
 func (r *Reconciler) gather(ctx context.Context) error {
-	heads, err := r.Repository.Fetch(ctx)
+	heads, err := r.fetch(ctx)
 	if err != nil {
 		r.unreachable = true
 		return fmt.Errorf("fetch: %w", err)
@@ -100,7 +100,7 @@ func (r *Reconciler) gatherMain(ctx context.Context, head string) error {
 	}
 	r.main, r.config, r.heads.Main = snapshot, config, head
 	r.setApps(apps)
-	r.renderHeads(snapshot, apps)
+	r.renderHeads(ctx, snapshot, apps)
 	for _, a := range apps {
 		r.readPromotion(snapshot, r.apps[a.Name])
 	}
@@ -160,11 +160,11 @@ func (r *Reconciler) orphan(a *app) {
 // renderHeads renders every app as of the head, several at once. An app whose
 // objects come out the same keeps the head it had, so that the commit it names
 // is the one that last changed it.
-func (r *Reconciler) renderHeads(snapshot Snapshot, apps []rollout.App) {
+func (r *Reconciler) renderHeads(ctx context.Context, snapshot Snapshot, apps []rollout.App) {
 	commit := snapshot.Commit()
 	forEach(r.Workers, apps, func(a rollout.App) {
 		known := r.apps[a.Name]
-		built, err := r.Renderer.Render(snapshot, a, commit)
+		built, err := r.render(ctx, snapshot, a, commit)
 		switch was := known.head; {
 		case err != nil && was.Err != nil && was.Err.Error() == err.Error():
 		case err == nil && was.Render != nil && was.Render.Digest == built.Digest:

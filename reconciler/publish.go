@@ -3,6 +3,7 @@ package reconciler
 import (
 	"maps"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -11,7 +12,8 @@ import (
 // written to afterwards.
 type Look struct {
 	Cluster   string
-	Input     strategies.Input
+	Before    rollout.State     // the record before the pass
+	Input     strategies.Input  // with the record after it
 	Proposals map[string]string // all of them, by branch
 	Err       error             // what went wrong with this app in the pass
 }
@@ -29,7 +31,7 @@ func (r *Reconciler) publish(steps []*step) {
 		in := s.input
 		in.State = s.app.state
 		in.Runs = s.app.runs
-		looks = append(looks, Look{Cluster: r.Cluster, Input: in, Proposals: proposals, Err: s.err})
+		looks = append(looks, Look{Cluster: r.Cluster, Before: s.before, Input: in, Proposals: proposals, Err: s.err})
 	}
 	r.Publish(looks, gone)
 }

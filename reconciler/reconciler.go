@@ -30,6 +30,7 @@ type Options struct {
 	Notifier   Notifier                          // nil: nobody is told
 	Analyzer   Analyzer                          // nil: nothing is measured, and what waits for an analysis waits
 	Publish    func(looks []Look, gone []string) // nil, or told of each app that a pass has looked at, and of those that are no more; returns at once
+	Trace      Tracer                            // nil, or told of the parts of each pass
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -102,6 +103,13 @@ var ErrDeposed = errors.New("another gitrollout has taken over")
 // what is already known, as after a change in the cluster. The error joins what
 // went wrong, and each app that is not named in it has been handled.
 func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) error {
+	ctx, end := r.begin(ctx, PartPass, "")
+	err := r.pass(ctx, now, fetch)
+	end(err)
+	return err
+}
+
+func (r *Reconciler) pass(ctx context.Context, now time.Time, fetch bool) error {
 	r.stats.Passes++
 	var gathered error
 	if fetch {

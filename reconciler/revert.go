@@ -78,7 +78,7 @@ func (r *Reconciler) pushReverts(ctx context.Context, steps []*step) {
 			continue
 		}
 		u.Branch, u.Old = r.Source.Branch, r.heads.Main
-		_, err = r.Repository.Push(ctx, []Update{*u})
+		_, err = r.push(ctx, []Update{*u})
 		switch {
 		case err == nil, errors.Is(err, ErrConflict): // look at what is there now
 			r.Log.Info("revert pushed", "app", s.app.Name, "branch", u.Branch, "moved", err != nil)
@@ -94,7 +94,7 @@ func (r *Reconciler) pushReverts(ctx context.Context, steps []*step) {
 func (r *Reconciler) proposeInstead(ctx context.Context, s *step, u *Update) {
 	u.Branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	u.Old = r.heads.Proposals[u.Branch]
-	commits, err := r.Repository.Push(ctx, []Update{*u})
+	commits, err := r.push(ctx, []Update{*u})
 	if err != nil {
 		r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
 		return

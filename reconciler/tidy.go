@@ -61,7 +61,7 @@ func (r *Reconciler) tidy(ctx context.Context, now time.Time) error {
 	if len(updates) == 0 {
 		return nil
 	}
-	if _, err := r.Repository.Push(ctx, updates); err != nil {
+	if _, err := r.push(ctx, updates); err != nil {
 		for _, u := range updates {
 			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next look at Git
 		}

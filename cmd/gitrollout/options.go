@@ -92,6 +92,9 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_WEBHOOK_SECRET          the forge's webhooks are signed with it
   GITROLLOUT_NOTIFY_…                credentials that notifications name as env
   GITROLLOUT_NOTIFY_DIR              the folder of those that they name as file
+  OTEL_EXPORTER_OTLP_ENDPOINT        where run sends traces, by OTLP over HTTP
+                                     (default: nowhere; OpenTelemetry's other
+                                     OTEL_ variables count, too)
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
   GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
   GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)

@@ -19,6 +19,7 @@ func newRun(s streams) *cobra.Command {
 	var logs logOptions
 	var election electOptions
 	var hooks hookOptions
+	var observe observeOptions
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -37,6 +38,9 @@ turns: one works, and another one goes on when it is gone.
 With --webhook-address, a push takes effect at once instead of at the next poll:
 point the forge's webhook for pushes at http://host:port/webhook.
 
+At --metrics-address it serves metrics for Prometheus, and /healthz and /readyz
+for probes. With OTEL_EXPORTER_OTLP_ENDPOINT set, each pass is sent as a trace.
+
 SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 		Example: `  gitrollout run --repo https://git.example.com/shop.git --cluster prod-eu
   gitrollout run --repo /srv/git/shop.git --cluster kind --interval 2s`,
@@ -49,7 +53,7 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 			if interval < 0 {
 				return usagef("--interval %s is negative; 0 takes the configuration's", interval)
 			}
-			return reconcile(cmd.Context(), source, keys, target, hooks, election, log, interval, s)
+			return reconcile(cmd.Context(), source, keys, target, hooks, observe, election, log, interval, s)
 		},
 	}
 	source.register(cmd)
@@ -58,12 +62,13 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 	logs.register(cmd)
 	election.register(cmd)
 	hooks.register(cmd)
+	observe.register(cmd)
 	cmd.Flags().DurationVar(&interval, "interval", 0, "time between polls of Git (default: the configuration's)")
 	return cmd
 }
 
 // reconcile is run once its flags are understood.
-func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, hooks hookOptions, election electOptions, log *slog.Logger, interval time.Duration, s streams) error {
+func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, hooks hookOptions, observe observeOptions, election electOptions, log *slog.Logger, interval time.Duration, s streams) error {
 	listener, secret, err := hooks.listen()
 	if err != nil {
 		return err
@@ -71,6 +76,11 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 	if listener != nil {
 		defer listener.Close()
 	}
+	seen, err := observe.open(log, election.elect)
+	if err != nil {
+		return err
+	}
+	defer seen.stop()
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
 	context.AfterFunc(ctx, release) // a second signal kills
@@ -83,6 +93,9 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 		return err
 	}
 	defer l.close()
+	if err := seen.attach(ctx, l); err != nil {
+		return err
+	}
 	log.Info("reconciling", "cluster", l.source.cluster, "repo", l.remote, "branch", l.source.branch, "api", l.server, "version", versionOf().Version)
 	if listener != nil {
 		stop, err := serveHooks(listener, secret, l, log)
@@ -93,7 +106,7 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 	}
 	stop := l.startBackground()
 	l.Writer, l.Exclusive = election.identity()
-	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, func(ctx context.Context) error { return l.Run(ctx, interval) })
+	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(func(ctx context.Context) error { return l.Run(ctx, interval) }))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err

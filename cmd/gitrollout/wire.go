@@ -22,15 +22,16 @@ import (
 // loop is a reconciler with everything that it needs, ready for its first pass.
 type loop struct {
 	*reconciler.Reconciler
-	source  sourceOptions
-	remote  string // without credentials
-	server  string // of the Kubernetes API
-	kube    *rest.Config
-	stop    context.CancelFunc
-	client  *cluster.Client
-	created *repository
-	forge   *forge.Worker
-	tell    *worker.Worker
+	source   sourceOptions
+	remote   string // without credentials
+	server   string // of the Kubernetes API
+	kube     *rest.Config
+	stop     context.CancelFunc
+	client   *cluster.Client
+	created  *repository
+	forge    *forge.Worker
+	tell     *worker.Worker
+	renderer *render.Renderer
 }
 
 // close ends the watches and waits for them.
@@ -67,7 +68,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{source: source, remote: repo.mirror().Remote().String(), server: config.Host, kube: config, created: repo}
+	l := &loop{source: source, remote: repo.mirror().Remote().String(), server: config.Host, kube: config, created: repo, renderer: newRenderer()}
 	l.forge = newForge(source, options.Auth, l.remote, log)
 	l.client, err = cluster.New(config, cluster.Options{Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) }})
 	if err != nil {
@@ -83,7 +84,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer:     hostname(),
-		Repository: repo, Renderer: newRenderer(), Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Forge: l.forge, Log: log,
+		Repository: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Forge: l.forge, Log: log,
 		Approve: repo.approver(), Believe: repo.stateCheck(),
 	})
 	// The watches live on while the last pass finishes.

@@ -37,11 +37,13 @@ var table = map[string]rule{
 	"analysis/worker":   {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler":        {own: []string{"render", "rollout", "strategies"}},
 	"forge":             {own: []string{"rollout"}},
+	"metrics":           {own: []string{"reconciler", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},
+	"tracing":           {own: []string{"reconciler"}, others: []string{"go.opentelemetry.io/otel"}},
 	"notify":            {own: []string{"rollout"}, pure: true},
 	"notify/service":    {own: []string{"notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
 	"notify/worker":     {own: []string{"notify", "rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "notify", "notify/service", "notify/worker", "reconciler", "render", "rollout", "sign", "simulate", "status", "strategies"},
+		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "metrics", "notify", "notify/service", "notify/worker", "reconciler", "render", "rollout", "sign", "simulate", "status", "strategies", "tracing"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),

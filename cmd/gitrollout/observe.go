@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/metrics"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/tracing"
+)
+
+// defaultMetrics is a port that Prometheus and its exporters leave alone. Numbers
+// say which apps there are, so only this machine is shown them by default.
+const defaultMetrics = "127.0.0.1:8085"
+
+// observeOptions say where run may be looked at from outside.
+type observeOptions struct {
+	metrics string
+	pprof   string
+	flags   interface{ Changed(string) bool }
+}
+
+func (o *observeOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.metrics, "metrics-address", defaultMetrics, "serve /metrics, /healthz and /readyz at `host:port`, \"\" for nowhere")
+	flags.StringVar(&o.pprof, "pprof-address", "", "serve Go's profiles at this loopback `host:port`, path /debug/pprof/ (default: nowhere)")
+	o.flags = flags
+}
+
+// outside is what others see of a running loop.
+type outside struct {
+	log     *slog.Logger
+	standby bool // waits for its turn before it looks at Git
+	metrics atomic.Pointer[metrics.Metrics]
+	tracing *tracing.Tracing
+	synced  atomic.Bool // the caches of the cluster are
+	read    atomic.Bool // Git was, or it is not this process' turn
+	servers []*http.Server
+}
+
+// open begins to serve. The default address may be taken by another gitrollout on
+// the same machine, which is no reason not to work.
+func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
+	seen := &outside{log: log, standby: standby}
+	if o.pprof != "" {
+		if err := seen.listenPprof(o.pprof); err != nil {
+			return nil, err
+		}
+	}
+	if o.metrics == "" {
+		return seen, nil
+	}
+	listener, err := net.Listen("tcp", o.metrics)
+	switch {
+	case err == nil:
+		seen.serve("metrics", listener, seen.handler())
+	case o.flags.Changed("metrics-address"):
+		seen.stop()
+		return nil, usagef("--metrics-address: %v", err)
+	default:
+		log.Warn("metrics are not served: name another address with --metrics-address", "error", err)
+	}
+	return seen, nil
+}
+
+// listenPprof refuses an address that others can reach: profiles hold what is in
+// memory, and taking one costs time.
+func (seen *outside) listenPprof(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return usagef("--pprof-address: %v", err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return usagef("--pprof-address %s is not of this machine alone; use 127.0.0.1:%s, and kubectl port-forward to reach a pod's", address, address[len(host)+1:])
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return usagef("--pprof-address: %v", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	seen.serve("pprof", listener, mux)
+	return nil
+}
+
+func (seen *outside) serve(what string, listener net.Listener, handler http.Handler) {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(seen.log.Handler(), slog.LevelDebug),
+	}
+	seen.servers = append(seen.servers, server)
+	go func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			seen.log.Error("no longer served", "what", what, "error", err)
+		}
+	}()
+	seen.log.Info("serving "+what, "address", listener.Addr().String())
+}
+
+func (seen *outside) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if m := seen.metrics.Load(); m != nil {
+			m.Handler().ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, "starting: "+seen.waiting(), http.StatusServiceUnavailable)
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if text := seen.waiting(); text != "" {
+			http.Error(w, "not ready: "+text, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	return mux
+}
+
+// waiting says what it takes to be ready, "" if nothing. What was ready stays so:
+// a Git server that is down is no reason to start this process again.
+func (seen *outside) waiting() string {
+	switch {
+	case !seen.synced.Load():
+		return "the cluster is being read"
+	case !seen.read.Load():
+		return "Git has not been read"
+	default:
+		return ""
+	}
+}
+
+// attach shows a loop, before its first pass.
+func (seen *outside) attach(ctx context.Context, l *loop) error {
+	v := versionOf()
+	m := metrics.New(metrics.Options{
+		Cluster: l.source.cluster, Branch: l.source.branch, Version: v.Version, Revision: v.Commit, GoBuild: v.Go, Now: time.Now,
+	})
+	m.Watch(counted(l))
+	seen.metrics.Store(m)
+	seen.synced.Store(true)
+	seen.read.Store(seen.standby)
+	tracers := []reconciler.Tracer{seen.noteFetch, m.Trace(l.Stats)}
+	if slices.ContainsFunc(tracing.Variables(), func(name string) bool { return os.Getenv(name) != "" }) {
+		t, err := tracing.Start(ctx, tracing.Options{
+			Version: v.Version, Cluster: l.source.cluster,
+			Problem: func(err error) { seen.log.Warn("traces are not sent", "error", err) },
+		})
+		if err != nil {
+			return usagef("%v", err)
+		}
+		seen.tracing = t
+		tracers = append(tracers, t.Trace)
+	}
+	l.Trace = reconciler.Tracers(tracers...)
+	others := l.Publish
+	l.Publish = func(looks []reconciler.Look, gone []string) {
+		m.Publish(looks, gone)
+		if others != nil {
+			others(looks, gone)
+		}
+	}
+	return nil
+}
+
+// noteFetch is a reconciler.Tracer that sees Git answer.
+func (seen *outside) noteFetch(ctx context.Context, part reconciler.Part, _ string) (context.Context, func(error)) {
+	return ctx, func(err error) {
+		if part == reconciler.PartFetch && err == nil {
+			seen.read.Store(true)
+		}
+	}
+}
+
+// leads notes that it is this process' turn, and works.
+func (seen *outside) leads(work func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		m := seen.metrics.Load()
+		m.Leading(true)
+		defer m.Leading(false)
+		return work(ctx)
+	}
+}
+
+// counted are the numbers that Git, the cluster and the renderer keep themselves.
+func counted(l *loop) metrics.Counted {
+	// The mirror is opened again when the state branch gets another name.
+	gitStats := func() git.Stats { return l.created.mirror().Stats() }
+	kube := l.client.Stats
+	return metrics.Counted{
+		GitRequests: func() float64 { return float64(gitStats().Requests) },
+		GitReceived: func() float64 { return float64(gitStats().Received) },
+		GitSent:     func() float64 { return float64(gitStats().Sent) },
+		KubeReads:   func() float64 { return float64(kube().Reads) },
+		KubeWrites:  func() float64 { return float64(kube().Writes) },
+		KubeDryRuns: func() float64 { return float64(kube().DryRuns) },
+		Events:      func() float64 { return float64(kube().LostEvents) },
+		Builds:      func() float64 { return float64(l.renderer.Builds()) },
+	}
+}
+
+// traceFlush is how long a program that ends goes on sending spans.
+const traceFlush = 2 * time.Second
+
+func (seen *outside) stop() {
+	if seen.tracing != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
+		defer cancel()
+		if err := seen.tracing.Stop(ctx); err != nil {
+			seen.log.Warn("traces are not sent", "error", fmt.Errorf("the last ones: %w", err))
+		}
+	}
+	for _, s := range seen.servers {
+		_ = s.Close()
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// openOutside parses flags as run does and opens what they ask for.
+func openOutside(t *testing.T, log io.Writer, args ...string) (*outside, error) {
+	t.Helper()
+	var options observeOptions
+	cmd := &cobra.Command{}
+	options.register(cmd)
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := options.open(slog.New(slog.NewTextHandler(log, nil)), false)
+	if err == nil {
+		t.Cleanup(seen.stop)
+	}
+	return seen, err
+}
+
+func answer(t *testing.T, h http.Handler, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	return w.Code, w.Body.String()
+}
+
+// TestProbes follows a process from its start: it is alive at once, and ready
+// when it has seen the cluster and Git.
+func TestProbes(t *testing.T) {
+	seen := &outside{log: slog.New(slog.DiscardHandler)}
+	probe := func(ready int, says string) {
+		t.Helper()
+		if code, _ := answer(t, seen.handler(), "/healthz"); code != 200 {
+			t.Errorf("healthz is %d", code)
+		}
+		if code, body := answer(t, seen.handler(), "/readyz"); code != ready || !strings.Contains(body, says) {
+			t.Errorf("readyz is %d %q, want %d %q", code, body, ready, says)
+		}
+	}
+	probe(503, "the cluster is being read")
+	if code, body := answer(t, seen.handler(), "/metrics"); code != 503 || !strings.Contains(body, "starting") {
+		t.Errorf("metrics before there are any: %d %q", code, body)
+	}
+	seen.synced.Store(true)
+	probe(503, "Git has not been read")
+	_, end := seen.noteFetch(t.Context(), "fetch", "")
+	end(io.ErrUnexpectedEOF)
+	probe(503, "Git has not been read")
+	_, end = seen.noteFetch(t.Context(), "fetch", "")
+	end(nil)
+	probe(200, "ok")
+	_, end = seen.noteFetch(t.Context(), "fetch", "")
+	end(io.ErrUnexpectedEOF) // Git is down later: nothing that a restart would mend
+	probe(200, "ok")
+}
+
+func TestMetricsAddress(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if _, err := openOutside(t, io.Discard, "--metrics-address", taken.Addr().String()); codeOf(err) != exitUsage {
+		t.Errorf("an address that is taken: %v", err)
+	}
+	if seen, err := openOutside(t, io.Discard, "--metrics-address="); err != nil || len(seen.servers) > 0 {
+		t.Errorf("no address: %v", err)
+	}
+	var log bytes.Buffer
+	first, err := openOutside(t, &log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := openOutside(t, &log) // the default is taken now, by the first or by whatever runs here
+	if err != nil || len(first.servers)+len(second.servers) > 1 || !strings.Contains(log.String(), "--metrics-address") {
+		t.Errorf("two processes with the default address: %v\n%s", err, log.String())
+	}
+}
+
+func TestPprofIsForThisMachineAlone(t *testing.T) {
+	for _, address := range []string{":6060", "0.0.0.0:6060", "[::]:6060", "192.0.2.1:6060", "example.com:6060", "6060"} {
+		if _, err := openOutside(t, io.Discard, "--metrics-address=", "--pprof-address", address); codeOf(err) != exitUsage {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:0", "localhost:0"} {
+		seen, err := openOutside(t, io.Discard, "--metrics-address=", "--pprof-address", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, body := answer(t, seen.servers[0].Handler, "/debug/pprof/heap?debug=1"); code != 200 || !strings.Contains(body, "heap profile") {
+			t.Errorf("%s: heap profile: %d", address, code)
+		}
+	}
+}

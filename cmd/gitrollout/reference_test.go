@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const commandsPage = "../../docs/reference/commands.md"
+
+// TestCommandsPage compares the reference of commands with the commands.
+func TestCommandsPage(t *testing.T) {
+	root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	var b strings.Builder
+	b.WriteString(`# Commands
+
+<!-- Written by go test ./cmd/gitrollout -run TestCommandsPage -update. -->
+
+Every command with its flags, as ` + "`gitrollout help COMMAND`" + ` has them. The exit codes and the variables of
+the environment are [at the end](#gitrollout-exit-codes).
+`)
+	var write func(*cobra.Command)
+	write = func(c *cobra.Command) {
+		if c.IsAvailableCommand() && c.HasParent() || c.IsAdditionalHelpTopicCommand() {
+			writeCommand(&b, c)
+		}
+		for _, sub := range c.Commands() {
+			if !sub.IsAdditionalHelpTopicCommand() {
+				write(sub)
+			}
+		}
+		for _, sub := range c.Commands() {
+			if sub.IsAdditionalHelpTopicCommand() {
+				write(sub)
+			}
+		}
+	}
+	write(root)
+	want := b.String()
+	if *update {
+		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(commandsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s is not what the commands say (-want +got), write it anew with -update:\n%s", commandsPage, diff)
+	}
+}
+
+func writeCommand(b *strings.Builder, c *cobra.Command) {
+	long := c.Long
+	if long == "" {
+		long = c.Short + "."
+	}
+	fmt.Fprintf(b, "\n## %s\n\n```\n%s\n", c.CommandPath(), strings.TrimSpace(long))
+	if c.Runnable() {
+		fmt.Fprintf(b, "\nUsage: %s\n", c.UseLine())
+	}
+	if c.Example != "" {
+		fmt.Fprintf(b, "\n%s\n", strings.TrimRight(c.Example, "\n"))
+	}
+	b.WriteString("```\n")
+	if !c.NonInheritedFlags().HasAvailableFlags() {
+		return
+	}
+	b.WriteString("\n| flag | default | what it does |\n|---|---|---|\n")
+	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		name := "`--" + f.Name
+		if value != "" {
+			name += " " + value
+		}
+		if name += "`"; f.Shorthand != "" {
+			name = "`-" + f.Shorthand + "`, " + name
+		}
+		value = ""
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0s" && f.DefValue != "0" && f.DefValue != "[]" {
+			value = "`" + f.DefValue + "`"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", name, value, strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(usage))
+	})
+}
+
+// TestEnvironmentIsDocumented looks for variables in the program's source that its
+// page of help does not have.
+func TestEnvironmentIsDocumented(t *testing.T) {
+	page := newEnvironment().Long
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`"(GITROLLOUT_[A-Z_]+[A-Z]|OTEL_[A-Z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+			if found++; !regexp.MustCompile(`(?m)^  ` + m[1] + ` `).MatchString(page) {
+				t.Errorf("%s reads %s, which gitrollout help environment does not have", file, m[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("found %d variables in the source: are they read right?", found)
+	}
+}

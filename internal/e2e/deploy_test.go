@@ -1,0 +1,358 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// audited is an API server behind which an account's requests are noted.
+type audited struct {
+	kubeconfig string
+	mu         sync.Mutex
+	used       map[string]bool // "verb resource.group"
+	refused    map[string]bool
+}
+
+// audit returns a kubeconfig of an account, with nothing but its own rights.
+func audit(t *testing.T, w *world, account, namespace string) *audited {
+	t.Helper()
+	hour := int64(3600)
+	token, err := w.cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := rest.AnonymousClientConfig(w.cluster.Config)
+	own.BearerToken = token.Status.Token
+	transport, err := rest.TransportFor(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(w.cluster.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &audited{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), used: map[string]bool{}, refused: map[string]bool{}}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport, proxy.FlushInterval = transport, -1
+	proxy.ModifyResponse = func(r *http.Response) error { a.note(r); return nil }
+	server := httptest.NewServer(proxy)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n"+
+		"contexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", server.URL)
+	if err := os.WriteFile(a.kubeconfig, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+var apiPath = regexp.MustCompile(`^/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?$`)
+
+// note reads the verb and the resource of a request as RBAC does.
+func (a *audited) note(r *http.Response) {
+	path := r.Request.URL.Path
+	m := apiPath.FindStringSubmatch(path)
+	if regexp.MustCompile(`^/api/v1/namespaces/[^/]+$`).MatchString(path) {
+		m = []string{"", "", "namespaces", "/name"}
+	}
+	if m == nil {
+		return // discovery
+	}
+	verb := map[string]string{"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[r.Request.Method]
+	if verb == "get" && m[3] == "" {
+		if verb = "list"; r.Request.URL.Query().Get("watch") != "" {
+			verb = "watch"
+		}
+	}
+	what := verb + " " + m[2] + "." + m[1]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
+		a.refused[what] = true
+	}
+	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" { // an API server before 1.34 is asked for a list
+		a.used["list "+m[2]+"."+m[1]] = true
+	}
+	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying what does not exist takes both
+		a.used["create "+m[2]+"."+m[1]] = true
+	}
+}
+
+// manifest reads a file of the installation.
+func manifest(t *testing.T, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(deployDir, "kubernetes", name))
+	if first, _, several := strings.Cut(string(data), "\n---\n"); several {
+		data = []byte(first)
+	}
+	if err == nil {
+		err = yaml.UnmarshalStrict(data, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// routed is an app whose release routes requests by a second Ingress.
+func routed(version string) shop {
+	fields := "stableService: shop\ncanaryService: shop-preview\ntrafficRouting: {nginx: {stableIngress: shop}}"
+	return shop{version: version, replicas: "replicas: 2", strategy: canary(fields, "setWeight: 50", "pause: {}")}
+}
+
+// everyKind is an app with an object of each kind that the role for apps lists.
+func everyKind() map[string]string {
+	files := routed("v1").files()
+	files["ingress.yaml"] = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: shop.example.com
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]}
+`
+	files["more.yaml"] = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {colour: blue}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+stringData: {password: hunter2}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: more}
+spec: {selector: {app: shop}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: worker}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: worker}}
+  template:
+    metadata: {labels: {app: worker}}
+    spec: {containers: [{name: worker, image: "worker:v1"}]}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: worker}
+spec: {minReplicas: 1, maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: worker}}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: shop}
+spec: {podSelector: {}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: shop}
+spec: {minAvailable: 1, selector: {matchLabels: {app: shop}}}
+`
+	files["kustomization.yaml"] = "resources: [shop.yaml, rollout.yaml, services.yaml, ingress.yaml, more.yaml]\n"
+	return files
+}
+
+// TestRightsAreEnoughAndNotMore runs gitrollout with the account of the manifests:
+// adoption, a release, its promotion, and the removal of an object of every kind.
+func TestRightsAreEnoughAndNotMore(t *testing.T) {
+	t.Parallel()
+	files := everyKind()
+	w := newWorld(t, files)
+	w.installRights()
+	a := audit(t, w, "gitrollout", w.ns)
+
+	// Half of it runs already, by other means: it is adopted.
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl("apply", "-f", filepath.Join(dir, "more.yaml"))
+	first, second := freeAddress(t), freeAddress(t)
+	w.startAs(a.kubeconfig, first)
+	w.twin().startAs(a.kubeconfig, second)
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", map[string]string{"shop.yaml": routed("v2").files()["shop.yaml"]})
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(commit)
+	w.push("without the rest", map[string]string{"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, ingress.yaml]\n"})
+	w.await("pruned", func(s rollout.State) bool {
+		return !slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return r.Kind == "HorizontalPodAutoscaler" || r.Kind == "Secret" })
+	})
+	w.push("back", map[string]string{"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, ingress.yaml, more.yaml]\n"})
+	w.await("applied again", func(s rollout.State) bool {
+		return slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return r.Kind == "Secret" })
+	})
+
+	// Both replicas are ready, and one of them works.
+	leading := 0
+	for _, address := range []string{first, second} {
+		if code, body := getPage(t, "http://"+address+"/readyz"); code != 200 {
+			t.Errorf("a replica is not ready: %d %s", code, body)
+		}
+		_, body := getPage(t, "http://"+address+"/metrics")
+		leading += strings.Count(body, "\ngitrollout_leading 1\n")
+	}
+	if leading != 1 {
+		t.Errorf("%d replicas lead", leading)
+	}
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for what := range a.refused {
+		t.Errorf("the roles do not allow: %s", what)
+	}
+	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", leaseRole} {
+		var role rbacv1.ClusterRole // or a Role, whose rules look the same
+		manifest(t, file, &role)
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					what := verb + " " + resource + "." + rule.APIGroups[0]
+					if !a.used[what] && !(file == "apps-role.yaml" && verb == "get") { // get is for races with other writers
+						t.Errorf("%s allows what is not needed: %s", file, what)
+					}
+				}
+			}
+		}
+	}
+}
+
+// installRights makes the roles of the manifests, and their account in the test's
+// own namespace.
+func (w *world) installRights() {
+	w.t.Helper()
+	ctx, kube := context.Background(), w.cluster.Kube
+	for _, file := range []string{"loop-role.yaml", "apps-role.yaml"} {
+		var role rbacv1.ClusterRole
+		manifest(w.t, file, &role)
+		role.Name += "-" + w.ns
+		binding := rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "gitrollout", Namespace: w.ns}},
+		}
+		if _, err := kube.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+		if _, err := kube.RbacV1().ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	var role rbacv1.Role
+	manifest(w.t, leaseRole, &role)
+	role.Namespace = w.ns
+	if _, err := kube.RbacV1().Roles(w.ns).Create(ctx, &role, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kubectl("create", "rolebinding", role.Name, "--role="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
+	w.kubectl("create", "serviceaccount", "gitrollout")
+}
+
+// leaseRole is what replicas that take turns need besides.
+const leaseRole = "replicas/lease-role.yaml"
+
+// startAs runs a replica with another kubeconfig.
+func (w *world) startAs(kubeconfig, address string) {
+	own := *w.cluster
+	own.Kubeconfig = kubeconfig
+	admin := w.cluster
+	w.cluster = &own
+	w.start("--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
+	w.cluster = admin
+}
+
+// TestManifests has the API server judge what the installation is made of, with
+// and without its component for replicas, and run take the arguments.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
+	deploy, err := filepath.Abs(filepath.Join(deployDir, "kubernetes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "deploy")
+	if err := os.CopyFS(link, os.DirFS(deploy)); err != nil {
+		t.Fatal(err)
+	}
+	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n"} {
+		overlay := filepath.Join(link, "overlay-"+name)
+		content := "resources: [../plain]\n" + components
+		base := filepath.Join(link, "plain")
+		if err := os.MkdirAll(overlay, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(base, os.DirFS(deploy)); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+		// The namespace of a dry run has to exist; what is in it is the same.
+		content += "namespace: " + w.ns + "\n"
+		if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rendered := w.kubectl("kustomize", overlay)
+		file := filepath.Join(t.TempDir(), "all.yaml")
+		if err := os.WriteFile(file, []byte(rendered), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out := w.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", file)
+		for _, want := range []string{"deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: the dry run has no %s:\n%s", name, want, out)
+			}
+		}
+		if elects := strings.Contains(rendered, "--leader-elect") && strings.Contains(out, "role.rbac.authorization.k8s.io/gitrollout-lease"); elects != (name == "replicas") {
+			t.Errorf("%s: an election and its rights: %v\n%s", name, elects, rendered)
+		}
+		checkArgs(t, rendered)
+	}
+	if out := w.kubectl("kustomize", filepath.Join(link, "podmonitor")); !strings.Contains(out, "port: metrics") {
+		t.Errorf("the PodMonitor scrapes no port metrics:\n%s", out)
+	}
+}
+
+// checkArgs has the program itself judge the Deployment's arguments.
+func checkArgs(t *testing.T, rendered string) {
+	t.Helper()
+	var args []string
+	for _, m := range regexp.MustCompile(`(?m)^ +- (run|--[a-z-]+(?:=\S+)?)$`).FindAllStringSubmatch(rendered, -1) {
+		args = append(args, m[1])
+	}
+	if len(args) < 4 || args[0] != "run" {
+		t.Fatalf("the Deployment's arguments are %q: are they read right?", args)
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(path, append(args, "--help")...).CombinedOutput(); err != nil {
+		t.Errorf("gitrollout %v: %v\n%s", args, err, out)
+	}
+}

@@ -1,0 +1,294 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const deployDir = "../../deploy"
+
+// freeAddress is one of this machine that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func getPage(t *testing.T, url string) (int, string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// query evaluates an expression and returns its labels and values.
+func (p *prometheus) query(t *testing.T, expr string) (results []struct {
+	Metric map[string]string
+	Value  [2]any
+}) {
+	t.Helper()
+	code, body := getPage(t, p.URL+"/api/v1/query?query="+url.QueryEscape(expr))
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result json.RawMessage }
+		Warnings      []string
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || code != 200 || answer.Status != "success" || len(answer.Warnings) > 0 {
+		t.Fatalf("query %s: status %d: %s", expr, code, body)
+	}
+	if err := json.Unmarshal(answer.Data.Result, &results); err != nil {
+		t.Fatalf("query %s: %v\n%s", expr, err, body)
+	}
+	return results
+}
+
+// awaitValue waits until an expression has one result of a value.
+func (p *prometheus) awaitValue(t *testing.T, expr, want string) {
+	t.Helper()
+	var last any
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(glance) {
+		results := p.query(t, expr)
+		if last = results; len(results) == 1 && results[0].Value[1] == want {
+			return
+		}
+	}
+	t.Fatalf("%s is %v, want %s", expr, last, want)
+}
+
+// dashboardQueries are the expressions of the Grafana dashboard, with its
+// variables filled in.
+func dashboardQueries(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(deployDir, "grafana", "gitrollout.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title, Type string
+			Targets     []struct{ RefID, Expr string }
+		}
+	}
+	if err := json.Unmarshal(data, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	fill := strings.NewReplacer("$job", ".*", "$__rate_interval", "1m", "$__range", "1h")
+	queries := map[string]string{}
+	for _, p := range dashboard.Panels {
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %q asks for nothing", p.Title)
+		}
+		for _, target := range p.Targets {
+			queries[p.Title+"/"+target.RefID] = fill.Replace(target.Expr)
+		}
+	}
+	if len(queries) < 40 {
+		t.Fatalf("found %d queries in the dashboard: is it read right?", len(queries))
+	}
+	return queries
+}
+
+// loadedRules are the alerts as a running Prometheus has them.
+func (p *prometheus) loadedRules(t *testing.T) map[string]string {
+	t.Helper()
+	_, body := getPage(t, p.URL+"/api/v1/rules")
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Query, Health, LastError string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	rules := map[string]string{}
+	for _, g := range answer.Data.Groups {
+		for _, r := range g.Rules {
+			if rules[r.Name] = r.Query; r.Health != "ok" {
+				t.Errorf("alert %s is %s: %s", r.Name, r.Health, r.LastError)
+			}
+		}
+	}
+	return rules
+}
+
+// TestMonitoring scrapes a gitrollout that lives through a promotion, a rejection
+// and a wrong commit, and asks Prometheus everything that the dashboard and the
+// alerts ask.
+func TestMonitoring(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files())
+	address := freeAddress(t)
+	w.start("--metrics-address", address, "--log-format", "json")
+	rules, err := filepath.Abs(filepath.Join(deployDir, "prometheus", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := runPrometheus(t, fmt.Sprintf(`global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs:
+- job_name: gitrollout
+  static_configs: [{targets: [%q]}]
+`, rules, address))
+	commit := w.repo.Head()
+	w.awaitHealthy(commit)
+	if code, body := getPage(t, "http://"+address+"/readyz"); code != 200 {
+		t.Errorf("readyz: %d %s", code, body)
+	}
+	if code, _ := getPage(t, "http://"+address+"/debug/pprof/"); code != 404 {
+		t.Errorf("profiles are served where they were not asked for: %d", code)
+	}
+	series := func(outcome string) string {
+		return fmt.Sprintf(`gitrollout_releases_total{app=%q,outcome=%q}`, w.app, outcome)
+	}
+	p.awaitValue(t, series("promoted"), "1") // the first deployment
+
+	commit = w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	p.awaitValue(t, fmt.Sprintf(`gitrollout_app_release_weight_ratio{app=%q,workload="%s/shop"}`, w.app, w.ns), "0.5")
+	p.awaitValue(t, fmt.Sprintf(`time() - gitrollout_app_waiting_since_timestamp_seconds{app=%q,on="promotion"} < bool 60`, w.app), "1")
+	w.promote()
+	w.awaitHealthy(commit)
+	p.awaitValue(t, series("promoted"), "2")
+	p.awaitValue(t, `gitrollout_waiting_for_people_seconds_count{on="promotion"}`, "1")
+	p.awaitValue(t, "gitrollout_release_lead_time_seconds_count", "2")
+
+	w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	p.awaitValue(t, series("rejected"), "1")
+	p.awaitValue(t, "gitrollout_retreat_duration_seconds_count", "1")
+	w.push("nonsense", map[string]string{"rollout.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: shop}\nspec: {nonsense: 1}\n"})
+	p.awaitValue(t, fmt.Sprintf(`gitrollout_app_held{app=%q,reason="InvalidInput"}`, w.app), "1")
+
+	p.awaitValue(t, `count(ALERTS{alertname="GitrolloutReleaseRejected",alertstate="firing"})`, "1")
+	_, body := getPage(t, p.URL+"/api/v1/label/__name__/values")
+	queries := dashboardQueries(t)
+	for name, query := range p.loadedRules(t) {
+		queries["alert "+name] = query
+	}
+	for name, query := range queries {
+		p.query(t, query)
+		for _, metric := range regexp.MustCompile(`\b(gitrollout|process)_[a-z_]+`).FindAllString(query, -1) {
+			// Takes a cluster that fails; the metrics' own tests have it.
+			if metric != "gitrollout_app_failing" && !strings.Contains(body, `"`+metric+`"`) {
+				t.Errorf("%s asks for %s, which was never scraped", name, metric)
+			}
+		}
+	}
+	if n := len(queries); n < 50 {
+		t.Errorf("%d queries of dashboard and alerts: are they read right?", n)
+	}
+	w.checkEvents()
+	w.checkLog()
+}
+
+// TestAlertRules has promtool check the alerts, and test each of them.
+func TestAlertRules(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
+		cmd := exec.Command("promtool", args...)
+		cmd.Dir = filepath.Join(deployDir, "prometheus")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+	tests, err := os.ReadFile(filepath.Join(deployDir, "prometheus", "rules_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile(filepath.Join(deployDir, "prometheus", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fired []string
+	for _, m := range regexp.MustCompile(`alertname: (\w+)\n +exp_alerts:\n +- exp_labels`).FindAllStringSubmatch(string(tests), -1) {
+		fired = append(fired, m[1])
+	}
+	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
+		if !slices.Contains(fired, m[1]) {
+			t.Errorf("no test makes %s fire", m[1])
+		}
+	}
+}
+
+// checkEvents compares the Events of a life with its transitions.
+func (w *world) checkEvents() {
+	w.t.Helper()
+	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	told := map[string]string{}
+	var all []string
+	for _, e := range events.Items {
+		if strings.HasPrefix(e.ReportingController, "gitrollout") && e.Regarding.Name == "shop" && e.Regarding.UID != "" {
+			told[e.Reason+" "+e.Type] += e.Note + "\n"
+			all = append(all, e.Reason+" "+e.Type+" "+e.Note)
+		}
+	}
+	for kind, says := range map[string]string{
+		"Progressing Normal": "release h1-", "Paused Normal": "step 2/2 pause", "Promoting Normal": "promoted by", "Healthy Normal": "healthy at",
+		"Aborting Warning": "aborted by Ann", "Degraded Warning": "was rejected", "InvalidInput Warning": "nonsense",
+	} {
+		if !strings.Contains(told[kind], says) {
+			w.t.Errorf("no Event %s says %q:\n%s", kind, says, strings.Join(all, "\n"))
+		}
+	}
+}
+
+// checkLog reads the log as a machine does: one line for each transition.
+func (w *world) checkLog() {
+	w.t.Helper()
+	lines := map[string]map[string]any{}
+	for _, text := range strings.Split(w.log.String(), "\n") {
+		var line map[string]any
+		if json.Unmarshal([]byte(text), &line) == nil && line["msg"] == "transition" {
+			lines[fmt.Sprint(line["phase"], line["held"])] = line
+		}
+	}
+	for what, fields := range map[string]string{
+		"Pausednil": "app cluster phase release commit author step weight what waiting", "Abortingnil": "release commit author reason step weight",
+		"Healthynil": "release commit author", "Degradednil": "release commit reason", "DegradedInvalidInput": "held message",
+	} {
+		line := lines[strings.ReplaceAll(what, "nil", "<nil>")]
+		for _, field := range strings.Fields(fields) {
+			if line[field] == nil {
+				w.t.Errorf("the line of %s has no %s: %v", what, field, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestTraces runs gitrollout with a collector of OTLP over HTTP and follows the
+// pass of a release: what it did, within what, and for which app.
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	spans := map[string]*otlp.Span{} // by id
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := io.Reader(r.Body)
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			body, _ = gzip.NewReader(body)
+		}
+		data, _ := io.ReadAll(body)
+		var request collector.ExportTraceServiceRequest
+		if err := proto.Unmarshal(data, &request); err != nil {
+			t.Errorf("decode: %v", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, resource := range request.ResourceSpans {
+			for _, scope := range resource.ScopeSpans {
+				for _, span := range scope.Spans {
+					spans[string(span.SpanId)] = span
+				}
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	app := shop{version: "v1", replicas: "replicas: 1", strategy: canary("", "setWeight: 50")}
+	w := newWorld(t, app.files())
+	w.env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + server.URL, "OTEL_BSP_SCHEDULE_DELAY=200"}
+	w.start("--metrics-address=")
+	w.awaitHealthy(w.repo.Head())
+
+	// Each kind, and within which other one.
+	within := map[string]string{"pass": "", "fetch": "pass", "render": "pass", "decide": "pass", "push": "pass", "apply": "decide"}
+	missing := func() map[string]string {
+		mu.Lock()
+		defer mu.Unlock()
+		missing := map[string]string{}
+		for kind, parent := range within {
+			missing[kind] = parent
+		}
+		for _, span := range spans {
+			parent := spans[string(span.ParentSpanId)]
+			about := ""
+			for _, a := range span.Attributes {
+				if a.Key == "gitrollout.app" {
+					about = a.GetValue().GetStringValue()
+				}
+			}
+			if perApp := span.Name == "render" || span.Name == "decide" || span.Name == "apply"; perApp != (about == w.app) {
+				t.Errorf("span %s is about app %q", span.Name, about)
+			}
+			if parent.GetName() == missing[span.Name] {
+				delete(missing, span.Name)
+			}
+		}
+		return missing
+	}
+	for deadline := time.Now().Add(patience); len(missing()) > 0; time.Sleep(glance) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no such spans within %s: %v", patience, missing())
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// known is what is remembered of an app between two looks.
+type known struct {
+	state   rollout.State
+	wait    Wait
+	weights map[string]float64 // of a release in flight, by workload: asked, from 0 to 1
+	failing bool
+}
+
+// appCollector makes the metrics of single apps at each scrape, so that one that
+// is no more leaves nothing behind.
+type appCollector struct {
+	mu   sync.Mutex
+	apps map[string]known
+
+	phases, phase, held, failing, started, weight, waiting *prometheus.Desc
+}
+
+func newAppCollector(m *Metrics) *appCollector {
+	return &appCollector{
+		apps:    map[string]known{},
+		phases:  m.desc("gitrollout_apps", "Apps by phase.", "phase"),
+		phase:   m.desc("gitrollout_app_phase", "The phase of each app: always 1, one series for each app.", "app", "phase"),
+		held:    m.desc("gitrollout_app_held", "Apps that are left as they are, and why: always 1. ReleasesClosed only waits for a window or the end of a freeze.", "app", "reason"),
+		failing: m.desc("gitrollout_app_failing", "Apps with which something went wrong in the last pass that looked at them: always 1.", "app"),
+		started: m.desc("gitrollout_app_release_started_timestamp_seconds", "When the release began that is in flight.", "app"),
+		weight:  m.desc("gitrollout_app_release_weight_ratio", "What a release in flight asks for at its step: the share of the new version, from 0 to 1.", "app", "workload"),
+		waiting: m.desc("gitrollout_app_waiting_since_timestamp_seconds", "Since when an app waits for people: for a promotion, or for a revert of what was rejected.", "app", "on"),
+	}
+}
+
+// Describe is prometheus.Collector's.
+func (c *appCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.phases, c.phase, c.held, c.failing, c.started, c.weight, c.waiting} {
+		out <- d
+	}
+}
+
+// Collect is prometheus.Collector's.
+func (c *appCollector) Collect(out chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count := map[rollout.Phase]int{}
+	for name, a := range c.apps {
+		s := a.state
+		if s.Phase != "" {
+			count[s.Phase]++
+			send(c.phase, 1, name, string(s.Phase))
+		}
+		if s.Held != nil {
+			send(c.held, 1, name, s.Held.Reason)
+		}
+		if a.failing {
+			send(c.failing, 1, name)
+		}
+		if s.Release != nil {
+			send(c.started, seconds(s.Release.Since), name)
+			for workload, weight := range a.weights {
+				send(c.weight, weight, name, workload)
+			}
+		}
+		if a.wait.On != "" {
+			send(c.waiting, seconds(a.wait.Since), name, string(a.wait.On))
+		}
+	}
+	for _, p := range rollout.Phases() {
+		send(c.phases, float64(count[p]), string(p))
+	}
+}
+
+// Publish is told what a pass has come to, as reconciler.Options' Publish is. The
+// first look at an app after a start counts what that pass has recorded, and
+// nothing that was recorded before.
+func (m *Metrics) Publish(looks []reconciler.Look, gone []string) {
+	for _, l := range looks {
+		m.look(l)
+	}
+	m.apps.mu.Lock()
+	defer m.apps.mu.Unlock()
+	for _, name := range gone {
+		delete(m.apps.apps, name)
+		m.releases.DeletePartialMatch(prometheus.Labels{"app": name})
+		m.mu.Lock()
+		delete(m.seen, name)
+		m.mu.Unlock()
+	}
+}
+
+func (m *Metrics) look(l reconciler.Look) {
+	name, now := l.Input.App.Name, l.Input.Now
+	m.apps.mu.Lock()
+	was, isKnown := m.apps.apps[name]
+	if !isKnown {
+		before := l.Input
+		before.State = l.Before
+		was = known{state: l.Before, wait: WaitOf(before)}
+	}
+	is := known{state: l.Input.State, wait: WaitOf(l.Input), weights: weightsOf(l.Input), failing: l.Err != nil}
+	m.apps.apps[name] = is
+	m.apps.mu.Unlock()
+
+	asked := rollout.Hash("")
+	if l.Input.Head.Render != nil {
+		asked = l.Input.Head.Render.Release()
+	}
+	if is.state.Release != nil || was.state.Release != nil {
+		m.beginAtZero(name)
+	}
+	m.add(name, Between(was.state, is.state, asked, now))
+	if was.wait.On != "" && was.wait != is.wait {
+		m.waited.WithLabelValues(string(was.wait.On)).Observe(max(now.Sub(was.wait.Since), 0).Seconds())
+	}
+}
+
+// beginAtZero makes the series of an app's outcomes exist before the first of
+// them happens: Prometheus takes no increase from a series that begins at 1.
+func (m *Metrics) beginAtZero(app string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen[app] {
+		return
+	}
+	m.seen[app] = true
+	for _, o := range Outcomes() {
+		m.releases.WithLabelValues(app, string(o))
+	}
+}
+
+func (m *Metrics) add(app string, c Change) {
+	if c.Phase != "" {
+		m.transitions.WithLabelValues(string(c.Phase)).Inc()
+	}
+	if c.Started {
+		m.started.WithLabelValues().Inc()
+	}
+	if c.Outcome != "" {
+		m.releases.WithLabelValues(app, string(c.Outcome)).Inc()
+	}
+	observe(m.lead, c.Lead)
+	observe(m.until, c.Until)
+	observe(m.retreat, c.Retreat)
+	for _, v := range c.Verdicts {
+		m.verdicts.WithLabelValues(string(v)).Inc()
+	}
+}
+
+func observe(h *prometheus.HistogramVec, d *time.Duration) {
+	if d != nil {
+		h.WithLabelValues().Observe(d.Seconds())
+	}
+}
+
+func weightsOf(in strategies.Input) map[string]float64 {
+	if in.State.Release == nil {
+		return nil
+	}
+	weights := map[string]float64{}
+	for _, e := range strategies.Explain(in) {
+		weights[e.Workload.String()] = min(float64(e.Weight)/float64(e.Full), 1)
+	}
+	return weights
+}

@@ -1,0 +1,118 @@
+package metrics
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const (
+	old   = rollout.Hash("h1-0000000001")
+	fresh = rollout.Hash("h1-0000000002")
+	other = rollout.Hash("h1-0000000003")
+)
+
+func release(h rollout.Hash, since time.Duration) *rollout.Release {
+	return &rollout.Release{Hash: h, Commit: string(h), Since: noon.Add(since)}
+}
+
+// atRest is an app that serves old since an hour.
+func atRest() rollout.State {
+	return rollout.State{App: "shop", Phase: rollout.Healthy, Serial: 3, Stable: release(old, -time.Hour), Source: "a"}
+}
+
+func with(s rollout.State, change func(*rollout.State)) rollout.State {
+	s.Serial++
+	change(&s)
+	return s
+}
+
+func minutes(n int) *time.Duration {
+	d := time.Duration(n) * time.Minute
+	return &d
+}
+
+func TestBetween(t *testing.T) {
+	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
+	back := func(reject bool) rollout.State {
+		return with(inFlight, func(s *rollout.State) {
+			s.Phase = rollout.Aborting
+			s.Retreat = &rollout.Retreat{Reject: reject, Routed: noon.Add(5 * time.Minute)}
+			if reject {
+				s.Rejected = []rollout.Rejection{{Hash: fresh, At: noon.Add(5 * time.Minute)}}
+			}
+		})
+	}
+	run := func(phase rollout.AnalysisPhase) rollout.AnalysisRun {
+		return rollout.AnalysisRun{Name: "step-1", Started: noon, Phase: phase}
+	}
+	for name, tc := range map[string]struct {
+		before, after rollout.State
+		asked         rollout.Hash
+		want          Change
+	}{
+		"nothing":               {atRest(), atRest(), old, Change{}},
+		"held is no transition": {atRest(), func() rollout.State { s := atRest(); s.Held = &rollout.Held{Reason: "InvalidInput"}; return s }(), old, Change{}},
+		"a release begins":      {atRest(), inFlight, fresh, Change{Phase: rollout.Progressing, Started: true}},
+		"first deployment": {
+			rollout.State{}, rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)}, fresh,
+			Change{Phase: rollout.Progressing, Started: true},
+		},
+		"first deployment serves": {
+			rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)},
+			rollout.State{Serial: 2, Phase: rollout.Healthy, Stable: release(fresh, 2*time.Minute)}, fresh,
+			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(2)},
+		},
+		"promoted": {
+			inFlight, with(inFlight, func(s *rollout.State) {
+				s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, 9*time.Minute)
+			}), fresh,
+			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(9)},
+		},
+		"rejected": {inFlight, back(true), fresh, Change{Phase: rollout.Aborting, Outcome: Rejected, Until: minutes(5)}},
+		"all pods are back": {
+			back(true), with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Retreat = rollout.Degraded, nil, nil }), fresh,
+			Change{Phase: rollout.Degraded, Retreat: minutes(5)},
+		},
+		"reverted in Git": {inFlight, back(false), old, Change{Phase: rollout.Aborting, Outcome: Reverted}},
+		"superseded":      {inFlight, back(false), other, Change{Phase: rollout.Aborting, Outcome: Superseded}},
+		"the next one begins where the way back ends": {
+			back(false), with(back(false), func(s *rollout.State) {
+				s.Phase, s.Release, s.Retreat = rollout.Progressing, release(other, 10*time.Minute), nil
+			}), other,
+			Change{Phase: rollout.Progressing, Started: true, Retreat: minutes(5)},
+		},
+		"a first deployment is replaced": {
+			rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)},
+			rollout.State{Serial: 2, Phase: rollout.Progressing, Release: release(other, 0)}, other,
+			Change{Phase: rollout.Progressing, Started: true, Outcome: Superseded},
+		},
+		"a rejection and its end at once": {
+			inFlight, with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Retreat = rollout.Degraded, nil, nil }), fresh,
+			Change{Phase: rollout.Degraded, Outcome: Rejected, Until: minutes(5)},
+		},
+		"an analysis is through": {
+			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisRunning)} }),
+			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful)} }), fresh,
+			Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful}},
+		},
+		"the clock was ahead": {
+			inFlight, with(inFlight, func(s *rollout.State) {
+				s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, -time.Second)
+			}), fresh,
+			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(0)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Between(tc.before, tc.after, tc.asked, noon.Add(10*time.Minute))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Options say what is counted.
+type Options struct {
+	Cluster, Branch            string // for gitrollout_cluster_info
+	Version, Revision, GoBuild string // for gitrollout_build_info
+	Now                        func() time.Time
+}
+
+// Metrics holds the numbers of one process. Its methods may be called from any
+// goroutine.
+type Metrics struct {
+	now      func() time.Time
+	registry *prometheus.Registry
+	families []Family
+
+	// Releases.
+	started, releases, transitions, verdicts *prometheus.CounterVec
+	lead, until, retreat, waited             *prometheus.HistogramVec
+	// The loop.
+	passes, decides, renders, applies *prometheus.HistogramVec
+	decided, commits, lost            prometheus.Counter
+	lastPass, lastFetch, leading      prometheus.Gauge
+	git                               *prometheus.HistogramVec
+
+	apps *appCollector
+
+	mu    sync.Mutex // guards stats and seen
+	stats reconciler.Stats
+	seen  map[string]bool // apps whose outcomes have begun at zero
+}
+
+// New returns metrics that have counted nothing.
+func New(o Options) *Metrics {
+	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), seen: map[string]bool{}}
+	m.releaseFamilies()
+	m.apps = newAppCollector(m)
+	m.registry.MustRegister(m.apps)
+	m.loopFamilies()
+	m.gauge("gitrollout_build_info", "The program that runs: always 1.", "version", "revision", "goversion").
+		WithLabelValues(o.Version, o.Revision, o.GoBuild).Set(1)
+	m.gauge("gitrollout_cluster_info", "What is reconciled: always 1. Cluster is the folder under .gitrollout/, branch is what people push to.", "cluster", "branch").
+		WithLabelValues(o.Cluster, o.Branch).Set(1)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *Metrics) releaseFamilies() {
+	m.started = m.counter("gitrollout_releases_started_total", "Releases that began, first deployments included.")
+	m.started.WithLabelValues()
+	m.releases = m.counter("gitrollout_releases_total",
+		"Releases that ended or began to go back, by app and outcome: promoted, rejected (by people, measurements or a deadline), reverted in Git, or superseded by another version. An app has its four series from its first release on.",
+		"app", "outcome")
+	m.transitions = m.counter("gitrollout_transitions_total", "Transitions of releases that Git has recorded, by the phase that the app is in afterwards.", "phase")
+	for _, p := range rollout.Phases() {
+		m.transitions.WithLabelValues(string(p))
+	}
+	m.verdicts = m.counter("gitrollout_analysis_runs_total", "Analyses that came to a verdict: Successful, Failed, Error or Inconclusive.", "verdict")
+	for _, v := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisErrored, rollout.AnalysisInconclusive} {
+		m.verdicts.WithLabelValues(string(v))
+	}
+	m.lead = m.histogram("gitrollout_release_lead_time_seconds", "From when a push was seen until its release was the stable version, waits included. Of promoted releases.", slow)
+	m.until = m.histogram("gitrollout_release_time_to_reject_seconds", "From the start of a release until it was rejected.", slow)
+	m.retreat = m.histogram("gitrollout_retreat_duration_seconds", "From the decision to go back, when requests go back, until all pods were of the stable version.", slow)
+	m.waited = m.histogram("gitrollout_waiting_for_people_seconds", "How long an app waited for people, observed when the wait was over: for a promotion, or for a revert of what was rejected.", slow, "on")
+	m.lead.WithLabelValues()
+	m.until.WithLabelValues()
+	m.retreat.WithLabelValues()
+	m.waited.WithLabelValues(string(OnPromotion))
+	m.waited.WithLabelValues(string(OnRevert))
+}
+
+func (m *Metrics) loopFamilies() {
+	m.passes = m.histogram("gitrollout_pass_duration_seconds", "Passes of the loop. One with an error has handled every app that the error does not concern.", quick, "result")
+	m.decides = m.histogram("gitrollout_decide_duration_seconds", "Decisions about one app, putting drift back included.", quick, "result")
+	m.renders = m.histogram("gitrollout_render_duration_seconds", "Renders of one app, most of them from memory; an error is what holds an app.", quick, "result")
+	m.applies = m.histogram("gitrollout_apply_duration_seconds", "Applies of all objects of one app, most of them without a request.", quick, "result")
+	m.git = m.histogram("gitrollout_git_request_duration_seconds", "Fetches and pushes, by result: ok, conflict (another writer was faster, which is decided again) or error.", quick, "operation", "result")
+	for _, h := range []*prometheus.HistogramVec{m.passes, m.decides, m.renders, m.applies} {
+		h.WithLabelValues(ok)
+		h.WithLabelValues(failed)
+	}
+	for _, operation := range []string{string(reconciler.PartFetch), string(reconciler.PartPush)} {
+		m.git.WithLabelValues(operation, ok)
+		m.git.WithLabelValues(operation, failed)
+	}
+	m.git.WithLabelValues(string(reconciler.PartPush), conflict)
+	m.decided = m.counter("gitrollout_decisions_total", "Apps that passes have looked at.").WithLabelValues()
+	m.commits = m.counter("gitrollout_state_commits_total", "Commits on the state branch. One holds all transitions of a pass.").WithLabelValues()
+	m.lost = m.counter("gitrollout_lost_races_total", "Pushes that another writer of the state branch won.").WithLabelValues()
+	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds", "When the last pass ended; 0 before the first.").WithLabelValues()
+	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds", "When Git was last looked at successfully; 0 before the first time.").WithLabelValues()
+	m.leading = m.gauge("gitrollout_leading", "1 while this process makes passes, 0 while it waits for its turn.").WithLabelValues()
+}
+
+// Values of the label result.
+const (
+	ok       = "ok"
+	failed   = "error"
+	conflict = "conflict"
+)
+
+func result(err error) string {
+	switch {
+	case err == nil:
+		return ok
+	case errors.Is(err, reconciler.ErrConflict):
+		return conflict
+	default:
+		return failed
+	}
+}
+
+// Handler serves the numbers in Prometheus' and OpenMetrics' formats.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}
+
+// Gatherer is what Handler serves.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+
+// Families lists what is counted, but for what the Go runtime and the process say
+// of themselves.
+func (m *Metrics) Families() []Family { return m.families }
+
+// Leading notes whether this process makes passes.
+func (m *Metrics) Leading(is bool) {
+	if is {
+		m.leading.Set(1)
+	} else {
+		m.leading.Set(0)
+	}
+}
+
+// Trace is a reconciler.Tracer. Stats is the loop's, and is called at the end of
+// a pass.
+func (m *Metrics) Trace(stats func() reconciler.Stats) reconciler.Tracer {
+	return func(ctx context.Context, part reconciler.Part, _ string) (context.Context, func(error)) {
+		began := m.now()
+		return ctx, func(err error) {
+			now := m.now()
+			took := now.Sub(began).Seconds()
+			switch part {
+			case reconciler.PartPass:
+				m.passes.WithLabelValues(either(err)).Observe(took)
+				m.lastPass.Set(seconds(now))
+				m.count(stats())
+			case reconciler.PartFetch, reconciler.PartPush:
+				m.git.WithLabelValues(string(part), result(err)).Observe(took)
+				if part == reconciler.PartFetch && err == nil {
+					m.lastFetch.Set(seconds(now))
+				}
+			case reconciler.PartRender:
+				m.renders.WithLabelValues(either(err)).Observe(took)
+			case reconciler.PartDecide:
+				m.decides.WithLabelValues(either(err)).Observe(took)
+			case reconciler.PartApply:
+				m.applies.WithLabelValues(either(err)).Observe(took)
+			}
+		}
+	}
+}
+
+func either(err error) string {
+	if err != nil {
+		return failed
+	}
+	return ok
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// count adds what the loop has counted since the last pass.
+func (m *Metrics) count(s reconciler.Stats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.decided.Add(float64(s.Decided - m.stats.Decided))
+	m.commits.Add(float64(s.Commits - m.stats.Commits))
+	m.lost.Add(float64(s.Lost - m.stats.Lost))
+	m.stats = s
+}
+
+// Counted are numbers that others count, read at each scrape.
+type Counted struct {
+	GitRequests, GitReceived, GitSent          func() float64 // requests, bytes, bytes
+	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; Events that were lost
+	Builds                                     func() float64 // kustomize builds
+}
+
+// Watch serves numbers that others count, too. It is called once.
+func (m *Metrics) Watch(c Counted) {
+	m.counterFunc("gitrollout_git_requests_total", "Requests to the Git server: of HTTP, or connections of another transport.", "", "", c.GitRequests)
+	m.counterFunc("gitrollout_git_received_bytes_total", "Bytes of Git's protocol that were received.", "", "", c.GitReceived)
+	m.counterFunc("gitrollout_git_sent_bytes_total", "Bytes of Git's protocol that were sent.", "", "", c.GitSent)
+	const requests, help = "gitrollout_kubernetes_requests_total", "Requests to the API server: read (a watch is one), write (events included) or dry_run, which asks whether a write would be accepted."
+	m.counterFunc(requests, help, "verb", "read", c.KubeReads)
+	m.counterFunc(requests, help, "verb", "write", c.KubeWrites)
+	m.counterFunc(requests, help, "verb", "dry_run", c.KubeDryRuns)
+	m.counterFunc("gitrollout_kubernetes_events_lost_total", "Events that the API server did not take.", "", "", c.Events)
+	m.counterFunc("gitrollout_builds_total", "kustomize builds: renders that could not be answered from memory.", "", "", c.Builds)
+}

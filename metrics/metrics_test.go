@@ -1,0 +1,186 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+func newTest(t *testing.T) *Metrics {
+	t.Helper()
+	m := New(Options{Cluster: "prod", Branch: "main", Version: "v1", Now: func() time.Time { return noon }})
+	one := func() float64 { return 1 }
+	m.Watch(Counted{one, one, one, one, one, one, one, one})
+	return m
+}
+
+// served is the text that Prometheus scrapes, without help and types.
+func served(t *testing.T, m *Metrics) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.Code != 200 {
+		t.Fatalf("status %d: %v\n%s", answer.Code, err, body)
+	}
+	return regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(body), "")
+}
+
+func wants(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %q in\n%s", line, regexp.MustCompile(`(?m)^(go|process)_.*\n`).ReplaceAllString(text, ""))
+		}
+	}
+}
+
+// look is a pass after which an app's record is another one.
+func look(before, after rollout.State) reconciler.Look {
+	return reconciler.Look{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
+}
+
+// TestLifeOfARelease tells of a release pass by pass, to one process and to
+// another that is started in between.
+func TestLifeOfARelease(t *testing.T) {
+	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
+	done := with(inFlight, func(s *rollout.State) {
+		s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, 9*time.Minute)
+	})
+	m := newTest(t)
+	m.Publish([]reconciler.Look{look(atRest(), atRest())}, nil)
+	if text := served(t, m); strings.Contains(text, `gitrollout_releases_total{`) {
+		t.Errorf("an app without a release has series of releases:\n%s", text)
+	}
+	m.Publish([]reconciler.Look{look(atRest(), inFlight)}, nil)
+	wants(t, served(t, m),
+		`gitrollout_releases_started_total 1`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`,
+		`gitrollout_apps{phase="Progressing"} 1`, `gitrollout_apps{phase="Healthy"} 0`, `gitrollout_app_phase{app="shop",phase="Progressing"} 1`,
+		fmt.Sprintf(`gitrollout_app_release_started_timestamp_seconds{app="shop"} %v`, float64(noon.Unix())),
+		`gitrollout_transitions_total{phase="Progressing"} 1`)
+
+	again := newTest(t)
+	again.Publish([]reconciler.Look{look(inFlight, inFlight)}, nil)
+	wants(t, served(t, again), `gitrollout_releases_started_total 0`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
+	for name, m := range map[string]*Metrics{"same process": m, "another one": again} {
+		m.Publish([]reconciler.Look{look(inFlight, done)}, nil)
+		m.Publish([]reconciler.Look{look(done, done)}, nil)
+		t.Log(name)
+		wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 1`, `gitrollout_release_lead_time_seconds_sum 540`,
+			`gitrollout_release_lead_time_seconds_count 1`, `gitrollout_apps{phase="Healthy"} 1`)
+	}
+	m.Publish(nil, []string{"shop"})
+	if text := served(t, m); strings.Contains(text, `"shop"`) {
+		t.Errorf("an app that is no more has series:\n%s", text)
+	}
+}
+
+// TestFirstPassAfterStart counts what the pass itself has recorded, though nothing
+// was known of the app before it.
+func TestFirstPassAfterStart(t *testing.T) {
+	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
+	m := newTest(t)
+	m.Publish([]reconciler.Look{look(atRest(), inFlight)}, nil)
+	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
+}
+
+func TestWaitingForARevert(t *testing.T) {
+	degraded := with(atRest(), func(s *rollout.State) {
+		s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: fresh, At: noon}}
+	})
+	m := newTest(t)
+	m.Publish([]reconciler.Look{look(degraded, degraded)}, nil)
+	wants(t, served(t, m), fmt.Sprintf(`gitrollout_app_waiting_since_timestamp_seconds{app="shop",on="revert"} %v`, float64(noon.Unix())))
+	m.Publish([]reconciler.Look{look(degraded, with(degraded, func(s *rollout.State) { s.Phase = rollout.Healthy }))}, nil)
+	text := served(t, m)
+	wants(t, text, `gitrollout_waiting_for_people_seconds_sum{on="revert"} 600`)
+	if strings.Contains(text, "gitrollout_app_waiting_since") {
+		t.Errorf("nobody is waited for:\n%s", text)
+	}
+}
+
+func TestLoop(t *testing.T) {
+	m := newTest(t)
+	stats := reconciler.Stats{Decided: 3, Commits: 2, Lost: 1}
+	trace := m.Trace(func() reconciler.Stats { return stats })
+	for part, err := range map[reconciler.Part]error{
+		reconciler.PartPass: nil, reconciler.PartFetch: nil, reconciler.PartPush: reconciler.ErrConflict,
+		reconciler.PartRender: errors.New("no"), reconciler.PartDecide: nil, reconciler.PartApply: nil,
+	} {
+		_, end := trace(context.Background(), part, "shop")
+		end(err)
+	}
+	_, end := trace(context.Background(), reconciler.PartPass, "")
+	stats.Decided = 5
+	end(errors.New("no"))
+	m.Publish([]reconciler.Look{{Err: errors.New("no"), Input: strategies.Input{App: rollout.App{Name: "shop"}, State: with(atRest(), func(s *rollout.State) {
+		s.Held = &rollout.Held{Reason: "InvalidInput"}
+	})}}}, nil)
+	wants(t, served(t, m),
+		`gitrollout_pass_duration_seconds_count{result="ok"} 1`, `gitrollout_pass_duration_seconds_count{result="error"} 1`,
+		`gitrollout_git_request_duration_seconds_count{operation="push",result="conflict"} 1`,
+		`gitrollout_git_request_duration_seconds_count{operation="fetch",result="ok"} 1`,
+		`gitrollout_render_duration_seconds_count{result="error"} 1`, `gitrollout_decisions_total 5`, `gitrollout_state_commits_total 2`,
+		`gitrollout_lost_races_total 1`, fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(noon.Unix())),
+		`gitrollout_app_held{app="shop",reason="InvalidInput"} 1`, `gitrollout_app_failing{app="shop"} 1`,
+		`gitrollout_kubernetes_requests_total{verb="dry_run"} 1`, `gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
+}
+
+// TestFamilies compares what is served with what the reference lists.
+func TestFamilies(t *testing.T) {
+	m := newTest(t)
+	waits := with(atRest(), func(s *rollout.State) {
+		s.Phase, s.Release, s.Held, s.Rejected = rollout.Degraded, release(fresh, 0), &rollout.Held{Reason: "x"}, []rollout.Rejection{{Hash: fresh}}
+	})
+	m.Publish([]reconciler.Look{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}, nil)
+	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // takes a whole release
+	got, err := m.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range got {
+		if strings.HasPrefix(f.GetName(), "gitrollout_") {
+			listed[f.GetName()] = strings.ToLower(f.GetType().String())
+		}
+	}
+	for _, f := range m.Families() {
+		if listed[f.Name] != f.Type {
+			t.Errorf("%s is served as %q and listed as %q", f.Name, listed[f.Name], f.Type)
+		}
+		delete(listed, f.Name)
+		if (f.Type == "counter") != strings.HasSuffix(f.Name, "_total") {
+			t.Errorf("%s is a %s: counters, and only they, end in _total", f.Name, f.Type)
+		}
+	}
+	for name := range listed {
+		t.Errorf("%s is not listed", name)
+	}
+}
+
+// BenchmarkScrape is what a scrape costs of a fleet whose apps have all had a
+// release.
+func BenchmarkScrape(b *testing.B) {
+	m := New(Options{Now: func() time.Time { return noon }})
+	var looks []reconciler.Look
+	for i := range 2000 {
+		l := look(atRest(), with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) }))
+		l.Input.App.Name = fmt.Sprintf("app-%d", i)
+		looks = append(looks, l)
+	}
+	m.Publish(looks, nil)
+	for b.Loop() {
+		answer := httptest.NewRecorder()
+		m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+		b.ReportMetric(float64(answer.Body.Len()), "bytes")
+	}
+}

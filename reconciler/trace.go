@@ -1,0 +1,80 @@
+package reconciler
+
+import (
+	"context"
+	"slices"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Part names one part of a pass, for whoever measures or traces passes.
+type Part string
+
+// The parts. Decide is of one app and holds the Apply that heals it first;
+// Render and Apply are of one app, too.
+const (
+	PartPass   Part = "pass"
+	PartFetch  Part = "fetch"
+	PartRender Part = "render"
+	PartDecide Part = "decide"
+	PartPush   Part = "push"
+	PartApply  Part = "apply"
+)
+
+// Tracer is told that a part begins, with the app that it is about, "" if it is
+// of none. It returns the context for what happens within, and what is to be
+// called once when the part is over, with what went wrong. It is called from
+// several goroutines.
+type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))
+
+// begin marks the beginning of a part. Without a Tracer that costs nothing.
+func (r *Reconciler) begin(ctx context.Context, part Part, app string) (context.Context, func(error)) {
+	if r.Trace == nil {
+		return ctx, func(error) {}
+	}
+	return r.Trace(ctx, part, app)
+}
+
+func (r *Reconciler) fetch(ctx context.Context) (Heads, error) {
+	ctx, end := r.begin(ctx, PartFetch, "")
+	heads, err := r.Repository.Fetch(ctx)
+	end(err)
+	return heads, err
+}
+
+func (r *Reconciler) push(ctx context.Context, updates []Update) (map[string]string, error) {
+	ctx, end := r.begin(ctx, PartPush, "")
+	commits, err := r.Repository.Push(ctx, updates)
+	end(err)
+	return commits, err
+}
+
+func (r *Reconciler) render(ctx context.Context, tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	_, end := r.begin(ctx, PartRender, app.Name)
+	built, err := r.Renderer.Render(tree, app, commit)
+	end(err)
+	return built, err
+}
+
+// Tracers tells each of several that are not nil. It is nil if there is none.
+func Tracers(all ...Tracer) Tracer {
+	all = slices.DeleteFunc(all, func(t Tracer) bool { return t == nil })
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return func(ctx context.Context, part Part, app string) (context.Context, func(error)) {
+		ends := make([]func(error), len(all))
+		for i, t := range all {
+			ctx, ends[i] = t(ctx, part, app)
+		}
+		return ctx, func(err error) {
+			for _, end := range ends {
+				end(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package render
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var fileBlock = regexp.MustCompile("(?ms)^```yaml\n# (\\S+\\.yaml)\n(.*?)^```$")
+
+// TestComingFrom renders the examples of the pages for those who come from
+// another tool: the blocks whose first line is a path are a repository.
+func TestComingFrom(t *testing.T) {
+	want := map[string]string{
+		"coming-from-flagger.md":         "podinfo: podinfo 25 pause 50 pause pause, nginx, 1 metric",
+		"coming-from-kruise-rollouts.md": "echo: echo 20 pause 50 pause",
+		"coming-from-flux.md":            "podinfo: podinfo 25 pause",
+		"coming-from-argo-cd.md":         "guestbook: guestbook switch of guestbook",
+	}
+	pages, err := filepath.Glob("../docs/coming-from-*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pages) != len(want)+1 { // that about Argo Rollouts has a corpus of its own
+		t.Errorf("pages %q: each has an example, and its line here", pages)
+	}
+	for page, summary := range want {
+		t.Run(page, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("../docs", page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]string{}
+			for _, m := range fileBlock.FindAllStringSubmatch(string(data), -1) {
+				files[m[1]] = m[2]
+			}
+			if diff := cmp.Diff(summary, summarize(t, files)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// summarize renders the apps of a repository and says what their Rollouts do.
+func summarize(t *testing.T, files map[string]string) string {
+	t.Helper()
+	const file = ".gitrollout/prod/config.yaml"
+	config, err := rollout.ParseConfig(file, []byte(files[file]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := newTree(files)
+	apps, err := FindApps(tree, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, app := range apps {
+		built, err := New(CheckProviders(provider.Check)).Render(tree, app, rollout.Commit{ID: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(built.Warnings) > 0 {
+			t.Errorf("warnings %q", built.Warnings)
+		}
+		text := app.Name + ":"
+		for _, spec := range built.Specs {
+			text += " " + spec.Workload.Name
+			if spec.BlueGreen != nil {
+				text += " switch of " + spec.BlueGreen.ActiveService
+				continue
+			}
+			for _, step := range spec.Canary.Steps {
+				if step.SetWeight != nil {
+					text += fmt.Sprintf(" %d", *step.SetWeight)
+				} else if step.Pause != nil {
+					text += " pause"
+				}
+			}
+			if spec.Canary.Traffic != nil {
+				text += ", " + spec.Canary.Traffic.Routers[0].Kind
+			}
+			if spec.Canary.Analysis != nil {
+				text += fmt.Sprintf(", %d metric", len(spec.Canary.Analysis.Metrics))
+			}
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
