@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/status"
@@ -161,6 +162,13 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (sta
 	}
 	a := status.Of(in, w.source.cluster, w.heads.Proposals)
 	a.Note = w.note
+	remote := w.repo.mirror().Remote().String()
+	for i, n := range a.Next {
+		a.Next[i].Command = w.source.command(n.Command)
+		if n.Branch != "" {
+			a.Next[i].URL = forge.Page(w.config.Forge, remote, w.source.branch, n.Branch)
+		}
+	}
 	return a, nil
 }
 

@@ -64,6 +64,7 @@ which push one small file to your branch, and state, which mends the record.`,
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newState(s))
 	inGroup(root, "serve", newRun(s), newOnce(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
+	asCalled(root, programName())
 	return root
 }
 

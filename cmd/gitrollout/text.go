@@ -229,3 +229,11 @@ func person(author string) string {
 	}
 	return clean(strings.TrimSuffix(address, ">"))
 }
+
+// plural is a noun for so many.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
