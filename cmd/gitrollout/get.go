@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -170,31 +169,4 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (sta
 		}
 	}
 	return a, nil
-}
-
-// completeApps completes the names of apps. It says nothing if Git cannot be
-// read without asking.
-func completeApps() func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		text := func(name string) string {
-			if f := cmd.Flags().Lookup(name); f != nil {
-				return f.Value.String()
-			}
-			return ""
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
-		defer cancel()
-		w, err := openWorld(ctx, sourceOptions{
-			repo: text("repo"), branch: text("branch"), cluster: text("cluster"), credentialOptions: credentialOptions{
-				sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"), key: text("git-key"), proxy: text("git-proxy"),
-			},
-		}, git.Identity{}, streams{out: io.Discard, err: io.Discard})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return w.names(), cobra.ShellCompDirectiveNoFileComp
-	}
 }
