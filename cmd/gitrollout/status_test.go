@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 		"held":                            {ask, look(now, old, held("head")), "8"},
 		"held by what was fixed since":    {ask, look(now, old, held("before")), waits},
 		"the branch cannot be built":      {ask, broken, "8"},
-		"waits for a window": {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease, Held: &rollout.Held{Reason: rollout.HeldClosed}}), waits},
+		"waits for a window":              {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease, Held: &rollout.Held{Reason: rollout.HeldClosed}}), waits},
 
 		"for paused":                   {until("paused"), look(now, now, rollout.State{Phase: rollout.Paused, Stable: oldRelease, Release: release}), "0"},
 		"for paused, not yet":          {until("paused"), look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},
