@@ -324,6 +324,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	case s.Phase == rollout.Aborting:
 		merge("go back in Git too", rollout.ProposeRevert)
 	case s.Release == nil || s.Stable == nil:
+		merge("go back", rollout.ProposeRevert)
 	default:
 		switch {
 		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
@@ -336,6 +337,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 				add("skip the wait", "gitrollout promote "+app)
 			}
 		}
+		merge("go back", rollout.ProposeRevert)
 		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled {
 			add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push", "gitrollout abort "+app)
 		}
