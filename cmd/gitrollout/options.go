@@ -85,6 +85,7 @@ func newEnvironment() *cobra.Command {
 
   GITROLLOUT_REPO                    default of --repo
   GITROLLOUT_CLUSTER                 default of --cluster
+  GITROLLOUT_SERVER                  default of --server
   GITROLLOUT_GIT_USERNAME            user name for https
   GITROLLOUT_GIT_PASSWORD            password for https
   GITROLLOUT_GIT_PASSWORD_FILE       a file that holds it

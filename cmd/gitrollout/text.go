@@ -13,6 +13,8 @@ type look struct {
 	color bool
 	now   time.Time
 	wide  bool // show everything
+	rows  int  // lines that there is room for; 0 for as many as it takes
+	fewer int  // pods of each revision to leave out of the usual number, for want of room
 }
 
 // paint is one of the few colours, as an SGR code.

@@ -178,7 +178,13 @@ func drawRelease(label string, r *status.Release, k look) string {
 	if r == nil {
 		return ""
 	}
-	text := fmt.Sprintf("  %s  %s, %s ago", rollout.ShortID(r.Commit), person(r.Author), age(k.now.Sub(r.Since)))
+	text := ""
+	if r.Commit != "" {
+		text += "  " + rollout.ShortID(r.Commit)
+	}
+	if !r.Since.IsZero() { // the cluster alone does not know it
+		text += fmt.Sprintf("  %s, %s ago", person(r.Author), age(k.now.Sub(r.Since)))
+	}
 	if r.Fast {
 		text += ", verified before"
 	}
