@@ -61,9 +61,17 @@ func (l look) line(spans ...span) string {
 // apart puts the last span at the right edge, or after two spaces if there is
 // no edge or no room.
 func (l look) apart(right span, spans ...span) string {
-	used := width(right.text)
-	for _, s := range spans {
+	used, longest := width(right.text), 0
+	for i, s := range spans {
 		used += width(s.text)
+		if width(s.text) > width(spans[longest].text) {
+			longest = i
+		}
+	}
+	if over := used + 2 - l.width; l.width > 0 && over > 0 && len(spans) > 0 {
+		long := &spans[longest]
+		long.text = truncate(long.text, max(8, width(long.text)-over))
+		used = used - over
 	}
 	gap := max(2, l.columns()-used)
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 type watcher struct {
 	*lookCommand
 	view    viewer
-	changed <-chan struct{} // something in the cluster has
+	changed <-chan struct{}  // something in the cluster has
+	resized <-chan os.Signal // the window is
 
 	screen  screen
 	seen    status.Listing // as of the last look that worked
@@ -29,6 +31,9 @@ type watcher struct {
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, terminal := terminalSize(c.out)
 	f := &watcher{lookCommand: c, view: v, changed: changed, screen: screen{out: c.out}, looked: time.Now()}
+	told, stop := resizes()
+	defer stop()
+	f.resized = told
 	for {
 		if err := f.look(ctx); err != nil {
 			return err
@@ -115,6 +120,7 @@ func (f *watcher) pause(ctx context.Context, terminal bool) bool {
 	case <-ctx.Done():
 		return false
 	case <-time.After(every):
+	case <-f.resized:
 	case <-f.changed:
 		select { // what belongs together arrives together
 		case <-ctx.Done():
