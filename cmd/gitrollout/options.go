@@ -90,6 +90,7 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_FORGE_TOKEN             for pull requests (default: what Git uses)
   GITROLLOUT_FORGE_URL               where that may go besides Git's own host
   GITROLLOUT_WEBHOOK_SECRET          the forge's webhooks are signed with it
+  GITROLLOUT_OIDC_CLIENT_SECRET      of the dashboard, where people sign in
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
   GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
   GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)

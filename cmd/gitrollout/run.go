@@ -19,6 +19,7 @@ func newRun(s streams) *cobra.Command {
 	var logs logOptions
 	var election electOptions
 	var hooks hookOptions
+	var dash dashOptions
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -37,6 +38,8 @@ turns: one works, and another one goes on when it is gone.
 With --webhook-address, a push takes effect at once instead of at the next poll:
 point the forge's webhook for pushes at http://host:port/webhook.
 
+A web page of all releases is at --dashboard-address; see: gitrollout dashboard --help
+
 SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 		Example: `  gitrollout run --repo https://git.example.com/shop.git --cluster prod-eu
   gitrollout run --repo /srv/git/shop.git --cluster kind --interval 2s`,
@@ -49,7 +52,10 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 			if interval < 0 {
 				return usagef("--interval %s is negative; 0 takes the configuration's", interval)
 			}
-			return reconcile(cmd.Context(), source, keys, target, hooks, election, log, interval, s)
+			if err := dash.check(); err != nil {
+				return err
+			}
+			return reconcile(cmd.Context(), source, keys, target, hooks, dash, election, log, interval, s)
 		},
 	}
 	source.register(cmd)
@@ -58,12 +64,13 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
 	logs.register(cmd)
 	election.register(cmd)
 	hooks.register(cmd)
+	dash.register(cmd)
 	cmd.Flags().DurationVar(&interval, "interval", 0, "time between polls of Git (default: the configuration's)")
 	return cmd
 }
 
 // reconcile is run once its flags are understood.
-func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, hooks hookOptions, election electOptions, log *slog.Logger, interval time.Duration, s streams) error {
+func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, hooks hookOptions, dash dashOptions, election electOptions, log *slog.Logger, interval time.Duration, s streams) error {
 	listener, secret, err := hooks.listen()
 	if err != nil {
 		return err
@@ -91,6 +98,11 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 		}
 		defer stop()
 	}
+	stopDashboard, err := startDashboard(dash, l, log, s)
+	if err != nil {
+		return err
+	}
+	defer stopDashboard()
 	stopForge := startForge(l.forge)
 	l.Writer, l.Exclusive = election.identity()
 	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, func(ctx context.Context) error { return l.Run(ctx, interval) })

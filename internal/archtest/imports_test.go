@@ -36,8 +36,9 @@ var table = map[string]rule{
 	"analysis/worker":   {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler":        {own: []string{"render", "rollout", "strategies"}},
 	"forge":             {own: []string{"rollout"}},
+	"dashboard":         {own: []string{"rollout", "status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"cmd/gitrollout": {
-		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "status", "strategies"},
+		own: []string{"analysis/provider", "analysis/worker", "cluster", "dashboard", "forge", "git", "reconciler", "render", "rollout", "sign", "simulate", "status", "strategies"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
