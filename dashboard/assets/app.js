@@ -164,7 +164,7 @@ function past(d) {
   links = d.links || {};
   return h('section', { class: 'card', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'History'),
     d.events.length === 0 ? h('p', { class: 'dim' }, 'Nothing in the newest commits of the state branch.')
-      : h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'History' }, h('table', {}, h('thead', {}, h('tr', {}, ['When', 'What', 'Phase', 'Record', 'Commit'].map((t) => h('th', { scope: 'col' }, t)))),
+      : h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Events' }, h('table', {}, h('thead', {}, h('tr', {}, ['When', 'What', 'Phase', 'Record', 'Commit'].map((t) => h('th', { scope: 'col' }, t)))),
         h('tbody', {}, d.events.map((e) => h('tr', {}, h('td', { class: 'when' }, ago(e.at)), h('td', {}, e.subject), h('td', {}, e.phase ? phaseOf(e.phase) : ''), h('td', {}, commitLink(links, e.commit)), h('td', {}, commitLink(links, e.source))))))));
 }
 
