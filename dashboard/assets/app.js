@@ -91,19 +91,22 @@ function meter(label, percent, text) {
   return [h('span', {}, label), h('span', { class: 'meter', role: 'img', 'aria-label': label + ' ' + text }, bar), h('span', {}, text)];
 }
 
-const widthOf = () => Math.max(240, Math.min(620, $('main').clientWidth - 72));
+// widthOf is what a chart has: half of a card, where two fit next to each other.
+function widthOf() {
+  const inner = $('workloads').clientWidth - 34;
+  return Math.max(220, inner >= 720 ? (inner - 16) / 2 : inner);
+}
 
 function workload(w) {
   const full = w.fullWeight || 100;
   const pods = (w.revisions || []).flatMap((r) => (r.pods || []).map((p) => ({ ...p, revision: r })));
   const samples = (app.samples || {})[w.workload] || [];
-  const wide = widthOf() > 560 ? widthOf() / 2 : widthOf();
   return h('section', { class: 'card', 'aria-label': w.workload }, h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' }, w.strategy + ', ' + w.ready + '/' + w.replicas + ' ready')),
     stepsOf(w),
     w.moving && h('div', { class: 'weights' }, meter('asked', (w.weight * 100) / full, full === 100 ? w.weight + '%' : w.weight + '/' + full), meter('real', w.realWeight, w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
     w.routes && h('p', { class: 'dim' }, 'Routes in force: ' + w.routes.join(', ')),
     w.opened && h('p', { class: 'dim' }, 'Let past the last gate by ' + w.opened),
-    samples.length > 0 && h('div', { class: 'pair' }, overTime(samples, w.moving, wide)),
+    samples.length > 0 && h('div', { class: 'pair' }, overTime(samples, w.moving, widthOf())),
     (w.revisions || []).filter((r) => r.problem).map((r) => h('p', { class: 'badpod' }, r.name + ': ' + r.problem)),
     pods.length > 0 && h('details', { 'data-key': 'pods ' + w.workload, open: pods.length <= 12 }, h('summary', {}, pods.length + ' pods'), h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Pods of ' + w.workload }, h('table', {}, h('thead', {}, h('tr', {}, ['Version', 'Pod', 'Status', 'Restarts', 'Age'].map((t) => h('th', { scope: 'col' }, t)))),
       h('tbody', {}, pods.map((p) => h('tr', {}, h('td', {}, p.revision.role || 'other'), h('td', { class: 'mono' }, p.name), h('td', { class: p.ready ? '' : 'badpod' }, p.status), h('td', {}, p.restarts), h('td', { class: 'when' }, ago(p.created)))))))));
@@ -115,7 +118,7 @@ function analyses() {
   return h('section', { class: 'card', 'aria-labelledby': 'verdicts-title' }, h('h2', { id: 'verdicts-title' }, 'Verdicts'), runs.map((r) => h('div', {},
     h('div', { class: 'titleline' }, h('h3', {}, r.name), h('span', { class: 'verdict ' + r.phase }, r.phase), h('span', { class: 'dim' }, ago(r.started))), r.message && h('p', {}, r.message),
     h('div', { class: 'pair' }, (r.metrics || []).map((m) => h('figure', {}, h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ', h('span', { class: 'verdict ' + m.phase }, m.phase), ' · ' + counted(m), m.condition ? [h('br'), h('code', {}, m.condition)] : ''),
-      measured(m, widthOf() > 560 ? widthOf() / 2 : widthOf()) || h('p', { class: 'dim' }, (m.measurements || []).map((x) => (x.value || x.message) + ' ' + x.phase).join(', ') || 'not measured yet'), m.message && h('p', { class: 'dim' }, m.message)))))));
+      measured(m, widthOf()) || h('p', { class: 'dim' }, (m.measurements || []).map((x) => (x.value || x.message) + ' ' + x.phase).join(', ') || 'not measured yet'), m.message && h('p', { class: 'dim' }, m.message)))))));
 }
 
 const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'], [m.errors, 'errors']].filter(([n]) => n).map(([n, what]) => n + ' ' + what).join(', ') || '0 measured';

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -136,6 +137,21 @@ func scheme(name string) chromedp.Action[chromedp.Void] {
 
 func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
+}
+
+// slash is the key as a keyboard sends it: one event, of which the page can keep
+// the character from being written. chromedp's KeyEvent sends two.
+func slash() chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		for _, params := range []input.DispatchKeyEventParams{
+			{Type: input.DispatchKeyEventTypeKeyDown, Key: "/", Code: "Slash", Text: "/"}, {Type: input.DispatchKeyEventTypeKeyUp, Key: "/", Code: "Slash"},
+		} {
+			if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, params); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // js evaluates an expression of the page, which may be a promise.

@@ -230,9 +230,12 @@ func TestKeyboard(t *testing.T) {
 	f.show(func() status.App { a := some(time.Now())[1]; a.Reason = "another reason"; return a }())
 	p.await(`document.body.innerText.includes('another reason')`, 5*time.Second)
 	focused("search") // while it is drawn anew
-	p.do(chromedp.KeyEvent("/"))
+	p.do(slash())
 	p.await(`document.activeElement.id === 'q'`, 5*time.Second)
 	p.do(chromedp.KeyEvent("checkj")) // letters are letters there
+	if got := js[string](p, `document.getElementById('q').value`); got != "checkj" {
+		t.Errorf("the search says %q", got)
+	}
 	p.await(rows(0), 5*time.Second)
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(rows(7), 5*time.Second)
@@ -241,7 +244,9 @@ func TestKeyboard(t *testing.T) {
 	p.axe("help")
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(`!document.getElementById('help').open`, 5*time.Second)
-	p.do(chromedp.KeyEvent("/"), chromedp.KeyEvent("shop"), chromedp.KeyEvent(kb.Enter))
+	p.do(slash())
+	p.await(`document.activeElement.id === 'q'`, 5*time.Second)
+	p.do(chromedp.KeyEvent("shop"), chromedp.KeyEvent(kb.Enter))
 	p.await(live+` && location.pathname === '/apps/shop' && document.querySelector('.steps')`, 10*time.Second)
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(rows(1)+` && location.pathname === '/' && document.getElementById('q').value === 'shop'`, 10*time.Second)
