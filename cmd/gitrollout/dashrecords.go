@@ -88,7 +88,7 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	for _, c := range rollout.Changes(from, to) {
 		was, is := before[c.Ref], after[c.Ref]
 		if c.Ref.Group == "" && c.Ref.Kind == "Secret" {
-			was, is = mask(was, is)
+			was, is = mask(withStringData(was), withStringData(is))
 		}
 		old, err := document(was)
 		if err != nil {
@@ -103,6 +103,24 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 		d.Objects = append(d.Objects, dashboard.Object{Name: c.Ref.String(), Verb: c.Verb, Text: text})
 	}
 	return d, nil
+}
+
+// withStringData is a Secret as the API server keeps it: what people write below
+// stringData is data, and is compared and masked there.
+func withStringData(o rollout.Object) rollout.Object {
+	if o == nil || o.Map("stringData") == nil {
+		return o
+	}
+	o = o.Copy()
+	data := o.Map("data")
+	if data == nil {
+		data = map[string]any{}
+		o["data"] = data
+	}
+	for key, value := range o.Map("stringData") {
+		data[key] = value
+	}
+	return o
 }
 
 func objectsByRef(r *rollout.Render) map[rollout.Ref]rollout.Object {
