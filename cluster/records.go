@@ -28,6 +28,8 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 type deployment struct {
 	hash       rollout.Hash
 	serial     int
+	commit     string // rollout.AnnotationCommit
+	status     string // rollout.AnnotationStatus
 	revision   int
 	template   string // digest of the pod template
 	generation int64
@@ -95,6 +97,8 @@ func readDeployment(u *unstructured.Unstructured) (*deployment, error) {
 	out := &deployment{
 		hash:       rollout.Hash(d.Annotations[rollout.AnnotationHash]),
 		serial:     number(d.Annotations[rollout.AnnotationSerial]),
+		commit:     d.Annotations[rollout.AnnotationCommit],
+		status:     d.Annotations[rollout.AnnotationStatus],
 		revision:   number(d.Annotations[revisionAnnotation]),
 		template:   template,
 		generation: d.Generation,

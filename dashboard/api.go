@@ -2,6 +2,8 @@ package dashboard
 
 import (
 	"net/http"
+
+	"gitrollout.dev/gitrollout/status"
 )
 
 // listApps is GET /api/v1/apps: a status.Listing.
@@ -47,8 +49,8 @@ func (s *Server) showHistory(w http.ResponseWriter, r *http.Request) {
 		failed(w, err)
 		return
 	}
-	if past.Events == nil {
-		past.Events = []Event{}
+	if past.Releases == nil {
+		past.Releases = []status.Past{}
 	}
 	send(w, http.StatusOK, past)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
 )
 
 //go:embed assets
@@ -46,20 +47,8 @@ type Object struct {
 
 // History is what the state branch tells of an app.
 type History struct {
-	Events []Event `json:"events"` // newest first
-	Links  Links   `json:"links"`
-}
-
-// Event is one commit of the state branch, as far as it is about the app.
-type Event struct {
-	At      time.Time `json:"at"`
-	Commit  string    `json:"commit"` // of the state branch
-	Source  string    `json:"source,omitempty"`
-	Subject string    `json:"subject"`
-	Phase   string    `json:"phase,omitempty"`
-	Release string    `json:"release,omitempty"`
-	Step    string    `json:"step,omitempty"` // 2/5
-	Weight  string    `json:"weight,omitempty"`
+	status.History
+	Links Links `json:"links"`
 }
 
 // Links are addresses of the forge's pages, with {} where the id or the name

@@ -53,3 +53,25 @@ func TestResolve(t *testing.T) {
 		})
 	}
 }
+
+func TestPage(t *testing.T) {
+	const branch = "gitrollout/promote/prod/shop"
+	for _, tt := range []struct {
+		name   string
+		config *rollout.Forge
+		remote string
+		want   string
+	}{
+		{"github", &rollout.Forge{}, "git@github.com:acme/deploy.git", "https://github.com/acme/deploy/pulls?q=is%3Aopen+head%3Agitrollout%2Fpromote%2Fprod%2Fshop"},
+		{"gitlab", &rollout.Forge{}, "https://gitlab.com/acme/team/deploy.git", "https://gitlab.com/acme/team/deploy/-/merge_requests?state=opened&source_branch=gitrollout%2Fpromote%2Fprod%2Fshop"},
+		{"gitea", &rollout.Forge{Type: rollout.Gitea, URL: "https://forge.example.com"}, "git@git.example.com:acme/deploy.git", "https://forge.example.com/acme/deploy/compare/main...gitrollout%2Fpromote%2Fprod%2Fshop"},
+		{"a forge that nothing tells", &rollout.Forge{}, "https://git.example.com/acme/deploy.git", ""},
+		{"no forge", nil, "https://github.com/acme/deploy.git", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Page(tt.config, tt.remote, "main", branch); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}

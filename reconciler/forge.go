@@ -29,7 +29,7 @@ func (r *Reconciler) show(ctx context.Context, changed []*step, removed map[stri
 	for _, s := range changed {
 		in := s.input
 		in.State = s.decision.State
-		r.markStale(in, s.input.Now, s.decision.Subject)
+		r.markStale(ctx, in, s.input.Now, s.decision.Subject)
 		transitions = append(transitions, rollout.Transition{
 			Cluster: r.Cluster, Subject: s.decision.Subject, Before: s.input.State, After: in.State,
 			Proposals: append(r.proposed(ctx, s.app, in), removed[s.app.Name]...),
@@ -60,7 +60,7 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 			Observed: r.observe(a, a.state), Calendar: a.calendar,
 		}
 		in.Source, _ = r.renderAt(ctx, a, a.state.Source) // without it the pull request says less
-		r.markStale(in, lastChange(a.state), "")
+		r.markStale(ctx, in, lastChange(a.state), "")
 		proposals := r.proposed(ctx, a, in)
 		newest := a.state.Stable != nil && a.state.Stable.Commit == r.heads.Main
 		if a.state.Phase != rollout.Healthy || len(proposals) > 0 || newest {
@@ -72,14 +72,14 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 
 // markStale notes which proposals of an app exist and are not wanted: those that
 // were kept for a while, and after a start those that were kept before it.
-func (r *Reconciler) markStale(in strategies.Input, since time.Time, why string) {
+func (r *Reconciler) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	_, shut := strategies.Gate(in)
 	for kind, wanted := range map[rollout.ProposalKind]bool{rollout.ProposePromotion: shut, rollout.ProposeRevert: wantsRevert(in.State)} {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
 		_, exists := r.heads.Proposals[branch]
 		_, marked := r.stale[branch]
 		switch {
-		case wanted || !exists:
+		case wanted || !exists || (kind == rollout.ProposeRevert && r.undoes(ctx, branch, in.State)):
 			delete(r.stale, branch)
 		case !marked:
 			r.stale[branch] = stale{since: since, why: why}
@@ -113,12 +113,12 @@ func (r *Reconciler) proposed(ctx context.Context, a *app, in strategies.Input) 
 		})
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, a.Name)
-	if commit := r.heads.Proposals[branch]; commit != "" && !r.isStale(branch) {
+	if commit := r.heads.Proposals[branch]; commit != "" && wantsRevert(in.State) && !r.isStale(branch) {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
 		if stable := r.stableOf(ctx, a, in); stable != nil && in.Head.Render != nil {
 			p.Changes = rollout.Changes(in.Head.Render, stable)
-			if edits, err := r.editsBetween(ctx, in.Head.Render, stable); err == nil {
-				p.Sharers = r.sharers(a, edits)
+			if v, err := r.editsBetween(ctx, in.Head.Render, stable); err == nil {
+				p.Sharers = v.Sharers
 			}
 		}
 		all = append(all, p)

@@ -42,7 +42,7 @@ func (r *Reconciler) proposals(ctx context.Context, s *step) []Update {
 			u.Branch, u.Old = branch, old
 			updates = append(updates, *u)
 		}
-	case !wantsRevert(after.State) && exists && !r.keepsFor(rollout.ProposeRevert, before.State, after.State):
+	case !wantsRevert(after.State) && exists && !r.undoes(ctx, branch, after.State) && !r.keepsFor(rollout.ProposeRevert, before.State, after.State):
 		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
 	}
 	return updates

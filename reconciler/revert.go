@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -31,8 +30,8 @@ func (r *Reconciler) revert(ctx context.Context, s *step) (u *Update, shared boo
 	if err != nil || stable.App.Path != s.app.Path {
 		return nil, false, err
 	}
-	edits, err := r.editsBetween(ctx, head, stable)
-	if err != nil || len(edits) == 0 {
+	v, err := r.editsBetween(ctx, head, stable)
+	if err != nil || len(v.Edits) == 0 {
 		return nil, false, err
 	}
 	message := fmt.Sprintf("Revert %s in %s to %s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n"+
@@ -41,20 +40,7 @@ func (r *Reconciler) revert(ctx context.Context, s *step) (u *Update, shared boo
 	for _, line := range rollout.Evidence(state.Analyses) {
 		message += "Measured: " + line + ".\n"
 	}
-	if others := r.sharers(s.app, edits); len(others) > 0 {
-		message += "\nIt also changes files of: " + strings.Join(others, ", ") + "\n"
-		shared = true
-	}
-	if outside := r.outside(s.app, edits); len(outside) > 0 {
-		message += "\nFiles outside of " + s.app.Path + ", which other clusters may use, too: " + strings.Join(outside, ", ") + "\n"
-		shared = true
-	}
-	return &Update{Parent: r.heads.Main, Edits: edits, Message: message, When: rejection.At}, shared, nil
-}
-
-// outside are the edited files that are not below the app's own folder.
-func (r *Reconciler) outside(a *app, edits map[string][]byte) []string {
-	return slices.DeleteFunc(sortedKeys(edits), func(path string) bool { return strings.HasPrefix(path, a.Path+"/") })
+	return &Update{Parent: r.heads.Main, Edits: v.Edits, Message: message + v.Caution(), When: rejection.At}, v.Shared(), nil
 }
 
 // pushReverts commits to the users' branch what takes a rejected release back,
@@ -105,54 +91,35 @@ func (r *Reconciler) proposeInstead(ctx context.Context, s *step, u *Update) {
 	}
 }
 
-// editsBetween are the edits of the head that make an app what it was in stable.
-func (r *Reconciler) editsBetween(ctx context.Context, head, stable *rollout.Render) (map[string][]byte, error) {
+// editsBetween are the edits of the head that make an app what it was in stable,
+// and the other apps that they concern.
+func (r *Reconciler) editsBetween(ctx context.Context, head, stable *rollout.Render) (Reversion, error) {
 	tree, err := r.Repository.Snapshot(ctx, stable.Commit.ID)
 	if err != nil {
-		return nil, err
+		return Reversion{}, err
 	}
-	return differing(r.main, tree, slices.Concat(head.Files, stable.Files))
+	return NewReversion(r.main, tree, head, stable, r.renders())
 }
 
-// differing returns the edits that make the paths in from what they are in to.
-func differing(from, to Snapshot, paths []string) (map[string][]byte, error) {
-	edits := map[string][]byte{}
-	for _, path := range paths {
-		a, inA, err := from.Lookup(path)
-		if err != nil {
-			return nil, fmt.Errorf("look up %s: %w", path, err)
-		}
-		b, inB, err := to.Lookup(path)
-		if err != nil {
-			return nil, fmt.Errorf("look up %s: %w", path, err)
-		}
-		switch {
-		case inA == inB && a.ID == b.ID:
-		case !inB:
-			edits[path] = nil
-		default:
-			if edits[path], err = to.ReadBlob(b.ID); err != nil {
-				return nil, fmt.Errorf("read %s: %w", path, err)
-			}
-		}
-	}
-	return edits, nil
-}
-
-// sharers are the other apps that are built from any of the edited files.
-func (r *Reconciler) sharers(a *app, edits map[string][]byte) []string {
-	var others []string
+// renders are what the head asks for of each app.
+func (r *Reconciler) renders() []*rollout.Render {
+	all := make([]*rollout.Render, 0, len(r.apps))
 	for _, name := range sortedKeys(r.apps) {
-		other := r.apps[name]
-		if other == a || other.head.Render == nil {
-			continue
-		}
-		for _, file := range other.head.Render.Files {
-			if _, touched := edits[file]; touched {
-				others = append(others, name)
-				break
-			}
+		if head := r.apps[name].head.Render; head != nil {
+			all = append(all, head)
 		}
 	}
-	return others
+	return all
+}
+
+// undoes reports whether a revert proposal is somebody's undo of what Git asks
+// for: it is wanted, although nothing was rejected. One whose commit cannot be
+// read is none.
+func (r *Reconciler) undoes(ctx context.Context, branch string, s rollout.State) bool {
+	commit := r.heads.Proposals[branch]
+	if commit == "" {
+		return false
+	}
+	tree, err := r.Repository.Snapshot(ctx, commit)
+	return err == nil && strings.HasPrefix(tree.Commit().Subject, UndoSubject(s))
 }

@@ -133,6 +133,8 @@ type Pod struct {
 type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
+	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
+	URL     string `json:"url,omitempty"`    // of its pull request, where a forge is known
 }
 
 // Of says where an app stands. Proposals are the branches that exist.
@@ -300,19 +302,16 @@ func timeOrNil(t time.Time) *time.Time {
 // nextSteps are the commands that move the app from where it is.
 func nextSteps(in strategies.Input, cluster string, proposals map[string]string) []Next {
 	app, s := in.App.Name, in.State
-	merge := func(kind string) string {
-		branch := fmt.Sprintf("gitrollout/%s/%s/%s", kind, cluster, app)
-		if _, exists := proposals[branch]; !exists {
-			return ""
-		}
-		return "git fetch && git merge origin/" + branch + " && git push"
-	}
 	var out []Next
+	merge := func(to string, kind rollout.ProposalKind) {
+		branch := rollout.ProposalBranch(kind, cluster, app)
+		if _, exists := proposals[branch]; exists {
+			out = append(out, Next{To: to, Branch: branch, Command: "git fetch && git merge origin/" + branch + " && git push"})
+		}
+	}
 	add := func(to string, commands ...string) {
 		for _, c := range commands {
-			if c != "" {
-				out = append(out, Next{To: to, Command: c})
-			}
+			out = append(out, Next{To: to, Command: c})
 		}
 	}
 	_, shut := strategies.Gate(in)
@@ -320,22 +319,25 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	case s.Held != nil && s.Held.Reason == "Adoption":
 		add("replace what runs", "gitrollout promote "+app+" --full")
 	case s.Phase == rollout.Degraded:
-		add("go back in Git too", merge("revert"))
+		merge("go back in Git too", rollout.ProposeRevert)
 		add("try it again", "gitrollout retry "+app)
 	case s.Phase == rollout.Aborting:
-		add("go back in Git too", merge("revert"))
+		merge("go back in Git too", rollout.ProposeRevert)
 	case s.Release == nil || s.Stable == nil:
+		merge("go back", rollout.ProposeRevert)
 	default:
 		switch {
 		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
 			add("end the hold", "gitrollout hold "+app+" --off")
 		case shut:
-			add("go on", merge("promote"), "gitrollout promote "+app)
+			merge("go on", rollout.ProposePromotion)
+			add("go on", "gitrollout promote "+app)
 		default:
 			if _, timed := TimedPause(in); timed {
 				add("skip the wait", "gitrollout promote "+app)
 			}
 		}
+		merge("go back", rollout.ProposeRevert)
 		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled {
 			add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push", "gitrollout abort "+app)
 		}

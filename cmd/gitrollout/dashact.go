@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/dashboard"
+	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
 // dashActor carries out what people ask for on the page: what promote, hold,
-// abort and retry do, under the name of whoever is signed in.
+// abort, retry and undo do, under the name of whoever is signed in.
 type dashActor struct{ source sourceOptions }
 
 // Act is dashboard.Actor's.
@@ -21,17 +22,45 @@ func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a 
 	ctx, cancel := outlive(ctx) // a closed page stops no push that has begun
 	defer cancel()
 	var out bytes.Buffer
-	c := &pushCommand{streams: streams{in: strings.NewReader(""), out: &out, err: &bytes.Buffer{}}, source: d.source, author: who.Name + " <" + who.Email + ">"}
+	s := streams{in: strings.NewReader(""), out: &out, err: &bytes.Buffer{}}
+	author := who.Name + " <" + who.Email + ">"
+	if a.Verb == "undo" {
+		err := d.undo(ctx, s, author, app, a)
+		return strings.TrimSpace(out.String()), plainly(err)
+	}
+	c := &pushCommand{streams: s, source: d.source, author: author}
 	err := c.carryOut(ctx, app, func(in strategies.Input) (order, error) {
 		if err := sameRelease(in, a); err != nil {
 			return order{}, err
 		}
 		return decideAction(in, a)
 	})
-	if err != nil {
-		return "", errors.New(message(err))
+	return strings.TrimSpace(out.String()), plainly(err)
+}
+
+// plainly is an error as the commands print it.
+func plainly(err error) error {
+	if err == nil {
+		return nil
 	}
-	return strings.TrimSpace(out.String()), nil
+	return errors.New(message(err))
+}
+
+// undo proposes to take the release in flight or the last one back.
+func (d dashActor) undo(ctx context.Context, s streams, author, app string, a dashboard.Action) error {
+	w, err := openWorld(ctx, d.source, git.Identity{}, s)
+	if err != nil {
+		return err
+	}
+	state, err := w.stateOf(app)
+	if err != nil {
+		return err
+	}
+	if err := sameRelease(strategies.Input{State: state}, a); err != nil {
+		return err
+	}
+	c := &undoCommand{streams: s, source: d.source, author: author, reason: a.Reason, depth: historyDepth}
+	return c.run(ctx, app)
 }
 
 // sameRelease refuses to do to one release what was meant for another.

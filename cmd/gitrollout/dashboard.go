@@ -40,7 +40,7 @@ type dashOptions struct {
 func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
-	flags.BoolVar(&o.actions, "dashboard-actions", false, "let people who sign in promote, hold, abort and retry there")
+	flags.BoolVar(&o.actions, "dashboard-actions", false, "let people who sign in promote, hold, abort, retry and undo there")
 	flags.StringVar(&o.tokens, "dashboard-tokens", "", "with --dashboard-actions: `file` that says who may do what")
 	flags.StringVar(&o.url, "dashboard-url", "", "the dashboard's address in browsers, if it is not the one above")
 	flags.StringVar(&o.issuer, "dashboard-oidc-issuer", "", "`URL` of the OpenID Connect provider that people sign in at")
@@ -133,7 +133,7 @@ It reads Git, and the cluster if that can be reached, like get. "gitrollout run"
 serves the same page, with what is being measured as well.
 
 The page is read-only. With --dashboard-actions, people who sign in can promote,
-hold, abort and retry: each action is a commit under their name.
+hold, abort, retry and undo: each action is a commit under their name.
 --dashboard-tokens names the file that says who may do what.`,
 		Example: `  gitrollout dashboard
   gitrollout dashboard --cluster prod-eu --dashboard-address 127.0.0.1:8080`,

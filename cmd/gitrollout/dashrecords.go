@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -22,15 +23,13 @@ type dashRecords struct {
 
 	mu    sync.Mutex
 	world *world // nil until it is needed
-	state string // the commit that past is of
-	past  []*git.Snapshot
 }
 
-// historyDepth is how many commits of the state branch are searched for an app's,
-// and historyEvents how many of those are shown.
+// historyReleases is how many releases of an app are shown, and historyDepth how
+// many commits of the state branch are searched for them.
 const (
-	historyDepth  = 300
-	historyEvents = 60
+	historyReleases = 20
+	historyDepth    = 2000
 )
 
 // open reads what is new in Git; the caller holds the lock.
@@ -131,8 +130,7 @@ func objectsByRef(r *rollout.Render) map[rollout.Ref]rollout.Object {
 	return objects
 }
 
-// History is dashboard.Records': the commits of the state branch that are about
-// the app, newest first.
+// History is dashboard.Records': the newest releases of the app.
 func (r *dashRecords) History(ctx context.Context, name string) (dashboard.History, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,77 +138,20 @@ func (r *dashRecords) History(ctx context.Context, name string) (dashboard.Histo
 	if err != nil {
 		return dashboard.History{}, err
 	}
-	pages := forge.PagesOf(w.config.Forge, w.repo.mirror().Remote().String(), w.source.branch)
-	h := dashboard.History{Links: dashboard.Links{Commit: pages.Commit, Branch: pages.Branch}}
+	remote := w.repo.mirror().Remote().String()
+	h := dashboard.History{Links: dashboard.Links{
+		Commit: forge.CommitPage(w.config.Forge, remote),
+		// The address is that of a branch named {}, as an address has these two letters.
+		Branch: strings.ReplaceAll(forge.Page(w.config.Forge, remote, w.source.branch, "{}"), url.QueryEscape("{}"), "{}"),
+	}}
 	if w.heads.State == "" {
 		return h, nil
 	}
-	if r.state != w.heads.State {
-		past, err := w.repo.mirror().Commits(ctx, w.heads.State, historyDepth)
-		if err != nil {
-			return h, fmt.Errorf("the state branch's history: %w", err)
-		}
-		r.past, r.state = past, w.heads.State
+	if h.History, err = w.history(ctx, name, historyReleases, historyDepth); err != nil {
+		return h, fmt.Errorf("the state branch's history: %w", err)
 	}
-	for _, s := range r.past {
-		if e, ok := eventOf(s.Commit(), name); ok && len(h.Events) < historyEvents {
-			h.Events = append(h.Events, e)
-		}
+	if h.Note != "" {
+		h.Note = "older ones: " + w.source.command("gitrollout history "+name)
 	}
 	return h, nil
-}
-
-// eventOf reads a commit of the state branch by its trailers, one for each app:
-//
-//	Gitrollout-App: shop phase=Progressing release=h1-7b4e2a91d0 step=3/8 weight=40
-func eventOf(c git.CommitInfo, app string) (dashboard.Event, bool) {
-	e := dashboard.Event{At: c.CommitTime.UTC(), Commit: c.ID}
-	apps, mine := 0, -1
-	var listed []string
-	for line := range strings.Lines(c.Message) {
-		line = strings.TrimSuffix(line, "\n")
-		if text, ok := strings.CutPrefix(line, "- "); ok {
-			listed = append(listed, text)
-		}
-		if source, ok := strings.CutPrefix(line, "Gitrollout-Source: "); ok {
-			e.Source = source
-		}
-		trailer, ok := strings.CutPrefix(line, "Gitrollout-App: ")
-		if !ok {
-			continue
-		}
-		words := strings.Fields(trailer)
-		if len(words) > 0 && words[0] == app {
-			mine = apps
-			readTrailer(&e, words[1:])
-		}
-		apps++
-	}
-	if mine < 0 {
-		return e, false
-	}
-	// The first one's subject is the commit's, the others' are listed in order.
-	_, e.Subject, _ = strings.Cut(c.Subject, ": ")
-	if i := strings.LastIndex(e.Subject, " (+"); apps > 1 && i > 0 {
-		e.Subject = e.Subject[:i]
-	}
-	if mine > 0 && mine-1 < len(listed) {
-		e.Subject = listed[mine-1]
-	}
-	return e, true
-}
-
-func readTrailer(e *dashboard.Event, words []string) {
-	for _, word := range words {
-		switch key, value, _ := strings.Cut(word, "="); key {
-		case "phase":
-			e.Phase = value
-		case "release", "stable":
-			e.Release = value
-		case "step":
-			e.Step = value
-		case "weight":
-			e.Weight = value
-		}
-	}
 }

@@ -24,6 +24,11 @@ const (
 	exitGit     exitCode = 3
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
+
+	// Of status alone.
+	exitDegraded exitCode = 6
+	exitNotYet   exitCode = 7
+	exitHeld     exitCode = 8
 )
 
 // failure is an error that says itself what the exit code is. A failure without
@@ -103,6 +108,12 @@ func newExitCodes() *cobra.Command {
   3  Git is unreachable, refuses the credentials, or has no such repository,
      branch or commit
   4  the cluster is unreachable or forbids what is needed
-  5  the configuration in Git is invalid`,
+  5  the configuration in Git is invalid
+
+and of gitrollout status, besides 0 for healthy (or what --for says):
+
+  6  the release was rejected or reverted, or a newer push has overtaken it
+  7  it is not there yet: the time is up, or there was no --wait
+  8  the app is held, and a person has to do something`,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/status"
 )
@@ -27,8 +26,13 @@ type lookCommand struct {
 	watch  bool
 	every  time.Duration
 	args   []string
+
+	server      string
+	clusterOnly bool
 	// draw turns what is seen into text; single is for one named app.
 	draw func(l status.Listing, single bool, k look) string
+	// only leaves out what is not to be shown, nil if all is.
+	only func(l status.Listing) status.Listing
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
@@ -38,6 +42,8 @@ func (c *lookCommand) register(cmd *cobra.Command) {
 	c.color.register(cmd)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "keep watching, until interrupted")
 	cmd.Flags().DurationVar(&c.every, "refresh", 2*time.Second, "with --watch: time between looks at Git")
+	cmd.Flags().StringVar(&c.server, "server", "", "show what a reconciler's page shows, measurements that are not recorded yet included: its `URL` (default: GITROLLOUT_SERVER)")
+	cmd.Flags().BoolVar(&c.clusterOnly, "cluster-only", false, "show what the cluster alone tells, without Git")
 }
 
 func newGet(s streams) *cobra.Command {
@@ -60,8 +66,10 @@ for, and the commands that move it on or back.
 Without APP it shows every app that is not Healthy in full and the others in a
 line each; -o wide shows all of them, and all of their pods.
 
-It reads Git, and the cluster if that can be reached. With -w it is drawn in
-place on a terminal; otherwise a snapshot is printed whenever something changed.`,
+It reads Git, and the cluster if that can be reached; the cluster alone if Git
+cannot be. With --server it asks a running reconciler instead, which also knows
+what it has measured since the last record. With -w it is drawn in place on a
+terminal; otherwise a snapshot is printed whenever something changed.`,
 		Example: `  gitrollout get shop
   gitrollout get shop -w
   gitrollout get shop -o json | jq -r .phase`,
@@ -80,27 +88,25 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	if c.every < 100*time.Millisecond {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
-	c.args = args
+	if c.only == nil {
+		c.args = args // the others are patterns
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
-	if err != nil {
-		return err
-	}
-	if _, err := w.selected(args); err != nil {
-		return err
-	}
 	changed := make(chan struct{}, 1)
-	w.tryConnect(ctx, c.target, func(string) {
+	v, err := c.open(ctx, c.args, func() {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
-	}, c.streams)
-	if c.watch {
-		return c.follow(ctx, w, changed)
+	})
+	if err != nil {
+		return err
 	}
-	l, err := w.listing(ctx, args, time.Now())
+	if c.watch {
+		return c.follow(ctx, v, changed)
+	}
+	l, err := v.listing(ctx, c.args, time.Now())
 	if err != nil {
 		return err
 	}
@@ -109,7 +115,8 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 
 // print shows one look.
 func (c *lookCommand) print(l status.Listing) error {
-	single := len(c.args) == 1
+	l = c.chosen(l)
+	single := c.single()
 	var data any = l
 	if single {
 		data = l.Apps[0]
@@ -121,6 +128,16 @@ func (c *lookCommand) print(l status.Listing) error {
 	k.wide = c.output.format == "wide"
 	_, err := fmt.Fprint(c.out, c.draw(l, single, k))
 	return err
+}
+
+// single reports whether one app was asked for by name.
+func (c *lookCommand) single() bool { return c.only == nil && len(c.args) == 1 }
+
+func (c *lookCommand) chosen(l status.Listing) status.Listing {
+	if c.only == nil {
+		return l
+	}
+	return c.only(l)
 }
 
 // lookers is how many apps are looked at at once; each is rendered.
@@ -140,11 +157,37 @@ func (w *world) listing(ctx context.Context, args []string, now time.Time) (stat
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			l.Apps[i], errs[i] = w.status(ctx, app, now)
+			l.Apps[i], errs[i] = w.look(ctx, app, now)
 		})
 	}
 	wg.Wait()
 	return l, errors.Join(errs...)
+}
+
+// look is status, but for apps at rest in which nothing has happened since.
+func (w *world) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
+	w.mu.Lock()
+	a, known := w.seen[app.Name]
+	before := w.touched[app.Name]
+	w.mu.Unlock()
+	if known {
+		return a, nil
+	}
+	a, err := w.status(ctx, app, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && a.Phase == rollout.Healthy && a.Held == nil && w.touched[app.Name] == before {
+		w.seen[app.Name] = a
+	}
+	return a, err
+}
+
+// touch says that something of an app has changed.
+func (w *world) touch(app string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.seen, app)
+	w.touched[app]++
 }
 
 // status looks at one app. A state file that cannot be read is a thing to show.
@@ -161,32 +204,12 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (sta
 	}
 	a := status.Of(in, w.source.cluster, w.heads.Proposals)
 	a.Note = w.note
-	return a, nil
-}
-
-// completeApps completes the names of apps. It says nothing if Git cannot be
-// read without asking.
-func completeApps() func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+	remote := w.repo.mirror().Remote().String()
+	for i, n := range a.Next {
+		a.Next[i].Command = w.source.command(n.Command)
+		if n.Branch != "" {
+			a.Next[i].URL = forge.Page(w.config.Forge, remote, w.source.branch, n.Branch)
 		}
-		text := func(name string) string {
-			if f := cmd.Flags().Lookup(name); f != nil {
-				return f.Value.String()
-			}
-			return ""
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
-		defer cancel()
-		w, err := openWorld(ctx, sourceOptions{
-			repo: text("repo"), branch: text("branch"), cluster: text("cluster"), credentialOptions: credentialOptions{
-				sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"), key: text("git-key"), proxy: text("git-proxy"),
-			},
-		}, git.Identity{}, streams{out: io.Discard, err: io.Discard})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return w.names(), cobra.ShellCompDirectiveNoFileComp
 	}
+	return a, nil
 }

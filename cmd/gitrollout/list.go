@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,34 +13,68 @@ import (
 
 func newList(s streams) *cobra.Command {
 	c := &lookCommand{streams: s, draw: func(l status.Listing, _ bool, k look) string { return drawList(l, k) }}
+	f := &fleetFilter{}
+	c.only = f.apply
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use:     "list [PATTERN...]",
 		Aliases: []string{"ls"},
 		Short:   "List all apps, one line each",
-		Long: `List all apps of a cluster: phase, strategy, step, weight, ready pods, the stable
-and the new release, who released it, and what it waits for.
+		Long: `List the apps of a cluster: phase, strategy, step, weight, ready pods, the stable
+and the new release, who released it, and what it waits for. Patterns are names
+with * and ?; the flags narrow it down further, and all of them must match.
 
-On a terminal the lines are cut at its width; -o wide or a pipe shows all.`,
+On a terminal the lines are cut at its width; -o wide or a pipe shows all. With -w
+on a terminal it shows as many apps as there is room for, those first that need a
+look, below a line that counts all.`,
 		Example: `  gitrollout list
+  gitrollout list -w --waiting
+  gitrollout list 'shop-*' --phase Paused,Degraded
   gitrollout list -o json | jq -r '.apps[] | select(.phase != "Healthy") | .app'`,
-		Args: noArguments,
-		RunE: c.run,
+		ValidArgsFunction: completeApps(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.names = args
+			if err := f.check(); err != nil {
+				return err
+			}
+			if _, _, terminal := terminalSize(c.out); f.sort == "" && c.watch && terminal {
+				f.sort = "urgency"
+			}
+			return c.run(cmd, nil)
+		},
 	}
 	c.register(cmd)
+	f.register(cmd)
 	return cmd
 }
 
-// drawList draws one line for each app, in aligned columns.
+// drawList draws one line for each app, in aligned columns. Where there is only so
+// much room, a line above counts the apps, and those that do not fit are left out.
 func drawList(l status.Listing, k look) string {
 	if k.wide {
 		k.width = 0
 	}
+	head, note, rest := "", "", ""
+	if l.Note != "" {
+		note = "\n" + k.field("Note", clean(l.Note), dim, yellow)
+	}
+	if k.rows > 0 {
+		head = fleetLine(l, k) + "\n"
+		room := max(1, k.rows-strings.Count(head+note, "\n")-1)
+		if more := len(l.Apps) - room; more > 0 {
+			rest = k.line(span{fmt.Sprintf("… and %d more", more+1), dim})
+			l.Apps = l.Apps[:room-1] // the last line counts the rest
+		}
+	}
+	return head + drawTable(l, k) + rest + note
+}
+
+func drawTable(l status.Listing, k look) string {
 	rows := [][]span{{
 		{"NAME", dim}, {"PHASE", dim}, {"STRATEGY", dim}, {"STEP", dim}, {"WEIGHT", dim}, {"READY", dim},
 		{"STABLE", dim}, {"RELEASE", dim}, {"AUTHOR", dim}, {"WAITING", dim},
 	}}
 	for _, a := range l.Apps {
-		rows = append(rows, listRow(a, l.Note != ""))
+		rows = append(rows, listRow(a))
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -60,9 +95,6 @@ func drawList(l status.Listing, k look) string {
 			}
 		}
 		b.WriteString(k.line(spans...))
-	}
-	if l.Note != "" {
-		b.WriteString("\n" + k.field("Note", clean(l.Note), dim, yellow))
 	}
 	return b.String()
 }
@@ -85,15 +117,16 @@ func narrow(widths []int, columns int) {
 	}
 }
 
-func listRow(a status.App, blind bool) []span {
+func listRow(a status.App) []span {
 	_, color := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
 		phase += "," + a.HeldText()
 	}
 	strategy, step, weight, ready := summary(a)
-	if blind {
-		ready = "-"
+	observed := func(w status.Workload) bool { return len(w.Revisions) > 0 }
+	if a.Note != "" && !slices.ContainsFunc(a.Workloads, observed) {
+		ready = "-" // not known
 	}
 	return []span{
 		{a.App, bold}, {phase, color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
@@ -111,6 +144,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 		have, want = have+w.Ready, want+desiredPods(w)
 		switch {
 		case w.Strategy == "plain" && strategy != "-":
+		case w.Strategy == "":
 		case strategy == "-" || strategy == "plain" || strategy == w.Strategy:
 			strategy = w.Strategy
 		default:
@@ -120,7 +154,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 			least = &a.Workloads[i]
 		}
 	}
-	if least != nil {
+	if least != nil && len(least.Steps) > 0 {
 		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
 		weight = least.Share(least.Weight)
 	}

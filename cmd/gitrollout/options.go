@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -11,7 +12,17 @@ type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
+	named   string // the flags above as they were given, for commands to copy
 	credentialOptions
+}
+
+// command makes a command line that somebody is to copy work for them: with the
+// flags that say which repository and cluster is meant.
+func (o *sourceOptions) command(line string) string {
+	if !strings.HasPrefix(line, "gitrollout ") {
+		return line
+	}
+	return programName() + strings.TrimPrefix(line, "gitrollout") + o.named
 }
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
@@ -74,6 +85,7 @@ func newEnvironment() *cobra.Command {
 
   GITROLLOUT_REPO                    default of --repo
   GITROLLOUT_CLUSTER                 default of --cluster
+  GITROLLOUT_SERVER                  default of --server
   GITROLLOUT_GIT_USERNAME            user name for https
   GITROLLOUT_GIT_PASSWORD            password for https
   GITROLLOUT_GIT_PASSWORD_FILE       a file that holds it

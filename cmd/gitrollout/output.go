@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -43,9 +44,12 @@ func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {
 	case "json":
-		if data, err = json.MarshalIndent(v, "", "  "); err == nil {
-			data = append(data, '\n')
-		}
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false) // commands to copy have && in them
+		err = e.Encode(v)
+		data = text.Bytes()
 	case "yaml":
 		data, err = yaml.Marshal(v)
 	default:

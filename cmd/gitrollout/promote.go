@@ -52,6 +52,7 @@ gates and skips the weights that are left.`,
 	c.register(cmd)
 	cmd.Flags().BoolVar(&full, "full", false, "open all gates and skip the remaining weights")
 	cmd.Flags().StringVar(&through, "through", "", "open all gates up to this `step`: its name, or its number as get shows it")
+	complete(cmd, "through", stepNames)
 	return cmd
 }
 

@@ -38,7 +38,8 @@ step, and writes each step back to Git.
 
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
-which push one small file to your branch, and state, which mends the record.`,
+which push one small file to your branch, undo, which pushes a proposal to merge,
+and state, which mends the record.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at
@@ -60,10 +61,11 @@ which push one small file to your branch, and state, which mends the record.`,
 		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
 		&cobra.Group{ID: "serve", Title: "Reconcile:"},
 	)
-	inGroup(root, "look", newGet(s), newList(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s), newDashboard(s))
-	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newState(s))
+	inGroup(root, "look", newGet(s), newList(s), newHistory(s), newStatus(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s), newDashboard(s))
+	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newState(s))
 	inGroup(root, "serve", newRun(s), newOnce(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
+	asCalled(root, programName())
 	return root
 }
 

@@ -22,6 +22,11 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	if err := checkArgument(o.repo); err != nil {
 		return o, err
 	}
+	for _, flag := range [][2]string{{" --repo ", o.repo}, {" --cluster ", o.cluster}} {
+		if flag[1] != "" {
+			o.named += flag[0] + quoted(flag[1])
+		}
+	}
 	o.repo = cmp.Or(o.repo, os.Getenv("GITROLLOUT_REPO"))
 	o.cluster = cmp.Or(o.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
 	if o.repo == "" {
@@ -116,4 +121,14 @@ func fullCommit(ctx context.Context, commit string) (string, error) {
 		return "", usagef("--commit %q is not a full commit id, and the Git of this folder does not know it", commit)
 	}
 	return id, nil
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted is a word as a shell reads it back.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -13,6 +13,8 @@ type look struct {
 	color bool
 	now   time.Time
 	wide  bool // show everything
+	rows  int  // lines that there is room for; 0 for as many as it takes
+	fewer int  // pods of each revision to leave out of the usual number, for want of room
 }
 
 // paint is one of the few colours, as an SGR code.
@@ -228,4 +230,12 @@ func person(author string) string {
 		return clean(name)
 	}
 	return clean(strings.TrimSuffix(address, ">"))
+}
+
+// plural is a noun for so many.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
 }

@@ -98,6 +98,7 @@ func drawApp(a status.App, k look) string {
 	for _, w := range a.Workloads {
 		b.WriteString("\n" + drawWorkload(a, w, k))
 	}
+	b.WriteString(drawAnalyses(a, k))
 	if len(a.Next) > 0 {
 		b.WriteString("\n")
 	}
@@ -107,7 +108,11 @@ func drawApp(a status.App, k look) string {
 			b.WriteString(k.line(span{"  To " + n.To, bold}))
 			last = n.To
 		}
-		b.WriteString("    " + k.paint(cyan, n.Command) + "\n") // never cut: it is to be copied
+		for _, way := range []string{n.URL, n.Command} {
+			if way != "" {
+				b.WriteString("    " + k.paint(cyan, way) + "\n") // never cut: it is to be copied
+			}
+		}
 	}
 	return b.String()
 }
@@ -122,6 +127,12 @@ func drawHead(a status.App, k look) string {
 	b.WriteString(k.apart(span{a.Cluster, dim}, span{sign + " ", color}, span{a.App, bold}, span{"  " + phase, color}))
 	b.WriteString("\n")
 	b.WriteString(drawRelease("Release", a.Release, k))
+	for _, w := range a.Workloads {
+		if w.Moving && w.Opened != "" {
+			b.WriteString(k.field("Promoted", "by "+person(w.Opened)+", past the last gate", dim, plain))
+			break
+		}
+	}
 	b.WriteString(drawRelease("Stable", a.Stable, k))
 	if a.Stable == nil && a.Release == nil && a.Source != nil {
 		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.Commit), person(a.Source.Author))
@@ -167,7 +178,13 @@ func drawRelease(label string, r *status.Release, k look) string {
 	if r == nil {
 		return ""
 	}
-	text := fmt.Sprintf("  %s  %s, %s ago", rollout.ShortID(r.Commit), person(r.Author), age(k.now.Sub(r.Since)))
+	text := ""
+	if r.Commit != "" {
+		text += "  " + rollout.ShortID(r.Commit)
+	}
+	if !r.Since.IsZero() { // the cluster alone does not know it
+		text += fmt.Sprintf("  %s, %s ago", person(r.Author), age(k.now.Sub(r.Since)))
+	}
 	if r.Fast {
 		text += ", verified before"
 	}

@@ -242,20 +242,52 @@ func gitOnly() status.App {
 	return a
 }
 
+// measured is a paused canary whose last gate somebody has opened, with analyses
+// of every verdict.
+func measured() status.App {
+	a := canaryPaused()
+	a.Workloads[0].Opened = "Carl Fey <carl@example.com>"
+	a.Next[0].URL = "https://github.com/acme/deploy/pulls?q=is%3Aopen+head%3Agitrollout%2Fpromote%2Fprod-eu%2Fshop"
+	series := func(phase rollout.AnalysisPhase, values ...string) []rollout.Measurement {
+		var out []rollout.Measurement
+		for i, v := range values {
+			m := rollout.Measurement{At: at().Add(time.Duration(i) * time.Minute), Value: v, Phase: phase}
+			if v == "" {
+				m.Phase = rollout.AnalysisErrored
+			}
+			out = append(out, m)
+		}
+		return out
+	}
+	a.Analyses = []rollout.AnalysisRun{
+		{Name: "background", Phase: rollout.AnalysisRunning, Started: before(13 * time.Minute), Metrics: []rollout.MetricProgress{
+			{Metric: "success-rate", Phase: rollout.AnalysisRunning, Condition: "successCondition: result[0] >= 0.95", Count: 9, Successful: 8, Failed: 1, Errors: 1,
+				Measurements: append(series(rollout.AnalysisSuccessful, "[0.99]", "[0.991]", "[0.98]", "", "[0.99]"), series(rollout.AnalysisFailed, "[0.94]")...)},
+			{Metric: "p99-ms", Phase: rollout.AnalysisSuccessful, Count: 5, Successful: 5, Measurements: series(rollout.AnalysisSuccessful, "120", "120", "120", "120", "120")},
+			{Metric: "遅延", Phase: rollout.AnalysisPending, DryRun: true},
+		}},
+		{Name: "step-2", Phase: rollout.AnalysisFailed, Started: before(11 * time.Minute), Metrics: []rollout.MetricProgress{
+			{Metric: "smoke-test-of-the-whole-checkout", Phase: rollout.AnalysisFailed, Message: "the Job failed: 3 of 40 checks, the first of them is the payment by invoice", Count: 1, Failed: 1,
+				Measurements: series(rollout.AnalysisFailed, "Failed")},
+		}},
+	}
+	return a
+}
+
 func TestViews(t *testing.T) {
 	narrow := look{width: 80, now: at()}
 	views := map[string]status.App{
 		"canary-paused": canaryPaused(), "canary-timed": timedPauseView(), "routed": routedView(), "stalled-crash-loop": stalledCrashLoop(),
 		"blue-green-preview": blueGreenPreview(), "promoting": promoting(), "degraded-rejected": degradedRejected(),
 		"held-by-input": heldByInput(), "first-deployment": firstDeployment(), "plain": plainApp(),
-		"wide-characters": wideCharacters(), "git-only": gitOnly(), "aborting": aborting(),
+		"wide-characters": wideCharacters(), "git-only": gitOnly(), "aborting": aborting(), "measured": measured(),
 	}
 	for name, a := range views {
 		t.Run(name, func(t *testing.T) {
 			got := drawApp(a, narrow)
 			golden(t, name, got)
 			for line := range strings.Lines(got) {
-				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(line, "    git ") {
+				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(line, "    git ") && !strings.HasPrefix(line, "    https://") {
 					t.Errorf("%d columns: %s", n, line)
 				}
 			}
@@ -278,5 +310,10 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	golden(t, "list", drawList(l, look{now: at()}))
 	golden(t, "list-empty", drawList(status.Listing{Cluster: "prod-eu"}, look{now: at()}))
 	l.SetNote("shown from Git alone, without pods: no answer in 15s")
+	for _, a := range l.Apps {
+		for i := range a.Workloads {
+			a.Workloads[i].Revisions = nil
+		}
+	}
 	golden(t, "list-git-only", drawList(l, look{now: at()}))
 }

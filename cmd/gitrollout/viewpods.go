@@ -39,8 +39,8 @@ func drawRevision(r status.Revision, k look) string {
 		return cmp.Compare(trouble(b), trouble(a))
 	})
 	shown := pods
-	if len(pods) > maxPods && !k.wide {
-		shown = pods[:maxPods-1]
+	if room := maxPods - k.fewer; len(pods) > room && (!k.wide || k.fewer > 0) {
+		shown = pods[:max(0, room-1)]
 	}
 	names, states := 0, 7
 	for _, p := range shown {
@@ -54,7 +54,7 @@ func drawRevision(r status.Revision, k look) string {
 		}
 		b.WriteString(drawPod(p, branch, names, states, k))
 	}
-	if more := len(pods) - len(shown); more > 0 {
+	if more := len(pods) - len(shown); more > 0 && len(shown) > 0 {
 		b.WriteString(k.line(span{fmt.Sprintf("      └ and %d more", more), dim}))
 	}
 	return b.String()

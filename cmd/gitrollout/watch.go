@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/status"
@@ -13,7 +14,7 @@ import (
 // otherwise as snapshots whenever something has changed.
 type watcher struct {
 	*lookCommand
-	world   *world
+	view    viewer
 	changed <-chan struct{} // something in the cluster has
 
 	screen  screen
@@ -25,9 +26,9 @@ type watcher struct {
 
 // follow watches until ctx ends. A look that fails is shown as a note on what
 // was seen before, and the next one tries again.
-func (c *lookCommand) follow(ctx context.Context, w *world, changed <-chan struct{}) error {
+func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, terminal := terminalSize(c.out)
-	f := &watcher{lookCommand: c, world: w, changed: changed, screen: screen{out: c.out}, looked: time.Now()}
+	f := &watcher{lookCommand: c, view: v, changed: changed, screen: screen{out: c.out}, looked: time.Now()}
 	for {
 		if err := f.look(ctx); err != nil {
 			return err
@@ -49,14 +50,14 @@ func (c *lookCommand) follow(ctx context.Context, w *world, changed <-chan struc
 			continue
 		}
 		f.trouble, f.looked = "", time.Now()
-		if _, err := w.refresh(ctx); err != nil {
+		if _, err := v.refresh(ctx); err != nil {
 			f.trouble = "as of the last time that Git could be read: " + err.Error()
 		}
 	}
 }
 
 func (f *watcher) look(ctx context.Context) error {
-	now, err := f.world.listing(ctx, f.args, time.Now())
+	now, err := f.view.listing(ctx, f.args, time.Now())
 	var stated *failure
 	switch {
 	case err == nil:
@@ -72,24 +73,34 @@ func (f *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-func (f *watcher) text() string {
-	k := f.color.lookOf(f.out)
+func (f *watcher) text(k look) string {
 	k.wide = f.output.format == "wide"
-	return f.draw(f.seen, len(f.args) == 1, k)
+	return f.draw(f.chosen(f.seen), f.single(), k)
 }
 
+// redraw draws in place. What does not fit loses pods first, as what it waits for
+// and what to do stand below them.
 func (f *watcher) redraw() error {
 	columns, rows, _ := terminalSize(f.out)
-	return f.screen.show(f.text(), columns, rows)
+	k := f.color.lookOf(f.out)
+	k.rows = rows - 1
+	var text string
+	for _, k.fewer = range []int{0, maxPods / 2, maxPods - 1, maxPods} {
+		text = f.text(k)
+		if height(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns) <= k.rows {
+			break
+		}
+	}
+	return f.screen.show(text, columns, rows)
 }
 
 func (f *watcher) print() error {
-	now := still(f.seen)
+	now := still(f.chosen(f.seen))
 	if now == f.printed {
 		return nil
 	}
 	f.printed = now
-	_, err := fmt.Fprintf(f.out, "%s\n%s\n", time.Now().UTC().Format(time.RFC3339), f.text())
+	_, err := fmt.Fprintf(f.out, "%s\n%s\n", time.Now().UTC().Format(time.RFC3339), f.text(f.color.lookOf(f.out)))
 	return err
 }
 

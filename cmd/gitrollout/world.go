@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
@@ -40,6 +41,10 @@ type world struct {
 
 	client *cluster.Client // nil while the cluster is not looked at
 	note   string          // why it is not, for people
+
+	mu      sync.Mutex
+	seen    map[string]status.App // apps at rest, until something happens
+	touched map[string]int        // how often something has
 }
 
 // openWorld reads Git. Who is who pushes, for commands that do.
@@ -84,6 +89,9 @@ func (w *world) refresh(ctx context.Context) (changed bool, err error) {
 		}
 	}
 	w.heads = heads
+	w.mu.Lock()
+	w.seen, w.touched = map[string]status.App{}, map[string]int{}
+	w.mu.Unlock()
 	return true, w.readLists()
 }
 

@@ -1,6 +1,6 @@
 // The view of one app. Each part is made again only if what it shows has changed,
 // so that what somebody is reading or copying stays.
-import { $, h, ago, left, live, note, phaseOf, person, commitLink, keys, ask, me, store } from './common.js';
+import { $, h, ago, left, live, note, phaseOf, person, short, span, commitLink, keys, ask, me, store } from './common.js';
 import { overTime, measured } from './charts.js';
 
 const name = document.body.dataset.app;
@@ -166,10 +166,19 @@ function diff(d) {
 function past(d) {
   links = d.links || {};
   return h('section', { class: 'card', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'History'),
-    d.events.length === 0 ? h('p', { class: 'dim' }, 'Nothing in the newest commits of the state branch.')
-      : h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Events' }, h('table', {}, h('thead', {}, h('tr', {}, ['When', 'What', 'Phase', 'Record', 'Commit'].map((t) => h('th', { scope: 'col' }, t)))),
-        h('tbody', {}, d.events.map((e) => h('tr', {}, h('td', { class: 'when' }, ago(e.at)), h('td', {}, e.subject), h('td', {}, e.phase ? phaseOf(e.phase) : ''), h('td', {}, commitLink(links, e.commit)), h('td', {}, commitLink(links, e.source))))))));
+    d.releases.length === 0 && h('p', { class: 'dim' }, 'No release is on record yet.'),
+    d.releases.map((r) => h('details', { 'data-key': 'release ' + r.hash + r.started }, h('summary', {},
+      h('span', { class: 'verdict ' + (outcomes[r.outcome] || '') }, r.outcome === 'inFlight' ? 'in flight' : r.outcome), ' ', r.subject || short(r.commit),
+      h('span', { class: 'dim' }, ' · ' + person(r.author) + ' · ', ago(r.started), r.ended ? ', took ' + span((Date.parse(r.ended) - Date.parse(r.started)) / 1000) : '', r.of && r.outcome !== 'healthy' ? ', ' + r.step + ' of ' + r.of + ' steps' : '')),
+    h('dl', { class: 'facts' }, h('dt', {}, 'Version'), h('dd', {}, h('code', {}, r.hash), ' of ', commitLink(links, r.commit)),
+      r.reason && [h('dt', {}, 'Why'), h('dd', {}, r.reason)], r.promotedBy && [h('dt', {}, 'Promoted by'), h('dd', {}, r.promotedBy.join(', '))],
+      (r.analyses || []).flatMap((a) => (a.metrics || []).map((m) => [h('dt', {}, m.metric), h('dd', {}, h('span', { class: 'verdict ' + m.phase }, m.phase), ', ' + counted(m))]))),
+    h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Records of ' + r.hash + ' from ' + r.started }, h('table', {}, h('thead', {}, h('tr', {}, ['When', 'What', 'Phase', 'Record'].map((t) => h('th', { scope: 'col' }, t)))),
+      h('tbody', {}, (r.transitions || []).map((t) => h('tr', {}, h('td', { class: 'when' }, new Date(t.at).toLocaleString()), h('td', {}, t.text), h('td', {}, phaseOf(t.phase)), h('td', {}, commitLink(links, t.commit))))))))),
+    d.note && h('p', { class: 'dim' }, d.note));
 }
+
+const outcomes = { healthy: 'Successful', recorded: 'Successful', applied: 'Successful', rejected: 'Failed', reverted: 'Inconclusive', superseded: 'Inconclusive', inFlight: 'Running' };
 
 function openAct(verb) {
   const title = verb[0].toUpperCase() + verb.slice(1) + ' ' + name;

@@ -156,7 +156,7 @@ func TestCanaryToItsEnd(t *testing.T) {
 	server := repo.HTTP(gittest.HTTPOptions{})
 	token, digest := dashboard.NewToken()
 	rules := filepath.Join(t.TempDir(), "access.yaml")
-	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- {name: Ann Lee, email: ann@example.com, token: \"" + digest + "\", apps: [shop], verbs: [promote, abort]}\n"
+	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- {name: Ann Lee, email: ann@example.com, token: \"" + digest + "\", apps: [shop], verbs: [promote, abort, undo]}\n"
 	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestCanaryToItsEnd(t *testing.T) {
 	t.Logf("the release is seen %s after the push", time.Since(pushed).Round(10*time.Millisecond))
 	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('.steps [aria-current=step]').innerText.includes('pause')`, 60*time.Second)
 	p.await(`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`, 30*time.Second)
-	p.await(`document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history tbody tr').length >= 2`, 30*time.Second)
+	p.await(`document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length >= 2`, 30*time.Second)
 	page := p.text()
 	for _, want := range []string{"shop v2: <b>bold</b>", "+      - image: shop:v2", "-      - image: shop:v1", "*** (after)", "git merge origin/gitrollout/promote/test/shop", "weight reached"} {
 		if !strings.Contains(page, want) {
@@ -196,7 +196,7 @@ func TestCanaryToItsEnd(t *testing.T) {
 	p.await(`document.getElementById('said').textContent.includes('Promote shop past step 2')`, 30*time.Second)
 	p.await(`document.querySelector('#workloads').innerText.includes('50% of the ready pods')`, 60*time.Second)
 	p.await(`document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.steps .done').length === 4`, 60*time.Second)
-	p.await(`[...document.querySelectorAll('#history tbody tr')].some((r) => r.innerText.includes('Healthy')) && document.querySelector('#title').innerText.includes('shop v2')`, 30*time.Second)
+	p.await(`document.querySelector('#history summary').textContent.includes('healthy shop v2') && document.querySelector('#title').innerText.includes('shop v2')`, 30*time.Second)
 	if !js[bool](p, `window.same === true`) {
 		t.Error("the page was loaded again, and is to be live")
 	}
@@ -206,6 +206,12 @@ func TestCanaryToItsEnd(t *testing.T) {
 	}
 	if n := js[int](p, `fetch('/api/v1/apps/shop').then((r) => r.json()).then((a) => Object.values(a.samples)[0].length)`); n < 4 || n > 240 {
 		t.Errorf("%d samples are kept of the release", n)
+	}
+
+	p.do(chromedp.Click(chromedp.CSS(`[data-verb=undo]`)), chromedp.Click(chromedp.CSS("#act-go")))
+	p.await(`document.getElementById('said').textContent.includes('pushed gitrollout/revert/test/shop')`, 30*time.Second)
+	if author := repo.InBare("log", "-1", "--format=%an", "gitrollout/revert/test/shop"); author != "Ann Lee" {
+		t.Errorf("the proposal is by %s", author)
 	}
 
 	t.Log("the same by gitrollout dashboard, and from Git alone")

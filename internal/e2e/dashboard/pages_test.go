@@ -88,12 +88,16 @@ func (records) Diff(context.Context, string) (dashboard.Diff, error) {
 
 func (records) History(context.Context, string) (dashboard.History, error) {
 	at := time.Now()
+	ended := at.Add(-4 * time.Hour)
 	return dashboard.History{
 		Links: dashboard.Links{Commit: "https://git.example.com/shop/config/commit/{}", Branch: "https://git.example.com/shop/config/compare/main...{}"},
-		Events: []dashboard.Event{
-			{At: at.Add(-3 * time.Minute), Commit: strings.Repeat("b", 40), Source: strings.Repeat("2", 40), Subject: "shop step 3/6 pause (40%)", Phase: "Paused", Release: "h1-2222222222", Step: "3/6", Weight: "40"},
-			{At: at.Add(-5 * time.Minute), Commit: strings.Repeat("a", 40), Source: strings.Repeat("2", 40), Subject: "shop release h1-2222222222 begins " + evil, Phase: "Progressing", Release: "h1-2222222222"},
-		},
+		History: status.History{App: "shop", Releases: []status.Past{
+			{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann Lee <ann@example.com>", Subject: "shop 1.42: faster checkout", Started: at.Add(-5 * time.Minute), Outcome: status.InFlight, Step: 2, Of: 6, PromotedBy: []string{"Bob Ray"}, Transitions: []status.Transition{
+				{At: at.Add(-5 * time.Minute), Phase: rollout.Progressing, Text: "shop release h1-2222222222 begins " + evil, Commit: strings.Repeat("a", 40)},
+				{At: at.Add(-3 * time.Minute), Phase: rollout.Paused, Text: "shop step 3/6 pause (40%)", Commit: strings.Repeat("b", 40)},
+			}},
+			{Hash: "h1-0000000000", Commit: strings.Repeat("4", 40), Author: "Kim <kim@example.com>", Subject: "shop 1.41.1 " + evil, Started: at.Add(-5 * time.Hour), Ended: &ended, Outcome: status.Refused, Reason: "error-rate is Failed: 3 of 5 measurements failed", Step: 1, Of: 6},
+		}},
 	}, nil
 }
 
@@ -261,11 +265,12 @@ func TestApp(t *testing.T) {
 		time.Sleep(120 * time.Millisecond)
 	}
 	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/shop"))
-	p.await(live+` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history tbody tr').length === 2`, 10*time.Second)
+	p.await(live+` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length === 2`, 10*time.Second)
 	if got := js[string](p, `document.querySelector('.steps [aria-current=step]').innerText`); !strings.Contains(got, "pause") {
 		t.Errorf("the current step is %q", got)
 	}
-	for _, want := range []string{"shop 1.42: faster checkout", "Let past the last gate by Bob Ray", "Waits for", "gitrollout promote shop", "error-rate", "result[0] < 0.05", "11 ok, 1 failed", "shop step 3/6 pause", "which has no hash in its name"} {
+	js[bool](p, `([...document.querySelectorAll('#history details')].forEach((d) => { d.open = true; }), true)`)
+	for _, want := range []string{"shop step 3/6 pause", "shop 1.42: faster checkout", "Let past the last gate by Bob Ray", "Waits for", "gitrollout promote shop", "error-rate", "result[0] < 0.05", "11 ok, 1 failed", "3 of 5 measurements failed", "took 1h", "which has no hash in its name"} {
 		if !strings.Contains(p.text(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -294,7 +299,7 @@ func TestApp(t *testing.T) {
 	t.Log("copy, live")
 	p.do(chromedp.Click(chromedp.CSS(`#next .command button`)))
 	p.await(`document.querySelector('#next .command button').textContent === 'Copied'`, 5*time.Second)
-	js[bool](p, `(window.kept = document.querySelector('#history table'), document.querySelector('#diff details').open = false, true)`)
+	js[bool](p, `(window.kept = document.querySelector('#history details'), document.querySelector('#diff details').open = false, true)`)
 	next := shop(time.Now(), 6)
 	next.Workloads[0].Step, next.Workloads[0].Steps[2].Status, next.Workloads[0].Steps[3].Status = 3, "done", "current"
 	f.show(next)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/status"
+)
+
+// reconcilerPage is what the client relies on of a reconciler's page: the list of
+// all apps, one app by name, and 404 for one that there is not.
+func reconcilerPage(t *testing.T) *httptest.Server {
+	t.Helper()
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Error(err)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /base/api/v1/apps", func(w http.ResponseWriter, _ *http.Request) { answer(w, fleet()) })
+	mux.HandleFunc("GET /base/api/v1/apps/{name}", func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("name") != "shop" {
+			http.Error(w, "no such app", http.StatusNotFound)
+			return
+		}
+		answer(w, struct { // a newer server knows more
+			status.App
+			Weather string `json:"weather"`
+		}{measured(), "fair"})
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestServerView(t *testing.T) {
+	server := reconcilerPage(t)
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not\x1b[2J ready", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(broken.Close)
+	cases := map[string]struct {
+		args []string
+		code exitCode
+		want []string
+	}{
+		"one app":          {[]string{"get", "shop", "--server", server.URL + "/base"}, exitOK, []string{"‖ shop  Paused", "success-rate", "██▆×█▁", "by Carl Fey", "prod-eu"}},
+		"all":              {[]string{"list", "--server", server.URL + "/base/", "--phase", "Degraded,Stalled"}, exitOK, []string{"\nshop  Degraded", "\nweb   Stalled"}},
+		"json":             {[]string{"get", "shop", "-o", "json", "--server", server.URL + "/base"}, exitOK, []string{`"app": "shop"`}},
+		"no such app":      {[]string{"get", "shpo", "--server", server.URL + "/base"}, exitFailed, []string{`has no app "shpo"; did you mean shop?`}},
+		"not an address":   {[]string{"get", "--server", "127.0.0.1:3100"}, exitUsage, []string{"write http://127.0.0.1:3100"}},
+		"not ready":        {[]string{"list", "--server", broken.URL}, exitFailed, []string{"503 Service Unavailable: not[2J ready"}},
+		"another page":     {[]string{"list", "--server", server.URL}, exitFailed, []string{"404"}},
+		"nobody answers":   {[]string{"list", "--server", "http://127.0.0.1:1"}, exitFailed, []string{"connection refused", "Git is read instead"}},
+		"one or the other": {[]string{"list", "--server", server.URL, "--cluster-only"}, exitUsage, []string{"exclude each other"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if got := run(t.Context(), c.args, strings.NewReader(""), &out, &errs); exitCode(got) != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+			for _, part := range c.want {
+				if !strings.Contains(out.String()+errs.String(), part) {
+					t.Errorf("%q is not in:\n%s%s", part, &out, &errs)
+				}
+			}
+		})
+	}
+	t.Run("by the environment", func(t *testing.T) {
+		t.Setenv("GITROLLOUT_SERVER", server.URL+"/base")
+		var out bytes.Buffer
+		if code := run(t.Context(), []string{"get", "shop"}, strings.NewReader(""), &out, &out); code != 0 || !strings.Contains(out.String(), "success-rate") {
+			t.Errorf("exit code %d:\n%s", code, &out)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+func TestJudge(t *testing.T) {
+	w := rollout.Workload{Namespace: "shop", Name: "shop"}
+	build := func(template rollout.Hash, digest string) *rollout.Render {
+		return &rollout.Render{Digest: digest, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}}, Templates: map[rollout.Workload]rollout.Hash{w: template}}
+	}
+	old, now, newer := build("h1-old", "old"), build("h1-now", "now"), build("h1-newer", "newer")
+	oldRelease, release := &rollout.Release{Hash: old.Release()}, &rollout.Release{Hash: now.Release(), Commit: "1234567890"}
+	ask := goal{until: "healthy", hash: now.Release(), digest: "now"}
+	byHash := goal{until: "healthy", hash: now.Release()}
+	until := func(what string) goal { g := ask; g.until = what; return g }
+	look := func(head, source *rollout.Render, s rollout.State) strategies.Input {
+		s.Source = "abcdef0123"
+		return strategies.Input{Head: strategies.Head{Render: head, Commit: rollout.Commit{ID: "head"}}, Source: source, State: s}
+	}
+	rejected := []rollout.Rejection{{Hash: now.Release(), Reason: "too slow"}}
+	held := func(commit string) rollout.State {
+		return rollout.State{Phase: rollout.Healthy, Stable: oldRelease, Held: &rollout.Held{Reason: "Adoption", Commit: commit}}
+	}
+	broken := look(nil, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease})
+	broken.Head.Err = errors.New("broken")
+
+	const waits = "waits"
+	cases := map[string]struct {
+		goal goal
+		in   strategies.Input
+		want string // exit code, or waits
+	}{
+		"nothing recorded":                {ask, look(now, nil, rollout.State{}), waits},
+		"the old version is healthy":      {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), waits},
+		"in flight":                       {ask, look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},
+		"at a gate":                       {ask, look(now, now, rollout.State{Phase: rollout.Paused, Stable: oldRelease, Release: release}), waits},
+		"stalled, which heals":            {ask, look(now, now, rollout.State{Phase: rollout.Stalled, Stable: oldRelease, Release: release}), waits},
+		"healthy":                         {ask, look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
+		"healthy by hash":                 {byHash, look(newer, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
+		"only its configuration is older": {ask, look(now, build("h1-now", "before"), rollout.State{Phase: rollout.Healthy, Stable: release}), waits},
+		"rejected":                        {ask, look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "6"},
+		"tried again":                     {ask, look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release, Rejected: rejected}), waits},
+		"on its way back":                 {ask, look(now, now, rollout.State{Phase: rollout.Aborting, Stable: oldRelease, Release: release}), "6"},
+		"reverted":                        {ask, look(old, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), "6"},
+		"overtaken":                       {ask, look(newer, newer, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: &rollout.Release{Hash: newer.Release()}}), "6"},
+		"overtaken, by hash":              {byHash, look(newer, nil, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: &rollout.Release{Hash: newer.Release()}}), "6"},
+		"pushed over, not yet followed":   {ask, look(newer, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},
+		"held":                            {ask, look(now, old, held("head")), "8"},
+		"held by what was fixed since":    {ask, look(now, old, held("before")), waits},
+		"the branch cannot be built":      {ask, broken, "8"},
+		"waits for a window":              {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease, Held: &rollout.Held{Reason: rollout.HeldClosed}}), waits},
+
+		"for paused":                   {until("paused"), look(now, now, rollout.State{Phase: rollout.Paused, Stable: oldRelease, Release: release}), "0"},
+		"for paused, not yet":          {until("paused"), look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},
+		"for paused, and past it":      {until("paused"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
+		"for started":                  {until("started"), look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), "0"},
+		"for degraded":                 {until("degraded"), look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "0"},
+		"for degraded, and it is well": {until("degraded"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "6"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := c.goal.judge(c.in)
+			got := fmt.Sprint(int(v.code))
+			if !v.done {
+				got = waits
+			}
+			if got != c.want {
+				t.Errorf("%s (%s), want %s", got, v.text, c.want)
+			}
+		})
+	}
+}

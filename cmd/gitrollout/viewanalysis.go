@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
+)
+
+// verdictMark is the sign and the colour of a measurement, a metric or a run.
+func verdictMark(p rollout.AnalysisPhase) (string, paint) {
+	switch p {
+	case rollout.AnalysisSuccessful:
+		return "✔", green
+	case rollout.AnalysisFailed, rollout.AnalysisErrored:
+		return "✖", red
+	case rollout.AnalysisInconclusive:
+		return "?", yellow
+	case rollout.AnalysisRunning:
+		return "●", cyan
+	}
+	return "○", dim
+}
+
+// drawAnalyses draws each run with a line for each of its metrics: what was
+// measured as bars, the last value, and how often it was good or bad.
+func drawAnalyses(a status.App, k look) string {
+	var b strings.Builder
+	for _, r := range a.Analyses {
+		_, color := verdictMark(r.Phase)
+		b.WriteString("\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold}, span{"  " + string(r.Phase), color},
+			span{", since " + age(k.now.Sub(r.Started)), dim}))
+		names, lasts := 0, 0
+		for _, m := range r.Metrics {
+			names, lasts = max(names, width(metricName(m))), max(lasts, width(lastValue(m)))
+		}
+		names, lasts = min(names, 28), min(lasts, 12)
+		for _, m := range r.Metrics {
+			b.WriteString(drawMetric(m, names, lasts, k))
+		}
+	}
+	return b.String()
+}
+
+func drawMetric(m rollout.MetricProgress, names, lasts int, k look) string {
+	sign, color := verdictMark(m.Phase)
+	spans := []span{{"    " + sign + " ", color}, {pad(truncate(metricName(m), names), names) + "  ", plain}}
+	bars := sparkline(m.Measurements)
+	spans = append(spans, bars...)
+	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) + pad(truncate(lastValue(m), lasts), lasts) + "  ", plain},
+		span{strings.Join(metricCounts(m), ", "), plain})
+	out := k.line(spans...)
+	detail := clean(m.Condition)
+	if m.Message != "" && m.Phase != rollout.AnalysisSuccessful {
+		if detail != "" {
+			detail += "; "
+		}
+		detail += clean(m.Message)
+	}
+	if detail == "" {
+		return out
+	}
+	for _, part := range wrap(detail, k.columns()-6) {
+		out += k.line(span{"      " + part, dim})
+	}
+	return out
+}
+
+func metricName(m rollout.MetricProgress) string {
+	if m.DryRun {
+		return clean(m.Metric) + " (dry run)"
+	}
+	return clean(m.Metric)
+}
+
+func lastValue(m rollout.MetricProgress) string {
+	last, _ := m.Last()
+	value := clean(last.Value)
+	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 && !strings.Contains(inner, " ") {
+		return inner // a vector of one
+	}
+	return value
+}
+
+// metricCounts says how often a metric was good and bad: 12 ok, 1 failed.
+func metricCounts(m rollout.MetricProgress) []string {
+	var counts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{m.Successful, "ok"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"}, {m.Errors, plural(m.Errors, "error")}} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(counts) == 0 {
+		return []string{"not measured yet"}
+	}
+	return counts
+}
+
+// sparkBars is how many of the last measurements are drawn.
+const sparkBars = 12
+
+var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
+
+// sparkline draws the last measurements as bars between the lowest and the
+// highest of them, each in the colour of its verdict: × for one that could not be
+// measured, · for one that is no number.
+func sparkline(all []rollout.Measurement) []span {
+	all = all[max(0, len(all)-sparkBars):]
+	values := make([]float64, len(all))
+	low, high := math.Inf(1), math.Inf(-1)
+	for i, m := range all {
+		v, err := strconv.ParseFloat(firstNumber.FindString(m.Value), 64)
+		if err != nil || math.IsInf(v, 0) {
+			v = math.NaN()
+		}
+		values[i] = v
+		if !math.IsNaN(v) {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	levels := []rune("▁▂▃▄▅▆▇█")
+	bars := make([]span, len(all))
+	for i, m := range all {
+		_, bars[i].color = verdictMark(m.Phase)
+		switch v := values[i]; {
+		case math.IsNaN(v) && m.Phase == rollout.AnalysisErrored:
+			bars[i].text = "×"
+		case math.IsNaN(v):
+			bars[i].text = "·"
+		case high == low:
+			bars[i].text = "▄"
+		default:
+			// In halves, so that the span between two large numbers does not overflow.
+			share := (v/2 - low/2) / (high/2 - low/2)
+			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
+		}
+	}
+	return bars
+}

@@ -1,0 +1,99 @@
+package reconciler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Reversion is what takes an app back in Git: the files that it is built from, as
+// of an older commit. It is the same for what was rejected and for what somebody
+// wants undone.
+type Reversion struct {
+	Edits   map[string][]byte // of the head; nil content deletes
+	Sharers []string          // the other apps that are built from any of the edited files
+	Outside []string          // the edited files that are not below the app's own folder
+
+	path string
+}
+
+// NewReversion makes an app in the head what it was in an older commit. From and
+// to are the app in both, all is every app in the head. An error means that a
+// commit could not be read.
+func NewReversion(head, old Snapshot, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
+	v := Reversion{path: from.App.Path}
+	var err error
+	if v.Edits, err = differing(head, old, slices.Concat(from.Files, to.Files)); err != nil {
+		return v, err
+	}
+	for _, other := range all {
+		if other.App.Name != from.App.Name && slices.ContainsFunc(other.Files, func(file string) bool {
+			_, touched := v.Edits[file]
+			return touched
+		}) {
+			v.Sharers = append(v.Sharers, other.App.Name)
+		}
+	}
+	for _, file := range sortedKeys(v.Edits) {
+		if !strings.HasPrefix(file, v.path+"/") {
+			v.Outside = append(v.Outside, file)
+		}
+	}
+	return v, nil
+}
+
+// Shared reports whether it concerns more than this app, or may do so.
+func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
+
+// Caution says in a commit's message whom else it concerns, "" if nobody.
+func (v Reversion) Caution() string {
+	text := ""
+	if len(v.Sharers) > 0 {
+		text += "\nIt also changes files of: " + strings.Join(v.Sharers, ", ") + "\n"
+	}
+	if len(v.Outside) > 0 {
+		text += "\nFiles outside of " + v.path + ", which other clusters may use, too: " + strings.Join(v.Outside, ", ") + "\n"
+	}
+	return text
+}
+
+// UndoSubject is how the subject of a proposal begins that undoes what an app is
+// at. The reconciler knows by it which revert proposals people have asked for and
+// are still about what they were made for.
+func UndoSubject(s rollout.State) string {
+	what := rollout.ShortID(s.Source)
+	switch {
+	case s.Release != nil:
+		what = string(s.Release.Hash)
+	case s.Stable != nil:
+		what = string(s.Stable.Hash)
+	}
+	return fmt.Sprintf("Undo %s of %s", what, s.App)
+}
+
+// differing returns the edits that make the paths in from what they are in to.
+func differing(from, to Snapshot, paths []string) (map[string][]byte, error) {
+	edits := map[string][]byte{}
+	for _, path := range paths {
+		a, inA, err := from.Lookup(path)
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", path, err)
+		}
+		b, inB, err := to.Lookup(path)
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", path, err)
+		}
+		switch {
+		case inA == inB && a.ID == b.ID:
+		case !inB:
+			edits[path] = nil
+		default:
+			if edits[path], err = to.ReadBlob(b.ID); err != nil {
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+		}
+	}
+	return edits, nil
+}

@@ -1,0 +1,197 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Event is one commit of the state branch that changed the record of an app.
+type Event struct {
+	Commit  string
+	At      time.Time
+	Subject string
+	State   rollout.State // as of the commit
+}
+
+// Outcome is what became of a release.
+type Outcome string
+
+// The outcomes.
+const (
+	InFlight   Outcome = "inFlight"
+	Succeeded  Outcome = "healthy"    // it became stable
+	Refused    Outcome = "rejected"   // it was aborted, or failed, and is not tried again by itself
+	Reverted   Outcome = "reverted"   // Git was, and stable serves
+	Superseded Outcome = "superseded" // a newer release took its place
+	Applied    Outcome = "applied"    // an app without stages follows a commit
+	Recorded   Outcome = "recorded"   // it serves as far back as the record goes
+)
+
+// History is what history prints as JSON or YAML.
+type History struct {
+	App      string `json:"app"`
+	Cluster  string `json:"cluster"`
+	Releases []Past `json:"releases"`       // newest first
+	Note     string `json:"note,omitempty"` // why older ones are not shown
+}
+
+// Past is one release of an app, from its first record to its last.
+type Past struct {
+	Hash        rollout.Hash          `json:"hash,omitempty"`
+	Commit      string                `json:"commit"`
+	Author      string                `json:"author,omitempty"`
+	Subject     string                `json:"subject,omitempty"`
+	Started     time.Time             `json:"started"`
+	Ended       *time.Time            `json:"ended,omitempty"` // absent while it is in flight
+	Outcome     Outcome               `json:"outcome"`
+	Reason      string                `json:"reason,omitempty"`
+	Fast        bool                  `json:"fast,omitempty"`
+	Step        int                   `json:"step,omitempty"`       // how many steps it has done, of those of the workload that came least far
+	Of          int                   `json:"of,omitempty"`         // steps
+	PromotedBy  []string              `json:"promotedBy,omitempty"` // who opened its gates, in turn
+	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
+	Transitions []Transition          `json:"transitions,omitempty"` // oldest first
+}
+
+// Transition is one record of a release.
+type Transition struct {
+	At      time.Time     `json:"at"`
+	Phase   rollout.Phase `json:"phase"`
+	Text    string        `json:"text"`
+	Commit  string        `json:"commit"` // on the state branch
+	retreat bool
+}
+
+// Releases makes the releases of an app out of what was recorded of it, oldest
+// event first. Whole: there is no older record. The newest release is first.
+func Releases(events []Event, whole bool) []Past {
+	var h chronicle
+	for i, e := range events {
+		h.take(e, i == 0, whole)
+	}
+	slices.Reverse(h.past)
+	return h.past
+}
+
+// chronicle is a history in the making.
+type chronicle struct {
+	past []Past
+	last rollout.State // as of the event before
+}
+
+// take adds one event.
+func (h *chronicle) take(e Event, first, whole bool) {
+	s, was := e.State, h.last
+	h.last = s
+	before, flying := len(h.past), h.open() != nil
+	if open := h.open(); open != nil && !(s.Release != nil && open.is(s.Release)) {
+		open.end(e)
+	}
+	switch {
+	case s.Release != nil && h.open() == nil:
+		h.past = append(h.past, Past{
+			Hash: s.Release.Hash, Commit: s.Release.Commit, Author: s.Release.Author, Subject: s.Release.Subject,
+			Started: s.Release.Since, Fast: s.Release.Fast, Outcome: InFlight,
+		})
+	case s.Release != nil:
+	case s.Stable != nil && (was.Stable == nil || was.Stable.Hash != s.Stable.Hash) && !h.knows(s.Stable.Hash):
+		p := Past{Hash: s.Stable.Hash, Commit: s.Stable.Commit, Author: s.Stable.Author, Subject: s.Stable.Subject, Started: s.Stable.Since, Outcome: Succeeded}
+		if first {
+			p.Outcome = Recorded
+		}
+		p.ended(s.Stable.Since)
+		h.past = append(h.past, p)
+	case s.Stable == nil && s.Source != "" && s.Source != was.Source && (!first || whole):
+		p := Past{Commit: s.Source, Started: e.At, Outcome: Applied}
+		p.ended(e.At)
+		h.past = append(h.past, p)
+	}
+	if n := len(h.past); flying || n > before { // else it is about the app at rest
+		if flying && n > before {
+			h.past[before-1].note(e) // what ended it, too
+		}
+		h.past[n-1].note(e)
+	}
+}
+
+// open is the release in flight, nil if there is none.
+func (h *chronicle) open() *Past {
+	if n := len(h.past); n > 0 && h.past[n-1].Outcome == InFlight {
+		return &h.past[n-1]
+	}
+	return nil
+}
+
+// knows tells that the newest release is of this hash: it has just become stable.
+func (h *chronicle) knows(hash rollout.Hash) bool {
+	n := len(h.past)
+	return n > 0 && h.past[n-1].Hash == hash
+}
+
+// is tells that a record is about this release, and not about the same content
+// tried again.
+func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
+
+func (p *Past) ended(at time.Time) {
+	at = at.UTC()
+	p.Ended = &at
+}
+
+// end closes a release that a record no longer has in flight.
+func (p *Past) end(e Event) {
+	s := e.State
+	p.ended(e.At)
+	rejection, rejected := s.IsRejected(p.Hash)
+	switch {
+	case s.Stable != nil && s.Stable.Hash == p.Hash:
+		p.Outcome = Succeeded
+		p.ended(s.Stable.Since)
+	case rejected && !rejection.At.Before(p.Started):
+		p.Outcome, p.Reason = Refused, rejection.Reason
+		p.ended(rejection.At)
+	case s.Release != nil && !p.wentBack():
+		p.Outcome = Superseded
+	default:
+		p.Outcome = Reverted
+	}
+}
+
+func (p *Past) wentBack() bool {
+	return slices.ContainsFunc(p.Transitions, func(t Transition) bool { return t.retreat })
+}
+
+// note keeps what a record says of the newest release.
+func (p *Past) note(e Event) {
+	s := e.State
+	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: e.Subject, Commit: e.Commit, retreat: s.Phase == rollout.Aborting})
+	if s.Release != nil && !p.is(s.Release) {
+		return // the record of a newer release has ended this one
+	}
+	if len(s.Analyses) > 0 {
+		p.Analyses = s.Analyses
+	}
+	if s.Release == nil {
+		return
+	}
+	for i, pr := range s.Progress {
+		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {
+			p.Step, p.Of = min(pr.Step, pr.Of), pr.Of
+		}
+		if pr.Opened != "" && (len(p.PromotedBy) == 0 || p.PromotedBy[len(p.PromotedBy)-1] != pr.Opened) {
+			p.PromotedBy = append(p.PromotedBy, pr.Opened)
+		}
+	}
+	if s.Phase == rollout.Aborting && s.Reason != "" {
+		p.Reason = s.Reason
+	}
+}
+
+// Took is how long a release has taken, up to now while it is in flight.
+func (p Past) Took(now time.Time) time.Duration {
+	if p.Ended != nil {
+		return p.Ended.Sub(p.Started)
+	}
+	return now.Sub(p.Started)
+}

@@ -1,0 +1,103 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// minute is a moment of the test's day.
+func minute(n int) time.Time { return time.Date(2026, 11, 20, 12, n, 0, 0, time.UTC) }
+
+func version(hash string, at int) *rollout.Release {
+	return &rollout.Release{Hash: rollout.Hash(hash), Commit: hash + "-commit", Author: "Ann <ann@example.com>", Subject: "version " + hash, Since: minute(at)}
+}
+
+func moving(phase rollout.Phase, stable, release *rollout.Release, step int, opened string) rollout.State {
+	return rollout.State{Phase: phase, Stable: stable, Release: release, Progress: []rollout.Progress{{Step: step, Of: 4, Opened: opened}}}
+}
+
+// inWords is a release in a line.
+func inWords(p Past) string {
+	text := fmt.Sprintf("%s %s %d-", p.Hash, p.Outcome, p.Started.Minute())
+	if p.Ended != nil {
+		text += fmt.Sprint(p.Ended.Minute())
+	}
+	if p.Of > 0 {
+		text += fmt.Sprintf(" %d/%d", p.Step, p.Of)
+	}
+	if len(p.PromotedBy) > 0 {
+		text += " by " + strings.Join(p.PromotedBy, ",")
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text + fmt.Sprintf(" (%d)", len(p.Transitions))
+}
+
+func TestReleases(t *testing.T) {
+	one, two := version("h1-1", 0), version("h1-2", 10)
+	at := func(n int, s rollout.State) Event { return Event{Commit: fmt.Sprint("c", n), At: minute(n), State: s} }
+	healthy := func(r rollout.Release, since int) rollout.State {
+		r.Since = minute(since)
+		return rollout.State{Phase: rollout.Healthy, Stable: &r}
+	}
+	rejectedAt := func(n int) rollout.State {
+		s := rollout.State{Phase: rollout.Degraded, Stable: one, Rejected: []rollout.Rejection{{Hash: "h1-2", Reason: "too slow", At: minute(n)}}}
+		return s
+	}
+	aborting := moving(rollout.Aborting, one, two, 1, "")
+	aborting.Reason, aborting.Rejected = "too slow", rejectedAt(12).Rejected
+	back := moving(rollout.Aborting, one, two, 1, "")
+	back.Reason = "Git went back to h1-1"
+
+	cases := map[string]struct {
+		events []Event
+		whole  bool
+		want   []string
+	}{
+		"nothing": {nil, true, nil},
+		"first deployment, then a promoted release": {[]Event{
+			at(0, rollout.State{Phase: rollout.Progressing, Release: one}),
+			at(2, healthy(*one, 2)),
+			at(10, moving(rollout.Progressing, one, two, 0, "")),
+			at(11, moving(rollout.Paused, one, two, 1, "")),
+			at(14, moving(rollout.Progressing, one, two, 2, "Bob")),
+			at(15, moving(rollout.Promoting, one, two, 4, "Bob")),
+			at(16, healthy(*two, 16)),
+			at(30, healthy(*two, 16)), // it follows a commit that changes nothing
+		}, true, []string{"h1-2 healthy 10-16 4/4 by Bob (5)", "h1-1 healthy 0-2 (2)"}},
+		"rejected, and tried again": {[]Event{
+			at(10, moving(rollout.Progressing, one, two, 0, "")), at(12, aborting), at(13, rejectedAt(12)),
+			at(20, moving(rollout.Progressing, one, version("h1-2", 20), 0, "")),
+		}, false, []string{"h1-2 inFlight 20- 0/4 (1)", "h1-2 rejected 10-12 1/4: too slow (3)"}},
+		"reverted": {[]Event{
+			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, back), at(13, healthy(*one, 0)),
+		}, false, []string{"h1-2 reverted 10-13 1/4: Git went back to h1-1 (3)"}},
+		"superseded": {[]Event{
+			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, moving(rollout.Progressing, one, version("h1-3", 12), 0, "")),
+		}, false, []string{"h1-3 inFlight 12- 0/4 (1)", "h1-2 superseded 10-12 1/4 (2)"}},
+		"without stages": {[]Event{
+			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(1, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(5, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
+		}, true, []string{" applied 5-5 (1)", " applied 0-0 (1)"}},
+		"the record begins at rest": {[]Event{at(7, healthy(*one, 3))}, true, []string{"h1-1 recorded 3-3 (1)"}},
+		"released without steps in one record": {[]Event{at(2, healthy(*one, 2)), at(16, healthy(*two, 16))}, false,
+			[]string{"h1-2 healthy 16-16 (1)", "h1-1 recorded 2-2 (1)"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range Releases(c.events, c.whole) {
+				got = append(got, inWords(p))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
