@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -60,11 +61,7 @@ func (f *dashFeed) run(ctx context.Context) {
 		f.mu.Unlock()
 		apps := make([]status.App, 0, len(looks))
 		for _, l := range looks {
-			a := status.Of(l.Input, l.Cluster, l.Proposals)
-			if l.Err != nil {
-				a.Warnings = append(a.Warnings[:len(a.Warnings):len(a.Warnings)], "the last pass: "+l.Err.Error())
-			}
-			apps = append(apps, a)
+			apps = append(apps, f.statusOf(l))
 		}
 		names := make([]string, 0, len(left))
 		for name := range left {
@@ -74,6 +71,22 @@ func (f *dashFeed) run(ctx context.Context) {
 			f.log.Warn("the dashboard is behind", "error", err)
 		}
 	}
+}
+
+// statusOf is what a look comes to. An app that cannot be explained, which would be
+// a mistake of ours, is shown as that: it must not end the process that releases.
+func (f *dashFeed) statusOf(l reconciler.Look) (a status.App) {
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			f.log.Error("an app cannot be shown", "app", l.Input.App.Name, "panic", trouble, "stack", string(debug.Stack()))
+			a = status.App{App: l.Input.App.Name, Cluster: l.Cluster, Path: l.Input.App.Path, Phase: l.Input.State.Phase, Note: "it cannot be shown; see the log of gitrollout"}
+		}
+	}()
+	a = status.Of(l.Input, l.Cluster, l.Proposals)
+	if l.Err != nil {
+		a.Warnings = append(a.Warnings[:len(a.Warnings):len(a.Warnings)], "the last pass: "+l.Err.Error())
+	}
+	return a
 }
 
 // startDashboard serves the dashboard of a loop until the returned function is

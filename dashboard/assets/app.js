@@ -108,7 +108,7 @@ function workload(w) {
     w.opened && h('p', { class: 'dim' }, 'Let past the last gate by ' + w.opened),
     samples.length > 0 && h('div', { class: 'pair' }, overTime(samples, w.moving, widthOf())),
     (w.revisions || []).filter((r) => r.problem).map((r) => h('p', { class: 'badpod' }, r.name + ': ' + r.problem)),
-    pods.length > 0 && h('details', { 'data-key': 'pods ' + w.workload, open: pods.length <= 12 }, h('summary', {}, pods.length + ' pods'), h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Pods of ' + w.workload }, h('table', {}, h('thead', {}, h('tr', {}, ['Version', 'Pod', 'Status', 'Restarts', 'Age'].map((t) => h('th', { scope: 'col' }, t)))),
+    pods.length > 0 && h('details', { 'data-key': 'pods ' + w.workload, open: pods.length <= 6 || pods.some((p) => !p.ready) }, h('summary', {}, pods.length + ' pods'), h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Pods of ' + w.workload }, h('table', {}, h('thead', {}, h('tr', {}, ['Version', 'Pod', 'Status', 'Restarts', 'Age'].map((t) => h('th', { scope: 'col' }, t)))),
       h('tbody', {}, pods.map((p) => h('tr', {}, h('td', {}, p.revision.role || 'other'), h('td', { class: 'mono' }, p.name), h('td', { class: p.ready ? '' : 'badpod' }, p.status), h('td', {}, p.restarts), h('td', { class: 'when' }, ago(p.created)))))))));
 }
 

@@ -214,6 +214,16 @@ func TestCanaryToItsEnd(t *testing.T) {
 		t.Errorf("the proposal is by %s", author)
 	}
 
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := exec.Command(path, "get", "shop", "--server", url)
+	get.Env = append(gittest.Env(), "HOME="+t.TempDir())
+	if said, err := get.CombinedOutput(); err != nil || !strings.Contains(string(said), "Healthy") || !strings.Contains(string(said), "4/4 ready") {
+		t.Errorf("gitrollout get --server: %v\n%s", err, said)
+	}
+
 	t.Log("the same by gitrollout dashboard, and from Git alone")
 	url, _ = start(t, append([]string{"dashboard"}, source...)...)
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))

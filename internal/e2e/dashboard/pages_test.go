@@ -296,6 +296,11 @@ func TestApp(t *testing.T) {
 	p.axe("app, dark")
 	p.picture("dashboard-app-dark")
 
+	p.do(scheme("light"), chromedp.ScrollIntoView(chromedp.CSS("#history")))
+	js[bool](p, `(document.activeElement.blur(), scrollTo(0, document.querySelector('#analyses').getBoundingClientRect().top + scrollY - 70), true)`)
+	p.do(chromedp.EmulateViewport(1280, 900))
+	p.picture("dashboard-verdicts")
+
 	t.Log("copy, live")
 	p.do(chromedp.Click(chromedp.CSS(`#next .command button`)))
 	p.await(`document.querySelector('#next .command button').textContent === 'Copied'`, 5*time.Second)
