@@ -137,11 +137,12 @@ function draw() {
 }
 
 // drawAgain is for what was drawn before the forge's addresses were known.
-let drawn = '{}';
+let drawn = '{}', compared = null;
 function drawAgain() {
   if (JSON.stringify(links) === drawn) return;
   drawn = JSON.stringify(links);
-  for (const id of ['title', 'next']) made[id] = '';
+  for (const id of ['title', 'next', 'diff']) made[id] = '';
+  if (compared) part('diff', compared, () => diff(compared));
   draw();
 }
 
@@ -155,6 +156,7 @@ async function load(id, address, build) {
 }
 
 function diff(d) {
+  compared = d;
   if (!d.to) return null;
   return h('section', { class: 'card', 'aria-labelledby': 'diff-title' }, h('h2', { id: 'diff-title' }, 'What the release changes'),
     h('p', { class: 'dim' }, 'from ', commitLink(links, d.from), ' to ', commitLink(links, d.to), '; values of Secrets are masked'),

@@ -55,6 +55,7 @@ var table = map[string]rule{
 	"internal/giteatest":     {own: []string{"internal/testbin"}},
 	"internal/gittest":       {others: []string{"golang.org/x/crypto/ssh"}},
 	"internal/proxytest":     {own: []string{"internal/crds", "internal/testbin", "internal/testcluster"}, others: kubernetes},
+	"internal/oidctest":      {},
 	"internal/testbin":       {},
 	"internal/testcluster":   {own: []string{"internal/testbin"}, others: kubernetes},
 }

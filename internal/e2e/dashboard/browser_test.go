@@ -44,15 +44,16 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 	return ctx, chromedp.Do(ctx)
 })
 
-var closeBrowser = func() {}
+var (
+	closeBrowser = func() {}
+	built        string // the folder of the program under test, "" while there is none
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	closeBrowser()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
+	_ = os.RemoveAll(built) // nothing if it is ""
 	os.Exit(code)
 }
 

@@ -27,6 +27,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "gitrollout")
 	if out, err := exec.Command("go", "build", "-o", path, "gitrollout.dev/gitrollout/cmd/gitrollout").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build gitrollout: %w\n%s", err, out)

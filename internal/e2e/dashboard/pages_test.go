@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"gitrollout.dev/gitrollout/dashboard"
+	"gitrollout.dev/gitrollout/internal/oidctest"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/status"
 )
@@ -81,8 +82,9 @@ type records struct{}
 
 func (records) Diff(context.Context, string) (dashboard.Diff, error) {
 	return dashboard.Diff{From: strings.Repeat("1", 40), To: strings.Repeat("2", 40), Objects: []dashboard.Object{
-		{Name: "Deployment shop", Verb: "changed", Text: "@@ -12,7 +12,7 @@\n       containers:\n-      - image: registry.example.com/shop:1.41.0\n+      - image: registry.example.com/shop:1.42.0\n         name: shop\n" + evil + "\n"},
+		{Name: "Deployment shop", Verb: "changed", Text: "@@ -12,7 +12,7 @@\n       containers:\n-      - image: registry.example.com/shop:1.41.0\n+      - image: registry.example.com/shop:1.42.0\n         name: shop\n"},
 		{Name: "Secret shop-keys", Verb: "changed", Text: "@@ -2,3 +2,3 @@\n data:\n-  password: '*** (before)'\n+  password: '*** (after)'\n"},
+		{Name: "ConfigMap shop-texts", Verb: "added", Text: "@@ -0,0 +1,1 @@\n+" + evil + "\n"},
 	}}, nil
 }
 
@@ -265,7 +267,7 @@ func TestApp(t *testing.T) {
 		time.Sleep(120 * time.Millisecond)
 	}
 	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/shop"))
-	p.await(live+` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length === 2`, 10*time.Second)
+	p.await(live+` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3 && document.querySelectorAll('#history details').length === 2`, 10*time.Second)
 	if got := js[string](p, `document.querySelector('.steps [aria-current=step]').innerText`); !strings.Contains(got, "pause") {
 		t.Errorf("the current step is %q", got)
 	}
@@ -330,7 +332,7 @@ func TestPhone(t *testing.T) {
 	p.axe("fleet, phone")
 	p.picture("dashboard-phone")
 	p.do(chromedp.Click(chromedp.CSS(`#rows li:nth-child(3) a`)))
-	p.await(live+` && location.pathname === '/apps/shop' && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 2`, 10*time.Second)
+	p.await(live+` && location.pathname === '/apps/shop' && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3`, 10*time.Second)
 	fits("an app")
 	p.axe("app, phone")
 	if h := js[float64](p, `Math.min(...[...document.querySelectorAll('button, .button')].filter((b) => b.offsetParent).map((b) => b.getBoundingClientRect().height))`); h < 24 {
@@ -421,6 +423,36 @@ func TestActions(t *testing.T) {
 	p.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
 }
 
+// TestSignInElsewhere comes back from a provider on another site, as browsers see
+// it: with the cookie that is kept from other sites' requests.
+func TestSignInElsewhere(t *testing.T) {
+	p := oidctest.New(t)
+	p.SignsIn(map[string]any{"email": "kim@example.com", "name": "Kim Ode", "groups": []string{"release-managers"}}, nil)
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	rules := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\ngroups:\n- {claim: groups, value: release-managers, apps: [shop], verbs: [promote]}\n"
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	board := dashboard.NewBoard("prod-eu", "")
+	if err := board.Show(time.Now(), "", []status.App{shop(time.Now(), 4)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	config := &dashboard.OIDC{Issuer: p.URL, ClientID: "dash", Secret: "s3cret"}
+	handler, err := dashboard.New(dashboard.Options{Board: board, Records: records{}, Now: time.Now, Access: &dashboard.Access{File: file}, Actor: &fleet{}, OIDC: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	config.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // the provider is at 127.0.0.1, another site
+	b := newTab(t, chromedp.Navigate(config.URL+"/apps/shop"))
+	b.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
+	b.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.Click(chromedp.CSS("#signin-oidc a")))
+	b.await(rows(1)+` && document.getElementById('who').textContent.includes('Kim Ode')`, 10*time.Second)
+	b.do(chromedp.Click(chromedp.CSS("#rows a")))
+	b.await(live+` && document.querySelectorAll('[data-verb]').length === 1`, 10*time.Second)
+}
+
 // TestManyApps measures a fleet of 2,000 apps.
 func TestManyApps(t *testing.T) {
 	now := time.Now()
@@ -436,11 +468,11 @@ func TestManyApps(t *testing.T) {
 	t.Logf("2,000 apps are shown %s after the click", time.Since(began).Round(time.Millisecond))
 
 	// From a key to the next frame that is painted, and the longest time that the page did not answer.
-	typing := js[float64](p, `new Promise((done) => {
+	typing := js[[]float64](p, `new Promise((done) => {
 		const q = document.getElementById('q'), times = [], word = 'team-07-service';
 		q.focus();
 		const type = (i) => {
-			if (i === word.length) { done(Math.max(...times)); return; }
+			if (i === word.length) { times.sort((a, b) => a - b); done([times[times.length >> 1], times[times.length - 1]]); return; }
 			const at = performance.now();
 			q.value = word.slice(0, i + 1);
 			q.dispatchEvent(new Event('input', {bubbles: true}));
@@ -449,9 +481,9 @@ func TestManyApps(t *testing.T) {
 		type(0);
 	})`)
 	p.await(rows(50), 5*time.Second)
-	t.Logf("the slowest letter of a search takes %.1f ms until it is painted", typing)
-	if typing > 250 {
-		t.Errorf("a letter takes %.0f ms, at most 250 are fluid enough", typing)
+	t.Logf("a letter of a search takes %.1f ms until it is painted, the slowest one %.1f ms", typing[0], typing[1])
+	if typing[0] > 150 {
+		t.Errorf("a letter takes %.0f ms, at most 150 are fluid enough", typing[0])
 	}
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(rows(2000), 5*time.Second)
@@ -463,7 +495,7 @@ func TestManyApps(t *testing.T) {
 		a.Phase, a.Reason = rollout.Paused, fmt.Sprintf("changed %d", i)
 		at := time.Now()
 		f.show(a)
-		p.await(fmt.Sprintf(`document.querySelector('#rows li[data-phase=Paused]') && document.getElementById('rows').textContent.includes('changed %d')`, i), 5*time.Second)
+		p.await(fmt.Sprintf(`[...document.querySelectorAll('#rows li[data-phase=Paused]')].some((li) => li.textContent.includes('changed %d'))`, i), 5*time.Second)
 		slowest = max(slowest, time.Since(at))
 	}
 	blocked := js[float64](p, "window.longest")
