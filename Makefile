@@ -25,13 +25,17 @@ ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollou
 RACE := ./rollout/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
+.PHONY: help build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/gitrollout
 	$(GO) build -o bin/gitrollout ./cmd/gitrollout
+
+plugin: build ## Make bin/kubectl-gitrollout, so that kubectl gitrollout works with bin in the PATH, completions included
+	ln -sf gitrollout bin/kubectl-gitrollout
+	ln -sf gitrollout bin/kubectl_complete-gitrollout
 
 # go build finds out by itself whether anything has changed: seconds if not.
 localcluster: ## Build bin/localcluster, a Kubernetes control plane in one program (first time: about 5 minutes)

@@ -29,10 +29,19 @@ func NewReversion(head, old Snapshot, from, to *rollout.Render, all []*rollout.R
 		return v, err
 	}
 	for _, other := range all {
-		if other.App.Name != from.App.Name && slices.ContainsFunc(other.Files, func(file string) bool {
-			_, touched := v.Edits[file]
-			return touched
-		}) {
+		if other.App.Name == from.App.Name {
+			continue
+		}
+		shares := false
+		for _, file := range other.Files {
+			switch content, touched := v.Edits[file]; {
+			case touched && content == nil:
+				delete(v.Edits, file) // the older version does without it, and the other app does not
+			case touched:
+				shares = true
+			}
+		}
+		if shares {
 			v.Sharers = append(v.Sharers, other.App.Name)
 		}
 	}

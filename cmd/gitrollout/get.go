@@ -69,7 +69,8 @@ line each; -o wide shows all of them, and all of their pods.
 It reads Git, and the cluster if that can be reached; the cluster alone if Git
 cannot be. With --server it asks a running reconciler instead, which also knows
 what it has measured since the last record. With -w it is drawn in place on a
-terminal; otherwise a snapshot is printed whenever something changed.`,
+terminal; otherwise a line is printed whenever something changed, and with -o wide
+everything.`,
 		Example: `  gitrollout get shop
   gitrollout get shop -w
   gitrollout get shop -o json | jq -r .phase`,

@@ -5,8 +5,8 @@
 // Where to look: one file per command, named after it. root.go reads the
 // command line and exit.go says what an error means for the exit code;
 // options.go, wire.go and adapters.go connect Git and the cluster to the loop;
-// world.go reads everything that a command shows; status.go is what get and
-// list show as data, view.go and table.go how they draw it.
+// viewer.go is where that comes from which get and list show, world.go reads Git
+// and the cluster for them, and view*.go, list.go and fleet.go draw it.
 package main
 
 import (
@@ -16,5 +16,5 @@ import (
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(context.Background(), commandLine(), os.Stdin, os.Stdout, os.Stderr))
 }

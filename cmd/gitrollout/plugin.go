@@ -8,22 +8,31 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pluginName is the program's file name as a plugin of kubectl, which finds its
-// plugins by the start of their names.
-const pluginName = "kubectl-gitrollout"
+// The program's file names as a plugin of kubectl, which finds its plugins by the
+// start of their names and asks the second one what may follow on a command line.
+const (
+	pluginName    = "kubectl-gitrollout"
+	completerName = "kubectl_complete-gitrollout"
+)
 
 // programName is how people call the program, in help and in commands to copy.
 func programName() string {
-	if isPlugin(os.Args[0]) {
+	if fileName() == pluginName {
 		return "kubectl gitrollout"
 	}
 	return "gitrollout"
 }
 
-func isPlugin(path string) bool {
-	name := filepath.Base(path)
-	return strings.TrimSuffix(name, ".exe") == pluginName
+// commandLine is what the program was called with. As kubectl's completer it is
+// called with the words so far, which cobra's own command for that takes.
+func commandLine() []string {
+	if fileName() == completerName {
+		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
+	}
+	return os.Args[1:]
 }
+
+func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
 // asCalled makes the help and the examples of all commands name the program as
 // people call it.

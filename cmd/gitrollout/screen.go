@@ -14,6 +14,7 @@ import (
 type screen struct {
 	out     io.Writer
 	columns int
+	rows    int
 	last    []string
 }
 
@@ -22,11 +23,11 @@ type screen struct {
 func (s *screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
-	if columns != s.columns && s.last != nil { // the terminal has moved the old lines about
+	if (columns != s.columns || rows != s.rows) && s.last != nil { // the terminal has moved the old lines about
 		b.WriteString("\x1b[H\x1b[2J")
 		s.last = nil
 	}
-	s.columns = columns
+	s.columns, s.rows = columns, rows
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}

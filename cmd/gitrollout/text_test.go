@@ -9,7 +9,7 @@ import (
 )
 
 func TestWidth(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "shop": 4, "→ ✔": 3, "山田": 4, "e\u0301": 1, "🚀": 2, "한국": 4, "ｱ": 1} {
+	for text, want := range map[string]int{"": 0, "shop": 4, "→ ✔": 3, "山田": 4, "e\u0301": 1, "🚀": 2, "한국": 4, "ｱ": 1, "✅ ⭐": 5, "🥇": 2, "🫠": 2, "✔ ✖ ●": 5} {
 		if got := width(text); got != want {
 			t.Errorf("width(%q) = %d, want %d", text, got, want)
 		}

@@ -125,7 +125,7 @@ func (c *undoCommand) target(ctx context.Context, w *world, app rollout.App, s r
 	case c.to != "":
 		id, err := fullCommit(ctx, c.to)
 		if err != nil {
-			return t, errors.New(strings.Replace(err.Error(), "--commit", "--to", 1))
+			return t, usagef("%s", strings.Replace(err.Error(), "--commit", "--to", 1))
 		}
 		built, err := w.renderAt(ctx, app, id)
 		if err != nil {

@@ -1,27 +1,33 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/status"
 )
 
-// watcher shows the same look again and again: in place on a terminal,
-// otherwise as snapshots whenever something has changed.
+// watcher shows the same look again and again: in place on a terminal, otherwise a
+// line whenever something has changed.
 type watcher struct {
 	*lookCommand
 	view    viewer
-	changed <-chan struct{} // something in the cluster has
+	changed <-chan struct{}  // something in the cluster has
+	resized <-chan os.Signal // the window is
 
 	screen  screen
-	seen    status.Listing // as of the last look that worked
-	looked  time.Time      // at Git
-	trouble string         // why the last look did not work, "" if it did
-	printed string
+	seen    status.Listing    // as of the last look that worked
+	looked  time.Time         // at Git
+	trouble string            // why the last look did not work, "" if it did
+	lines   map[string]string // the last that was printed of each app
+	note    string
 }
 
 // follow watches until ctx ends. A look that fails is shown as a note on what
@@ -29,6 +35,9 @@ type watcher struct {
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, terminal := terminalSize(c.out)
 	f := &watcher{lookCommand: c, view: v, changed: changed, screen: screen{out: c.out}, looked: time.Now()}
+	told, stop := resizes()
+	defer stop()
+	f.resized = told
 	for {
 		if err := f.look(ctx); err != nil {
 			return err
@@ -51,7 +60,7 @@ func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struc
 		}
 		f.trouble, f.looked = "", time.Now()
 		if _, err := v.refresh(ctx); err != nil {
-			f.trouble = "as of the last time that Git could be read: " + err.Error()
+			f.trouble = "as of the last look that worked: " + err.Error()
 		}
 	}
 }
@@ -65,7 +74,7 @@ func (f *watcher) look(ctx context.Context) error {
 	case ctx.Err() == nil && (f.seen.Apps == nil || errors.As(err, &stated)): // there is no such app (any more)
 		return err
 	default:
-		f.trouble = "as of the last time that Git could be read: " + err.Error()
+		f.trouble = "as of the last look that worked: " + err.Error()
 	}
 	if f.trouble != "" {
 		f.seen.SetNote(f.trouble)
@@ -94,14 +103,60 @@ func (f *watcher) redraw() error {
 	return f.screen.show(text, columns, rows)
 }
 
+// print writes for a pipe: everything at first, and then a line for each app of
+// which there is news; with -o wide everything each time.
 func (f *watcher) print() error {
-	now := still(f.chosen(f.seen))
-	if now == f.printed {
-		return nil
+	l := f.chosen(f.seen)
+	first := f.lines == nil
+	if first {
+		f.lines = map[string]string{}
 	}
-	f.printed = now
-	_, err := fmt.Fprintf(f.out, "%s\n%s\n", time.Now().UTC().Format(time.RFC3339), f.text(f.color.lookOf(f.out)))
+	var news []string
+	for _, a := range l.Apps {
+		if line := watchLine(a); line != f.lines[a.App] {
+			f.lines[a.App] = line
+			news = append(news, line)
+		}
+	}
+	for _, app := range slices.Sorted(maps.Keys(f.lines)) {
+		if !slices.ContainsFunc(l.Apps, func(a status.App) bool { return a.App == app }) {
+			delete(f.lines, app)
+			news = append(news, app+" is no longer among them")
+		}
+	}
+	if l.Note != f.note {
+		f.note = l.Note
+		news = append(news, cmp.Or(clean(l.Note), "everything can be read again"))
+	}
+	var text string
+	now := time.Now().UTC().Format(time.RFC3339)
+	switch {
+	case first:
+		text = f.text(f.color.lookOf(f.out)) + "\n"
+	case len(news) > 0 && f.output.format == "wide":
+		text = now + "\n" + f.text(f.color.lookOf(f.out)) + "\n"
+	default:
+		for _, line := range news {
+			text += now + " " + line + "\n"
+		}
+	}
+	_, err := io.WriteString(f.out, text)
 	return err
+}
+
+// watchLine is where an app stands, with its pods and what was measured.
+func watchLine(a status.App) string {
+	line := statusLine(a)
+	_, _, _, ready := summary(a)
+	if a.Note == "" {
+		line += ", " + ready + " ready"
+	}
+	for _, r := range a.Analyses {
+		if a.Release != nil {
+			line += ", analysis " + r.Name + " " + string(r.Phase)
+		}
+	}
+	return line
 }
 
 // pause waits for the next look: sooner if the cluster changed, and each second
@@ -115,6 +170,7 @@ func (f *watcher) pause(ctx context.Context, terminal bool) bool {
 	case <-ctx.Done():
 		return false
 	case <-time.After(every):
+	case <-f.resized:
 	case <-f.changed:
 		select { // what belongs together arrives together
 		case <-ctx.Done():
@@ -124,6 +180,3 @@ func (f *watcher) pause(ctx context.Context, terminal bool) bool {
 	}
 	return true
 }
-
-// still is a look without what only time changes.
-func still(l status.Listing) string { return drawApps(l, look{wide: true}) }

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// pane is a shell in a real terminal emulator.
+type pane struct {
+	*testing.T
+	socket string
+}
+
+// newPane starts tmux with a window of a size. It needs Debian's tmux.
+func newPane(t *testing.T, columns, rows int) *pane {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Fatal("tmux is not installed: apt-get install tmux")
+	}
+	p := &pane{T: t, socket: filepath.Join(t.TempDir(), "tmux")}
+	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "env", "PS1=ready> ", "TERM=screen-256color", "LC_ALL=C.UTF-8", "sh")
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
+	p.await("a prompt", func(s string) bool { return strings.Contains(s, "ready>") })
+	return p
+}
+
+func (p *pane) tmux(args ...string) string {
+	p.Helper()
+	out, err := exec.Command("tmux", append([]string{"-u", "-S", p.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		p.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func (p *pane) types(line string) {
+	p.Helper()
+	p.tmux("send-keys", "-l", line)
+	p.tmux("send-keys", "Enter")
+}
+
+func (p *pane) resize(columns, rows int) {
+	p.Helper()
+	p.tmux("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
+}
+
+// screen is what the window shows; everything is what has scrolled out of it, too.
+func (p *pane) screen() string     { p.Helper(); return p.tmux("capture-pane", "-p") }
+func (p *pane) everything() string { p.Helper(); return p.tmux("capture-pane", "-p", "-S", "-") }
+
+func (p *pane) await(what string, ok func(screen string) bool) string {
+	p.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if s := p.screen(); ok(s) {
+			return s
+		}
+	}
+	p.Fatalf("not within a minute: %s; the window shows:\n%s", what, p.screen())
+	return ""
+}
+
+// leave interrupts the command and looks at what it leaves behind: a prompt, a
+// terminal that echoes, and the exit code.
+func (p *pane) leave() {
+	p.Helper()
+	p.tmux("send-keys", "C-c")
+	p.await("a prompt after Ctrl-C", func(s string) bool {
+		lines := strings.Split(strings.TrimSpace(s), "\n")
+		return strings.HasPrefix(strings.TrimPrefix(lines[len(lines)-1], "^C"), "ready>")
+	})
+	p.types("echo left with $?")
+	p.await("what was typed and its answer", func(s string) bool {
+		return strings.Contains(s, "ready> echo left with $?") && strings.Contains(s, "\nleft with 0")
+	})
+	if flags := p.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on}"); strings.TrimSpace(flags) != "1 0" {
+		p.Errorf("the cursor is hidden or the alternate screen is on: %s", flags)
+	}
+}
+
+// TestWatchInATerminal follows a release in a window that is made smaller and
+// larger meanwhile: one drawing, always in place, that always says what to do.
+func TestWatchInATerminal(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	term := newPane(t, 100, 40)
+	term.types(fmt.Sprintf("clear; gitrollout get %s -w --refresh 200ms --repo %s --cluster test --kubeconfig %s", w.app, w.server.URL, w.api.kubeconfig))
+	head := regexp.MustCompile(`(?m)^. ` + w.app + `  `)
+	once := func(when string) {
+		t.Helper()
+		if n := len(head.FindAllString(term.screen(), -1)); n != 1 {
+			t.Errorf("%s: the app is drawn %d times:\n%s", when, n, term.screen())
+		}
+	}
+	shows := func(what ...string) func(string) bool {
+		return func(s string) bool {
+			for _, part := range what {
+				if !strings.Contains(s, part) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	term.await("the healthy app", shows("✔ "+w.app+"  Healthy", "2/2 ready"))
+
+	second := w.push("v2", version("v2", halfThenGate))
+	p.awaitPaused(second)
+	term.await("the gate", shows("‖ "+w.app+"  Paused", "● 2  pause", "50%", "To go on", "git merge origin/gitrollout/promote/test/"))
+	once("paused")
+	if n := len(head.FindAllString(term.everything(), -1)); n != 1 {
+		t.Errorf("%d drawings, with what has scrolled out of the window:\n%s", n, term.everything())
+	}
+
+	for _, size := range [][2]int{{80, 30}, {120, 24}, {100, 40}} {
+		term.resize(size[0], size[1])
+		time.Sleep(1500 * time.Millisecond) // a signal draws at once, and the next second once more
+		term.await(fmt.Sprintf("the gate in %v", size), shows("Paused", "To go on", "gitrollout abort"))
+		once(fmt.Sprint(size))
+	}
+
+	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Commit == second })
+	term.await("the end", shows("✔ "+w.app+"  Healthy"))
+	once("healthy")
+	term.leave()
+}
+
+// TestListInATerminal watches a fleet that does not fit into the window.
+func TestListInATerminal(t *testing.T) {
+	repo := fleetRepo(t, 250)
+	term := newPane(t, 100, 20)
+	term.types("clear; gitrollout list -w --refresh 200ms --cluster prod --kubeconfig /nowhere --repo " + repo.HTTP(gittest.HTTPOptions{}).URL)
+	drawn := func(s string) bool { return strings.Contains(s, "250 apps") && strings.Contains(s, "more") }
+	s := term.await("the fleet", drawn)
+	if first := regexp.MustCompile(`(?m)^NAME.*\n(\S+)`).FindStringSubmatch(s); first == nil || first[1] != "app-0000" || !strings.Contains(s, "\napp-0200  Paused") {
+		t.Errorf("those that wait are not first:\n%s", s)
+	}
+	for _, rows := range []int{12, 30} {
+		term.resize(90, rows)
+		time.Sleep(1500 * time.Millisecond)
+		s = term.await("the fleet in another window", drawn)
+		if strings.Count(s, "NAME ") != 1 {
+			t.Errorf("%d rows:\n%s", rows, s)
+		}
+	}
+	term.leave()
+	term.resize(100, 20)
+	term.types("clear; gitrollout list -w --waiting 'app-02*' --cluster prod --kubeconfig /nowhere --repo " + repo.HTTP(gittest.HTTPOptions{}).URL)
+	term.await("one app", func(s string) bool { return strings.Contains(s, "1 app:") && strings.Contains(s, "app-0200  Paused") })
+	term.leave()
+}

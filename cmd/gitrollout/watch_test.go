@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestWatchInAPipe: everything at first, then a line for each change.
+func TestWatchInAPipe(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, done := &safeBuffer{}, make(chan int)
+	go func() {
+		done <- run(ctx, []string{"get", w.app, "-w", "--refresh", "100ms", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig}, strings.NewReader(""), out, out)
+	}()
+	await := func(what, pattern string) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !regexp.MustCompile(pattern).MatchString(out.String()); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not within a minute: %s (%s) in:\n%s", what, pattern, out)
+			}
+		}
+	}
+	await("the first look", "✔ "+w.app+"  Healthy")
+	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	line := `(?m)^20\S+Z ` + w.app
+	await("the gate", line+` Paused `+string(s.Release.Hash)+`, \S+ step 2/2 \(pause, 50%\), waits for promotion of .*, 3/3 ready$`)
+	w.server.Fault(gittest.Faults{Status: 503})
+	await("the trouble", `(?m)^20\S+Z as of the last look that worked: `)
+	w.server.Fault(gittest.Faults{})
+	await("its end", `(?m)^20\S+Z everything can be read again$`)
+	w.decide(s.Release.Hash, "promote", "")
+	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+	await("the end", line+` Healthy `+string(s.Release.Hash)+`, 2/2 ready$`)
+	stop()
+	if code := <-done; code != 0 {
+		t.Errorf("exit code %d after an interruption", code)
+	}
+	if n := strings.Count(out.String(), "Waits for"); n > 0 {
+		t.Errorf("%d more drawings:\n%s", n, fmt.Sprint(out))
+	}
+}
