@@ -18,8 +18,9 @@ ROOT := $(CURDIR)
 NEST := internal/localcluster
 # Packages whose tests are pure or talk to servers inside the test process.
 UNIT := ./rollout/... ./analysis/... ./metrics/... ./tracing/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
-# Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them.
-ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollout/internal/e2e/analysis
+# Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them. And a real
+# browser's times are measured.
+ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollout/internal/e2e/analysis gitrollout.dev/gitrollout/internal/e2e/dashboard
 # Packages that are cheap enough under the race detector at every run.
 RACE := ./rollout/... ./analysis/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
 
@@ -77,7 +78,7 @@ test-race: ## Run the pure packages and the loop under the race detector
 
 test-e2e: programs build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
 	$(GO) test -p 1 -timeout 20m $(ALONE)
-	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /e2e/traffic$$ -e /e2e/analysis$$ -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
+	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /e2e/traffic$$ -e /e2e/analysis$$ -e /e2e/dashboard$$ -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
 
 vet:
 	$(GO) vet ./...

@@ -26,19 +26,24 @@ version, or say retry. Where you can, revert the commit instead: that does both.
 		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.carryOut(cmd.Context(), args[0], func(in strategies.Input) (order, error) {
-				release, err := inFlight(in)
-				if err != nil {
-					return order{}, err
-				}
-				return order{
-					promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort, Reason: clean(reason)},
-					subject:   fmt.Sprintf("Abort release %s of %s", release.Hash, in.App.Name),
-					then:      fmt.Sprintf("%s goes back to %s at the next pass; %s", in.App.Name, in.State.Stable.Hash, watchHint(in.App.Name)),
-				}, nil
+				return abort(in, reason)
 			})
 		},
 	}
 	c.register(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; it is shown wherever the rejected release is")
 	return cmd
+}
+
+// abort takes the release in flight back.
+func abort(in strategies.Input, reason string) (order, error) {
+	release, err := inFlight(in)
+	if err != nil {
+		return order{}, err
+	}
+	return order{
+		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort, Reason: clean(reason)},
+		subject:   fmt.Sprintf("Abort release %s of %s", release.Hash, in.App.Name),
+		then:      fmt.Sprintf("%s goes back to %s at the next pass; %s", in.App.Name, in.State.Stable.Hash, watchHint(in.App.Name)),
+	}, nil
 }

@@ -30,15 +30,7 @@ It pushes the app's promotion file to your branch; --off removes the file.`,
 				if off {
 					return holdOff(in)
 				}
-				release, err := inFlight(in)
-				if err != nil {
-					return order{}, err
-				}
-				return order{
-					promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Hold, Reason: clean(reason)},
-					subject:   fmt.Sprintf("Hold release %s of %s", release.Hash, in.App.Name),
-					then:      fmt.Sprintf("%s stays where it is; to go on: gitrollout hold %s --off", in.App.Name, in.App.Name),
-				}, nil
+				return hold(in, reason)
 			})
 		},
 	}
@@ -46,6 +38,19 @@ It pushes the app's promotion file to your branch; --off removes the file.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.Flags().BoolVar(&off, "off", false, "end the hold")
 	return cmd
+}
+
+// hold keeps the release in flight where it is.
+func hold(in strategies.Input, reason string) (order, error) {
+	release, err := inFlight(in)
+	if err != nil {
+		return order{}, err
+	}
+	return order{
+		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Hold, Reason: clean(reason)},
+		subject:   fmt.Sprintf("Hold release %s of %s", release.Hash, in.App.Name),
+		then:      fmt.Sprintf("%s stays where it is; to go on: gitrollout hold %s --off", in.App.Name, in.App.Name),
+	}, nil
 }
 
 // holdOff removes a promotion file that says hold. Steps that were passed

@@ -107,6 +107,7 @@ func newEnvironment() *cobra.Command {
   OTEL_EXPORTER_OTLP_ENDPOINT        where run sends traces, by OTLP over HTTP
                                      (default: nowhere; OpenTelemetry's other
                                      OTEL_ variables count, too)
+  GITROLLOUT_OIDC_CLIENT_SECRET      of the dashboard, where people sign in
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
   GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
   GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)

@@ -12,15 +12,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// runCommand is gitrollout run.
+type runCommand struct {
+	streams
+	source   sourceOptions
+	keys     trustOptions
+	target   clusterOptions
+	logs     logOptions
+	election electOptions
+	hooks    hookOptions
+	observe  observeOptions
+	dash     dashOptions
+	interval time.Duration
+}
+
 func newRun(s streams) *cobra.Command {
-	var source sourceOptions
-	var keys trustOptions
-	var target clusterOptions
-	var logs logOptions
-	var election electOptions
-	var hooks hookOptions
-	var observe observeOptions
-	var interval time.Duration
+	c := &runCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Reconcile a cluster with Git until told to stop",
@@ -38,6 +45,8 @@ turns: one works, and another one goes on when it is gone.
 With --webhook-address, a push takes effect at once instead of at the next poll:
 point the forge's webhook for pushes at http://host:port/webhook.
 
+A web page of all releases is at --dashboard-address; see: gitrollout dashboard --help
+
 At --metrics-address it serves metrics for Prometheus, and /healthz and /readyz
 for probes. With OTEL_EXPORTER_OTLP_ENDPOINT set, each pass is sent as a trace.
 
@@ -46,37 +55,41 @@ SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
   gitrollout run --repo /srv/git/shop.git --cluster kind --interval 2s`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logs.logger(s)
+			log, err := c.logs.logger(s)
 			if err != nil {
 				return err
 			}
-			if interval < 0 {
-				return usagef("--interval %s is negative; 0 takes the configuration's", interval)
+			if c.interval < 0 {
+				return usagef("--interval %s is negative; 0 takes the configuration's", c.interval)
 			}
-			return reconcile(cmd.Context(), source, keys, target, hooks, observe, election, log, interval, s)
+			if err := c.dash.check(); err != nil {
+				return err
+			}
+			return c.reconcile(cmd.Context(), log)
 		},
 	}
-	source.register(cmd)
-	keys.register(cmd)
-	target.register(cmd)
-	logs.register(cmd)
-	election.register(cmd)
-	hooks.register(cmd)
-	observe.register(cmd)
-	cmd.Flags().DurationVar(&interval, "interval", 0, "time between polls of Git (default: the configuration's)")
+	c.source.register(cmd)
+	c.keys.register(cmd)
+	c.target.register(cmd)
+	c.logs.register(cmd)
+	c.election.register(cmd)
+	c.hooks.register(cmd)
+	c.observe.register(cmd)
+	c.dash.register(cmd)
+	cmd.Flags().DurationVar(&c.interval, "interval", 0, "time between polls of Git (default: the configuration's)")
 	return cmd
 }
 
 // reconcile is run once its flags are understood.
-func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, hooks hookOptions, observe observeOptions, election electOptions, log *slog.Logger, interval time.Duration, s streams) error {
-	listener, secret, err := hooks.listen()
+func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
+	listener, secret, err := c.hooks.listen()
 	if err != nil {
 		return err
 	}
 	if listener != nil {
 		defer listener.Close()
 	}
-	seen, err := observe.open(log, election.elect)
+	seen, err := c.observe.open(log, c.election.elect)
 	if err != nil {
 		return err
 	}
@@ -84,7 +97,7 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
 	context.AfterFunc(ctx, release) // a second signal kills
-	l, err := newLoop(ctx, source, keys, target, log, s)
+	l, err := newLoop(ctx, c.source, c.keys, c.target, log, c.streams)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Info("stopped before the first pass")
 		return nil
@@ -104,9 +117,14 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 		}
 		defer stop()
 	}
+	stopDashboard, err := startDashboard(c.dash, l, log, c.streams)
+	if err != nil {
+		return err
+	}
+	defer stopDashboard()
 	stop := l.startBackground()
-	l.Writer, l.Exclusive = election.identity()
-	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(func(ctx context.Context) error { return l.Run(ctx, interval) }))
+	l.Writer, l.Exclusive = c.election.identity()
+	err = c.election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(func(ctx context.Context) error { return l.Run(ctx, c.interval) }))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err

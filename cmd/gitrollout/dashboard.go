@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/dashboard"
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// dashAddress is where the dashboard is unless a flag says otherwise: for this
+// machine only, which a port-forward is, too.
+const dashAddress = "127.0.0.1:3100"
+
+// dashOptions say how the dashboard is served and who may do what on it.
+type dashOptions struct {
+	address string
+	actions bool
+	tokens  string
+	url     string
+	issuer  string
+	client  string
+	scopes  []string
+}
+
+// register adds the flags. Inside run each one's name begins with dashboard-.
+func (o *dashOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
+	flags.BoolVar(&o.actions, "dashboard-actions", false, "let people who sign in promote, hold, abort, retry and undo there")
+	flags.StringVar(&o.tokens, "dashboard-tokens", "", "with --dashboard-actions: `file` that says who may do what")
+	flags.StringVar(&o.url, "dashboard-url", "", "the dashboard's address in browsers, if it is not the one above")
+	flags.StringVar(&o.issuer, "dashboard-oidc-issuer", "", "`URL` of the OpenID Connect provider that people sign in at")
+	flags.StringVar(&o.client, "dashboard-oidc-client", "", "`id` of the dashboard there; its secret is GITROLLOUT_OIDC_CLIENT_SECRET")
+	flags.StringSliceVar(&o.scopes, "dashboard-oidc-scopes", nil, "scopes to ask for besides openid, profile and email, such as groups")
+}
+
+// check refuses flags that do not go together.
+func (o *dashOptions) check() error {
+	u, err := url.Parse(o.url)
+	switch {
+	case o.url != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")):
+		return usagef("--dashboard-url %q is not an address; write https://rollouts.example.com", o.url)
+	case !o.actions && (o.tokens != "" || o.issuer != ""):
+		return usagef("--dashboard-tokens and --dashboard-oidc-issuer are for --dashboard-actions, which is not set")
+	case o.actions && o.tokens == "":
+		return usagef("--dashboard-actions is set, and nothing says who may do what: name a file with --dashboard-tokens")
+	case o.issuer != "" && (o.client == "" || o.url == ""):
+		return usagef("--dashboard-oidc-issuer needs --dashboard-oidc-client and --dashboard-url, to which the provider sends people back")
+	}
+	return nil
+}
+
+// server puts the dashboard together.
+func (o *dashOptions) server(source sourceOptions, board *dashboard.Board, s streams) (*dashboard.Server, error) {
+	options := dashboard.Options{
+		Board: board, Records: &dashRecords{streams: s, source: source}, Now: time.Now, Hosts: o.hosts(),
+	}
+	if u, err := url.Parse(o.url); err == nil && u.Scheme == "https" {
+		options.Secure = true
+	}
+	if o.actions {
+		options.Access, options.Actor = &dashboard.Access{File: o.tokens}, dashActor{source}
+		if err := options.Access.Check(); err != nil {
+			return nil, err
+		}
+		if o.issuer != "" {
+			options.OIDC = &dashboard.OIDC{Issuer: o.issuer, ClientID: o.client, Secret: os.Getenv("GITROLLOUT_OIDC_CLIENT_SECRET"), URL: o.url, Scopes: o.scopes}
+		}
+	}
+	return dashboard.New(options)
+}
+
+// hosts are the names that browsers may use: of a loopback address only this
+// machine's own and the one in --dashboard-url, of any other address all.
+func (o *dashOptions) hosts() []string {
+	host, _, err := net.SplitHostPort(o.address)
+	if ip := net.ParseIP(host); err != nil || (host != "localhost" && (ip == nil || !ip.IsLoopback())) {
+		return nil
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", host}
+	if u, err := url.Parse(o.url); err == nil && u.Hostname() != "" {
+		hosts = append(hosts, u.Hostname())
+	}
+	return hosts
+}
+
+// serve answers browsers on a port until the returned function is called.
+func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
+	streams, end := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return streams },
+	}
+	go func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			ended(err)
+		}
+	}()
+	return func() {
+		end()
+		last, done := context.WithTimeout(context.Background(), 3*time.Second)
+		defer done()
+		if err := server.Shutdown(last); err != nil {
+			_ = server.Close()
+		}
+	}
+}
+
+func newDashboard(s streams) *cobra.Command {
+	c := &dashCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "dashboard",
+		Short: "Serve a web page of all releases",
+		Long: `Serve a web page that shows all apps of a cluster, and each release live: its
+steps, weights, pods, verdicts, what it changes, and what it waits for.
+
+It reads Git, and the cluster if that can be reached, like get. "gitrollout run"
+serves the same page, with what is being measured as well.
+
+The page is read-only. With --dashboard-actions, people who sign in can promote,
+hold, abort, retry and undo: each action is a commit under their name.
+--dashboard-tokens names the file that says who may do what.`,
+		Example: `  gitrollout dashboard
+  gitrollout dashboard --cluster prod-eu --dashboard-address 127.0.0.1:8080`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.source.register(cmd)
+	c.target.register(cmd)
+	c.options.register(cmd)
+	cmd.Flags().DurationVar(&c.every, "refresh", 5*time.Second, "time between looks at Git")
+	cmd.AddCommand(newDashboardToken(s))
+	return cmd
+}
+
+func newDashboardToken(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "token",
+		Short: "Make a token to sign in with, and its digest for the file",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			token, digest := dashboard.NewToken()
+			_, err := fmt.Fprintf(s.out, "for the person:               %s\nfor the --dashboard-tokens file: %s\n", token, digest)
+			return err
+		},
+	}
+}
+
+// dashCommand is gitrollout dashboard.
+type dashCommand struct {
+	streams
+	source  sourceOptions
+	target  clusterOptions
+	options dashOptions
+	every   time.Duration
+}
+
+func (c *dashCommand) run(ctx context.Context) error {
+	if err := c.options.check(); err != nil {
+		return err
+	}
+	if c.options.address == "" || c.every < 100*time.Millisecond {
+		return usagef("--dashboard-address must not be empty, and --refresh not less than 100ms")
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.options.address)
+	if err != nil {
+		return usagef("--dashboard-address: %v", err)
+	}
+	defer listener.Close()
+	board := dashboard.NewBoard(w.source.cluster, "reading Git and the cluster …")
+	server, err := c.options.server(w.source, board, c.streams)
+	if err != nil {
+		return err
+	}
+	broken := make(chan error, 1)
+	end := c.options.serve(listener, server, func(err error) { broken <- err })
+	defer end()
+	if _, err := fmt.Fprintf(c.out, "http://%s shows cluster %s; Ctrl-C ends it\n", listener.Addr(), w.source.cluster); err != nil {
+		return err
+	}
+	changed := make(chan struct{}, 1)
+	w.tryConnect(ctx, c.target, func(string) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}, c.streams)
+	return c.follow(ctx, w, board, changed, broken)
+}
+
+// follow keeps the board up to date until ctx ends. A look that fails is a note
+// on what was seen before.
+func (c *dashCommand) follow(ctx context.Context, w *world, board *dashboard.Board, changed <-chan struct{}, broken <-chan error) error {
+	looked, trouble := time.Now(), ""
+	for {
+		l, err := w.listing(ctx, nil, time.Now())
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			trouble, l.Apps = err.Error(), nil
+		}
+		if trouble != "" {
+			l.Note = "as of the last time that Git could be read: " + trouble
+		}
+		var left []string
+		if err == nil {
+			left = gone(board, w.apps)
+		}
+		if err := board.Show(time.Now(), l.Note, l.Apps, left); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-broken:
+			return fmt.Errorf("serve the dashboard: %w", err)
+		case <-time.After(c.every):
+		case <-changed:
+			select { // what belongs together arrives together
+			case <-ctx.Done():
+				return nil
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if time.Since(looked) < c.every {
+			continue
+		}
+		trouble, looked = "", time.Now()
+		if _, err := w.refresh(ctx); err != nil {
+			trouble = err.Error()
+		}
+	}
+}
+
+// listen opens the dashboard's port for run; nil if there is none or it is taken,
+// which is no reason not to release anything.
+func (o *dashOptions) listen(log *slog.Logger) net.Listener {
+	if o.address == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", o.address)
+	if err != nil {
+		log.Warn("no dashboard is served", "flag", "--dashboard-address", "error", err)
+		return nil
+	}
+	return listener
+}
+
+// gone are the apps of a board that are no more.
+func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
+	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
+}

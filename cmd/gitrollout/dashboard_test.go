@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/dashboard"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+func TestDashboardFlags(t *testing.T) {
+	for name, c := range map[string]struct {
+		options dashOptions
+		want    string // "" is fine
+	}{
+		"Defaults":           {dashOptions{address: dashAddress}, ""},
+		"Tokens":             {dashOptions{actions: true, tokens: "f"}, ""},
+		"OIDC":               {dashOptions{actions: true, tokens: "f", issuer: "https://id.example.com", client: "x", url: "https://r.example.com"}, ""},
+		"ActionsForNobody":   {dashOptions{actions: true}, "--dashboard-tokens"},
+		"TokensForNothing":   {dashOptions{tokens: "f"}, "--dashboard-actions"},
+		"OIDCForNothing":     {dashOptions{issuer: "https://id.example.com"}, "--dashboard-actions"},
+		"OIDCWithoutClient":  {dashOptions{actions: true, tokens: "f", issuer: "https://id.example.com", url: "https://r.example.com"}, "--dashboard-oidc-client"},
+		"OIDCWithoutAddress": {dashOptions{actions: true, tokens: "f", issuer: "https://id.example.com", client: "x"}, "--dashboard-url"},
+		"NoAddress":          {dashOptions{url: "rollouts"}, "--dashboard-url"},
+		"OtherScheme":        {dashOptions{url: "javascript://x"}, "--dashboard-url"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.options.check()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || codeOf(err) != exitUsage) {
+				t.Errorf("got %v, want one that names %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestDashboardHosts(t *testing.T) {
+	for name, c := range map[string]struct {
+		options dashOptions
+		want    []string
+	}{
+		"Loopback":  {dashOptions{address: "127.0.0.1:3100"}, []string{"localhost", "127.0.0.1", "::1", "127.0.0.1"}},
+		"IPv6":      {dashOptions{address: "[::1]:3100", url: "https://r.example.com:8443/x"}, []string{"localhost", "127.0.0.1", "::1", "::1", "r.example.com"}},
+		"Localhost": {dashOptions{address: "localhost:0"}, []string{"localhost", "127.0.0.1", "::1", "localhost"}},
+		"All":       {dashOptions{address: ":3100"}, nil},
+		"Network":   {dashOptions{address: "10.0.0.1:3100"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, c.options.hosts()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// A port that is taken is no reason not to release anything.
+func TestDashboardPortThatIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	var out bytes.Buffer
+	o := dashOptions{address: taken.Addr().String()}
+	if l := o.listen(slog.New(slog.NewTextHandler(&out, nil))); l != nil || !strings.Contains(out.String(), "level=WARN") || !strings.Contains(out.String(), "--dashboard-address") {
+		t.Errorf("got %v and the log\n%s", l, &out)
+	}
+	if l := (&dashOptions{}).listen(slog.New(slog.DiscardHandler)); l != nil {
+		t.Error("an empty address is listened on")
+	}
+}
+
+// Browsers that watch do not keep the program from ending.
+func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := dashOptions{address: dashAddress}
+	server, err := o.server(sourceOptions{cluster: "test"}, dashboard.NewBoard("test", ""), streams{out: io.Discard, err: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := o.serve(listener, server, func(err error) { t.Error(err) })
+	res, err := http.Get("http://" + listener.Addr().String() + "/api/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestDashboardFeed(t *testing.T) {
+	board := dashboard.NewBoard("test", "")
+	f := newDashFeed(board, slog.New(slog.DiscardHandler))
+	look := func(name string, phase rollout.Phase, err error) reconciler.Look {
+		return reconciler.Look{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
+	}
+	// Nobody takes these yet, and no pass waits for that.
+	for i := range 1000 {
+		f.publish([]reconciler.Look{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}, nil)
+		f.publish(nil, []string{fmt.Sprint("x", i)})
+	}
+	f.publish([]reconciler.Look{look("a", rollout.Healthy, fmt.Errorf("apply: refused")), look("b", rollout.Healthy, nil)}, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go f.run(ctx)
+	deadline := time.Now().Add(10 * time.Second)
+	for len(board.Names()) < 2 && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	l := board.Listing()
+	if len(l.Apps) != 2 || l.Apps[0].Phase != rollout.Healthy || strings.Join(l.Apps[0].Warnings, "") != "the last pass: apply: refused" {
+		t.Errorf("the board shows %+v", l.Apps)
+	}
+	broken := look("c", rollout.Healthy, nil)
+	broken.Input.Head = strategies.Head{} // which no pass makes, and nothing can explain
+	f.publish([]reconciler.Look{broken}, []string{"b"})
+	for len(board.Names()) < 2 || board.Names()[1] != "c" {
+		time.Sleep(5 * time.Millisecond)
+		if time.Now().After(deadline) {
+			t.Fatalf("the board shows %v", board.Names())
+		}
+	}
+	f.publish(nil, []string{"c"})
+	for len(board.Names()) > 1 && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if n := board.Names(); len(n) != 1 {
+		t.Errorf("the board shows %v", n)
+	}
+}
+
+func TestActionsAreAboutWhatIsShown(t *testing.T) {
+	flying := strategies.Input{State: rollout.State{Release: &rollout.Release{Hash: "h1-2"}}, Head: strategies.Head{Render: &rollout.Render{}}}
+	for name, c := range map[string]struct {
+		in   strategies.Input
+		a    dashboard.Action
+		fine bool
+	}{
+		"TheSame":        {flying, dashboard.Action{Verb: "promote", Release: "h1-2"}, true},
+		"AnotherOne":     {flying, dashboard.Action{Verb: "promote", Release: "h1-1"}, false},
+		"NoneWasShown":   {flying, dashboard.Action{Verb: "abort"}, false},
+		"NoneNow":        {strategies.Input{}, dashboard.Action{Verb: "abort", Release: "h1-2"}, false},
+		"NoneAtAll":      {strategies.Input{}, dashboard.Action{Verb: "promote", Full: true}, true}, // adoption
+		"RetryAnother":   {flying, dashboard.Action{Verb: "retry", Release: "h1-2"}, false},
+		"RetryUnstaged":  {flying, dashboard.Action{Verb: "retry"}, true},
+		"UndoTheLastOne": {strategies.Input{}, dashboard.Action{Verb: "undo"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := sameRelease(c.in, c.a); (err == nil) != c.fine {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestDiffMasksSecrets(t *testing.T) {
+	secret := func(field, value string) rollout.Object {
+		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys"}, field: map[string]any{"password": value, "same": "as before"}}
+	}
+	from := &rollout.Render{Commit: rollout.Commit{ID: "1"}, Objects: []rollout.Object{secret("stringData", "hunter2")}}
+	to := &rollout.Render{Commit: rollout.Commit{ID: "2"}, Objects: []rollout.Object{secret("data", "aHVudGVyMw==")}}
+	d, err := diffOf(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Objects) != 1 || !strings.Contains(d.Objects[0].Text, "+  password: '*** (after)'") || strings.Contains(d.Objects[0].Text, "unter") || strings.Contains(d.Objects[0].Text, "aHVu") || strings.Contains(d.Objects[0].Text, "as before") {
+		t.Errorf("%+v", d.Objects)
+	}
+	if gone, err := diffOf(from, &rollout.Render{}); err != nil || len(gone.Objects) != 1 || gone.Objects[0].Verb != "removed" || strings.Contains(gone.Objects[0].Text, "hunter2") {
+		t.Errorf("%v %+v", err, gone.Objects)
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"gitrollout.dev/gitrollout/dashboard"
+	"gitrollout.dev/gitrollout/forge"
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// dashRecords looks into Git for the pages of the dashboard. It has a mirror of
+// its own, so that whoever reads history delays no pass of a reconciler.
+type dashRecords struct {
+	streams
+	source sourceOptions
+
+	mu    sync.Mutex
+	world *world // nil until it is needed
+}
+
+// historyReleases is how many releases of an app are shown, and historyDepth how
+// many commits of the state branch are searched for them.
+const (
+	historyReleases = 20
+	historyDepth    = 2000
+)
+
+// open reads what is new in Git; the caller holds the lock.
+func (r *dashRecords) open(ctx context.Context) (*world, error) {
+	if r.world == nil {
+		w, err := openWorld(ctx, r.source, git.Identity{}, r.streams)
+		if err != nil {
+			return nil, err
+		}
+		r.world = w
+		return w, nil
+	}
+	_, err := r.world.refresh(ctx)
+	return r.world, err
+}
+
+// Diff is dashboard.Records': from what serves to the release in flight, or to
+// what was rejected.
+func (r *dashRecords) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, err := r.open(ctx)
+	if err != nil {
+		return dashboard.Diff{}, err
+	}
+	app, err := w.app(name)
+	if err != nil {
+		return dashboard.Diff{}, err
+	}
+	state, err := w.stateOf(name)
+	if err != nil || state.Stable == nil {
+		return dashboard.Diff{}, err
+	}
+	var to *rollout.Render
+	switch head := w.head(app); {
+	case state.Release != nil:
+		if to, err = w.renderAt(ctx, app, state.Release.Commit); err != nil {
+			return dashboard.Diff{}, err
+		}
+	case head.Render != nil && state.Phase == rollout.Degraded:
+		to = head.Render
+	default:
+		return dashboard.Diff{}, nil
+	}
+	from, err := w.renderAt(ctx, app, state.Stable.Commit)
+	if err != nil {
+		return dashboard.Diff{}, err
+	}
+	return diffOf(from, to)
+}
+
+func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
+	d := dashboard.Diff{From: from.Commit.ID, To: to.Commit.ID}
+	before, after := objectsByRef(from), objectsByRef(to)
+	for _, c := range rollout.Changes(from, to) {
+		was, is := before[c.Ref], after[c.Ref]
+		if c.Ref.Group == "" && c.Ref.Kind == "Secret" {
+			was, is = mask(withStringData(was), withStringData(is))
+		}
+		old, err := document(was)
+		if err != nil {
+			return d, err
+		}
+		now, err := document(is)
+		if err != nil {
+			return d, err
+		}
+		text := string(diff.Diff("stable", old, "release", now))
+		_, text, _ = strings.Cut(text, "+++ release\n")
+		d.Objects = append(d.Objects, dashboard.Object{Name: c.Ref.String(), Verb: c.Verb, Text: text})
+	}
+	return d, nil
+}
+
+// withStringData is a Secret as the API server keeps it: what people write below
+// stringData is data, and is compared and masked there.
+func withStringData(o rollout.Object) rollout.Object {
+	if o == nil || o.Map("stringData") == nil {
+		return o
+	}
+	o = o.Copy()
+	data := o.Map("data")
+	if data == nil {
+		data = map[string]any{}
+		o["data"] = data
+	}
+	for key, value := range o.Map("stringData") {
+		data[key] = value
+	}
+	return o
+}
+
+func objectsByRef(r *rollout.Render) map[rollout.Ref]rollout.Object {
+	objects := make(map[rollout.Ref]rollout.Object, len(r.Objects))
+	for _, o := range r.Objects {
+		objects[o.Ref()] = o
+	}
+	return objects
+}
+
+// History is dashboard.Records': the newest releases of the app.
+func (r *dashRecords) History(ctx context.Context, name string) (dashboard.History, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, err := r.open(ctx)
+	if err != nil {
+		return dashboard.History{}, err
+	}
+	remote := w.repo.mirror().Remote().String()
+	h := dashboard.History{Links: dashboard.Links{
+		Commit: forge.CommitPage(w.config.Forge, remote),
+		// The address is that of a branch named {}, as an address has these two letters.
+		Branch: strings.ReplaceAll(forge.Page(w.config.Forge, remote, w.source.branch, "{}"), url.QueryEscape("{}"), "{}"),
+	}}
+	if w.heads.State == "" {
+		return h, nil
+	}
+	if h.History, err = w.history(ctx, name, historyReleases, historyDepth); err != nil {
+		return h, fmt.Errorf("the state branch's history: %w", err)
+	}
+	if h.Note != "" {
+		h.Note = "older ones: " + w.source.command("gitrollout history "+name)
+	}
+	return h, nil
+}

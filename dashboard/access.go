@@ -1,0 +1,205 @@
+package dashboard
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Verbs are what people can do from the page.
+func Verbs() []string { return []string{"promote", "hold", "abort", "retry", "undo"} }
+
+// Access is the file that says who may do what. It is read again for each
+// request that depends on it, so that taking a right away takes effect at once.
+type Access struct{ File string }
+
+// rules are what the file says.
+//
+//	apiVersion: gitrollout.dev/v1alpha1
+//	kind: DashboardAccess
+//	people:
+//	- name: Ann Lee
+//	  email: ann@example.com
+//	  token: sha256:9b1d…           # of the token that she signs in with; none: by OIDC only
+//	  apps: ["shop-*"]
+//	  verbs: [promote, hold]
+//	groups:
+//	- claim: groups                 # of the OIDC token
+//	  value: release-managers
+//	  apps: ["*"]
+//	  verbs: [promote, hold, abort, retry, undo]
+type rules struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	People     []personRule `json:"people"`
+	Groups     []groupRule  `json:"groups"`
+}
+
+type right struct {
+	Apps  []string `json:"apps"`  // globs; * is any number of characters
+	Verbs []string `json:"verbs"` // of Verbs
+}
+
+type personRule struct {
+	Name  string `json:"name"`
+	Email string `json:"email"`
+	Token string `json:"token"`
+	right
+}
+
+type groupRule struct {
+	Claim string `json:"claim"`
+	Value string `json:"value"`
+	right
+}
+
+const tokenPrefix = "sha256:"
+
+// Check reads the file once, so that a mistake in it is found at the start.
+func (a *Access) Check() error {
+	_, err := a.read()
+	return err
+}
+
+// read parses the file strictly. Errors are InvalidErrors or of the file system.
+func (a *Access) read() (*rules, error) {
+	data, err := os.ReadFile(a.File)
+	if err != nil {
+		return nil, fmt.Errorf("who may act: %w", err)
+	}
+	var r rules
+	if err := yaml.UnmarshalStrict(data, &r); err != nil {
+		return nil, rollout.Invalidf(a.File, "", "cannot be read: %v", err)
+	}
+	if r.APIVersion != rollout.APIVersion || r.Kind != "DashboardAccess" {
+		return nil, &rollout.InvalidError{File: a.File, Field: "kind", Msg: fmt.Sprintf("%q of %q is not known", r.Kind, r.APIVersion),
+			Fix: "write apiVersion: " + rollout.APIVersion + " and kind: DashboardAccess"}
+	}
+	for i, p := range r.People {
+		field := fmt.Sprintf("people[%d]", i)
+		if p.Email == "" || p.Name == "" || strings.ContainsAny(p.Name+p.Email, "<>\n\r\x00") {
+			return nil, rollout.Invalidf(a.File, field, "needs a name and an email, as commits have them: %q, %q", p.Name, p.Email)
+		}
+		if digest, ok := strings.CutPrefix(p.Token, tokenPrefix); p.Token != "" && (!ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "") {
+			return nil, &rollout.InvalidError{File: a.File, Field: field + ".token", Msg: "is not the digest of a token", Fix: "make both with: gitrollout dashboard token"}
+		}
+		if err := p.check(a.File, field); err != nil {
+			return nil, err
+		}
+	}
+	for i, g := range r.Groups {
+		field := fmt.Sprintf("groups[%d]", i)
+		if g.Claim == "" || g.Value == "" {
+			return nil, rollout.Invalidf(a.File, field, "needs a claim and its value")
+		}
+		if err := g.check(a.File, field); err != nil {
+			return nil, err
+		}
+	}
+	return &r, nil
+}
+
+func (r right) check(file, field string) error {
+	for i, glob := range r.Apps {
+		if _, err := path.Match(glob, "app"); err != nil || glob == "" {
+			return rollout.Invalidf(file, fmt.Sprintf("%s.apps[%d]", field, i), "%q is not a pattern", glob)
+		}
+	}
+	for i, verb := range r.Verbs {
+		if !slices.Contains(Verbs(), verb) {
+			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not one of %s", verb, strings.Join(Verbs(), ", "))
+		}
+	}
+	return nil
+}
+
+func (r right) on(app string) []string {
+	for _, glob := range r.Apps {
+		if ok, err := path.Match(glob, app); err == nil && ok {
+			return r.Verbs
+		}
+	}
+	return nil
+}
+
+// NewToken makes a token of 160 random bits, and its digest for the file.
+func NewToken() (token, digest string) {
+	token = "gitrollout_" + rand.Text() + rand.Text()[:6]
+	return token, digestOf(token)
+}
+
+// digestOf is a fast one: tokens are random and long, and cannot be guessed from it.
+func digestOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return tokenPrefix + hex.EncodeToString(sum[:])
+}
+
+// Person is who is signed in. Commits are made under the name.
+type Person struct {
+	Name   string   `json:"name"`
+	Email  string   `json:"email"`
+	Token  string   `json:"token,omitempty"`  // digest of the token that was used, "" by OIDC
+	Claims []string `json:"claims,omitempty"` // claim=value, those that the rules know
+}
+
+// byToken finds who a token is of.
+func (r *rules) byToken(token string) (Person, bool) {
+	digest := digestOf(token)
+	found := -1
+	for i, p := range r.People {
+		if subtle.ConstantTimeCompare([]byte(p.Token), []byte(digest)) == 1 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return Person{}, false
+	}
+	p := r.People[found]
+	return Person{Name: p.Name, Email: p.Email, Token: digest}, true
+}
+
+// may lists what a person may do with an app. A token that is no longer in the
+// file gives no right.
+func (r *rules) may(p Person, app string) []string {
+	granted := map[string]bool{}
+	for _, rule := range r.People {
+		if strings.EqualFold(rule.Email, p.Email) && (p.Token == "" || rule.Token == p.Token) {
+			for _, verb := range rule.on(app) {
+				granted[verb] = true
+			}
+		}
+	}
+	for _, rule := range r.Groups {
+		if p.Token == "" && slices.Contains(p.Claims, rule.Claim+"="+rule.Value) {
+			for _, verb := range rule.on(app) {
+				granted[verb] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(Verbs(), func(verb string) bool { return !granted[verb] })
+}
+
+// known are the claims that the rules ask about, out of those that somebody has.
+func (r *rules) known(claims map[string]any) []string {
+	var found []string
+	for _, rule := range r.Groups {
+		values, ok := claims[rule.Claim].([]any)
+		if !ok {
+			values = []any{claims[rule.Claim]}
+		}
+		if entry := rule.Claim + "=" + rule.Value; slices.Contains(values, any(rule.Value)) && !slices.Contains(found, entry) {
+			found = append(found, entry)
+		}
+	}
+	return found
+}

@@ -1,0 +1,66 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Actor carries out what a person asks for. What it returns is for the person to
+// read, an error likewise.
+type Actor interface {
+	Act(ctx context.Context, who Person, app string, a Action) (said string, err error)
+}
+
+// Action is what a person asks for.
+type Action struct {
+	Verb    string       `json:"verb"`
+	Release rollout.Hash `json:"release"`           // what the person sees: nothing is done to another one
+	Reason  string       `json:"reason,omitempty"`  // of hold and abort
+	Full    bool         `json:"full,omitempty"`    // of promote: all gates, and the weights that are left
+	Through string       `json:"through,omitempty"` // of promote: up to this step
+	Off     bool         `json:"off,omitempty"`     // of hold: end it
+}
+
+// act is POST /api/v1/apps/{app}/actions. A browser shows that the page asks, and
+// not another site: by where the request comes from (ServeHTTP), by its type, and
+// by the session's token in X-CSRF-Token.
+func (s *Server) act(w http.ResponseWriter, r *http.Request) {
+	var a Action
+	if !receive(w, r, &a) {
+		return
+	}
+	rules, err := s.Access.read()
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	who, of, ok := s.signedIn(r, rules)
+	app := r.PathValue("app")
+	switch {
+	case !ok:
+		fail(w, http.StatusUnauthorized, "sign in first")
+		return
+	case of != nil && !same(of.CSRF, r.Header.Get("X-CSRF-Token")):
+		fail(w, http.StatusForbidden, "the request does not come from this page; load it again")
+		return
+	case !slices.Contains(Verbs(), a.Verb):
+		fail(w, http.StatusBadRequest, "there is no verb "+a.Verb)
+		return
+	case !slices.Contains(rules.may(who, app), a.Verb):
+		fail(w, http.StatusForbidden, who.Email+" may not "+a.Verb+" "+app)
+		return
+	}
+	if _, _, found := s.Board.app(app); !found {
+		s.unknown(w, app)
+		return
+	}
+	said, err := s.Actor.Act(r.Context(), who, app, a)
+	if err != nil {
+		fail(w, http.StatusConflict, err.Error())
+		return
+	}
+	send(w, http.StatusOK, map[string]string{"said": said})
+}

@@ -1,0 +1,120 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// heartbeat keeps proxies from closing a stream in which nothing happens.
+	heartbeat = 15 * time.Second
+	// together is how long changes are gathered before they are sent.
+	together = 100 * time.Millisecond
+	// patience is how long a browser may take to accept what is sent.
+	patience = 20 * time.Second
+)
+
+// message is one server-sent event.
+type message struct {
+	id, event string
+	data      any
+}
+
+// events streams what changes: of the fleet, or of one app (?app=NAME). A browser
+// that comes back says what it knows (Last-Event-ID, or ?since=) and is told what
+// has changed since; whoever says nothing, or something too old, is told everything.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	name := r.FormValue("app")
+	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx
+	control := http.NewResponseController(w)
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for told := false; ; {
+		wake := s.Board.wake()
+		m, number, news := s.next(name, known)
+		if gone := m.event == "gone"; gone {
+			news, told = !told, true
+		} else {
+			news, told = news || told, false
+		}
+		if known = number; news {
+			if err := write(w, control, s.Now(), m); err != nil {
+				return
+			}
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-beat.C:
+			if err := write(w, control, s.Now(), message{}); err != nil {
+				return
+			}
+		case <-wake:
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(together):
+			}
+		}
+	}
+}
+
+// next is what a watcher who knows a number is to be told.
+func (s *Server) next(name string, known int64) (m message, number int64, news bool) {
+	if name == "" {
+		f, newest, whole, news := s.Board.since(known)
+		m = message{id: s.Board.id(newest), event: "change", data: f}
+		if whole {
+			m.event = "reset"
+		}
+		return m, newest, news
+	}
+	d, number, found := s.Board.app(name)
+	m = message{id: s.Board.id(number), event: "app", data: d}
+	if !found {
+		m.event, m.data = "gone", map[string]string{"app": name}
+	}
+	return m, number, number > known
+}
+
+// write sends an event with the server's time, or without one a sign of life.
+func write(w http.ResponseWriter, control *http.ResponseController, now time.Time, m message) error {
+	text := ": alive\n\n"
+	if m.event != "" {
+		data, err := json.Marshal(struct {
+			Now  time.Time `json:"now"`
+			What any       `json:"what"`
+		}{now.UTC(), m.data})
+		if err != nil {
+			return err
+		}
+		text = fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", m.id, m.event, data)
+	}
+	if err := control.SetWriteDeadline(now.Add(patience)); err != nil {
+		return err
+	}
+	if _, err := w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return control.Flush()
+}
+
+// id names a change to browsers.
+func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
+
+// parse reads the first id that is one; 0 is nothing.
+func (b *Board) parse(ids ...string) int64 {
+	for _, id := range ids {
+		epoch, number, _ := strings.Cut(id, "-")
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil && epoch == b.epoch && n > 0 {
+			return n
+		}
+	}
+	return 0
+}

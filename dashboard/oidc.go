@@ -1,0 +1,148 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// OIDC is how people sign in at an identity provider: the authorization code flow
+// with PKCE.
+type OIDC struct {
+	Issuer   string
+	ClientID string
+	Secret   string   // "" for a public client
+	URL      string   // of the dashboard, as browsers see it
+	Scopes   []string // besides openid, profile and email
+
+	mu       sync.Mutex
+	provider *oidc.Provider // nil until it has answered once
+}
+
+// flow is what a browser keeps between the start and the end of a sign-in.
+type flow struct {
+	State, Nonce, Verifier string
+	Expires                time.Time
+}
+
+const (
+	flowCookie = "gitrollout_signin"
+	flowTime   = 10 * time.Minute
+	oidcWait   = 20 * time.Second // for all answers of the provider together
+)
+
+// setup asks the provider about itself at the first sign-in that it answers, so
+// that the dashboard starts without it.
+func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.provider == nil {
+		// The provider's keys are fetched later, with this context.
+		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the identity provider: %w", err)
+		}
+		o.provider = p
+	}
+	return &oauth2.Config{
+		ClientID: o.ClientID, ClientSecret: o.Secret, Endpoint: o.provider.Endpoint(),
+		RedirectURL: strings.TrimRight(o.URL, "/") + "/oidc/callback",
+		Scopes:      append([]string{oidc.ScopeOpenID, "profile", "email"}, o.Scopes...),
+	}, o.provider, nil
+}
+
+func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), oidcWait)
+	defer cancel()
+	config, _, err := s.OIDC.setup(ctx)
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	f := flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: s.Now().Add(flowTime)}
+	sealed, err := s.sessions.seal("flow", f)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	// The provider sends the browser back, which is another site's request: Strict
+	// would keep this one from coming along.
+	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
+	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusFound)
+}
+
+func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), oidcWait)
+	defer cancel()
+	var f flow
+	cookie, err := r.Cookie(flowCookie)
+	if err == nil {
+		err = s.sessions.open("flow", cookie.Value, &f)
+	}
+	http.SetCookie(w, s.sessions.cookie(flowCookie, "", -time.Second, http.SameSiteLaxMode))
+	switch {
+	case err != nil || !s.Now().Before(f.Expires) || !same(f.State, r.FormValue("state")):
+		fail(w, http.StatusBadRequest, "this sign-in was not begun here, or took too long; begin again at the dashboard")
+		return
+	case r.FormValue("error") != "":
+		fail(w, http.StatusForbidden, "the identity provider says: "+clip(r.FormValue("error")+" "+r.FormValue("error_description"), maxText))
+		return
+	}
+	p, err := s.OIDC.person(ctx, s, f, r.FormValue("code"))
+	if err == nil {
+		_, err = s.sessions.begin(w, p)
+	}
+	if err != nil {
+		fail(w, http.StatusForbidden, err.Error())
+		return
+	}
+	// A redirect would still be the other site's request, without the Strict
+	// cookie that was just set. This page goes on by itself.
+	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
+}
+
+// person exchanges a code for who signed in.
+func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Person, error) {
+	config, provider, err := o.setup(ctx)
+	if err != nil {
+		return Person{}, err
+	}
+	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
+	if err != nil {
+		return Person{}, fmt.Errorf("the identity provider does not take the code: %w", err)
+	}
+	raw, _ := token.Extra("id_token").(string)
+	id, err := provider.Verifier(&oidc.Config{ClientID: o.ClientID, Now: s.Now}).Verify(ctx, raw)
+	if err != nil {
+		return Person{}, fmt.Errorf("the identity provider's answer does not count: %w", err)
+	}
+	if !same(id.Nonce, f.Nonce) {
+		return Person{}, errors.New("the identity provider's answer is of another sign-in")
+	}
+	claims := map[string]any{}
+	if err := id.Claims(&claims); err != nil {
+		return Person{}, fmt.Errorf("the claims: %w", err)
+	}
+	email, _ := claims["email"].(string)
+	if verified, said := claims["email_verified"].(bool); email == "" || (said && !verified) {
+		return Person{}, errors.New("the identity provider does not vouch for an email address, and commits need one")
+	}
+	name, _ := claims["name"].(string)
+	if name = cmp.Or(name, email); strings.ContainsAny(name+email, "<>\n\r\x00") {
+		return Person{}, fmt.Errorf("%q <%q> cannot be a commit's author", name, email)
+	}
+	rules, err := s.Access.read()
+	if err != nil {
+		return Person{}, err
+	}
+	return Person{Name: name, Email: email, Claims: rules.known(claims)}, nil
+}

@@ -1,0 +1,211 @@
+package dashboard
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sessions seals what browsers keep. The key is this process's: a restart signs
+// everybody out.
+type sessions struct {
+	key    []byte
+	now    func() time.Time
+	secure bool
+}
+
+// sessionTime is how long a sign-in lasts.
+const sessionTime = 8 * time.Hour
+
+const sessionCookie = "gitrollout_session"
+
+// session is what the cookie says.
+type session struct {
+	Person
+	CSRF    string    `json:"csrf"`
+	Expires time.Time `json:"expires"`
+}
+
+func newSessions(now func() time.Time, secure bool) (*sessions, error) {
+	key := make([]byte, 32)
+	_, err := rand.Read(key)
+	return &sessions{key: key, now: now, secure: secure}, err
+}
+
+// seal makes a text that only this process can have made, for one purpose.
+func (s *sessions) seal(purpose string, data any) (string, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return "", err
+	}
+	body := base64.RawURLEncoding.EncodeToString(raw)
+	return body + "." + base64.RawURLEncoding.EncodeToString(s.mac(purpose, body)), nil
+}
+
+func (s *sessions) mac(purpose, body string) []byte {
+	m := hmac.New(sha256.New, s.key)
+	_, _ = m.Write([]byte(purpose + "\x00" + body)) // never fails
+	return m.Sum(nil)
+}
+
+var errNotOurs = errors.New("is not of this process, or was changed")
+
+func (s *sessions) open(purpose, sealed string, data any) error {
+	body, mac, _ := strings.Cut(sealed, ".")
+	sum, err := base64.RawURLEncoding.DecodeString(mac)
+	if err != nil || !hmac.Equal(sum, s.mac(purpose, body)) {
+		return errNotOurs
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return errNotOurs
+	}
+	return json.Unmarshal(raw, data)
+}
+
+// of reads the session of a request, nil if there is none that counts.
+func (s *sessions) of(r *http.Request) *session {
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return nil
+	}
+	var found session
+	if err := s.open("session", cookie.Value, &found); err != nil || !s.now().Before(found.Expires) {
+		return nil
+	}
+	return &found
+}
+
+// begin signs somebody in.
+func (s *sessions) begin(w http.ResponseWriter, p Person) (*session, error) {
+	begun := &session{Person: p, CSRF: rand.Text(), Expires: s.now().Add(sessionTime).UTC()}
+	sealed, err := s.seal("session", begun)
+	if err != nil {
+		return nil, err
+	}
+	http.SetCookie(w, s.cookie(sessionCookie, sealed, sessionTime, http.SameSiteStrictMode))
+	return begun, nil
+}
+
+func (s *sessions) cookie(name, value string, age time.Duration, site http.SameSite) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: s.secure, SameSite: site}
+}
+
+// knows tells whether a request names this server as its host.
+func (s *Server) knows(host string) bool {
+	if s.Hosts == nil {
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return slices.Contains(s.Hosts, strings.Trim(host, "[]"))
+}
+
+// signedIn finds out who asks: by the session, or a program by its token. Session
+// is nil for a program, which no other site can make send anything.
+func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
+	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
+		p, ok = rules.byToken(token)
+		return p, nil, ok
+	}
+	if of = s.sessions.of(r); of == nil {
+		return Person{}, nil, false
+	}
+	return of.Person, of, true
+}
+
+// self is what the page is told about who looks at it.
+type self struct {
+	Actions bool     `json:"actions"` // people can act at all
+	OIDC    bool     `json:"oidc"`
+	Name    string   `json:"name,omitempty"` // "" if nobody is signed in
+	Email   string   `json:"email,omitempty"`
+	CSRF    string   `json:"csrf,omitempty"`
+	May     []string `json:"may"` // with ?app=
+}
+
+// me is GET /api/v1/me.
+func (s *Server) me(w http.ResponseWriter, r *http.Request) {
+	who := self{Actions: s.acts(), OIDC: s.OIDC != nil, May: []string{}}
+	if !who.Actions {
+		send(w, http.StatusOK, who)
+		return
+	}
+	rules, err := s.Access.read()
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	if p, of, ok := s.signedIn(r, rules); ok {
+		who.Name, who.Email, who.May = p.Name, p.Email, rules.may(p, r.FormValue("app"))
+		if of != nil {
+			who.CSRF = of.CSRF
+		}
+	}
+	send(w, http.StatusOK, who)
+}
+
+// maxBody bounds what a request may send.
+const maxBody = 16 << 10
+
+// receive reads the JSON of a request. Forms of other sites cannot send that type.
+func receive(w http.ResponseWriter, r *http.Request, data any) bool {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
+		fail(w, http.StatusUnsupportedMediaType, "send application/json")
+		return false
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(data); err != nil {
+		fail(w, http.StatusBadRequest, "the request cannot be read: "+err.Error())
+		return false
+	}
+	return true
+}
+
+// signIn is POST /api/v1/session: with a token.
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
+	var sent struct {
+		Token string `json:"token"`
+	}
+	if !receive(w, r, &sent) {
+		return
+	}
+	rules, err := s.Access.read()
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	p, ok := rules.byToken(strings.TrimSpace(sent.Token))
+	if !ok {
+		fail(w, http.StatusForbidden, "nobody has this token")
+		return
+	}
+	begun, err := s.sessions.begin(w, p)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	send(w, http.StatusOK, self{Actions: true, OIDC: s.OIDC != nil, Name: p.Name, Email: p.Email, CSRF: begun.CSRF, May: []string{}})
+}
+
+// signOut is DELETE /api/v1/session.
+func (s *Server) signOut(w http.ResponseWriter, _ *http.Request) {
+	http.SetCookie(w, s.sessions.cookie(sessionCookie, "", -time.Second, http.SameSiteStrictMode))
+	send(w, http.StatusOK, map[string]string{})
+}
+
+// same compares a secret without telling by the time where it differs.
+func same(a, b string) bool {
+	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}

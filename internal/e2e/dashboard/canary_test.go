@@ -1,0 +1,238 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"gitrollout.dev/gitrollout/dashboard"
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+)
+
+// binary is the program under test, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "gitrollout-dashboard-")
+	if err != nil {
+		return "", err
+	}
+	built = dir
+	path := filepath.Join(dir, "gitrollout")
+	if out, err := exec.Command("go", "build", "-o", path, "gitrollout.dev/gitrollout/cmd/gitrollout").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build gitrollout: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// output collects what a process writes.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+var address = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
+
+// start runs gitrollout until the test ends, and returns the address of its dashboard.
+func start(t *testing.T, args ...string) (url string, out *output) {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out = &output{}
+	cmd := exec.Command(path, append(args, "--dashboard-address", "127.0.0.1:0")...)
+	cmd.Env = append(gittest.Env(), "HOME="+t.TempDir())
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("gitrollout %s ended with %v", args[0], err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("gitrollout %s did not end", args[0])
+			_ = cmd.Process.Kill()
+		}
+		if t.Failed() {
+			t.Logf("gitrollout %s said:\n%s", args[0], out)
+		}
+	})
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for line := range strings.Lines(out.String()) {
+			if found := address.FindString(line); found != "" && (strings.Contains(line, "dashboard") || strings.Contains(line, "shows cluster")) {
+				return found, out
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no dashboard after a minute:\n%s", out)
+		}
+	}
+}
+
+func manifests(version string) map[string]string {
+	return map[string]string{
+		"kustomization.yaml": "resources: [shop.yaml, rollout.yaml]\n",
+		"shop.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+spec:
+  replicas: 4
+  selector:
+    matchLabels: {app: shop}
+  template:
+    metadata:
+      labels: {app: shop}
+    spec:
+      containers:
+      - {name: shop, image: "shop:` + version + `"}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: shop-keys
+stringData: {password: "of-` + version + `"}
+`,
+		"rollout.yaml": `apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata:
+  name: shop
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  strategy:
+    canary:
+      steps:
+      - setWeight: 25
+      - pause: {}
+      - setWeight: 50
+      - pause: {duration: 2s}
+`,
+	}
+}
+
+// TestCanaryToItsEnd follows a release of a real cluster in the browser from the
+// push to its end, and lets it pass its gate by a click.
+func TestCanaryToItsEnd(t *testing.T) {
+	cluster := testcluster.Shared(t)
+	ns := cluster.Namespace(t)
+	repo := gittest.New(t)
+	push := func(message, version string) {
+		t.Helper()
+		files := map[string]string{".gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/shop\n  namespace: " + ns + "\n"}
+		for name, content := range manifests(version) {
+			files["apps/shop/"+name] = content
+		}
+		repo.CommitFiles(message, files)
+	}
+	push("shop v1", "v1")
+	server := repo.HTTP(gittest.HTTPOptions{})
+	token, digest := dashboard.NewToken()
+	rules := filepath.Join(t.TempDir(), "access.yaml")
+	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- {name: Ann Lee, email: ann@example.com, token: \"" + digest + "\", apps: [shop], verbs: [promote, abort, undo]}\n"
+	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source := []string{"--repo", server.URL, "--cluster", "test", "--kubeconfig", cluster.Kubeconfig}
+	url, _ := start(t, append([]string{"run", "--interval", "200ms", "--dashboard-actions", "--dashboard-tokens", rules}, source...)...)
+
+	p := newTab(t, scheme("light"), chromedp.Navigate(url+"/"))
+	p.await(`document.querySelector('#rows li[data-phase=Healthy]')`, 60*time.Second)
+	p.do(chromedp.Click(chromedp.CSS(`#rows a`)))
+	p.await(live+` && document.getElementById('signin-open')`, 20*time.Second)
+	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), token+kb.Enter))
+	p.await(live+` && document.querySelector('#who').textContent.includes('Ann Lee') && document.querySelector('#title h1')`, 20*time.Second)
+	js[bool](p, `(window.same = true)`)
+
+	pushed := time.Now()
+	push("shop v2: <b>bold</b>", "v2")
+	p.await(`document.querySelector('.steps [aria-current=step]')`, 30*time.Second)
+	t.Logf("the release is seen %s after the push", time.Since(pushed).Round(10*time.Millisecond))
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('.steps [aria-current=step]').innerText.includes('pause')`, 60*time.Second)
+	p.await(`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`, 30*time.Second)
+	p.await(`document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length >= 2`, 30*time.Second)
+	page := p.text()
+	for _, want := range []string{"shop v2: <b>bold</b>", "+      - image: shop:v2", "-      - image: shop:v1", "*** (after)", "git merge origin/gitrollout/promote/test/shop", "weight reached"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%.4000s", want, page)
+		}
+	}
+	if strings.Contains(page, "of-v1") || strings.Contains(page, "b2Yt") {
+		t.Error("the page shows a Secret's value")
+	}
+	if n := js[int](p, `document.querySelectorAll('svg.chart path.real').length`); n != 1 {
+		t.Errorf("the weight over time is drawn %d times", n)
+	}
+	p.axe("a canary")
+
+	p.do(chromedp.Click(chromedp.CSS(`[data-verb=promote]`)), chromedp.Click(chromedp.CSS("#act-go")))
+	p.await(`document.getElementById('said').textContent.includes('Promote shop past step 2')`, 30*time.Second)
+	p.await(`document.querySelector('#workloads').innerText.includes('50% of the ready pods')`, 60*time.Second)
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.steps .done').length === 4`, 60*time.Second)
+	p.await(`document.querySelector('#history summary').textContent.includes('healthy shop v2') && document.querySelector('#title').innerText.includes('shop v2')`, 30*time.Second)
+	if !js[bool](p, `window.same === true`) {
+		t.Error("the page was loaded again, and is to be live")
+	}
+	author := repo.InBare("log", "-1", "--format=%an <%ae> %s", "main")
+	if author != "Ann Lee <ann@example.com> Promote shop past step 2 in test" {
+		t.Errorf("the newest commit is %q", author)
+	}
+	if n := js[int](p, `fetch('/api/v1/apps/shop').then((r) => r.json()).then((a) => Object.values(a.samples)[0].length)`); n < 4 || n > 240 {
+		t.Errorf("%d samples are kept of the release", n)
+	}
+
+	p.do(chromedp.Click(chromedp.CSS(`[data-verb=undo]`)), chromedp.Click(chromedp.CSS("#act-go")))
+	p.await(`document.getElementById('said').textContent.includes('pushed gitrollout/revert/test/shop')`, 30*time.Second)
+	if author := repo.InBare("log", "-1", "--format=%an", "gitrollout/revert/test/shop"); author != "Ann Lee" {
+		t.Errorf("the proposal is by %s", author)
+	}
+
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := exec.Command(path, "get", "shop", "--server", url)
+	get.Env = append(gittest.Env(), "HOME="+t.TempDir())
+	if said, err := get.CombinedOutput(); err != nil || !strings.Contains(string(said), "Healthy") || !strings.Contains(string(said), "4/4 ready") {
+		t.Errorf("gitrollout get --server: %v\n%s", err, said)
+	}
+
+	t.Log("the same by gitrollout dashboard, and from Git alone")
+	url, _ = start(t, append([]string{"dashboard"}, source...)...)
+	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
+	p.await(live+` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('#workloads tbody tr').length === 4`, 60*time.Second)
+	repo.Pull()
+	push("shop v3", "v3")
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('#workloads').innerText.includes('25% of the ready pods')`, 60*time.Second)
+	url, _ = start(t, "dashboard", "--repo", server.URL, "--cluster", "test", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
+	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
+	p.await(live+` && document.querySelector('#title .phase').dataset.phase === 'Paused' && document.getElementById('note').textContent.includes('from Git alone')`, 60*time.Second)
+}

@@ -1,0 +1,516 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"gitrollout.dev/gitrollout/dashboard"
+	"gitrollout.dev/gitrollout/internal/oidctest"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/status"
+)
+
+// fleet is what a test shows.
+type fleet struct {
+	t     *testing.T
+	board *dashboard.Board
+	url   string
+	token string
+
+	mu  sync.Mutex
+	did []string
+}
+
+const evil = `<script>document.title="taken"</script><img src=x onerror="document.title='taken'">`
+
+func newFleet(t *testing.T, apps ...status.App) *fleet {
+	t.Helper()
+	f := &fleet{t: t, board: dashboard.NewBoard("prod-eu", "")}
+	token, digest := dashboard.NewToken()
+	f.token = token
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	rules := fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- name: Ann Lee\n  email: ann@example.com\n  token: %s\n  apps: [\"shop*\"]\n  verbs: [promote, hold, abort]\n", digest)
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	handler, err := dashboard.New(dashboard.Options{Board: f.board, Records: records{}, Now: time.Now, Access: &dashboard.Access{File: file}, Actor: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.show(apps...)
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	f.url = server.URL
+	return f
+}
+
+func (f *fleet) show(apps ...status.App) {
+	f.t.Helper()
+	if err := f.board.Show(time.Now(), "", apps, nil); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Act is dashboard.Actor's.
+func (f *fleet) Act(_ context.Context, who dashboard.Person, app string, a dashboard.Action) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, fmt.Sprintf("%s %s %s by %s %s%s", a.Verb, app, a.Release, who.Name, a.Reason, a.Through))
+	if a.Verb == "abort" {
+		return "", fmt.Errorf("the branch is protected")
+	}
+	return "pushed 1234567 to main: Promote shop past step 2", nil
+}
+
+func (f *fleet) actions() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.did, "; ")
+}
+
+type records struct{}
+
+func (records) Diff(context.Context, string) (dashboard.Diff, error) {
+	return dashboard.Diff{From: strings.Repeat("1", 40), To: strings.Repeat("2", 40), Objects: []dashboard.Object{
+		{Name: "Deployment shop", Verb: "changed", Text: "@@ -12,7 +12,7 @@\n       containers:\n-      - image: registry.example.com/shop:1.41.0\n+      - image: registry.example.com/shop:1.42.0\n         name: shop\n"},
+		{Name: "Secret shop-keys", Verb: "changed", Text: "@@ -2,3 +2,3 @@\n data:\n-  password: '*** (before)'\n+  password: '*** (after)'\n"},
+		{Name: "ConfigMap shop-texts", Verb: "added", Text: "@@ -0,0 +1,1 @@\n+" + evil + "\n"},
+	}}, nil
+}
+
+func (records) History(context.Context, string) (dashboard.History, error) {
+	at := time.Now()
+	ended := at.Add(-4 * time.Hour)
+	return dashboard.History{
+		Links: dashboard.Links{Commit: "https://git.example.com/shop/config/commit/{}", Branch: "https://git.example.com/shop/config/compare/main...{}"},
+		History: status.History{App: "shop", Releases: []status.Past{
+			{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann Lee <ann@example.com>", Subject: "shop 1.42: faster checkout", Started: at.Add(-5 * time.Minute), Outcome: status.InFlight, Step: 2, Of: 6, PromotedBy: []string{"Bob Ray"}, Transitions: []status.Transition{
+				{At: at.Add(-5 * time.Minute), Phase: rollout.Progressing, Text: "shop release h1-2222222222 begins " + evil, Commit: strings.Repeat("a", 40)},
+				{At: at.Add(-3 * time.Minute), Phase: rollout.Paused, Text: "shop step 3/6 pause (40%)", Commit: strings.Repeat("b", 40)},
+			}},
+			{Hash: "h1-0000000000", Commit: strings.Repeat("4", 40), Author: "Kim <kim@example.com>", Subject: "shop 1.41.1 " + evil, Started: at.Add(-5 * time.Hour), Ended: &ended, Outcome: status.Refused, Reason: "error-rate is Failed: 3 of 5 measurements failed", Step: 1, Of: 6},
+		}},
+	}, nil
+}
+
+// shop is an app in the middle of a release, with everything that can be shown.
+func shop(now time.Time, ready int) status.App {
+	entered := now.Add(-3 * time.Minute)
+	a := status.App{
+		App: "shop", Cluster: "prod-eu", Path: "apps/shop/overlays/prod", Phase: rollout.Paused, Reason: "the step is a pause",
+		Release: &status.Release{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann Lee <ann@example.com>", Subject: "shop 1.42: faster checkout", Since: now.Add(-5 * time.Minute)},
+		Stable:  &status.Release{Hash: "h1-1111111111", Commit: strings.Repeat("1", 40), Author: "Bob Ray <bob@example.com>", Subject: "shop 1.41", Since: now.Add(-26 * time.Hour)},
+		Waiting: "promotion of h1-2222222222 at step 3/6",
+		Next: []status.Next{
+			{To: "go on", Command: "git fetch && git merge origin/gitrollout/promote/prod-eu/shop && git push"},
+			{To: "go on", Command: "gitrollout promote shop"}, {To: "go back", Command: "gitrollout abort shop"},
+		},
+		Warnings: []string{"Deployment shop mounts ConfigMap shop-settings, which has no hash in its name"},
+		Workloads: []status.Workload{{
+			Workload: "shop/shop", Strategy: "canary", Replicas: 10, Ready: 10, Step: 2, Moving: true, Entered: &entered, Weight: 40, FullWeight: 100, RealWeight: ready * 10, Opened: "Bob Ray",
+			Steps: []status.Step{
+				{Text: "setWeight 20", Weight: 20, Status: "done"}, {Text: "setWeight 40", Weight: 40, Status: "done"}, {Text: "pause", Weight: 40, Status: "current"},
+				{Text: "setWeight 60", Weight: 60, Status: "toCome"}, {Text: "analysis error-rate", Weight: 60, Status: "toCome"}, {Text: "setWeight 100", Weight: 100, Status: "toCome"},
+			},
+			Revisions: []status.Revision{revision("canary", "75f574758c", ready, now), revision("stable", "7bc5f88467", 10-ready, now)},
+		}},
+	}
+	m := rollout.MetricProgress{Metric: "error-rate", Phase: rollout.AnalysisRunning, Condition: "successCondition: result[0] < 0.05", Count: 12, Successful: 11, Failed: 1}
+	l := rollout.MetricProgress{Metric: "latency-p99", Phase: rollout.AnalysisSuccessful, Condition: "successCondition: result[0] <= 250", Count: 12, Successful: 12}
+	for i, v := range []float64{0.01, 0.012, 0.02, 0.011, 0.016, 0.061, 0.03, 0.02, 0.018, 0.012, 0.01, 0.011} {
+		at := now.Add(time.Duration(i-12) * 15 * time.Second)
+		phase := rollout.AnalysisSuccessful
+		if v > 0.05 {
+			phase = rollout.AnalysisFailed
+		}
+		m.Measurements = append(m.Measurements, rollout.Measurement{At: at, Value: fmt.Sprintf("[%g]", v), Phase: phase})
+		l.Measurements = append(l.Measurements, rollout.Measurement{At: at, Value: fmt.Sprintf("[%d]", 180+i*i%37), Phase: rollout.AnalysisSuccessful})
+	}
+	a.Analyses = []rollout.AnalysisRun{{Name: "background", Started: now.Add(-3 * time.Minute), Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{m, l}}}
+	return a
+}
+
+func revision(role, hash string, n int, now time.Time) status.Revision {
+	r := status.Revision{Name: "shop-" + hash, Role: role, PodHash: hash, Desired: n, Ready: n}
+	for i := range n {
+		r.Pods = append(r.Pods, status.Pod{Name: fmt.Sprintf("shop-%s-%05d", hash, i), Status: "Running", Ready: true, Created: now.Add(-5 * time.Minute)})
+	}
+	return r
+}
+
+func healthy(name, subject string, now time.Time) status.App {
+	return status.App{
+		App: name, Cluster: "prod-eu", Path: "apps/" + name, Phase: rollout.Healthy,
+		Stable:    &status.Release{Hash: "h1-3333333333", Commit: strings.Repeat("3", 40), Author: "Eve Sun <eve@example.com>", Subject: subject, Since: now.Add(-time.Hour)},
+		Workloads: []status.Workload{{Workload: name + "/" + name, Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100}},
+	}
+}
+
+// some is a small fleet with something of everything.
+func some(now time.Time) []status.App {
+	degraded := healthy("search", "search 8.1", now)
+	degraded.Phase = rollout.Degraded
+	degraded.Reason = "error-rate is Failed: 3 of 5 measurements failed"
+	degraded.Rejected = &status.Rejected{Hash: "h1-9999999999", Commit: strings.Repeat("9", 40), Reason: degraded.Reason, At: now.Add(-20 * time.Minute)}
+	held := healthy("billing", "billing 3", now)
+	held.Held = &status.Held{Reason: "InvalidInput", Message: "apps/billing/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 400 is more than 100", Commit: strings.Repeat("8", 40)}
+	moving := healthy("checkout", "checkout 2.9", now)
+	moving.Phase = rollout.Progressing
+	moving.Release = &status.Release{Hash: "h1-7777777777", Commit: strings.Repeat("7", 40), Author: "Kim <kim@example.com>", Subject: "checkout 2.10: wallets", Since: now.Add(-time.Minute)}
+	moving.Workloads = []status.Workload{{Workload: "checkout/checkout", Strategy: "canary", Replicas: 8, Ready: 9, Moving: true, Step: 0, Weight: 25, FullWeight: 100, RealWeight: 11, Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause 10m0s", Weight: 25, Status: "toCome"}}}}
+	moving.Waiting = "pods: 1 of 2 ready"
+	return []status.App{shop(now, 4), degraded, held, moving, healthy("images", "images 14", now), healthy("mail", "mail 5.5", now), healthy("payments", "payments 77", now)}
+}
+
+const live = `document.getElementById('link').textContent === 'live'`
+
+func rows(n int) string {
+	return fmt.Sprintf(`%s && document.querySelectorAll('#rows li:not([hidden])').length === %d`, live, n)
+}
+
+func TestFleet(t *testing.T) {
+	now := time.Now()
+	f := newFleet(t, some(now)...)
+	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/"))
+	p.await(rows(7), 10*time.Second)
+	first := js[[]string](p, `[...document.querySelectorAll('#rows .name')].map((e) => e.textContent)`)
+	if got := strings.Join(first, " "); got != "billing search shop checkout images mail payments" {
+		t.Errorf("the order is %s; who needs somebody comes first", got)
+	}
+	p.axe("fleet, light")
+	p.picture("dashboard-fleet-light")
+	p.do(scheme("dark"))
+	p.axe("fleet, dark")
+	p.picture("dashboard-fleet-dark")
+
+	t.Log("filters, which the address keeps")
+	p.do(chromedp.Click(chromedp.CSS(`#phases button[data-phase="Healthy"]`)))
+	p.await(rows(4), 5*time.Second) // billing is held, and Healthy
+	p.do(chromedp.SendKeys(chromedp.CSS("#q"), "mail"))
+	p.await(rows(1), 5*time.Second)
+	if got := js[string](p, "location.search"); got != "?q=mail&phase=Healthy" {
+		t.Errorf("the address says %s", got)
+	}
+	p.do(chromedp.Reload())
+	p.await(rows(1), 10*time.Second)
+	p.do(chromedp.Navigate(f.url + "/?phase=Paused,Degraded"))
+	p.await(rows(2), 10*time.Second)
+
+	t.Log("a change arrives by itself, and moves the row")
+	p.do(chromedp.Navigate(f.url + "/"))
+	p.await(rows(7), 10*time.Second)
+	js[bool](p, `(window.kept = document.querySelector('#rows li:last-child'), true)`)
+	broken := healthy("images", "images 15", now)
+	broken.Phase = rollout.Degraded
+	f.show(broken)
+	p.await(`document.querySelectorAll('#rows .name')[1].textContent === 'images'`, 5*time.Second)
+	if !js[bool](p, `window.kept === document.querySelector('#rows li:last-child')`) {
+		t.Error("rows that did not change are made anew")
+	}
+}
+
+func TestKeyboard(t *testing.T) {
+	f := newFleet(t, some(time.Now())...)
+	p := newTab(t, chromedp.Navigate(f.url+"/"))
+	p.await(rows(7), 10*time.Second)
+	focused := func(want string) {
+		t.Helper()
+		p.await(fmt.Sprintf(`(document.activeElement.querySelector('.name') || document.activeElement).textContent === %q`, want), 5*time.Second)
+	}
+	p.do(chromedp.KeyEvent("j"))
+	focused("billing")
+	p.do(chromedp.KeyEvent("jj"))
+	focused("shop")
+	p.do(chromedp.KeyEvent("k"))
+	focused("search")
+	f.show(func() status.App { a := some(time.Now())[1]; a.Reason = "another reason"; return a }())
+	p.await(`document.body.innerText.includes('another reason')`, 5*time.Second)
+	focused("search") // while it is drawn anew
+	p.do(slash())
+	p.await(`document.activeElement.id === 'q'`, 5*time.Second)
+	p.do(chromedp.KeyEvent("checkj")) // letters are letters there
+	if got := js[string](p, `document.getElementById('q').value`); got != "checkj" {
+		t.Errorf("the search says %q", got)
+	}
+	p.await(rows(0), 5*time.Second)
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.await(rows(7), 5*time.Second)
+	p.do(chromedp.KeyEvent("?"))
+	p.await(`document.getElementById('help').open`, 5*time.Second)
+	p.axe("help")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.await(`!document.getElementById('help').open`, 5*time.Second)
+	p.do(slash())
+	p.await(`document.activeElement.id === 'q'`, 5*time.Second)
+	p.do(chromedp.KeyEvent("shop"), chromedp.KeyEvent(kb.Enter))
+	p.await(live+` && location.pathname === '/apps/shop' && document.querySelector('.steps')`, 10*time.Second)
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.await(rows(1)+` && location.pathname === '/' && document.getElementById('q').value === 'shop'`, 10*time.Second)
+	focused("shop") // back where one was, with the filter
+}
+
+func TestApp(t *testing.T) {
+	now := time.Now()
+	f := newFleet(t, healthy("mail", "mail 5.5", now))
+	for i := range 5 { // a release has come so far
+		f.show(shop(now, i))
+		time.Sleep(120 * time.Millisecond)
+	}
+	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/shop"))
+	p.await(live+` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3 && document.querySelectorAll('#history details').length === 2`, 10*time.Second)
+	if got := js[string](p, `document.querySelector('.steps [aria-current=step]').innerText`); !strings.Contains(got, "pause") {
+		t.Errorf("the current step is %q", got)
+	}
+	js[bool](p, `([...document.querySelectorAll('#history details')].forEach((d) => { d.open = true; }), true)`)
+	for _, want := range []string{"shop step 3/6 pause", "shop 1.42: faster checkout", "Let past the last gate by Bob Ray", "Waits for", "gitrollout promote shop", "error-rate", "result[0] < 0.05", "11 ok, 1 failed", "3 of 5 measurements failed", "took 1h", "which has no hash in its name"} {
+		if !strings.Contains(p.text(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if n := js[int](p, `document.querySelectorAll('svg.chart .limit').length`); n != 2 {
+		t.Errorf("%d thresholds are drawn, want 2", n)
+	}
+	if n := js[int](p, `document.querySelectorAll('svg.chart .Failed').length`); n != 1 {
+		t.Errorf("%d failed values are drawn, want 1", n)
+	}
+	if got := js[string](p, `document.querySelector('#title a').href`); got != "https://git.example.com/shop/config/commit/"+strings.Repeat("2", 40) {
+		t.Errorf("the release's commit links to %s", got)
+	}
+	if got := js[string](p, `document.querySelector('#next a.button').href`); !strings.HasSuffix(got, "/compare/main...gitrollout%2Fpromote%2Fprod-eu%2Fshop") {
+		t.Errorf("the pull request is at %s", got)
+	}
+	if js[string](p, "document.title") != "shop – prod-eu – gitrollout" || js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
+		t.Error("what a commit says became markup")
+	}
+	p.axe("app, light")
+	p.picture("dashboard-app-light")
+	p.do(scheme("dark"))
+	p.axe("app, dark")
+	p.picture("dashboard-app-dark")
+
+	p.do(scheme("light"), chromedp.ScrollIntoView(chromedp.CSS("#history")))
+	js[bool](p, `(document.activeElement.blur(), scrollTo(0, document.querySelector('#analyses').getBoundingClientRect().top + scrollY - 70), true)`)
+	p.do(chromedp.EmulateViewport(1280, 900))
+	p.picture("dashboard-verdicts")
+
+	t.Log("copy, live")
+	p.do(chromedp.Click(chromedp.CSS(`#next .command button`)))
+	p.await(`document.querySelector('#next .command button').textContent === 'Copied'`, 5*time.Second)
+	js[bool](p, `(window.kept = document.querySelector('#history details'), document.querySelector('#diff details').open = false, true)`)
+	next := shop(time.Now(), 6)
+	next.Workloads[0].Step, next.Workloads[0].Steps[2].Status, next.Workloads[0].Steps[3].Status = 3, "done", "current"
+	f.show(next)
+	p.await(`document.querySelector('.steps [aria-current=step]').innerText.includes('setWeight 60')`, 5*time.Second)
+	p.await(`document.querySelector('#workloads').innerText.includes('60% of the ready pods')`, 5*time.Second)
+	if js[bool](p, `document.querySelector('#diff details').open`) {
+		t.Error("what somebody closed is open again")
+	}
+}
+
+func TestPhone(t *testing.T) {
+	now := time.Now()
+	f := newFleet(t, some(now)...)
+	p := newTab(t, phone(), scheme("dark"), chromedp.Navigate(f.url+"/"))
+	p.await(rows(7), 10*time.Second)
+	fits := func(what string) {
+		t.Helper()
+		if w := js[int](p, `document.documentElement.scrollWidth`); w > 375 {
+			t.Errorf("%s is %d pixels wide on a phone of 375", what, w)
+		}
+	}
+	fits("the fleet")
+	p.axe("fleet, phone")
+	p.picture("dashboard-phone")
+	p.do(chromedp.Click(chromedp.CSS(`#rows li:nth-child(3) a`)))
+	p.await(live+` && location.pathname === '/apps/shop' && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3`, 10*time.Second)
+	fits("an app")
+	p.axe("app, phone")
+	if h := js[float64](p, `Math.min(...[...document.querySelectorAll('button, .button')].filter((b) => b.offsetParent).map((b) => b.getBoundingClientRect().height))`); h < 24 {
+		t.Errorf("a button is %.0f pixels high, too small for a finger", h)
+	}
+}
+
+func TestMarkupInEveryText(t *testing.T) {
+	a := shop(time.Now(), 4)
+	a.Reason, a.Waiting, a.Release.Subject, a.Release.Author, a.Note = evil, evil, evil, evil, evil
+	a.Warnings, a.Held = []string{evil}, &status.Held{Reason: evil, Message: evil}
+	a.Next[0].Command, a.Workloads[0].Workload, a.Workloads[0].Steps[0].Text, a.Workloads[0].Revisions[0].Problem = evil, evil, evil, evil
+	a.Analyses[0].Metrics[0].Metric, a.Analyses[0].Metrics[0].Measurements[0].Value, a.Analyses[0].Message = evil, evil, evil
+	f := newFleet(t, a)
+	for _, path := range []string{"/", "/apps/shop", "/plain"} {
+		p := newTab(t, chromedp.Navigate(f.url+path))
+		p.await(`document.body.innerText.includes('<script>document.title')`, 10*time.Second)
+		if js[string](p, "document.title") == "taken" || js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
+			t.Errorf("%s: what a commit says became markup", path)
+		}
+	}
+}
+
+func TestConnectionThatBreaks(t *testing.T) {
+	now := time.Now()
+	board := dashboard.NewBoard("prod-eu", "")
+	if err := board.Show(now, "", some(now), nil); err != nil {
+		t.Fatal(err)
+	}
+	handler, err := dashboard.New(dashboard.Options{Board: board, Records: records{}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	p := newTab(t, chromedp.Navigate(server.URL+"/"))
+	p.await(rows(7), 10*time.Second)
+	server.CloseClientConnections()
+	broken := healthy("images", "images 15", now)
+	broken.Phase = rollout.Degraded
+	if err := board.Show(time.Now(), "", []status.App{broken}, []string{"mail"}); err != nil {
+		t.Fatal(err)
+	}
+	p.await(rows(6)+` && document.querySelectorAll('#rows .name')[1].textContent === 'images'`, 15*time.Second)
+	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
+	server.CloseClientConnections()
+}
+
+func TestActions(t *testing.T) {
+	f := newFleet(t, some(time.Now())...)
+	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))
+	p.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
+	if js[int](p, `document.querySelectorAll('[data-verb]').length`) != 0 {
+		t.Error("somebody who is not signed in can act")
+	}
+	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter))
+	p.await(`document.getElementById('signin-error').textContent === 'nobody has this token'`, 5*time.Second)
+	p.expect("403")
+	p.axe("sign in")
+	js[string](p, `document.getElementById("token").value = ""`)
+	p.do(chromedp.SendKeys(chromedp.CSS("#token"), f.token+kb.Enter))
+	p.await(live+` && document.querySelectorAll('#next [data-verb]').length === 3`, 10*time.Second)
+	if got := js[string](p, `[...document.querySelectorAll('[data-verb]')].map((b) => b.dataset.verb).join()`); got != "promote,hold,abort" {
+		t.Errorf("Ann can %s", got)
+	}
+	if js[string](p, "document.cookie") != "" {
+		t.Error("scripts can read the session")
+	}
+	p.do(chromedp.Click(chromedp.CSS(`[data-verb=promote]`)), chromedp.SetValue(chromedp.CSS("#through"), "4"))
+	p.axe("promote")
+	p.do(chromedp.Click(chromedp.CSS("#act-go")))
+	p.await(`document.getElementById('said').textContent.includes('pushed 1234567')`, 5*time.Second)
+	p.do(chromedp.Click(chromedp.CSS(`[data-verb=hold]`)), chromedp.SendKeys(chromedp.CSS("#reason"), "the database"), chromedp.Click(chromedp.CSS("#act-go")))
+	p.await(`!document.getElementById('act').open`, 5*time.Second)
+	p.do(chromedp.Click(chromedp.CSS(`[data-verb=abort]`)), chromedp.Click(chromedp.CSS("#act-go")))
+	p.await(`document.getElementById('act-error').textContent === 'the branch is protected'`, 5*time.Second)
+	p.expect("409")
+	want := "promote shop h1-2222222222 by Ann Lee 4; hold shop h1-2222222222 by Ann Lee the database; abort shop h1-2222222222 by Ann Lee "
+	if got := f.actions(); got != want {
+		t.Errorf("done was %q, want %q", got, want)
+	}
+	p.do(chromedp.Navigate(f.url + "/apps/checkout"))
+	p.await(live+` && document.querySelector('#who button') && document.querySelector('.steps')`, 10*time.Second)
+	if js[int](p, `document.querySelectorAll('[data-verb]').length`) != 0 {
+		t.Error("Ann can act on an app that is not hers")
+	}
+	p.do(chromedp.Click(chromedp.CSS("#who button")))
+	p.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
+}
+
+// TestSignInElsewhere comes back from a provider on another site, as browsers see
+// it: with the cookie that is kept from other sites' requests.
+func TestSignInElsewhere(t *testing.T) {
+	p := oidctest.New(t)
+	p.SignsIn(map[string]any{"email": "kim@example.com", "name": "Kim Ode", "groups": []string{"release-managers"}}, nil)
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	rules := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\ngroups:\n- {claim: groups, value: release-managers, apps: [shop], verbs: [promote]}\n"
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	board := dashboard.NewBoard("prod-eu", "")
+	if err := board.Show(time.Now(), "", []status.App{shop(time.Now(), 4)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	config := &dashboard.OIDC{Issuer: p.URL, ClientID: "dash", Secret: "s3cret"}
+	handler, err := dashboard.New(dashboard.Options{Board: board, Records: records{}, Now: time.Now, Access: &dashboard.Access{File: file}, Actor: &fleet{}, OIDC: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	config.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // the provider is at 127.0.0.1, another site
+	b := newTab(t, chromedp.Navigate(config.URL+"/apps/shop"))
+	b.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
+	b.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.Click(chromedp.CSS("#signin-oidc a")))
+	b.await(rows(1)+` && document.getElementById('who').textContent.includes('Kim Ode')`, 10*time.Second)
+	b.do(chromedp.Click(chromedp.CSS("#rows a")))
+	b.await(live+` && document.querySelectorAll('[data-verb]').length === 1`, 10*time.Second)
+}
+
+// TestManyApps measures a fleet of 2,000 apps.
+func TestManyApps(t *testing.T) {
+	now := time.Now()
+	var apps []status.App
+	for i := range 2000 {
+		apps = append(apps, healthy(fmt.Sprintf("team-%02d-service-%04d", i%40, i), fmt.Sprintf("service %d", i), now))
+	}
+	f := newFleet(t, apps...)
+	p := newTab(t)
+	began := time.Now()
+	p.do(chromedp.Navigate(f.url + "/"))
+	p.await(rows(2000), 30*time.Second)
+	t.Logf("2,000 apps are shown %s after the click", time.Since(began).Round(time.Millisecond))
+
+	// From a key to the next frame that is painted, and the longest time that the page did not answer.
+	typing := js[[]float64](p, `new Promise((done) => {
+		const q = document.getElementById('q'), times = [], word = 'team-07-service';
+		q.focus();
+		const type = (i) => {
+			if (i === word.length) { times.sort((a, b) => a - b); done([times[times.length >> 1], times[times.length - 1]]); return; }
+			const at = performance.now();
+			q.value = word.slice(0, i + 1);
+			q.dispatchEvent(new Event('input', {bubbles: true}));
+			requestAnimationFrame(() => setTimeout(() => { times.push(performance.now() - at); type(i + 1); }));
+		};
+		type(0);
+	})`)
+	p.await(rows(50), 5*time.Second)
+	t.Logf("a letter of a search takes %.1f ms until it is painted, the slowest one %.1f ms", typing[0], typing[1])
+	if typing[0] > 150 {
+		t.Errorf("a letter takes %.0f ms, at most 150 are fluid enough", typing[0])
+	}
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.await(rows(2000), 5*time.Second)
+
+	js[bool](p, `(window.longest = 0, new PerformanceObserver((list) => { for (const e of list.getEntries()) window.longest = Math.max(window.longest, e.duration); }).observe({type: 'longtask'}), true)`)
+	var slowest time.Duration
+	for i := range 20 {
+		a := apps[i*97]
+		a.Phase, a.Reason = rollout.Paused, fmt.Sprintf("changed %d", i)
+		at := time.Now()
+		f.show(a)
+		p.await(fmt.Sprintf(`[...document.querySelectorAll('#rows li[data-phase=Paused]')].some((li) => li.textContent.includes('changed %d'))`, i), 5*time.Second)
+		slowest = max(slowest, time.Since(at))
+	}
+	blocked := js[float64](p, "window.longest")
+	t.Logf("one app's change is seen within %s (100 ms of that are waited for more), and blocks the page for at most %.0f ms", slowest.Round(time.Millisecond), blocked)
+
+	all := make([]status.App, len(apps))
+	for i, a := range apps {
+		a.Phase, a.Waiting = rollout.Progressing, "all move"
+		all[i] = a
+	}
+	at := time.Now()
+	f.show(all...)
+	p.await(`document.querySelectorAll('#rows li[data-phase=Progressing]').length === 2000`, 20*time.Second)
+	t.Logf("2,000 changes at once are seen within %s", time.Since(at).Round(time.Millisecond))
+	if slowest > 2*time.Second {
+		t.Errorf("a change takes %s to be seen", slowest)
+	}
+}

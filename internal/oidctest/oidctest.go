@@ -1,0 +1,123 @@
+// Package oidctest is an OpenID Connect provider for tests: as much of one as the
+// authorization code flow with PKCE needs, and strict about what the
+// specifications ask of clients. Its neighbours are the tests of dashboard.
+package oidctest
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Provider is an OpenID Connect provider as far as the flow needs one. It is
+// strict about what the specifications ask of clients.
+type Provider struct {
+	*httptest.Server
+	t   testing.TB
+	key *rsa.PrivateKey
+
+	mu     sync.Mutex
+	asked  map[string]url.Values // code -> the request that it was given for
+	claims map[string]any        // of who signs in
+	sign   *rsa.PrivateKey       // nil: key
+}
+
+// New starts a provider with one client: dash, whose secret is s3cret.
+func New(t testing.TB) *Provider {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Provider{t: t, key: key, asked: map[string]url.Values{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		send(w, 200, map[string]any{
+			"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
+			"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+		})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		send(w, 200, map[string]any{"keys": []any{map[string]string{
+			"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "1", "n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes()),
+		}}})
+	})
+	mux.HandleFunc("/authorize", p.authorize)
+	mux.HandleFunc("/token", p.token)
+	p.Server = httptest.NewServer(mux)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func b64(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
+
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if q.Get("response_type") != "code" || q.Get("client_id") != "dash" || q.Get("code_challenge_method") != "S256" || q.Get("state") == "" || q.Get("nonce") == "" || !strings.Contains(q.Get("scope"), "openid") {
+		http.Error(w, "bad request", 400)
+		return
+	}
+	code := rand.Text()
+	p.mu.Lock()
+	p.asked[code] = q
+	p.mu.Unlock()
+	http.Redirect(w, r, q.Get("redirect_uri")+"?code="+code+"&state="+url.QueryEscape(q.Get("state")), http.StatusFound)
+}
+
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id, secret, basic := r.BasicAuth()
+	if !basic {
+		id, secret = r.FormValue("client_id"), r.FormValue("client_secret")
+	}
+	asked, ok := p.asked[r.FormValue("code")]
+	delete(p.asked, r.FormValue("code"))
+	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	if !ok || id != "dash" || secret != "s3cret" || asked.Get("code_challenge") != b64(sum[:]) || r.FormValue("redirect_uri") != asked.Get("redirect_uri") {
+		send(w, 400, map[string]string{"error": "invalid_grant"})
+		return
+	}
+	claims := map[string]any{"iss": p.URL, "aud": "dash", "sub": "1", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
+	for name, value := range p.claims {
+		claims[name] = value
+	}
+	body, _ := json.Marshal(claims)
+	signed := b64([]byte(`{"alg":"RS256","kid":"1"}`)) + "." + b64(body)
+	digest := sha256.Sum256([]byte(signed))
+	key := p.key
+	if p.sign != nil {
+		key = p.sign
+	}
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	if err != nil {
+		p.t.Error(err)
+	}
+	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": signed + "." + b64(signature)})
+}
+
+// SignsIn says who signs in from now on, by the claims of the ID token besides
+// those that the flow itself sets; and with another key than the provider's own,
+// unless that is nil.
+func (p *Provider) SignsIn(claims map[string]any, key *rsa.PrivateKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims, p.sign = claims, key
+}
+
+func send(w http.ResponseWriter, code int, data any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(data) // the client is gone
+}
