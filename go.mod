@@ -13,6 +13,7 @@ require (
 	github.com/rogpeppe/go-internal v1.14.1
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	github.com/wneessen/go-mail v0.8.1
 	golang.org/x/crypto v0.56.0
 	golang.org/x/term v0.45.0
 	k8s.io/api v0.36.3

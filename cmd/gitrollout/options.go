@@ -102,6 +102,8 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_FORGE_TOKEN             for pull requests (default: what Git uses)
   GITROLLOUT_FORGE_URL               where that may go besides Git's own host
   GITROLLOUT_WEBHOOK_SECRET          the forge's webhooks are signed with it
+  GITROLLOUT_NOTIFY_…                credentials that notifications name as env
+  GITROLLOUT_NOTIFY_DIR              the folder of those that they name as file
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
   GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
   GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)

@@ -39,7 +39,7 @@ step, and writes each step back to Git.
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
 which push one small file to your branch, undo, which pushes a proposal to merge,
-and state, which mends the record.`,
+state, which mends the record, and notify test, which sends a sample.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at
@@ -63,7 +63,7 @@ and state, which mends the record.`,
 	)
 	inGroup(root, "look", newGet(s), newList(s), newHistory(s), newStatus(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newState(s))
-	inGroup(root, "serve", newRun(s), newOnce(s))
+	inGroup(root, "serve", newRun(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
 	asCalled(root, programName())
 	return root
