@@ -24,6 +24,7 @@ const (
 	exitGit     exitCode = 3
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
+	exitChanges exitCode = 10
 )
 
 // failure is an error that says itself what the exit code is. A failure without
@@ -103,6 +104,7 @@ func newExitCodes() *cobra.Command {
   3  Git is unreachable, refuses the credentials, or has no such repository,
      branch or commit
   4  the cluster is unreachable or forbids what is needed
-  5  the configuration in Git is invalid`,
+  5  the configuration in Git is invalid
+ 10  plan --exit-code: an app changes`,
 	}
 }
