@@ -61,7 +61,7 @@ which push one small file to your branch, and state, which mends the record.`,
 		&cobra.Group{ID: "serve", Title: "Reconcile:"},
 	)
 	inGroup(root, "look", newGet(s), newList(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s))
-	inGroup(root, "look", newPlan(s))
+	inGroup(root, "look", newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newState(s))
 	inGroup(root, "serve", newRun(s), newOnce(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
