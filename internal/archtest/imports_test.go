@@ -27,6 +27,7 @@ var table = map[string]rule{
 	"strategies": {own: []string{"analysis", "rollout", "schedule", "traffic"}, pure: true},
 	"status":     {own: []string{"rollout", "strategies"}, pure: true},
 	"plan":       {own: []string{"rollout", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
+	"scaffold":   {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
 	"schema":     {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"sign":       {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
@@ -39,7 +40,7 @@ var table = map[string]rule{
 	"reconciler":        {own: []string{"render", "rollout", "strategies"}},
 	"forge":             {own: []string{"rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "plan", "reconciler", "render", "rollout", "schema", "sign", "simulate", "status", "strategies"},
+		own: []string{"analysis/provider", "analysis/worker", "cluster", "forge", "git", "plan", "reconciler", "render", "rollout", "scaffold", "schema", "sign", "simulate", "status", "strategies"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
