@@ -62,7 +62,7 @@ which push one small file to your branch, and state, which mends the record.`,
 	)
 	inGroup(root, "look", newGet(s), newList(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s))
 	inGroup(root, "look", newPlan(s), newSchema(s))
-	inGroup(root, "serve", newInit(s))
+	inGroup(root, "serve", newInit(s), newDoctor(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newState(s))
 	inGroup(root, "serve", newRun(s), newOnce(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
