@@ -117,7 +117,8 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
-// drawExamination shows a line for each check, and the fix below it.
+// drawExamination shows a line for each check, and the fix below it. Without a
+// terminal no line is broken.
 func drawExamination(e examination, k look) string {
 	colors := map[health]paint{healthy: green, warning: yellow, problem: red, unknown: dim}
 	var b strings.Builder
@@ -125,15 +126,18 @@ func drawExamination(e examination, k look) string {
 	for _, f := range e.Findings {
 		names = max(names, width(f.Check))
 	}
-	if k.width == 0 {
-		k.width = 100
+	const statuses = 11 // "  problem  "
+	indent := statuses + names + 2
+	broken := func(text string, used int) []string {
+		if k.width == 0 {
+			return []string{clean(text)}
+		}
+		return wrap(clean(text), max(30, k.width-used))
 	}
-	indent := 2 + 9 + names + 2
 	for _, f := range e.Findings {
-		head := span{"  " + pad(string(f.Status), 9), colors[f.Status]}
-		for i, part := range wrap(clean(f.Message), max(30, k.width-indent)) {
+		for i, part := range broken(f.Message, indent) {
 			if i == 0 {
-				b.WriteString(k.line(head, span{pad(f.Check, names) + "  ", dim}, span{part, plain}))
+				b.WriteString(k.line(span{pad("  "+string(f.Status), statuses), colors[f.Status]}, span{pad(f.Check, names) + "  ", dim}, span{part, plain}))
 				continue
 			}
 			b.WriteString(k.line(span{strings.Repeat(" ", indent) + part, plain}))
@@ -141,7 +145,7 @@ func drawExamination(e examination, k look) string {
 		if f.Fix == "" {
 			continue
 		}
-		for i, part := range wrap(clean(f.Fix), max(30, k.width-indent-5)) {
+		for i, part := range broken(f.Fix, indent+5) {
 			label := "     "
 			if i == 0 {
 				label = "fix: "

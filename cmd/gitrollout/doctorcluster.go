@@ -32,7 +32,8 @@ const oldestKubernetes = 25
 func (c *doctorCommand) examineCluster(ctx context.Context, e *examination, w *world, now func() time.Time) {
 	config, err := c.target.config()
 	if err != nil {
-		e.add("cluster", problem, "name a kubeconfig with --kubeconfig or KUBECONFIG", "%v", oneLine(err))
+		const fix = "name a kubeconfig with --kubeconfig or KUBECONFIG"
+		e.add("cluster", problem, fix, "%s", strings.TrimSuffix(oneLine(err), ": "+fix))
 		return
 	}
 	config.QPS, config.Timeout = -1, patience

@@ -99,7 +99,7 @@ func newExitCodes() *cobra.Command {
 		Long: `The exit codes of gitrollout:
 
   0  it worked
-  1  it failed, or diff found differences, or validate found errors
+  1  it failed, or diff found differences, or validate, plan or doctor found errors
   2  the command line is wrong
   3  Git is unreachable, refuses the credentials, or has no such repository,
      branch or commit

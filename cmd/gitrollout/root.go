@@ -38,7 +38,8 @@ step, and writes each step back to Git.
 
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
-which push one small file to your branch, and state, which mends the record.`,
+which push one small file to your branch, state, which mends the record, and
+doctor, which tries out whether it may push. init writes files, and pushes nothing.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at
