@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"slices"
+
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/traffic"
 )
@@ -27,13 +29,13 @@ type maker struct {
 
 // section is a mapping with the fields of one table.
 func (m *maker) section(section string) node {
-	fields := node{}
+	fields, types := node{}, m.types(section)
 	for _, f := range m.sections[section] {
 		if f.Ignored {
 			fields[f.Name] = node{"description": "ignored: " + f.Note}
 			continue
 		}
-		typed, ok := m.types(section)[f.Name]
+		typed, ok := types[f.Name]
 		if !ok {
 			typed = text()
 		}
@@ -85,9 +87,8 @@ func (m *maker) rules(section string) node {
 // oneAction says that a step has exactly one action.
 func (m *maker) oneAction() []node {
 	var one []node
-	known := m.types("step")
 	for _, action := range render.StepActions() {
-		if _, ok := known[action]; ok && !(m.argo && action == "match") {
+		if slices.ContainsFunc(m.sections["step"], func(f render.Field) bool { return f.Name == action }) {
 			one = append(one, node{"required": []string{action}})
 		}
 	}

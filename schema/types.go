@@ -99,7 +99,7 @@ var requiredBelow = map[string][]string{"apps": {"path"}, "windows": {"kind", "s
 func fileSchema(kind string) node {
 	t := rollout.FileTypes()[kind]
 	s := ofType(t)
-	delete(s, "required")
+	optional(s)
 	rules := written[kind]
 	fields := s["properties"].(node)
 	for field, v := range fields {
@@ -110,19 +110,28 @@ func fileSchema(kind string) node {
 	for path, make := range rules.fields {
 		refine(s, strings.Split(path, "."), make())
 	}
-	for field := range fields {
-		below := fields[field].(node)
-		delete(below, "required")
-		if items, ok := below["items"].(node); ok {
-			delete(items, "required")
-			if required := requiredBelow[field]; kind == "Config" && required != nil {
-				items["required"] = required
-			}
+	for field, required := range requiredBelow {
+		if below, ok := fields[field].(node); ok && kind == "Config" {
+			below["items"].(node)["required"] = required
 		}
 	}
 	fields["apiVersion"], fields["kind"] = node{"const": rollout.APIVersion}, node{"const": kind}
 	s["required"] = append([]string{"apiVersion", "kind"}, rules.required...)
 	return s
+}
+
+// optional makes no field required: the forms of these files do without omitempty.
+func optional(s node) {
+	delete(s, "required")
+	for _, below := range []any{s["items"], s["additionalProperties"]} {
+		if n, ok := below.(node); ok {
+			optional(n)
+		}
+	}
+	fields, _ := s["properties"].(node)
+	for _, f := range fields {
+		optional(f.(node))
+	}
 }
 
 // refine adds to the schema of a field, through lists.
