@@ -7,11 +7,11 @@ import (
 )
 
 // Takes says how long a stage takes at least, or what it waits for: 10m, a
-// promotion, or "-" for no time that is known.
+// promotion, a promotion (2h: abort) if that is what happens when nobody does, or "-" for no time that is known.
 func (s Stage) Takes() string {
 	switch {
 	case s.Wait == "promotion" && s.Timeout > 0:
-		return fmt.Sprintf("a promotion, within %s (then %s)", Short(s.Timeout), s.OnTimeout)
+		return fmt.Sprintf("a promotion (%s: %s)", Short(s.Timeout), s.OnTimeout)
 	case s.Wait == "promotion":
 		return "a promotion"
 	case s.AtLeast > 0:
@@ -79,6 +79,8 @@ func Moment(at *time.Time, now time.Time) string {
 		return "at once"
 	case at.Sub(now) < 24*time.Hour && at.YearDay() == now.YearDay():
 		return at.Format("15:04:05 MST")
+	case at.Sub(now) < 6*24*time.Hour:
+		return at.Format("Mon 15:04 MST")
 	default:
 		return at.Format("2006-01-02 15:04 MST")
 	}

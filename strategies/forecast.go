@@ -84,7 +84,7 @@ func Predict(in Planned) Forecast {
 			shut = clock.open(in.Fast)
 		}
 	}
-	end := ForecastStage{Name: "promote", Text: "finish with a rolling update", Weight: f.Full, Canary: in.Replicas, Wait: WaitPods, Shut: shut, Enters: clock.moment()}
+	end := ForecastStage{Name: "promote", Text: "rolling update", Weight: f.Full, Canary: in.Replicas, Wait: WaitPods, Shut: shut, Enters: clock.moment()}
 	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, in.Replicas-last.canary, 0)
 	clock.pass(end.AtLeast)
 	f.add(end)

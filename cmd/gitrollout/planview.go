@@ -84,17 +84,17 @@ func drawStages(p plan.Plan, w plan.Workload, k look) string {
 	if len(w.Stages) == 0 {
 		return ""
 	}
-	rows := [][]string{{"", "stage", "weight", "new/old", "takes at least", "not before"}}
+	rows := [][]string{{"", "stage", "weight", "new/old", "not before", "at least"}}
 	for i, s := range w.Stages {
 		text := clean(s.Text)
-		if s.Name != "" && s.Name != s.Text && s.Name != "promote" {
+		switch {
+		case s.Name == "" || s.Name == s.Text || s.Name == "promote":
+		case width(text) > 24: // a terminal has 80 columns
+			text = clean(s.Name)
+		default:
 			text = clean(s.Name) + ": " + text
 		}
-		not := plan.Moment(s.Enters, p.At)
-		if s.Shut != "" {
-			not += ", waits for " + clean(s.Shut)
-		}
-		rows = append(rows, []string{fmt.Sprint(i + 1), text, w.Share(s.Weight), fmt.Sprintf("%d/%d", s.Canary, s.Stable), s.Takes(), not})
+		rows = append(rows, []string{fmt.Sprint(i + 1), text, w.Share(s.Weight), fmt.Sprintf("%d/%d", s.Canary, s.Stable), plan.Moment(s.Enters, p.At), s.Takes()})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {
@@ -115,6 +115,12 @@ func drawStages(p plan.Plan, w plan.Workload, k look) string {
 		color := plain
 		if n == 0 {
 			color = dim
+		}
+		if n > 0 && w.Stages[n-1].Shut != "" { // what it waits for before it begins
+			indent := strings.Repeat(" ", 4+widths[0]+2)
+			for _, part := range wrap("waits for "+clean(w.Stages[n-1].Shut), max(30, k.columns()-len(indent))) {
+				b.WriteString(k.line(span{indent, plain}, span{part, yellow}))
+			}
 		}
 		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))
 	}
