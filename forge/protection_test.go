@@ -46,3 +46,18 @@ func TestIsProtected(t *testing.T) {
 		})
 	}
 }
+
+// TestIsProtectedGitea asks a real Gitea, as somebody who is no administrator,
+// before and after a branch is protected.
+func TestIsProtectedGitea(t *testing.T) {
+	bench, o, config := newGiteaMaker(t)(t)
+	g := bench.(*giteaBench)
+	o.Now = time.Now
+	if protected, err := IsProtected(t.Context(), o, config, "main"); err != nil || protected {
+		t.Fatalf("not protected yet, and it says %t, %v", protected, err)
+	}
+	g.server.Must(g.owner, http.MethodPost, "/repos/"+g.repo+"/branch_protections", map[string]any{"rule_name": "main"}, nil)
+	if protected, err := IsProtected(t.Context(), o, config, "main"); err != nil || !protected {
+		t.Errorf("protected, and it says %t, %v", protected, err)
+	}
+}
