@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,3 +191,7 @@ func ordered(pairs ...string) iter.Seq2[string, string] {
 		}
 	}
 }
+
+// MetricType is the form of a metric in a template, for the schemas that editors
+// check documents by.
+func MetricType() reflect.Type { return reflect.TypeFor[metricFile]() }

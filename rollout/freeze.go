@@ -18,16 +18,19 @@ type Freeze struct {
 // FreezePath returns where a cluster's freeze is on the users' branch.
 func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
 
+// freezeFile is the file's form.
+type freezeFile struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"` // Freeze
+	Reason     string   `json:"reason"`
+	Until      string   `json:"until"`
+	Apps       []string `json:"apps"`
+}
+
 // ParseFreeze reads a freeze strictly. Whoever cannot read one takes it for
 // Unreadable, because it was meant to stop something.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
-	var raw struct {
-		APIVersion string   `json:"apiVersion"`
-		Kind       string   `json:"kind"` // Freeze
-		Reason     string   `json:"reason"`
-		Until      string   `json:"until"`
-		Apps       []string `json:"apps"`
-	}
+	var raw freezeFile
 	if err := decodeStrict(file, "Freeze", data, &raw); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,9 @@ const (
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
+
+	// Of plan --exit-code.
+	exitChanges exitCode = 10
 )
 
 // failure is an error that says itself what the exit code is. A failure without
@@ -103,7 +106,7 @@ func newExitCodes() *cobra.Command {
 		Long: `The exit codes of gitrollout:
 
   0  it worked
-  1  it failed, or diff found differences, or validate found errors
+  1  it failed, or diff found differences, or validate, plan or doctor found errors
   2  the command line is wrong
   3  Git is unreachable, refuses the credentials, or has no such repository,
      branch or commit
@@ -114,6 +117,10 @@ and of gitrollout status, besides 0 for healthy (or what --for says):
 
   6  the release was rejected or reverted, or a newer push has overtaken it
   7  it is not there yet: the time is up, or there was no --wait
-  8  the app is held, and a person has to do something`,
+  8  the app is held, and a person has to do something
+
+and of gitrollout plan --exit-code:
+
+ 10  an app changes`,
 	}
 }

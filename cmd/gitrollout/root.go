@@ -39,7 +39,8 @@ step, and writes each step back to Git.
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
 which push one small file to your branch, undo, which pushes a proposal to merge,
-state, which mends the record, and notify test, which sends a sample.`,
+state, which mends the record, notify test, which sends a sample, and doctor,
+which tries out whether it may push. init writes files, and pushes nothing.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at
@@ -59,11 +60,12 @@ state, which mends the record, and notify test, which sends a sample.`,
 	root.AddGroup(
 		&cobra.Group{ID: "look", Title: "Look:"},
 		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
-		&cobra.Group{ID: "serve", Title: "Reconcile:"},
+		&cobra.Group{ID: "serve", Title: "Set up and reconcile:"},
 	)
 	inGroup(root, "look", newGet(s), newList(s), newHistory(s), newStatus(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s), newDashboard(s))
+	inGroup(root, "look", newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newState(s))
-	inGroup(root, "serve", newRun(s), newOnce(s), newNotify(s))
+	inGroup(root, "serve", newInit(s), newDoctor(s), newRun(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
 	asCalled(root, programName())
 	return root

@@ -27,6 +27,9 @@ var table = map[string]rule{
 	"experiment": {own: []string{"rollout"}, pure: true},
 	"strategies": {own: []string{"analysis", "experiment", "rollout", "schedule", "traffic"}, pure: true},
 	"status":     {own: []string{"rollout", "strategies"}, pure: true},
+	"plan":       {own: []string{"rollout", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
+	"scaffold":   {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
+	"schema":     {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":        {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"sign":       {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
 	"render":     {own: []string{"analysis", "experiment", "rollout", "schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
@@ -44,7 +47,7 @@ var table = map[string]rule{
 	"notify/service":    {own: []string{"notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
 	"notify/worker":     {own: []string{"notify", "rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"analysis/provider", "analysis/worker", "cluster", "dashboard", "forge", "git", "metrics", "notify", "notify/service", "notify/worker", "reconciler", "render", "rollout", "sign", "simulate", "status", "strategies", "tracing"},
+		own: []string{"analysis/provider", "analysis/worker", "cluster", "dashboard", "forge", "git", "metrics", "notify", "notify/service", "notify/worker", "plan", "reconciler", "render", "rollout", "scaffold", "schema", "sign", "simulate", "status", "strategies", "tracing"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+)
+
+// doctorFiles is a repository of one app, in a namespace.
+func doctorFiles(namespace string, more map[string]string) map[string]string {
+	files := map[string]string{
+		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		"apps/shop/kustomization.yaml": "namespace: " + namespace + "\nresources: [app.yaml]\n",
+		"apps/shop/app.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: shop, image: "shop:v1"}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: shop}
+---
+apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: shop}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  strategy: {canary: {steps: [{setWeight: 20}]}}
+`,
+	}
+	maps.Copy(files, more)
+	return files
+}
+
+// doctor runs the command and returns its findings by check.
+func doctor(t *testing.T, args ...string) (code int, found map[string][]symptom) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), append([]string{"doctor", "--cluster", "prod", "-o", "json"}, args...), nil, &out, &errs)
+	var e examination
+	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
+		t.Fatalf("exit code %d, %v:\n%s%s", code, err, out.String(), errs.String())
+	}
+	found = map[string][]symptom{}
+	for _, f := range e.Findings {
+		found[f.Check] = append(found[f.Check], f)
+	}
+	return code, found
+}
+
+// nowhere is a kubeconfig of no cluster.
+const nowhere = "--kubeconfig=/nonexistent/kubeconfig"
+
+// TestDoctorPush asks real Git servers that say no in their ways. Nothing is left
+// behind by any of them that lets branches be removed.
+func TestDoctorPush(t *testing.T) {
+	tests := map[string]struct {
+		hook string // update: REF OLD NEW
+		user string
+		want health
+		says string
+		left int
+	}{
+		"may":                  {"", "", healthy, "can be pushed and removed", 0},
+		"a hook refuses":       {"case $1 in refs/heads/gitrollout/*) echo protected >&2; exit 1;; esac", "", problem, "refuses branches below gitrollout/", 0},
+		"a hook keeps":         {"case $3 in 0000*) echo kept >&2; exit 1;; esac", "", problem, "and not removed", 1},
+		"wrong credentials":    {"", "ann", problem, "", 0},
+		"read-only for others": {"exit 1", "", problem, "refuses", 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			repo := gittest.New(t)
+			repo.CommitFiles("first", doctorFiles("shop", nil))
+			if tt.hook != "" {
+				repo.Hook("update", "#!/bin/sh\n"+tt.hook+"\nexit 0\n")
+			}
+			server := repo.HTTP(gittest.HTTPOptions{User: tt.user, Password: tt.user})
+			before := len(repo.Refs())
+			code, found := doctor(t, "--repo", server.URL, nowhere)
+			if code != int(exitFailed) {
+				t.Errorf("exit code %d without a cluster", code)
+			}
+			check := "git.push"
+			if tt.user != "" {
+				check = "git.read"
+			}
+			got := found[check]
+			if len(got) != 1 || got[0].Status != tt.want || !strings.Contains(got[0].Message, tt.says) || tt.want == problem && got[0].Fix == "" {
+				t.Errorf("%s: %+v", check, got)
+			}
+			if after := len(repo.Refs()); after != before+tt.left {
+				t.Errorf("%d branches before, %d after: %v", before, after, repo.Refs())
+			}
+			_, found = doctor(t, "--repo", server.URL, "--no-push", nowhere)
+			if after := len(repo.Refs()); after != before+tt.left || tt.user == "" && found["git.push"][0].Status != unknown {
+				t.Errorf("with --no-push: %+v, %d branches", found["git.push"], after)
+			}
+		})
+	}
+}
+
+// TestDoctorFindings looks at a repository with trouble in it, without a cluster.
+func TestDoctorFindings(t *testing.T) {
+	repo := gittest.New(t)
+	repo.CommitFiles("first", doctorFiles("shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"}))
+	_, found := doctor(t, "--repo", repo.Bare, nowhere)
+	for check, want := range map[string]health{
+		"git.read": healthy, "git.config": healthy, "git.apps": problem, "git.push": healthy, "git.state": healthy, "clock.git": unknown, "forge": unknown, "cluster": problem,
+	} {
+		if len(found[check]) != 1 || found[check][0].Status != want {
+			t.Errorf("%s: %+v, want %s", check, found[check], want)
+		}
+	}
+	var out bytes.Buffer
+	run(t.Context(), []string{"doctor", "--repo", repo.Bare, nowhere}, nil, &out, &out)
+	for _, want := range []string{`(?m)^  ok       git\.read `, `(?m)^  problem  git\.apps .*1 app cannot be rendered`, `fix: gitrollout validate`, `(?m)^2 problems, 0 warnings$`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("no %s in\n%s", want, out.String())
+		}
+	}
+	repo.CommitFiles("forge", map[string]string{".gitrollout/prod/config.yaml": doctorFiles("", nil)[".gitrollout/prod/config.yaml"] + "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n"})
+	t.Setenv("GITROLLOUT_FORGE_URL", "http://127.0.0.1:1")
+	t.Setenv("GITROLLOUT_FORGE_TOKEN", "x")
+	_, found = doctor(t, "--repo", repo.Bare, nowhere)
+	if got := found["forge.protection"]; len(got) != 2 || got[0].Status != unknown {
+		t.Errorf("a forge that does not answer: %+v", got)
+	}
+}
+
+// TestDoctorRights asks a real API server for the rights of an account that has
+// none, gives it what the fixes say, and asks again.
+func TestDoctorRights(t *testing.T) {
+	cluster := testcluster.Shared(t)
+	ns := cluster.Namespace(t)
+	repo := gittest.New(t)
+	repo.CommitFiles("first", doctorFiles(ns, map[string]string{"apps/web/kustomization.yaml": "namespace: " + ns + "\nresources: [web.yaml]\n",
+		"apps/web/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n---\napiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: web}\n"}))
+	user := "doctor-" + ns
+	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig, "--as", user}
+
+	code, found := doctor(t, args...)
+	if code != int(exitFailed) || len(found["cluster.rights"]) < 5 || found["cluster.uid"][0].Status != problem {
+		t.Fatalf("exit code %d: %+v", code, found)
+	}
+	if got := found["cluster.kinds"]; len(got) != 1 || got[0].Status != problem || !strings.Contains(got[0].Message, "example.com/v1 Unheard") {
+		t.Errorf("a kind that the cluster does not know: %+v", got)
+	}
+	for _, check := range []string{"cluster.version", "clock.cluster"} {
+		if found[check][0].Status != healthy {
+			t.Errorf("%s: %+v", check, found[check])
+		}
+	}
+	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
+	within := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}}
+	for _, f := range slices.Concat(found["cluster.rights"], found["cluster.uid"]) {
+		_, text, ok := strings.Cut(f.Fix, ": ")
+		var rule rbacv1.PolicyRule
+		if err := yaml.UnmarshalStrict([]byte(text), &rule); err != nil || !ok {
+			t.Fatalf("the fix %q is no rule: %v", f.Fix, err)
+		}
+		if strings.Contains(f.Fix, "ClusterRole") {
+			everywhere.Rules = append(everywhere.Rules, rule)
+		} else {
+			within.Rules = append(within.Rules, rule)
+		}
+	}
+	ctx := context.Background()
+	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}
+	rbac := cluster.Kube.RbacV1()
+	t.Cleanup(func() {
+		_ = rbac.ClusterRoles().Delete(ctx, user, metav1.DeleteOptions{})
+		_ = rbac.ClusterRoleBindings().Delete(ctx, user, metav1.DeleteOptions{})
+	})
+	_, err1 := rbac.ClusterRoles().Create(ctx, everywhere, metav1.CreateOptions{})
+	_, err2 := rbac.Roles(ns).Create(ctx, within, metav1.CreateOptions{})
+	_, err3 := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}}, metav1.CreateOptions{})
+	_, err4 := rbac.RoleBindings(ns).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}}, metav1.CreateOptions{})
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 50 { // the authorizer learns of roles by a watch
+		if _, found = doctor(t, args...); found["cluster.rights"][0].Status == healthy && found["cluster.uid"][0].Status == healthy {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Errorf("with all that the fixes say: %+v %+v", found["cluster.rights"], found["cluster.uid"])
+}
+
+// TestDoctorSecrets looks for the keys that analyses name.
+func TestDoctorSecrets(t *testing.T) {
+	cluster := testcluster.Shared(t)
+	ns := cluster.Namespace(t)
+	repo := gittest.New(t)
+	files := doctorFiles(ns, nil)
+	files["apps/shop/app.yaml"] = strings.Replace(files["apps/shop/app.yaml"], "[{setWeight: 20}]", "[{setWeight: 20}, {analysis: {templates: [{templateName: ok}]}}]", 1) + `---
+apiVersion: gitrollout.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: ok}
+spec:
+  args: [{name: token, valueFrom: {secretKeyRef: {name: prometheus, key: token}}}]
+  metrics:
+  - name: up
+    successCondition: 'result[0] == 1'
+    provider: {prometheus: {address: "http://p", query: up, headers: [{key: Authorization, value: "{{args.token}}"}]}}
+`
+	repo.CommitFiles("first", files)
+	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig}
+	if _, found := doctor(t, args...); len(found["cluster.secrets"]) != 1 || found["cluster.secrets"][0].Status != problem || !strings.Contains(found["cluster.secrets"][0].Message, ns+"/prometheus") {
+		t.Errorf("no Secret: %+v", found)
+	}
+}
+
+// TestClocks compares clocks by a server's answers.
+func TestClocks(t *testing.T) {
+	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	tests := map[string]struct {
+		date string
+		want health
+	}{
+		"right":       {here.Format(http.TimeFormat), healthy},
+		"a bit late":  {here.Add(-20 * time.Second).Format(http.TimeFormat), warning},
+		"an hour off": {here.Add(time.Hour).Format(http.TimeFormat), problem},
+		"no date":     {"never", unknown},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", tt.date) }))
+			defer server.Close()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e examination
+			examineClock(&e, "clock.git", "the server", server.Client(), request, func() time.Time { return here })
+			if len(e.Findings) != 1 || e.Findings[0].Status != tt.want {
+				t.Errorf("%+v, want %s", e.Findings, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// oldestKubernetes is the minor version of 1.x from which on all that is used is
+// there and stable: server-side apply that keeps other managers' fields.
+const oldestKubernetes = 25
+
+// examineCluster looks at the cluster; w is nil if Git cannot be read.
+func (c *doctorCommand) examineCluster(ctx context.Context, e *examination, w *world, now func() time.Time) {
+	config, err := c.target.config()
+	if err != nil {
+		const fix = "name a kubeconfig with --kubeconfig or KUBECONFIG"
+		e.add("cluster", problem, fix, "%s", strings.TrimSuffix(oneLine(err), ": "+fix))
+		return
+	}
+	config.QPS, config.Timeout = -1, patience
+	config.Impersonate.UserName = c.as
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		e.add("cluster", problem, "", "%v", oneLine(err))
+		return
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		fix := "check the kubeconfig, the network, and that the API server runs"
+		if c.as != "" {
+			fix = "check that --as is spelled right, and that you may impersonate: kubectl auth can-i impersonate users"
+		}
+		e.add("cluster", problem, fix, "%s does not answer: %v", config.Host, oneLine(err))
+		return
+	}
+	minor, _ := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
+	if version.Major == "1" && minor < oldestKubernetes {
+		e.add("cluster.version", warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes), "%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
+	} else {
+		e.add("cluster.version", healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
+	}
+	c.examineAPIClock(ctx, e, config, now)
+	if w == nil {
+		e.add("cluster.rights", unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
+		return
+	}
+	x := &rightsExam{e: e, client: client, who: cmp.Or(c.as, "this account")}
+	x.needs(ctx, w, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())))
+	x.ask(ctx)
+	examineSecrets(ctx, e, w, client)
+	examineUID(ctx, e, w, client)
+}
+
+func (c *doctorCommand) examineAPIClock(ctx context.Context, e *examination, config *rest.Config, now func() time.Time) {
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		e.add("clock.cluster", unknown, "", "%v", oneLine(err))
+		return
+	}
+	host, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		e.add("clock.cluster", unknown, "", "%v", oneLine(err))
+		return
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host.JoinPath("version").String(), nil)
+	if err != nil {
+		e.add("clock.cluster", unknown, "", "%v", oneLine(err))
+		return
+	}
+	examineClock(e, "clock.cluster", "the API server", transport, request, now)
+}
+
+// right is one thing that somebody may do or not.
+type right struct{ namespace, group, resource, verb string }
+
+// rightsExam collects the rights that the apps need, and asks for them.
+type rightsExam struct {
+	e      *examination
+	client kubernetes.Interface
+	who    string
+	wanted map[right]bool
+}
+
+// needs fills in the rights: those that every cluster needs, and those of each kind in
+// each namespace. All kinds are watched in all namespaces, so that one watch does
+// for all apps.
+func (x *rightsExam) needs(ctx context.Context, w *world, mapper meta.RESTMapper) {
+	x.wanted = map[right]bool{}
+	want := func(namespace, group, resource string, verbs ...string) {
+		for _, verb := range verbs {
+			x.wanted[right{namespace, group, resource, verb}] = true
+		}
+	}
+	for _, watched := range []string{"deployments", "replicasets"} {
+		want("", "apps", watched, "list", "watch")
+	}
+	want("", "", "pods", "list", "watch")
+	missing := map[string]bool{}
+	for _, name := range w.names() {
+		head := w.head(w.apps[name])
+		if head.Render == nil {
+			continue
+		}
+		for _, o := range head.Render.Objects {
+			gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
+			mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+			if err != nil {
+				if meta.IsNoMatchError(err) {
+					missing[gvk.GroupVersion().String()+" "+gvk.Kind] = true
+				}
+				continue
+			}
+			namespace := o.Namespace()
+			if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+				namespace = ""
+			}
+			want("", gvk.Group, mapping.Resource.Resource, "list", "watch")
+			want(namespace, gvk.Group, mapping.Resource.Resource, "get", "create", "patch", "delete")
+		}
+		for _, spec := range head.Render.Specs {
+			needsOfRelease(spec, want)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(missing)) {
+		x.e.add("cluster.kinds", problem, "install its CRD, or remove the object: the app is held until then", "%s is in Git, and the cluster does not know it", kind)
+	}
+	if len(missing) == 0 {
+		x.e.add("cluster.kinds", healthy, "", "the cluster knows every kind that the apps have")
+	}
+}
+
+// needsOfRelease are the rights that releases of a workload need besides those
+// for the app's objects.
+func needsOfRelease(spec rollout.Spec, want func(namespace, group, resource string, verbs ...string)) {
+	namespace := spec.Workload.Namespace
+	want(namespace, "events.k8s.io", "events", "create")
+	if spec.Canary != nil && spec.Canary.Traffic != nil {
+		want(namespace, "discovery.k8s.io", "endpointslices", "list")
+	}
+	for _, m := range metricsOf(spec) {
+		if m.Provider == "job" {
+			want(namespace, "batch", "jobs", "get", "create", "delete")
+		}
+		if len(m.Secrets) > 0 {
+			want(namespace, "", "secrets", "get")
+		}
+	}
+}
+
+// metricsOf are the metrics of all analyses of a workload.
+func metricsOf(spec rollout.Spec) []rollout.Metric {
+	var analyses []*rollout.Analysis
+	if c := spec.Canary; c != nil {
+		analyses = append(analyses, c.Analysis)
+		for _, s := range c.Steps {
+			analyses = append(analyses, s.Analysis)
+		}
+	}
+	if b := spec.BlueGreen; b != nil {
+		analyses = append(analyses, b.PrePromotion, b.PostPromotion)
+	}
+	var metrics []rollout.Metric
+	for _, a := range analyses {
+		if a != nil {
+			metrics = append(metrics, a.Metrics...)
+		}
+	}
+	return metrics
+}
+
+// ask asks the API server for each right, and says which are missing, resource
+// by resource.
+func (x *rightsExam) ask(ctx context.Context) {
+	all := slices.SortedFunc(maps.Keys(x.wanted), func(a, b right) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb))
+	})
+	denied, errs := make([]bool, len(all)), make([]error, len(all))
+	slots := make(chan struct{}, 16)
+	var wg sync.WaitGroup
+	for i, r := range all {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.namespace, Group: r.group, Resource: r.resource, Verb: r.verb},
+			}}
+			answer, err := x.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			if errs[i] = err; err == nil {
+				denied[i] = !answer.Status.Allowed
+			}
+		})
+	}
+	wg.Wait()
+	type place struct{ namespace, group, resource string }
+	missing := map[place][]string{}
+	var order []place
+	for i, r := range all {
+		if errs[i] != nil {
+			x.e.add("cluster.rights", unknown, "", "the API server does not say what %s may do: %v", x.who, oneLine(errs[i]))
+			return
+		}
+		if p := (place{r.namespace, r.group, r.resource}); denied[i] {
+			if missing[p] == nil {
+				order = append(order, p)
+			}
+			missing[p] = append(missing[p], r.verb)
+		}
+	}
+	for _, p := range order {
+		where, kind := "in namespace "+p.namespace, "Role"
+		if p.namespace == "" {
+			where, kind = "in the whole cluster", "ClusterRole"
+		}
+		x.e.add("cluster.rights", problem,
+			fmt.Sprintf("add to its %s: {apiGroups: [%q], resources: [%s], verbs: [%s]}", kind, p.group, p.resource, strings.Join(missing[p], ", ")),
+			"%s may not %s %s %s", x.who, strings.Join(missing[p], ", "), strings.TrimSuffix(p.resource+"."+p.group, "."), where)
+	}
+	if len(order) == 0 {
+		x.e.add("cluster.rights", healthy, "", "%s has all %d rights that the apps need", x.who, len(all))
+	}
+}
+
+// examineSecrets looks for the keys that analyses name. Nothing of them is kept.
+func examineSecrets(ctx context.Context, e *examination, w *world, client kubernetes.Interface) {
+	type key struct{ namespace, secret, key string }
+	seen := map[key]bool{}
+	for _, name := range w.names() {
+		head := w.head(w.apps[name])
+		if head.Render == nil {
+			continue
+		}
+		for _, spec := range head.Render.Specs {
+			for _, m := range metricsOf(spec) {
+				for _, ref := range m.Secrets {
+					k := key{spec.Workload.Namespace, ref.Name, ref.Key}
+					if seen[k] {
+						continue
+					}
+					seen[k] = true
+					s, err := client.CoreV1().Secrets(k.namespace).Get(ctx, k.secret, metav1.GetOptions{})
+					switch {
+					case err != nil:
+						e.add("cluster.secrets", problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v", name, k.namespace, k.secret, oneLine(err))
+					case s.Data[k.key] == nil:
+						e.add("cluster.secrets", problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", name, k.namespace, k.secret, k.key)
+					default:
+						e.add("cluster.secrets", healthy, "", "Secret %s/%s has %s", k.namespace, k.secret, k.key)
+					}
+				}
+			}
+		}
+	}
+}
+
+// examineUID compares the cluster with the one that the state branch is for.
+func examineUID(ctx context.Context, e *examination, w *world, client kubernetes.Interface) {
+	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		e.add("cluster.uid", problem, `add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`, "the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", oneLine(err))
+	case w.uid != "" && string(ns.UID) != w.uid:
+		e.add("cluster.uid", problem, "choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt", "this is not cluster %s: its uid is %s, and the state branch is for %s", w.source.cluster, ns.UID, w.uid)
+	default:
+		e.add("cluster.uid", healthy, "", "the cluster is the one that the state branch is for, or there is none yet")
+	}
+}

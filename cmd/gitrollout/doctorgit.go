@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/forge"
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// gitFix is what to do about an error of Git.
+func gitFix(err error) string {
+	switch {
+	case errors.Is(err, git.ErrAuth):
+		return "give credentials that may read the repository: gitrollout help environment"
+	case errors.Is(err, git.ErrNotFound):
+		return "check --repo and --branch; some servers say this of repositories that the credentials may not see"
+	case errors.Is(err, git.ErrUnreachable):
+		return "check the address, the network, and the proxy (HTTPS_PROXY, NO_PROXY, --git-proxy)"
+	default:
+		return ""
+	}
+}
+
+func (c *doctorCommand) examineGit(ctx context.Context, e *examination, w *world, now func() time.Time) {
+	repo := w.repo.mirror()
+	e.add("git.read", healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(), rollout.ShortID(w.heads.Main))
+	switch apps := len(w.listed); {
+	case apps == 0:
+		e.add("git.config", problem, "write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app", w.config.File)
+	default:
+		e.add("git.config", healthy, "", "%s names %s", w.config.File, count(apps, "app"))
+	}
+	c.examineApps(e, w)
+	if c.noPush {
+		e.add("git.push", unknown, "", "was not tried out, because of --no-push")
+	} else {
+		c.examinePush(ctx, e, w, now())
+	}
+	switch {
+	case w.state == nil:
+		e.add("git.state", healthy, "", "%s does not exist yet: the first pass makes it", w.config.StateBranch)
+	default:
+		e.add("git.state", healthy, "", "%s is at %s", w.config.StateBranch, rollout.ShortID(w.heads.State))
+	}
+	c.examineForge(ctx, e, w)
+	remote := repo.Remote().String()
+	if !strings.HasPrefix(remote, "http") {
+		e.add("clock.git", unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
+		return
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, remote+"/info/refs?service=git-upload-pack", nil)
+	if err != nil {
+		e.add("clock.git", unknown, "", "%v", err)
+		return
+	}
+	// What the answer is does not matter, and no credential is sent for it.
+	examineClock(e, "clock.git", "the Git server", http.DefaultClient, request, now)
+}
+
+// examineApps counts what cannot be rendered.
+func (c *doctorCommand) examineApps(e *examination, w *world) {
+	broken := 0
+	var first error
+	for _, name := range w.names() {
+		if w.listed[name] {
+			if err := w.head(w.apps[name]).Err; err != nil {
+				broken++
+				if first == nil {
+					first = err
+				}
+			}
+		}
+	}
+	if broken > 0 {
+		e.add("git.apps", problem, "gitrollout validate names all of them", "%s cannot be rendered and would be held: %v", count(broken, "app"), first)
+	}
+}
+
+// examinePush makes a branch and removes it again. That is the only way to know:
+// hooks, protected branches and read-only credentials say no when something is
+// pushed, and not before.
+func (c *doctorCommand) examinePush(ctx context.Context, e *examination, w *world, at time.Time) {
+	branch := fmt.Sprintf("gitrollout/promote/%s/doctor-%d", w.source.cluster, at.UnixNano())
+	repo := w.repo.mirror()
+	ids, err := repo.Push(ctx, git.Update{
+		Ref: branch, Edits: map[string][]byte{"README": []byte("gitrollout doctor tried out whether it may push. This branch can be removed.\n")},
+		Message: "doctor: may this be pushed?\n", When: at,
+	})
+	switch {
+	case errors.Is(err, git.ErrRejected):
+		e.add("git.push", problem, "let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", oneLine(err))
+		return
+	case errors.Is(err, git.ErrAuth):
+		e.add("git.push", problem, "give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", oneLine(err))
+		return
+	case err != nil:
+		e.add("git.push", problem, gitFix(err), "%v", oneLine(err))
+		return
+	}
+	if _, err := repo.Push(ctx, git.Update{Ref: branch, Base: ids[0], Delete: true}); err != nil {
+		e.add("git.push", problem, "allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand", "branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v", oneLine(err))
+		return
+	}
+	e.add("git.push", healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// examineForge looks at branch protection, as far as the forge shows it to
+// somebody who is no administrator.
+func (c *doctorCommand) examineForge(ctx context.Context, e *examination, w *world) {
+	if w.config.Forge == nil {
+		e.add("forge", unknown, "", "%s names no forge, so branch protection cannot be seen", w.config.File)
+		return
+	}
+	options, err := w.source.options()
+	if err != nil {
+		e.add("forge", unknown, "", "%v", err)
+		return
+	}
+	o := newForge(w.source, options.Auth, w.repo.mirror().Remote().String(), nil).Options
+	for _, b := range []struct{ name, what, fix string }{
+		{w.repo.mirror().Branch(), "whoever may push can release without a review", "protect %s: require reviews, and let people merge only"},
+		{w.config.StateBranch, "whoever may push can change what gitrollout has recorded", "protect %s so that only gitrollout's user may push to it, and let nobody force"},
+	} {
+		protected, err := forge.IsProtected(ctx, o, *w.config.Forge, b.name)
+		switch {
+		case w.state == nil && b.name == w.config.StateBranch:
+			e.add("forge.protection", unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
+		case err != nil:
+			e.add("forge.protection", unknown, "", "%s: %v", b.name, oneLine(err))
+		case protected:
+			e.add("forge.protection", healthy, "", "%s is protected", b.name)
+		default:
+			e.add("forge.protection", warning, fmt.Sprintf(b.fix, b.name), "%s is not protected: %s", b.name, b.what)
+		}
+	}
+}
+
+// The differences of clocks that are told: pauses and windows are by this
+// machine's clock, ages of pods by the cluster's.
+const (
+	noticeableSkew = 5 * time.Second
+	harmfulSkew    = time.Minute
+)
+
+// examineClock compares this machine's clock with a server's, by the Date of an
+// answer, which has whole seconds.
+func examineClock(e *examination, check, whose string, client *http.Client, request *http.Request, now func() time.Time) {
+	before := now()
+	response, err := client.Do(request)
+	if err != nil {
+		e.add(check, unknown, "", "%s has not answered: %v", whose, oneLine(err))
+		return
+	}
+	_ = response.Body.Close()
+	middle := before.Add(now().Sub(before) / 2)
+	at, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		e.add(check, unknown, "", "%s does not say what time it is", whose)
+		return
+	}
+	skew := middle.Sub(at.Add(500 * time.Millisecond)).Round(time.Second)
+	const fix = "keep both clocks right with NTP (timedatectl, chrony)"
+	switch {
+	case skew.Abs() >= harmfulSkew:
+		e.add(check, problem, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+	case skew.Abs() >= noticeableSkew:
+		e.add(check, warning, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+	default:
+		e.add(check, healthy, "", "this machine's clock agrees with that of %s", whose)
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"crypto/sha1" //nolint:gosec // Git's names of files
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// hashedDir is a folder whose files have the ids that Git would give them, so
+// that what was rendered from a commit is known to be the same in the folder.
+// Folders have no id: they would have to be read in full.
+type hashedDir struct {
+	dirTree
+	mu    sync.Mutex
+	paths map[string]string // by id
+}
+
+var _ render.Tree = (*hashedDir)(nil)
+
+func openHashed(dir string) (*hashedDir, error) {
+	tree, err := openDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &hashedDir{dirTree: tree, paths: map[string]string{}}, nil
+}
+
+// Lookup is render.Tree's.
+func (t *hashedDir) Lookup(name string) (rollout.Entry, bool, error) {
+	e, found, err := t.dirTree.Lookup(name)
+	if err != nil || !found {
+		return e, found, err
+	}
+	if e.Kind == rollout.Dir {
+		e.ID = ""
+		return e, true, nil
+	}
+	content, err := t.dirTree.ReadBlob(e.ID)
+	if err != nil {
+		return e, false, err
+	}
+	h := sha1.New() //nolint:gosec // see above
+	_, _ = fmt.Fprintf(h, "blob %d\x00", len(content))
+	_, _ = h.Write(content)
+	id := hex.EncodeToString(h.Sum(nil))
+	t.mu.Lock()
+	t.paths[id] = e.ID
+	t.mu.Unlock()
+	e.ID = id
+	return e, true, nil
+}
+
+// ReadBlob is render.Tree's.
+func (t *hashedDir) ReadBlob(id string) ([]byte, error) {
+	t.mu.Lock()
+	name, hashed := t.paths[id]
+	t.mu.Unlock()
+	if !hashed {
+		name = id // out of ReadDir
+	}
+	return t.dirTree.ReadBlob(name)
+}

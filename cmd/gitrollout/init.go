@@ -1,0 +1,260 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/scaffold"
+	"gitrollout.dev/gitrollout/schema"
+)
+
+type initCommand struct {
+	streams
+	cluster string
+	apps    []string
+	dryRun  bool
+}
+
+func newInit(s streams) *cobra.Command {
+	c := &initCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "init [PATH]",
+		Short: "Write .gitrollout/<cluster>/ for a repository, after looking at it",
+		Long: `Look at the repository in the folder PATH (default: the current one) and write
+the configuration of one cluster, .gitrollout/<cluster>/config.yaml, with the apps
+that it finds: kustomizations that no other one refers to. Of several environments
+(overlays/prod, envs/staging …) it takes the one that --cluster names, or prod.
+What Flux and Argo CD say about themselves is left out. The JSON Schemas that
+editors complete the files by are written into .gitrollout/schemas/.
+
+With --app it writes a Rollout document for each Deployment of that folder which
+has none, and adds it to the resources of the folder's kustomization.
+
+No file is overwritten, and nothing is written that gitrollout validate would not
+accept. Nothing is committed or pushed.`,
+		Example: `  gitrollout init --dry-run
+  gitrollout init --cluster prod-eu
+  gitrollout init --app apps/shop/overlays/prod`,
+		Args: atMostOne("path"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return c.run(path.Join(append([]string{"."}, args...)...))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.cluster, "cluster", "", "the cluster's `name`: its folder under .gitrollout/ (default: the environment that is found)")
+	flags.StringArrayVar(&c.apps, "app", nil, "write Rollout documents for the Deployments of this `folder`; can be repeated")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "print the files, and write nothing")
+	return cmd
+}
+
+func (c *initCommand) run(dir string) error {
+	tree, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	clusters, err := clustersOf(tree)
+	if err != nil {
+		return err
+	}
+	if strings.ContainsAny(c.cluster, `/\ `) || strings.HasPrefix(c.cluster, ".") {
+		return usagef("--cluster %q is no name for a folder", c.cluster)
+	}
+	var files []scaffold.File
+	var told []string
+	cluster := c.cluster
+	configured := slices.Contains(clusters, cluster) || cluster == "" && len(clusters) > 0
+	switch {
+	case configured && len(c.apps) == 0:
+		if cluster == "" {
+			cluster = clusters[0]
+		}
+		return usagef("%s exists already, and nothing is overwritten; name another cluster with --cluster, or an app with --app", rollout.ConfigPath(cluster))
+	case !configured:
+		p, more, err := c.propose(tree)
+		if err != nil {
+			return err
+		}
+		cluster, files, told = p.Cluster, append(files, p.ConfigFile()), more
+	case cluster == "":
+		cluster = clusters[0]
+	}
+	kinds := []string{"config", "promotion", "freeze"}
+	for _, app := range c.apps {
+		more, notes, err := c.rollouts(scaffold.With(tree, files), cluster, app)
+		if err != nil {
+			return err
+		}
+		files, told = append(files, more...), append(told, notes...)
+		kinds = append(kinds, "rollout")
+	}
+	if files, err = withSchemas(tree, files, slices.Compact(kinds)); err != nil {
+		return err
+	}
+	if err := c.checked(scaffold.With(tree, files), cluster); err != nil {
+		return err
+	}
+	return c.write(dir, cluster, files, told)
+}
+
+// propose looks for the apps of the cluster.
+func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, error) {
+	survey, err := scaffold.Look(tree)
+	if err != nil {
+		return scaffold.Proposal{}, nil, err
+	}
+	renderer := newRenderer()
+	p, err := scaffold.Propose(tree, survey, c.cluster, func(app rollout.App) error {
+		_, err := renderer.Render(tree, app, rollout.Commit{})
+		return err
+	})
+	if err != nil {
+		return p, nil, &failure{code: exitFailed, err: err}
+	}
+	var told []string
+	for _, a := range p.Apps {
+		told = append(told, fmt.Sprintf("app      %s: %s", a.Name, a.Path))
+	}
+	for _, l := range p.LeftOut {
+		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
+	}
+	for _, chart := range survey.Charts {
+		told = append(told, fmt.Sprintf("left out %s: is a Helm chart, which gitrollout does not render; commit what helm template prints", chart))
+	}
+	if n := len(survey.ArgoRollouts); n > 0 {
+		told = append(told, fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md", count(n, "file")))
+	}
+	if len(p.Apps) == 0 {
+		for _, t := range told {
+			_, _ = fmt.Fprintln(c.err, t)
+		}
+		return p, told, &failure{code: exitFailed, err: errors.New("there is no app: no folder has a kustomization that could be rendered; write one, such as apps/shop/kustomization.yaml")}
+	}
+	return p, told, nil
+}
+
+// rollouts are the files with which the Deployments of an app are staged.
+func (c *initCommand) rollouts(tree render.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
+	dir = path.Clean(filepath.ToSlash(dir))
+	config, err := readConfig(tree, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	apps, err := render.FindApps(tree, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(apps, func(a rollout.App) bool { return a.Path == dir || a.Name == dir })
+	if i < 0 {
+		return nil, nil, usagef("--app %q is not among the apps of %s", dir, config.File)
+	}
+	built, err := newRenderer().Render(tree, apps[i], rollout.Commit{})
+	if err != nil {
+		return nil, nil, err
+	}
+	files, notes, err := scaffold.Rollouts(tree, built)
+	for j, n := range notes {
+		notes[j] = "note     " + n
+	}
+	return files, notes, err
+}
+
+// withSchemas adds the schemas that are not there yet.
+func withSchemas(tree render.Tree, files []scaffold.File, kinds []string) ([]scaffold.File, error) {
+	for _, kind := range kinds {
+		name := scaffold.SchemaFolder + "/" + kind + ".json"
+		_, exists, err := tree.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		if exists {
+			continue
+		}
+		data, err := schema.Of(kind)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, scaffold.File{Path: name, Content: string(data)})
+	}
+	return files, nil
+}
+
+// checked says what validate would say of the result.
+func (c *initCommand) checked(tree render.Tree, cluster string) error {
+	found, err := check(tree, cluster)
+	if err != nil {
+		return err
+	}
+	var all report
+	all.add(found)
+	if all.Errors > 0 {
+		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because it would not be valid:\n%s", drawReport(all, look{}))}
+	}
+	return nil
+}
+
+func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []string) error {
+	for _, t := range told {
+		if _, err := fmt.Fprintln(c.out, t); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		verb := "wrote   "
+		switch {
+		case c.dryRun:
+			verb = "would   "
+		case f.Changes:
+			verb = "changed "
+		}
+		if _, err := fmt.Fprintf(c.out, "%s %s\n", verb, f.Path); err != nil {
+			return err
+		}
+		if c.dryRun {
+			if strings.HasSuffix(f.Path, ".json") {
+				continue
+			}
+			if _, err := fmt.Fprint(c.out, indented(f.Content)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := writeFile(filepath.Join(dir, filepath.FromSlash(f.Path)), f); err != nil {
+			return err
+		}
+	}
+	if c.dryRun {
+		return nil
+	}
+	_, err := fmt.Fprintf(c.out, "next     git add .gitrollout, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n", cluster, cluster)
+	return err
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
+}
+
+// writeFile writes a file that is not there, or the one that gets a line more.
+func writeFile(name string, f scaffold.File) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if f.Changes {
+		how = os.O_WRONLY | os.O_TRUNC
+	}
+	file, err := os.OpenFile(name, how, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(f.Content)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/plan"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// plans is what plan prints as JSON or YAML.
+type plans struct {
+	Clusters []plan.Plan `json:"clusters"`
+}
+
+type planCommand struct {
+	streams
+	source   sourceOptions
+	output   outputOption
+	color    colorOption
+	base     string
+	head     string
+	noState  bool
+	noDiff   bool
+	exitCode bool
+}
+
+func newPlan(s streams) *cobra.Command {
+	c := &planCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what a change will do before it is pushed, for pull requests",
+		Long: `Compare the working tree, or the commit --head, with the branch that it is to
+be merged into, and say for each app that changes:
+
+  which version it goes to, and whether that was rejected or served before
+  the stages, with pods, weights, gates, release windows and least times
+  what cannot be staged, and why
+  what the API server will refuse
+  the objects that differ; the values of Secrets are never shown
+
+It needs the git command and a working copy, and no cluster. What serves and what
+was rejected is read from the state branch; where that cannot be read, the base
+is taken for what serves. The base is the commit at which the branches parted, or
+the newest one of --base if the working copy does not know it.
+
+-o markdown is a comment for a pull request. With --exit-code the exit code is 10
+if an app changes; it is 1 if one cannot be rendered, with or without it.`,
+		Example: `  gitrollout plan
+  gitrollout plan --base release-2 --cluster prod-eu
+  gitrollout plan --head HEAD --base origin/main -o markdown > comment.md`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.run(cmd.Context(), time.Now().UTC().Truncate(time.Second))
+		},
+	}
+	c.source.register(cmd)
+	c.output.register(cmd, "markdown", "json", "yaml")
+	c.color.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&c.base, "base", "", "`branch` or commit to compare with (default: that of --branch)")
+	flags.StringVar(&c.head, "head", "", "`commit` or branch to plan (default: the working tree)")
+	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: take the base for what serves")
+	flags.BoolVar(&c.noDiff, "no-diff", false, "leave the differences of the objects out")
+	flags.BoolVar(&c.exitCode, "exit-code", false, "exit with 10 if an app changes")
+	return cmd
+}
+
+func (c *planCommand) run(ctx context.Context, now time.Time) error {
+	sides, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	clusters, err := c.clusters(sides)
+	if err != nil {
+		return err
+	}
+	var all plans
+	for _, cluster := range clusters {
+		p, err := c.cluster(ctx, sides, cluster, now)
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", cluster, err)
+		}
+		all.Clusters = append(all.Clusters, p)
+	}
+	if c.noDiff {
+		all.dropDiffs()
+	}
+	if err := c.print(all); err != nil {
+		return err
+	}
+	return c.exit(all)
+}
+
+// clusters are those of either side, or the one that is named.
+func (c *planCommand) clusters(sides *planSides) ([]string, error) {
+	var all []string
+	for _, tree := range []render.Tree{sides.base, sides.head} {
+		found, err := clustersOf(tree)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	switch {
+	case len(all) == 0:
+		_, err := onlyCluster(sides.head)
+		return nil, err
+	case c.source.cluster == "":
+		return all, nil
+	case !slices.Contains(all, c.source.cluster):
+		return nil, missingConfig(sides.head, c.source.cluster)
+	}
+	return []string{c.source.cluster}, nil
+}
+
+// cluster plans the apps of one cluster.
+func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster string, now time.Time) (plan.Plan, error) {
+	p := plan.Plan{Cluster: cluster, Base: sides.baseName, Head: sides.headName, At: now, Apps: []plan.App{}}
+	before, err := listApps(sides.base, cluster)
+	if err != nil && !isInvalid(err) {
+		return p, err
+	}
+	after, err := listApps(sides.head, cluster)
+	if isInvalid(err) {
+		p.Error, p.Errors = plan.ProblemOf(err), 1
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	var record *planRecord
+	if record, p.State, err = c.record(ctx, sides, cluster, after.config); err != nil {
+		return p, err
+	}
+	planner := &planner{sides: sides, cluster: cluster, now: now, before: before, after: after, record: record, renderer: newRenderer()}
+	apps, changed, err := planner.all(ctx)
+	if err != nil {
+		return p, err
+	}
+	for i := range apps {
+		p.Add(apps[i], changed[i])
+	}
+	p.Finish()
+	return p, nil
+}
+
+func (c *planCommand) print(all plans) error {
+	if done, err := c.output.write(c.streams, all); done {
+		return err
+	}
+	var text string
+	if c.output.format == "markdown" {
+		text = plan.Markdown(all.Clusters)
+	} else {
+		text = drawPlans(all.Clusters, c.color.lookOf(c.out))
+	}
+	_, err := fmt.Fprint(c.out, text)
+	return err
+}
+
+func (p *plans) dropDiffs() {
+	for i := range p.Clusters {
+		for j := range p.Clusters[i].Apps {
+			for k := range p.Clusters[i].Apps[j].Objects {
+				p.Clusters[i].Apps[j].Objects[k].Diff = ""
+			}
+		}
+	}
+}
+
+func (c *planCommand) exit(all plans) error {
+	changes := false
+	for _, p := range all.Clusters {
+		if p.Errors > 0 {
+			return silent(exitFailed)
+		}
+		changes = changes || p.Changes()
+	}
+	if c.exitCode && changes {
+		return silent(exitChanges)
+	}
+	return nil
+}
+
+// appList is what one side lists for a cluster.
+type appList struct {
+	config *rollout.Config // nil if there is none
+	freeze *rollout.Freeze
+	apps   map[string]rollout.App
+}
+
+// listApps reads a side's configuration; a side without one lists nothing.
+func listApps(tree render.Tree, cluster string) (appList, error) {
+	l := appList{apps: map[string]rollout.App{}}
+	_, found, err := tree.Lookup(rollout.ConfigPath(cluster))
+	if err != nil || !found {
+		return l, err
+	}
+	config, err := readConfig(tree, cluster)
+	if err != nil {
+		return l, err
+	}
+	apps, err := render.FindApps(tree, config)
+	if err != nil {
+		return l, err
+	}
+	if l.freeze, err = readFreeze(tree, cluster); isInvalid(err) {
+		l.freeze = rollout.Unreadable(err)
+	} else if err != nil {
+		return l, err
+	}
+	l.config = config
+	for _, a := range apps {
+		l.apps[a.Name] = a
+	}
+	return l, nil
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/plan"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// planSides are the two trees that plan compares.
+type planSides struct {
+	local              *repository // the working copy
+	top                string      // its folder
+	base, head         render.Tree
+	baseName, headName string
+}
+
+// open finds both sides.
+func (c *planCommand) open(ctx context.Context) (*planSides, error) {
+	top, err := gitSays(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, usagef("plan needs the git command and a working copy of the repository: %v", err)
+	}
+	local, err := openRepository(ctx, git.Options{URL: top})
+	if err != nil {
+		return nil, err
+	}
+	s := &planSides{local: local, top: top}
+	if err := c.openHead(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, c.openBase(ctx, s)
+}
+
+func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
+	if c.head == "" {
+		s.headName = "the working tree"
+		s.head, err = openHashed(s.top)
+		return err
+	}
+	id, known := localCommit(ctx, c.head)
+	if !known {
+		return usagef("--head %q is no commit or branch that this working copy knows", c.head)
+	}
+	s.headName = rollout.ShortID(id)
+	s.head, err = s.local.Snapshot(ctx, id)
+	return err
+}
+
+// openBase finds the commit at which head left the base: in the working copy,
+// or else the newest one of the branch on the server.
+func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
+	name := c.base
+	if name == "" {
+		name = c.source.branch
+	}
+	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
+		tip, known := localCommit(ctx, candidate)
+		if !known {
+			continue
+		}
+		head := c.head
+		if head == "" {
+			head = "HEAD"
+		}
+		id, err := gitSays(ctx, "merge-base", "--end-of-options", tip, head)
+		if err != nil || !commitID.MatchString(id) {
+			id = tip // a shallow working copy, or histories that have nothing in common
+		}
+		s.baseName = fmt.Sprintf("%s (%s)", rollout.ShortID(id), name)
+		s.base, err = s.local.Snapshot(ctx, id)
+		return err
+	}
+	repo, err := c.server(ctx, "", name, "")
+	if err != nil {
+		return err
+	}
+	err = slowly(c.streams, "reading "+repo.mirror().Remote().String(), func() error {
+		heads, err := repo.mirror().Fetch(ctx)
+		if err != nil {
+			return err
+		}
+		s.baseName = fmt.Sprintf("%s (%s)", rollout.ShortID(heads.Main), name)
+		s.base, err = repo.Snapshot(ctx, heads.Main)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("--base %s, which this working copy does not know: %w", name, err)
+	}
+	return nil
+}
+
+// localCommit asks the working copy what a name stands for.
+func localCommit(ctx context.Context, name string) (id string, known bool) {
+	id, err := gitSays(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	return id, err == nil && commitID.MatchString(id)
+}
+
+// server opens the repository that the working copy is of.
+func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*repository, error) {
+	source := c.source
+	source.cluster, source.branch = cluster, branch
+	if source.repo == "" {
+		repo, err := workingCopy(ctx)
+		if err != nil {
+			return nil, err
+		}
+		source.repo = repo
+	}
+	if err := checkArgument(source.repo); err != nil {
+		return nil, err
+	}
+	options, err := source.options()
+	if err != nil {
+		return nil, err
+	}
+	options.StateRef = stateBranch
+	return openRepository(ctx, options)
+}
+
+// planRecord is the state branch, nil if it is not read.
+type planRecord struct{ tree reconciler.Snapshot }
+
+// record reads a cluster's state branch from the server, or what the working
+// copy has fetched of it. The text says which.
+func (c *planCommand) record(ctx context.Context, s *planSides, cluster string, config *rollout.Config) (*planRecord, string, error) {
+	if c.noState || config == nil {
+		return nil, "not read: the base is taken for what serves", nil
+	}
+	branch := config.StateBranch
+	repo, err := c.server(ctx, cluster, c.source.branch, branch)
+	var heads git.Heads
+	if err == nil {
+		err = slowly(c.streams, "reading "+repo.mirror().Remote().String(), func() error {
+			heads, err = repo.mirror().Fetch(ctx)
+			return err
+		})
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil, "", err
+	case err == nil && heads.State == "":
+		return nil, branch + " does not exist yet: the base is taken for what serves", nil
+	case err == nil:
+		tree, err := repo.Snapshot(ctx, heads.State)
+		return &planRecord{tree}, branch + " at " + rollout.ShortID(heads.State), err
+	}
+	if id, known := localCommit(ctx, "refs/remotes/origin/"+branch); known {
+		tree, err := s.local.Snapshot(ctx, id)
+		return &planRecord{tree}, branch + " at " + rollout.ShortID(id) + ", as this working copy has fetched it", err
+	}
+	return nil, fmt.Sprintf("cannot be read (%s): the base is taken for what serves", strings.ReplaceAll(err.Error(), "\n", "; ")), nil
+}
+
+// state is the record of an app, nil if nothing is known of the whole branch.
+func (r *planRecord) state(app string) (*rollout.State, error) {
+	if r == nil {
+		return nil, nil
+	}
+	path := rollout.StatePath(app)
+	data, found, err := readFile(r.tree, path)
+	if err != nil || !found {
+		return nil, err
+	}
+	return rollout.ParseState(path, data)
+}
+
+// planner plans the apps of a cluster.
+type planner struct {
+	sides         *planSides
+	cluster       string
+	now           time.Time
+	before, after appList
+	record        *planRecord
+	renderer      *render.Renderer
+}
+
+// all plans each app of either side; the flags say which of them change.
+func (p *planner) all(ctx context.Context) (apps []plan.App, changed []bool, err error) {
+	names := slices.Concat(slices.Collect(maps.Keys(p.before.apps)), slices.Collect(maps.Keys(p.after.apps)))
+	slices.Sort(names)
+	names = slices.Compact(names)
+	apps, changed = make([]plan.App, len(names)), make([]bool, len(names))
+	errs := make([]error, len(names))
+	slots := make(chan struct{}, lookers)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				apps[i], changed[i], errs[i] = p.one(name)
+			}
+		})
+	}
+	wg.Wait()
+	return apps, changed, errors.Join(errs...)
+}
+
+// one plans an app. What nothing has changed of is rendered once: the renderer
+// knows what a build looked at.
+func (p *planner) one(name string) (plan.App, bool, error) {
+	in := plan.Input{Now: p.now, App: p.after.apps[name]}
+	if in.App.Name == "" {
+		in.App = p.before.apps[name]
+	}
+	var err error
+	if in.Base, err = p.side(p.sides.base, p.before, name); err != nil {
+		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
+	}
+	if in.Head, err = p.side(p.sides.head, p.after, name); err != nil {
+		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
+	}
+	if p.after.config != nil {
+		in.Calendar = p.after.config.CalendarOf(name, p.after.freeze)
+	}
+	if in.State, err = p.record.state(name); err != nil && !isInvalid(err) {
+		return plan.App{}, false, err
+	}
+	if in.Files, err = p.files(in); err != nil {
+		return plan.App{}, false, err
+	}
+	app, changed := plan.Of(in)
+	return app, changed, nil
+}
+
+func (p *planner) side(tree render.Tree, list appList, name string) (plan.Side, error) {
+	app, listed := list.apps[name]
+	if !listed {
+		return plan.Side{}, nil
+	}
+	built, err := p.renderer.Render(tree, app, rollout.Commit{})
+	if isInvalid(err) {
+		return plan.Side{Err: err}, nil
+	}
+	return plan.Side{Render: built}, err
+}
+
+// files are those that an app is rendered from and that differ.
+func (p *planner) files(in plan.Input) ([]string, error) {
+	var all []string
+	for _, side := range []plan.Side{in.Base, in.Head} {
+		if side.Render != nil {
+			all = append(all, side.Render.Files...)
+		}
+	}
+	slices.Sort(all)
+	var differ []string
+	for _, file := range slices.Compact(all) {
+		was, had, err := p.sides.base.Lookup(file)
+		if err != nil {
+			return nil, err
+		}
+		now, has, err := p.sides.head.Lookup(file)
+		if err != nil {
+			return nil, err
+		}
+		if had != has || was.ID != now.ID {
+			differ = append(differ, file)
+		}
+	}
+	return differ, nil
+}

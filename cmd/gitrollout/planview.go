@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/plan"
+)
+
+// drawPlans shows plans on a terminal.
+func drawPlans(all []plan.Plan, k look) string {
+	var b strings.Builder
+	for i, p := range all {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(k.line(span{p.Cluster, bold}, span{": " + p.Base + " -> " + p.Head, plain}))
+		b.WriteString(k.field("state", p.State, dim, dim))
+		if p.Error != nil {
+			b.WriteString(k.field("error", clean(p.Error.Text()), red, plain))
+			continue
+		}
+		for _, s := range p.Shared {
+			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, count(len(s.Apps), "app"), strings.Join(s.Apps, ", ")), dim, plain))
+		}
+		for _, a := range p.Apps {
+			b.WriteString("\n" + drawPlanned(p, a, k))
+		}
+		b.WriteString("\n" + k.line(span{fmt.Sprintf("%s, %d unchanged", changing(len(p.Apps)), p.Unchanged), plain}))
+	}
+	return b.String()
+}
+
+func changing(n int) string {
+	if n == 1 {
+		return "1 app changes"
+	}
+	return fmt.Sprintf("%d apps change", n)
+}
+
+// changeColors says how alarming a change is.
+var changeColors = map[plan.Change]paint{
+	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green, plan.Gone: yellow,
+}
+
+func drawPlanned(p plan.Plan, a plan.App, k look) string {
+	var b strings.Builder
+	b.WriteString(k.apart(span{a.Cost(), dim}, span{a.App, bold}, span{"  " + string(a.Change), changeColors[a.Change]}))
+	b.WriteString(k.field("what", clean(a.Summary), dim, plain))
+	if a.Error != nil {
+		b.WriteString(k.field("error", clean(a.Error.Text()), red, plain))
+	}
+	for _, w := range a.Workloads {
+		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Workload, w.Strategy, w.Sizing()), dim, plain))
+		b.WriteString(drawStages(p, w, k))
+	}
+	labels := map[plan.Level]span{plan.Refused: {"refused", red}, plan.AtOnce: {"at once", yellow}, plan.Hint: {"note", yellow}}
+	for _, n := range a.Notes {
+		text := n.Message
+		if n.Fix != "" {
+			text += "; " + n.Fix
+		}
+		b.WriteString(k.field(labels[n.Level].text, clean(text), labels[n.Level].color, plain))
+	}
+	if a.Ends != nil {
+		b.WriteString(k.field("done", "not before "+plan.Moment(a.Ends, p.At), dim, plain))
+	}
+	for _, o := range a.Objects {
+		name := o.Object.String()
+		if o.Was != "" {
+			name += ", which was " + o.Was
+		}
+		b.WriteString(k.field(o.Change, name, dim, plain))
+	}
+	for _, o := range a.Objects {
+		b.WriteString(paintDiff(o.Diff, k))
+	}
+	return b.String()
+}
+
+// drawStages is a table of a workload's stages.
+func drawStages(p plan.Plan, w plan.Workload, k look) string {
+	if len(w.Stages) == 0 {
+		return ""
+	}
+	rows := [][]string{{"", "stage", "weight", "new/old", "not before", "at least"}}
+	for i, s := range w.Stages {
+		text := clean(s.Text)
+		switch {
+		case s.Name == "" || s.Name == s.Text || s.Name == "promote":
+		case width(text) > 24: // a terminal has 80 columns
+			text = clean(s.Name)
+		default:
+			text = clean(s.Name) + ": " + text
+		}
+		rows = append(rows, []string{fmt.Sprint(i + 1), text, w.Share(s.Weight), fmt.Sprintf("%d/%d", s.Canary, s.Stable), plan.Moment(s.Enters, p.At), s.Takes()})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r {
+			widths[i] = max(widths[i], width(c))
+		}
+	}
+	var b strings.Builder
+	for n, r := range rows {
+		cells := slices.Clone(r)
+		for i := range cells[:len(cells)-1] {
+			if i == 0 || i == 2 || i == 3 {
+				cells[i] = padLeft(cells[i], widths[i])
+			} else {
+				cells[i] = pad(cells[i], widths[i])
+			}
+		}
+		color := plain
+		if n == 0 {
+			color = dim
+		}
+		if n > 0 && w.Stages[n-1].Shut != "" { // what it waits for before it begins
+			indent := strings.Repeat(" ", 4+widths[0]+2)
+			for _, part := range wrap("waits for "+clean(w.Stages[n-1].Shut), max(30, k.columns()-len(indent))) {
+				b.WriteString(k.line(span{indent, plain}, span{part, yellow}))
+			}
+		}
+		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))
+	}
+	return b.String()
+}

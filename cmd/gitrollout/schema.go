@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/schema"
+)
+
+type schemaCommand struct {
+	streams
+	write string
+}
+
+func newSchema(s streams) *cobra.Command {
+	c := &schemaCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "schema [KIND]",
+		Short: "Print the JSON Schema of a kind of document, for editors",
+		Long: `Print the JSON Schema of a kind of document; without KIND, list them. With
+--write they are written into a folder, one file for each kind, KIND.json.
+
+Editors with the YAML language server complete and check a document that says
+where its schema is, by a path from the document or by a URL:
+
+    # yaml-language-server: $schema=../schemas/config.json
+
+A schema knows the fields of a document and their types. What takes the rest of
+the repository to know, gitrollout validate says.`,
+		Example: `  gitrollout schema
+  gitrollout schema rollout > rollout.json
+  gitrollout schema --write .gitrollout/schemas`,
+		Args:      atMostOne("kind"),
+		ValidArgs: schema.Names(),
+		RunE:      func(_ *cobra.Command, args []string) error { return c.run(args) },
+	}
+	cmd.Flags().StringVar(&c.write, "write", "", "write into this `folder` instead")
+	return cmd
+}
+
+func (c *schemaCommand) run(args []string) error {
+	names := schema.Names()
+	if len(args) == 1 {
+		names = args
+	}
+	if c.write != "" {
+		for _, name := range names {
+			data, err := schema.Of(name)
+			if err != nil {
+				return usagef("%v", err)
+			}
+			if err := os.MkdirAll(c.write, 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(c.write, name+".json"), data, 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(args) == 0 {
+		longest := 0
+		for _, name := range names {
+			longest = max(longest, len(name))
+		}
+		for _, name := range names {
+			if _, err := fmt.Fprintf(c.out, "%s  %s\n", pad(name, longest), schema.Title(name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	data, err := schema.Of(names[0])
+	if err != nil {
+		return usagef("%v", err)
+	}
+	_, err = c.out.Write(data)
+	return err
+}

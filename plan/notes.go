@@ -1,0 +1,324 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Note is something about a change that its author should know before the push.
+type Note struct {
+	Level   Level  `json:"level"`
+	Code    string `json:"code"`             // CamelCase, for machines
+	Object  string `json:"object,omitempty"` // group/Kind/namespace/name
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// Level is how much a note matters.
+type Level string
+
+// The levels.
+const (
+	Refused Level = "refused" // it does not go through: the API server refuses it, or a step never ends
+	AtOnce  Level = "atOnce"  // it cannot be staged: it reaches all users at once
+	Hint    Level = "hint"    // worth knowing
+)
+
+// notes lists what is to be said about an app that changes, what matters most
+// first.
+func notes(in Input, a App) []Note {
+	c := comparison{in: in, before: byRef(in.Base.Render), after: byRef(in.Head.Render)}
+	var all []Note
+	for _, o := range a.Objects {
+		was := c.before[o.Object]
+		if now := c.after[o.Object]; now != nil && was != nil {
+			all = append(all, c.immutable(o.Object, was, now)...)
+		}
+	}
+	for _, o := range a.Objects {
+		all = append(all, c.atOnce(o)...)
+	}
+	all = append(all, endless(a)...)
+	all = append(all, c.hints(a)...)
+	slices.SortStableFunc(all, func(x, y Note) int {
+		return slices.Index(levels, x.Level) - slices.Index(levels, y.Level)
+	})
+	return all
+}
+
+var levels = []Level{Refused, AtOnce, Hint}
+
+// comparison is the two sides of an app.
+type comparison struct {
+	in            Input
+	before, after map[rollout.Ref]rollout.Object
+}
+
+// fixed are fields that the API server lets nobody change (apps/v1 and batch/v1
+// validation: "field is immutable"), by kind.
+var fixed = map[string][][]string{
+	"apps/Deployment":                       {{"spec", "selector"}},
+	"apps/StatefulSet":                      {{"spec", "selector"}, {"spec", "serviceName"}, {"spec", "volumeClaimTemplates"}, {"spec", "podManagementPolicy"}},
+	"apps/DaemonSet":                        {{"spec", "selector"}},
+	"apps/ReplicaSet":                       {{"spec", "selector"}},
+	"batch/Job":                             {{"spec", "selector"}, {"spec", "template"}, {"spec", "completionMode"}},
+	"/Service":                              {{"spec", "clusterIP"}},
+	"/Secret":                               {{"type"}},
+	"/PersistentVolumeClaim":                {{"spec", "accessModes"}, {"spec", "storageClassName"}, {"spec", "volumeName"}, {"spec", "selector"}},
+	"storage.k8s.io/StorageClass":           {{"provisioner"}, {"parameters"}, {"reclaimPolicy"}},
+	"rbac.authorization.k8s.io/RoleBinding": {{"roleRef"}},
+	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
+}
+
+// immutable finds changes that the API server refuses.
+func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
+	var all []Note
+	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
+		before, had := at(was, path)
+		after, has := at(now, path)
+		if !had || !has || reflect.DeepEqual(before, after) {
+			continue
+		}
+		field := strings.Join(path, ".")
+		all = append(all, Note{
+			Level: Refused, Code: "Immutable", Object: ref.String(),
+			Message: fmt.Sprintf("%s of %s %s cannot be changed: the API server refuses it", field, ref.Kind, ref.Name),
+			Fix:     fmt.Sprintf("leave %s as it is, or give the %s a new name and remove the old one later", field, ref.Kind),
+		})
+	}
+	if is, _ := was["immutable"].(bool); is && isData(ref) && !(reflect.DeepEqual(was["data"], now["data"]) && reflect.DeepEqual(was["binaryData"], now["binaryData"]) && reflect.DeepEqual(was["stringData"], now["stringData"])) {
+		all = append(all, Note{
+			Level: Refused, Code: "Immutable", Object: ref.String(),
+			Message: fmt.Sprintf("%s %s is immutable: the API server refuses new content", ref.Kind, ref.Name),
+			Fix:     "use a configMapGenerator or secretGenerator, which gives new content a new name",
+		})
+	}
+	return all
+}
+
+func at(o rollout.Object, path []string) (any, bool) {
+	m := o.Map(path[:len(path)-1]...)
+	v, ok := m[path[len(path)-1]]
+	return v, ok
+}
+
+// endless finds steps that ask for requests to no pods.
+func endless(a App) []Note {
+	var all []Note
+	for _, w := range a.Workloads {
+		for i, s := range w.Stages {
+			if !w.Routed || s.Weight == 0 || s.Canary > 0 {
+				continue
+			}
+			all = append(all, Note{
+				Level: Refused, Code: "NoPods", Object: w.Workload.Ref().String(),
+				Message: fmt.Sprintf("step %d, %s, never ends: it sends %s of the requests to the new version, which has no pods then", i+1, s.Text, w.Share(s.Weight)),
+				Fix:     "give it pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
+			})
+			break
+		}
+	}
+	return all
+}
+
+// atOnce says what of a change no stage protects.
+func (c comparison) atOnce(o Object) []Note {
+	ref := o.Object
+	was, now := c.before[ref], c.after[ref]
+	kind := ref.Group + "/" + ref.Kind
+	switch {
+	case isData(ref) && was != nil && now != nil:
+		return c.sharedData(ref)
+	case kind == "apps/Deployment" && was != nil && now != nil && templateChanged(was, now):
+		return c.unstagedDeployment(ref, now)
+	case (kind == "apps/StatefulSet" || kind == "apps/DaemonSet") && was != nil && now != nil && templateChanged(was, now):
+		return []Note{{
+			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
+			Message: fmt.Sprintf("%s %s gets its new pods by Kubernetes' own rolling update: only Deployments are moved in stages", ref.Kind, ref.Name),
+			Fix:     "set spec.updateStrategy to what the pods can bear, and watch the change",
+		}}
+	}
+	return nil
+}
+
+// sharedData is a ConfigMap or Secret whose content changes under a name that
+// pods of both versions have.
+func (c comparison) sharedData(ref rollout.Ref) []Note {
+	var mounts, reads []string
+	for _, o := range c.in.Head.Render.Objects {
+		if o.Namespace() != ref.Namespace {
+			continue
+		}
+		mounted, read := uses(o.Map("spec", "template"), ref)
+		if mounted {
+			mounts = append(mounts, o.Kind()+" "+o.Name())
+		}
+		if read {
+			reads = append(reads, o.Kind()+" "+o.Name())
+		}
+	}
+	generator := "configMapGenerator"
+	if ref.Kind == "Secret" {
+		generator = "secretGenerator"
+	}
+	fix := "use a " + generator + ", which names content by its hash: then a change of it is a release"
+	var all []Note
+	if len(mounts) > 0 {
+		all = append(all, Note{
+			Level: AtOnce, Code: "MountedWithoutHash", Object: ref.String(),
+			Message: fmt.Sprintf("%s %s is mounted by %s under the same name before and after: all running pods see the new content within about a minute, whatever the stage",
+				ref.Kind, ref.Name, strings.Join(mounts, ", ")),
+			Fix: fix,
+		})
+	}
+	if len(reads) > 0 {
+		all = append(all, Note{
+			Level: AtOnce, Code: "ReadWithoutHash", Object: ref.String(),
+			Message: fmt.Sprintf("%s %s is read by %s at their start under the same name: any pod that is started again has the new content, also one of the old version",
+				ref.Kind, ref.Name, strings.Join(reads, ", ")),
+			Fix: fix,
+		})
+	}
+	return all
+}
+
+// uses reports whether a pod template mounts a ConfigMap or Secret, and whether
+// it reads it as environment, which only a start does.
+func uses(v any, ref rollout.Ref) (mounted, read bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			m, _ := e.(map[string]any)
+			switch {
+			case ref.Kind == "ConfigMap" && key == "configMap", ref.Kind == "Secret" && key == "secret":
+				mounted = mounted || m["name"] == ref.Name || m["secretName"] == ref.Name
+			case ref.Kind == "ConfigMap" && (key == "configMapRef" || key == "configMapKeyRef"), ref.Kind == "Secret" && (key == "secretRef" || key == "secretKeyRef"):
+				read = read || m["name"] == ref.Name
+			}
+			below, alsoRead := uses(e, ref)
+			mounted, read = mounted || below, read || alsoRead
+		}
+	case []any:
+		for _, e := range v {
+			below, alsoRead := uses(e, ref)
+			mounted, read = mounted || below, read || alsoRead
+		}
+	}
+	return mounted, read
+}
+
+func templateChanged(was, now rollout.Object) bool {
+	return !reflect.DeepEqual(was.Map("spec", "template"), now.Map("spec", "template"))
+}
+
+// unstagedDeployment says why the pods of a Deployment are not moved in stages.
+func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
+	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
+	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
+	n := Note{Level: AtOnce, Object: ref.String()}
+	switch {
+	case recreate:
+		n.Code = "Recreate"
+		n.Message = fmt.Sprintf("Deployment %s has strategy Recreate: all old pods stop before the first new one starts", ref.Name)
+		n.Fix = "use RollingUpdate if two versions can run side by side"
+	case !staged:
+		n.Code = "NoRollout"
+		n.Message = fmt.Sprintf("Deployment %s gets its new pods by Kubernetes' own rolling update: no Rollout document names it", ref.Name)
+		n.Fix = "gitrollout init --app " + c.in.App.Path + " writes one"
+	case spec.Canary != nil && len(spec.Canary.Steps) == 0:
+		n.Code = "NoSteps"
+		n.Message = fmt.Sprintf("Rollout %s has no steps: the user's own rolling update moves all pods", spec.Name)
+		n.Fix = "add steps: - setWeight: 20"
+	default:
+		return nil
+	}
+	return []Note{n}
+}
+
+// unstaged are the workloads whose pods change by Kubernetes' own means.
+func unstaged(in Input) []Workload {
+	var all []Workload
+	before := byRef(in.Base.Render)
+	for _, now := range in.Head.Render.Objects {
+		ref := now.Ref()
+		was := before[ref]
+		if ref.Group != "apps" || ref.Kind == "ReplicaSet" || now.Map("spec", "template") == nil || was == nil || !templateChanged(was, now) {
+			continue
+		}
+		name := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
+		if _, staged := in.Head.Render.Spec(name); staged {
+			continue
+		}
+		w := Workload{Workload: name, Kind: ref.Kind, Strategy: "RollingUpdate", Replicas: 1}
+		for _, field := range []string{"strategy", "updateStrategy"} {
+			if t, ok := now.Map("spec", field)["type"].(string); ok {
+				w.Strategy = t
+			}
+		}
+		if n, ok := now.Map("spec")["replicas"].(int64); ok {
+			w.Replicas = int(n)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// hints are what is accepted and may not be meant.
+func (c comparison) hints(a App) []Note {
+	var all []Note
+	for _, w := range c.in.Head.Render.Warnings {
+		code := "Warning"
+		if strings.Contains(w, "replicas are ignored") {
+			code = "ScaledReplicas"
+		}
+		all = append(all, Note{Level: Hint, Code: code, Message: w})
+	}
+	all = append(all, c.lostRollouts()...)
+	for _, o := range a.Objects {
+		if o.Change != "removed" {
+			continue
+		}
+		why := ""
+		switch was := c.before[o.Object]; {
+		case was.Annotation(rollout.AnnotationPrune) == "disabled":
+			why = rollout.AnnotationPrune + " is disabled"
+		case slices.Contains(neverDeleted, o.Object.Kind):
+			why = "gitrollout never deletes one, because all that is in it would go, too"
+		default:
+			continue
+		}
+		all = append(all, Note{Level: Hint, Code: "Kept", Object: o.Object.String(), Message: fmt.Sprintf("%s %s is left in the cluster: %s", o.Object.Kind, o.Object.Name, why)})
+	}
+	if a.Begins == nil && slices.ContainsFunc(a.Workloads, func(w Workload) bool { return w.Staged }) {
+		all = append(all, Note{Level: Hint, Code: "NeverOpens", Message: "nobody knows when the release may advance: a freeze without an end, or windows that never open, are in its way"})
+	}
+	return all
+}
+
+// neverDeleted are the kinds that stay in the cluster when they leave Git.
+var neverDeleted = []string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"}
+
+// lostRollouts are Deployments that stay and are no longer staged.
+func (c comparison) lostRollouts() []Note {
+	var all []Note
+	if c.in.Base.Render == nil {
+		return nil
+	}
+	for _, spec := range c.in.Base.Render.Specs {
+		w := spec.Workload
+		if _, still := c.in.Head.Render.Spec(w); still || c.after[w.Ref()] == nil {
+			continue
+		}
+		n := Note{Level: AtOnce, Code: "RolloutRemoved", Object: w.Ref().String(),
+			Message: fmt.Sprintf("Deployment %s is no longer staged: its Rollout document is gone", w), Fix: "restore the document, or merge this between two releases"}
+		if s := c.in.State; s != nil && s.Release != nil {
+			n.Message += fmt.Sprintf(", while release %s is in flight, so that the app is held", s.Release.Hash)
+		}
+		all = append(all, n)
+	}
+	return all
+}

@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Plan is what a change does to one cluster.
+type Plan struct {
+	Cluster string    `json:"cluster"`
+	Base    string    `json:"base"` // the commit that it is compared with
+	Head    string    `json:"head"` // the commit, or "the working tree"
+	At      time.Time `json:"at"`   // when it was made: windows and times count from here
+	// State says where stable and rejected versions were looked up: the state
+	// branch, or why base is taken for what serves.
+	State     string   `json:"state,omitempty"`
+	Error     *Problem `json:"error,omitempty"` // of the configuration: no app is looked at
+	Apps      []App    `json:"apps"`            // those that change, sorted by name
+	Unchanged int      `json:"unchanged"`       // how many others there are
+	Shared    []Shared `json:"shared,omitempty"`
+	Errors    int      `json:"errors"` // apps that could not be rendered, and the configuration
+}
+
+// Shared is a file that changes more than one app.
+type Shared struct {
+	File string   `json:"file"`
+	Apps []string `json:"apps"`
+}
+
+// Problem says what is wrong in the repository.
+type Problem struct {
+	File    string `json:"file,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// App is what a change does to one app.
+type App struct {
+	App     string       `json:"app"`
+	Path    string       `json:"path"`
+	Change  Change       `json:"change"`
+	Summary string       `json:"summary"` // the change in one sentence
+	From    rollout.Hash `json:"from,omitempty"`
+	To      rollout.Hash `json:"to,omitempty"`
+	Error   *Problem     `json:"error,omitempty"`
+	// Workloads are those whose pods change; Objects everything that differs.
+	Workloads []Workload `json:"workloads,omitempty"`
+	Objects   []Object   `json:"objects,omitempty"`
+	Notes     []Note     `json:"notes,omitempty"`
+	Files     []string   `json:"files,omitempty"`   // that the app is rendered from and that differ
+	Begins    *time.Time `json:"begins,omitempty"`  // not before; none if windows never open
+	Ends      *time.Time `json:"ends,omitempty"`    // likewise
+	AtLeast   Span       `json:"atLeast,omitempty"` // of the slowest workload, windows and people not counted
+	Gates     int        `json:"gates,omitempty"`   // how often somebody has to promote
+}
+
+// Change is what becomes of an app.
+type Change string
+
+// The changes.
+const (
+	First    Change = "first"    // it is deployed for the first time: no steps
+	Release  Change = "release"  // a new version goes through its steps
+	Fast     Change = "fast"     // a version that served before: no pauses and no weights
+	Rollback Change = "rollback" // the release in flight is left for the stable version
+	Apply    Change = "apply"    // objects change, no staged version does: applied at once
+	Rejected Change = "rejected" // the version was rejected: nothing happens until somebody says retry
+	Gone     Change = "gone"     // it leaves Git: its objects stay as they are
+	Invalid  Change = "invalid"  // it cannot be rendered: the app would be held
+)
+
+// Span is a length of time, as text in JSON: 1h30m0s.
+type Span time.Duration
+
+// MarshalText writes the text form.
+func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// String returns 1h30m0s.
+func (s Span) String() string { return time.Duration(s).String() }
+
+// Side is one app as of one commit.
+type Side struct {
+	Render *rollout.Render // nil if the app is not there, or Err is set
+	Err    error
+}
+
+// Input is everything that the plan of one app depends on.
+type Input struct {
+	Now        time.Time
+	App        rollout.App
+	Base, Head Side
+	State      *rollout.State // nil: base is taken for what serves
+	Calendar   rollout.Calendar
+	Files      []string // sorted: what both sides were rendered from and that differs
+}
+
+// Of plans one app. It is false if nothing of the app changes.
+func Of(in Input) (App, bool) {
+	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
+	switch {
+	case in.Head.Err != nil:
+		a.Change, a.Error = Invalid, ProblemOf(in.Head.Err)
+		a.Summary = "cannot be rendered: the app would be held as it is"
+		if in.Base.Err != nil && in.Base.Err.Error() == in.Head.Err.Error() {
+			a.Summary = "cannot be rendered, and could not before"
+		}
+		return a, true
+	case in.Head.Render == nil && in.Base.Render == nil:
+		return a, false
+	case in.Head.Render == nil:
+		a.Change, a.From = Gone, in.Base.Render.Release()
+		a.Summary = "is no longer listed: its objects are left in the cluster as they are"
+		return a, true
+	case in.Base.Render != nil && in.Base.Render.Digest == in.Head.Render.Digest:
+		return a, false
+	}
+	a.From, a.To = serving(in), in.Head.Render.Release()
+	a.Change, a.Summary = judge(in, a.From, a.To)
+	if a.Objects = differences(in.Base.Render, in.Head.Render); len(a.Objects) == 0 && a.Change == Apply {
+		a.Summary = "its steps change, and no version and no object does: nothing is released"
+	}
+	a.workloads(in)
+	a.Notes = notes(in, a)
+	return a, true
+}
+
+// serving is the hash that the cluster is taken to serve, "" if none is.
+func serving(in Input) rollout.Hash {
+	switch {
+	case in.State != nil && in.State.Stable != nil:
+		return in.State.Stable.Hash
+	case in.State != nil && in.State.Phase != "", in.Base.Render == nil:
+		return ""
+	default:
+		return in.Base.Render.Release()
+	}
+}
+
+// judge says what becomes of an app whose objects differ.
+func judge(in Input, from, to rollout.Hash) (Change, string) {
+	if s := in.State; s != nil && s.Release != nil && s.Stable != nil {
+		switch {
+		case to == s.Release.Hash:
+			return Apply, fmt.Sprintf("release %s is in flight and goes on: only other objects change", to)
+		case to == from:
+			return Rollback, fmt.Sprintf("release %s is in flight: traffic goes back to %s at once", s.Release.Hash, from)
+		}
+	}
+	if s := in.State; s != nil {
+		if r, is := s.IsRejected(to); is && to != from {
+			return Rejected, fmt.Sprintf("%s was rejected (%s): nothing is released until a promotion file says retry", to, r.Reason)
+		}
+	}
+	switch {
+	case to == "" || to == from:
+		return Apply, "no staged version changes: applied at once"
+	case from == "":
+		return First, fmt.Sprintf("first deployment of %s: nothing to protect, so no steps", to)
+	case in.State != nil && strategies.IsFast(*in.State, in.Head.Render):
+		return Fast, fmt.Sprintf("%s -> %s, which served before: no pauses and no weights", from, to)
+	case in.State != nil && in.State.Release != nil:
+		return Release, fmt.Sprintf("%s -> %s, which takes the place of %s in flight", from, to, in.State.Release.Hash)
+	default:
+		return Release, fmt.Sprintf("%s -> %s", from, to)
+	}
+}
+
+// Of many apps: Add puts an app's plan, or the lack of one, into the whole.
+func (p *Plan) Add(a App, changes bool) {
+	if !changes {
+		p.Unchanged++
+		return
+	}
+	if a.Error != nil {
+		p.Errors++
+	}
+	p.Apps = append(p.Apps, a)
+}
+
+// Finish sorts the apps and finds the files that more than one of them share.
+func (p *Plan) Finish() {
+	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
+	by := map[string][]string{}
+	for _, a := range p.Apps {
+		for _, f := range a.Files {
+			by[f] = append(by[f], a.App)
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(by)) {
+		if len(by[f]) > 1 {
+			p.Shared = append(p.Shared, Shared{File: f, Apps: by[f]})
+		}
+	}
+}
+
+// Changes reports whether the change does anything.
+func (p *Plan) Changes() bool { return len(p.Apps) > 0 || p.Error != nil }
+
+// ProblemOf is an error about the repository as data.
+func ProblemOf(err error) *Problem {
+	var invalid *rollout.InvalidError
+	if errors.As(err, &invalid) {
+		return &Problem{File: invalid.File, Field: invalid.Field, Message: invalid.Msg, Fix: invalid.Fix}
+	}
+	return &Problem{Message: err.Error()}
+}
+
+// Text returns "file: field: message; fix".
+func (p Problem) Text() string {
+	return (&rollout.InvalidError{File: p.File, Field: p.Field, Msg: p.Message, Fix: p.Fix}).Error()
+}

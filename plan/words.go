@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Takes says how long a stage takes at least, or what it waits for: 10m, a
+// promotion, a promotion (2h: abort) if that is what happens when nobody does, or "-" for no time that is known.
+func (s Stage) Takes() string {
+	switch {
+	case s.Wait == "promotion" && s.Timeout > 0:
+		return fmt.Sprintf("a promotion (%s: %s)", Short(s.Timeout), s.OnTimeout)
+	case s.Wait == "promotion":
+		return "a promotion"
+	case s.AtLeast > 0:
+		return Short(s.AtLeast)
+	default:
+		return "-"
+	}
+}
+
+// Share is a weight as people read it: 20%, or 3/1000.
+func (w Workload) Share(weight int) string {
+	if w.Full == 100 || w.Full == 0 {
+		return fmt.Sprintf("%d%%", weight)
+	}
+	return fmt.Sprintf("%d/%d", weight, w.Full)
+}
+
+// Sizing is how many pods a workload has, and who says so.
+func (w Workload) Sizing() string {
+	pods := "pods"
+	if w.Replicas == 1 {
+		pods = "pod"
+	}
+	text := fmt.Sprintf("%d %s", w.Replicas, pods)
+	if w.Sized != "" {
+		text += " (" + w.Sized + ")"
+	}
+	return text
+}
+
+// Cost is what a release takes in all, "" if it has no stages: at least 25m, 2
+// promotions.
+func (a App) Cost() string {
+	var parts []string
+	if a.AtLeast > 0 {
+		parts = append(parts, "at least "+Short(a.AtLeast))
+	}
+	switch {
+	case a.Gates == 1:
+		parts = append(parts, "1 promotion")
+	case a.Gates > 1:
+		parts = append(parts, fmt.Sprintf("%d promotions", a.Gates))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Short writes 1h0m0s as 1h, and 10m0s as 10m.
+func Short(s Span) string {
+	text := s.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// Moment is when something happens at the earliest, from now on.
+func Moment(at *time.Time, now time.Time) string {
+	switch {
+	case at == nil:
+		return "nobody knows"
+	case !at.After(now):
+		return "at once"
+	case at.Sub(now) < 24*time.Hour && at.YearDay() == now.YearDay():
+		return at.Format("15:04:05 MST")
+	case at.Sub(now) < 6*24*time.Hour:
+		return at.Format("Mon 15:04 MST")
+	default:
+		return at.Format("2006-01-02 15:04 MST")
+	}
+}

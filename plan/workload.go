@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Workload is the release of one workload of an app.
+type Workload struct {
+	Workload rollout.Workload `json:"workload"`
+	Kind     string           `json:"kind"`     // Deployment, StatefulSet …
+	Strategy string           `json:"strategy"` // canary, blueGreen, rollingUpdate, Recreate …; Kubernetes' own if Staged is false
+	Staged   bool             `json:"staged"`
+	Replicas int              `json:"replicas"`
+	// Sized says where Replicas come from if not from the manifest.
+	Sized  string  `json:"sized,omitempty"`
+	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
+	Full   int     `json:"full,omitempty"`   // the weight that is everything
+	Stages []Stage `json:"stages,omitempty"`
+}
+
+// Stage is one stage of a release.
+type Stage struct {
+	Name      string     `json:"name,omitempty"`
+	Text      string     `json:"text"`
+	Weight    int        `json:"weight"`
+	Canary    int        `json:"canary"` // pods of the new version
+	Stable    int        `json:"stable"`
+	Wait      string     `json:"wait,omitempty"` // pods, promotion, time, analysis
+	AtLeast   Span       `json:"atLeast,omitempty"`
+	Enters    *time.Time `json:"enters,omitempty"` // not before; none if nobody knows
+	Shut      string     `json:"shut,omitempty"`   // what of the windows and freezes it waits for
+	Timeout   Span       `json:"timeout,omitempty"`
+	OnTimeout string     `json:"onTimeout,omitempty"`
+}
+
+// workloads fills in what happens to the pods.
+func (a *App) workloads(in Input) {
+	begins, ends, known := in.Now, in.Now, true
+	for _, spec := range in.Head.Render.Specs {
+		was := stableTemplate(in, spec.Workload)
+		if a.Change == Apply || a.Change == Rejected || a.Change == Rollback || was == in.Head.Render.Templates[spec.Workload] {
+			continue
+		}
+		n, sized := size(in.Head.Render, spec)
+		f := strategies.Predict(strategies.Planned{
+			Spec: spec, Replicas: n, Fast: a.Change == Fast, First: a.Change == First || was == "", Calendar: in.Calendar, Now: in.Now,
+		})
+		a.Workloads = append(a.Workloads, stagesOf(f, sized))
+		a.AtLeast, a.Gates = max(a.AtLeast, Span(f.AtLeast)), a.Gates+f.Gates
+		known = known && !f.Ends.IsZero()
+		if f.Begins.After(begins) {
+			begins = f.Begins
+		}
+		if f.Ends.After(ends) {
+			ends = f.Ends
+		}
+	}
+	if len(a.Workloads) > 0 && known {
+		a.Begins, a.Ends = &begins, &ends
+	}
+	a.Workloads = append(a.Workloads, unstaged(in)...)
+}
+
+// stableTemplate is the template hash that serves of a workload, "" if none does.
+func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
+	switch {
+	case in.State != nil && in.State.Phase != "":
+		return in.State.StableHash(w)
+	case in.Base.Render == nil:
+		return ""
+	default:
+		return in.Base.Render.Templates[w]
+	}
+}
+
+func stagesOf(f strategies.Forecast, sized string) Workload {
+	w := Workload{Workload: f.Workload, Kind: "Deployment", Strategy: f.Strategy, Staged: true, Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
+	for _, s := range f.Stages {
+		stage := Stage{
+			Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: s.Canary, Stable: s.Stable, Wait: s.Wait,
+			AtLeast: Span(s.AtLeast), Shut: s.Shut, Timeout: Span(s.Timeout), OnTimeout: s.OnTimeout,
+		}
+		if !s.Enters.IsZero() {
+			enters := s.Enters
+			stage.Enters = &enters
+		}
+		w.Stages = append(w.Stages, stage)
+	}
+	return w
+}
+
+// size is how many pods a workload has as far as Git says: its replicas, or the
+// least that its autoscaler allows, or Kubernetes' default.
+func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
+	if spec.Replicas != nil {
+		return *spec.Replicas, ""
+	}
+	for _, o := range r.Objects {
+		target := o.Map("spec", "scaleTargetRef")
+		if target == nil || target["name"] != spec.Workload.Name || o.Namespace() != spec.Workload.Namespace {
+			continue
+		}
+		least, field := o.Map("spec")["minReplicas"], "minReplicas"
+		if o.Kind() == "ScaledObject" {
+			least, field = o.Map("spec")["minReplicaCount"], "minReplicaCount"
+		}
+		if n, ok := least.(int64); ok && n > 0 {
+			return int(n), field + " of " + o.Kind() + " " + o.Name()
+		}
+		return 1, o.Kind() + " " + o.Name() + ", which names no least number"
+	}
+	return 1, "Kubernetes' default, because the manifest has no replicas"
+}

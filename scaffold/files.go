@@ -1,0 +1,160 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// SchemaFolder is where the JSON Schemas are written that the files refer to.
+const SchemaFolder = ".gitrollout/schemas"
+
+// File is one file to write.
+type File struct {
+	Path    string
+	Content string
+	Changes bool // the file is there, and gets one line more
+}
+
+// ConfigFile is the configuration that a proposal makes.
+func (p Proposal) ConfigFile() File {
+	file := rollout.ConfigPath(p.Cluster)
+	return File{Path: file, Content: modeline(file, "config") + configText(p.Entries)}
+}
+
+func configText(entries []Entry) string {
+	var b strings.Builder
+	b.WriteString("apiVersion: " + rollout.APIVersion + "\nkind: Config\napps:\n")
+	for _, e := range entries {
+		fmt.Fprintf(&b, "- path: %s\n", quoted(e.Path))
+		if e.Name != "" {
+			fmt.Fprintf(&b, "  name: %s\n", quoted(e.Name))
+		}
+	}
+	return b.String()
+}
+
+// quoted is a text as YAML: a * at the beginning would be an alias.
+func quoted(text string) string {
+	data, err := yaml.Marshal(text)
+	if err != nil { // a text always encodes
+		return text
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// modeline is the comment by which editors find a file's schema.
+func modeline(file, kind string) string {
+	to, err := filepath.Rel(path.Dir(file), SchemaFolder+"/"+kind+".json")
+	if err != nil { // both are below the repository's root
+		return ""
+	}
+	return "# yaml-language-server: $schema=" + filepath.ToSlash(to) + "\n"
+}
+
+// Rollouts are the Rollout documents for the Deployments of an app that have none,
+// and its kustomization with a line for each. Told is what was not done, and why.
+func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string, err error) {
+	var names []string
+	for _, o := range r.Objects {
+		ref := o.Ref()
+		if ref.Group != "apps" || ref.Kind != "Deployment" {
+			continue
+		}
+		if _, staged := r.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}); staged {
+			told = append(told, fmt.Sprintf("Deployment %s has a Rollout document already", ref.Name))
+			continue
+		}
+		if o.Map("spec", "strategy")["type"] == "Recreate" {
+			told = append(told, fmt.Sprintf("Deployment %s has strategy Recreate: old and new pods cannot run side by side, as steps need", ref.Name))
+			continue
+		}
+		names = append(names, ref.Name)
+	}
+	if len(names) == 0 {
+		return nil, append(told, r.App.Path+" has no Deployment that needs a Rollout document"), nil
+	}
+	var lines []string
+	for _, name := range names {
+		file := "rollout.yaml"
+		if len(names) > 1 {
+			file = "rollout-" + name + ".yaml"
+		}
+		full := path.Join(r.App.Path, file)
+		if _, exists, err := tree.Lookup(full); err != nil || exists {
+			return nil, append(told, full+" exists already, and nothing is overwritten"), err
+		}
+		files = append(files, File{Path: full, Content: modeline(full, "rollout") + rolloutText(name)})
+		lines = append(lines, file)
+	}
+	k, err := kustomizationWith(tree, r.App.Path, lines)
+	return append(files, k), told, err
+}
+
+// rolloutText is a canary that asks once.
+func rolloutText(deployment string) string {
+	return `apiVersion: ` + rollout.APIVersion + `
+kind: Rollout
+metadata:
+  name: ` + quoted(deployment) + `
+spec:
+  workloadRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: ` + quoted(deployment) + `
+  strategy:
+    canary:
+      steps:
+      - setWeight: 20
+      - pause: {} # until somebody promotes
+      - setWeight: 50
+      - pause: {duration: 10m}
+`
+}
+
+var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
+
+// kustomizationWith is an app's kustomization with more resources; everything
+// else in it stays as it is.
+func kustomizationWith(tree render.Tree, dir string, lines []string) (File, error) {
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		file := path.Join(dir, name)
+		e, found, err := tree.Lookup(file)
+		if err != nil {
+			return File{}, err
+		}
+		if !found {
+			continue
+		}
+		data, err := tree.ReadBlob(e.ID)
+		if err != nil {
+			return File{}, err
+		}
+		text := string(data)
+		at := resources.FindStringSubmatchIndex(text)
+		if at == nil && strings.Contains("\n"+text, "\nresources:") {
+			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is written in one line", Fix: "write one line for each entry, or add these yourself: " + strings.Join(lines, ", ")}
+		}
+		var added strings.Builder
+		indent := ""
+		if at != nil && at[6] >= 0 {
+			indent = text[at[6]:at[7]]
+		}
+		for _, l := range lines {
+			added.WriteString(indent + "- " + l + "\n")
+		}
+		if at == nil {
+			return File{Path: file, Changes: true, Content: strings.TrimRight(text, "\n") + "\nresources:\n" + added.String()}, nil
+		}
+		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
+		return File{Path: file, Changes: true, Content: text[:end] + added.String() + text[end:]}, nil
+	}
+	return File{}, &rollout.InvalidError{File: dir, Msg: "has no kustomization", Fix: "name a folder that has one"}
+}

@@ -1,0 +1,248 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Proposal is what a cluster's configuration should say.
+type Proposal struct {
+	Cluster string
+	Entries []Entry
+	Apps    []rollout.App // that the entries name
+	LeftOut []LeftOut
+}
+
+// Entry is one entry of apps.
+type Entry struct {
+	Path string
+	Name string // "" for the default
+}
+
+// LeftOut is a kustomization that is no app of the cluster, and why.
+type LeftOut struct{ Path, Why string }
+
+// environments are the names that folders have for one of several clusters, the
+// one that is proposed first before the others.
+var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev", "development", "demo"}
+
+// markers are folders whose subfolders are environments, and generic ones that
+// name no app.
+var (
+	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster", "variants"}
+	generic = []string{"apps", "app", "applications", "base", "k8s", "kubernetes", "kustomize", "deploy", "deployment", "deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
+)
+
+// environment is the environment that a folder is for, "" if none.
+func environment(dir string) string {
+	segments := strings.Split(dir, "/")
+	for i, s := range segments[1:] {
+		if slices.Contains(markers, segments[i]) {
+			return s
+		}
+	}
+	for _, s := range segments {
+		if slices.Contains(environments, s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// Propose finds the apps of a cluster, "" for the one that is most likely meant.
+// Check says why an app cannot be rendered; such an app is left out.
+func Propose(tree render.Tree, s Survey, cluster string, check func(rollout.App) error) (Proposal, error) {
+	p := Proposal{Cluster: cluster}
+	roots := s.roots()
+	env := p.choose(roots)
+	var chosen []string
+	for _, r := range roots {
+		switch e := environment(r); {
+		case e == "" || e == env:
+			chosen = append(chosen, r)
+		default:
+			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
+		}
+	}
+	for _, k := range s.Kustomizations {
+		if k.Engine != "" {
+			p.LeftOut = append(p.LeftOut, LeftOut{k.Path, "has objects of " + k.Engine})
+		}
+	}
+	if len(chosen) == 0 && slices.ContainsFunc(s.Kustomizations, func(k Kustomization) bool { return k.Path == "" && k.Engine == "" }) {
+		return p, errors.New("the only kustomization is the repository's root, and an app is a folder below it; move it into one, such as apps/shop")
+	}
+	for {
+		bad, err := p.cover(tree, chosen, check)
+		if err != nil || len(bad) == 0 {
+			return p, err
+		}
+		chosen = slices.DeleteFunc(chosen, func(dir string) bool {
+			return slices.ContainsFunc(bad, func(l LeftOut) bool { return l.Path == dir })
+		})
+		p.LeftOut = append(p.LeftOut, bad...)
+	}
+}
+
+// choose fills in the cluster's name, and returns its environment.
+func (p *Proposal) choose(roots []string) string {
+	var known []string
+	for _, r := range roots {
+		if e := environment(r); e != "" && !slices.Contains(known, e) {
+			known = append(known, e)
+		}
+	}
+	slices.Sort(known)
+	switch {
+	case slices.Contains(known, p.Cluster):
+		return p.Cluster
+	case p.Cluster != "": // prod-eu has what is for prod
+		for _, e := range known {
+			if strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e) {
+				return e
+			}
+		}
+	}
+	env := ""
+	for _, e := range append(slices.Clone(environments), known...) {
+		if slices.Contains(known, e) {
+			env = e
+			break
+		}
+	}
+	if p.Cluster == "" {
+		p.Cluster = env
+		if env == "" {
+			p.Cluster = "prod"
+		}
+	}
+	return env
+}
+
+// cover names the chosen folders with as few entries as match nothing else, and
+// returns those that cannot be apps.
+func (p *Proposal) cover(tree render.Tree, chosen []string, check func(rollout.App) error) (bad []LeftOut, err error) {
+	p.Entries, p.Apps = nil, nil
+	by := map[string][]string{}
+	for _, dir := range chosen {
+		g := globOf(dir)
+		by[g] = append(by[g], dir)
+	}
+	taken := map[string]string{}
+	add := func(e Entry) error {
+		apps, err := appsOf(tree, e)
+		if err != nil {
+			return err
+		}
+		for _, a := range apps {
+			if other := taken[a.Name]; other != "" && other != a.Path {
+				return &rollout.InvalidError{Msg: fmt.Sprintf("would be the app %s, which %s is", a.Name, other)}
+			}
+		}
+		for _, a := range apps {
+			taken[a.Name] = a.Path
+		}
+		p.Entries, p.Apps = append(p.Entries, e), append(p.Apps, apps...)
+		return nil
+	}
+	for _, dir := range chosen {
+		g := globOf(dir)
+		group := by[g]
+		if group == nil {
+			continue // by an entry before
+		}
+		if g != dir && p.matches(tree, g, group) && add(Entry{Path: g}) == nil {
+			delete(by, g)
+			continue
+		}
+		var invalid *rollout.InvalidError
+		switch err := add(Entry{Path: dir, Name: nameOf(dir)}); {
+		case errors.As(err, &invalid):
+			bad = append(bad, LeftOut{dir, invalid.Msg})
+		case err != nil:
+			return nil, err
+		}
+	}
+	for _, app := range p.Apps {
+		if err := check(app); err != nil {
+			bad = append(bad, LeftOut{app.Path, "cannot be rendered: " + err.Error()})
+		}
+	}
+	return bad, nil
+}
+
+// matches reports whether a pattern matches just these folders.
+func (p *Proposal) matches(tree render.Tree, glob string, want []string) bool {
+	apps, err := appsOf(tree, Entry{Path: glob})
+	if err != nil || len(apps) != len(want) {
+		return false
+	}
+	for _, a := range apps {
+		if !slices.Contains(want, a.Path) {
+			return false
+		}
+	}
+	return true
+}
+
+func appsOf(tree render.Tree, e Entry) ([]rollout.App, error) {
+	config, err := rollout.ParseConfig(rollout.ConfigPath("x"), []byte(configText([]Entry{e})))
+	if err != nil {
+		return nil, err
+	}
+	return render.FindApps(tree, config)
+}
+
+// isApp reports whether a folder's name can be an app's: neither an environment
+// nor a generic name.
+func isApp(segment, env string) bool {
+	return segment != env && !slices.Contains(markers, segment) && !slices.Contains(generic, segment)
+}
+
+// globOf is a folder's path with a * for the app's name, the path itself if
+// nothing in it is one.
+func globOf(dir string) string {
+	segments := strings.Split(dir, "/")
+	env := environment(dir)
+	for i := len(segments) - 1; i >= 0; i-- {
+		if isApp(segments[i], env) {
+			segments[i] = "*"
+			return path.Join(segments...)
+		}
+	}
+	return dir
+}
+
+// nameOf is the name of an app that is listed by itself, "" for its last folder.
+func nameOf(dir string) string {
+	segments := strings.Split(dir, "/")
+	env := environment(dir)
+	for i := len(segments) - 1; i >= 0; i-- {
+		if isApp(segments[i], env) {
+			if i == len(segments)-1 {
+				return ""
+			}
+			return label(segments[i])
+		}
+	}
+	return ""
+}
+
+// label makes a DNS label of a folder's name, as far as that goes.
+func label(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		default:
+			return '-'
+		}
+	}, strings.ToLower(name))
+	return strings.Trim(name[:min(len(name), 63)], "-")
+}

@@ -1,0 +1,197 @@
+// Package scaffold looks at a repository that gitrollout does not know yet, and
+// writes the files with which it would.
+//
+// It reads a tree and returns data. Its neighbours: render, which it asks for
+// apps and objects; and cmd/gitrollout, which writes what it returns.
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Survey is what a repository has.
+type Survey struct {
+	Kustomizations []Kustomization // sorted by path
+	Flux           []string        // folders that Flux' Kustomizations name
+	ArgoCD         []string        // folders that Argo CD's Applications name
+	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
+	Charts         []string        // folders of Helm charts, which are not rendered
+}
+
+// Kustomization is one folder that kustomize can build.
+type Kustomization struct {
+	Path      string
+	Component bool     // part of others only
+	Uses      []string // the folders that it refers to
+	Engine    string   // whose own objects it holds: Flux, Argo CD; "" for an app
+}
+
+// limits of a look: what is deeper or more is not looked at.
+const (
+	maxDepth = 8
+	maxFiles = 20_000
+)
+
+// skipped are folders that hold no manifests of the repository's own.
+var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
+
+// Look reads a tree.
+func Look(tree render.Tree) (Survey, error) {
+	l := &looker{tree: tree}
+	err := l.folder("", 0)
+	slices.SortFunc(l.found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
+	for _, list := range []*[]string{&l.found.Flux, &l.found.ArgoCD, &l.found.ArgoRollouts, &l.found.Charts} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return l.found, err
+}
+
+type looker struct {
+	tree  render.Tree
+	found Survey
+	files int
+}
+
+func (l *looker) folder(dir string, depth int) error {
+	entries, err := l.tree.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	engine := ""
+	var here *Kustomization
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		switch {
+		case e.Kind == rollout.Dir:
+			if depth < maxDepth && !slices.Contains(skipped, e.Name) {
+				if err := l.folder(name, depth+1); err != nil {
+					return err
+				}
+			}
+		case e.Kind != rollout.File || l.files >= maxFiles:
+		case e.Name == "Chart.yaml":
+			l.found.Charts = append(l.found.Charts, dir)
+		case strings.HasSuffix(e.Name, ".yaml"), strings.HasSuffix(e.Name, ".yml"), e.Name == "Kustomization":
+			l.files++
+			data, err := l.tree.ReadBlob(e.ID)
+			if err != nil {
+				return fmt.Errorf("read %s: %w", name, err)
+			}
+			if slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, e.Name) {
+				here = readKustomization(dir, data)
+				continue
+			}
+			if whose := l.file(name, data); whose != "" {
+				engine = whose
+			}
+		}
+	}
+	if here != nil {
+		here.Engine = engine
+		l.found.Kustomizations = append(l.found.Kustomizations, *here)
+	}
+	return nil
+}
+
+// readKustomization reads which folders a kustomization refers to.
+func readKustomization(dir string, data []byte) *Kustomization {
+	var k struct {
+		Kind       string   `json:"kind"`
+		Resources  []string `json:"resources"`
+		Bases      []string `json:"bases"`
+		Components []string `json:"components"`
+	}
+	out := &Kustomization{Path: dir}
+	if yaml.Unmarshal(data, &k) != nil {
+		return out // gitrollout validate says what is wrong with it
+	}
+	out.Component = k.Kind == "Component"
+	for _, r := range slices.Concat(k.Resources, k.Bases, k.Components) {
+		if p := path.Join(dir, r); !strings.Contains(r, "://") && !strings.HasPrefix(p, "..") {
+			out.Uses = append(out.Uses, p)
+		}
+	}
+	return out
+}
+
+// head is as much of an object as a look needs.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Spec       struct {
+		Path   string `json:"path"`
+		Source struct {
+			Path string `json:"path"`
+		} `json:"source"`
+		Sources []struct {
+			Path string `json:"path"`
+		} `json:"sources"`
+	} `json:"spec"`
+}
+
+// file notes what a manifest is of, and returns which engine it belongs to.
+func (l *looker) file(name string, data []byte) (engine string) {
+	for _, text := range strings.Split("\n"+string(data), "\n---") {
+		var h head
+		if yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &h) != nil {
+			continue
+		}
+		group, _, _ := strings.Cut(h.APIVersion, "/")
+		switch {
+		case group == "argoproj.io" && h.Kind == "Rollout":
+			l.found.ArgoRollouts = append(l.found.ArgoRollouts, name)
+		case group == "kustomize.toolkit.fluxcd.io" && h.Kind == "Kustomization":
+			l.found.Flux, engine = append(l.found.Flux, path.Clean(strings.TrimPrefix(h.Spec.Path, "./"))), "Flux"
+		case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
+			engine = "Flux"
+		case group == "argoproj.io" && (h.Kind == "Application" || h.Kind == "ApplicationSet" || h.Kind == "AppProject"):
+			engine = "Argo CD"
+			for _, p := range append([]string{h.Spec.Source.Path}, pathsOf(h)...) {
+				if p != "" {
+					l.found.ArgoCD = append(l.found.ArgoCD, path.Clean(p))
+				}
+			}
+		}
+	}
+	return engine
+}
+
+func pathsOf(h head) []string {
+	var all []string
+	for _, s := range h.Spec.Sources {
+		all = append(all, s.Path)
+	}
+	return all
+}
+
+// roots are the kustomizations that are built by themselves: nobody refers to
+// them, and they hold no engine's own objects.
+func (s Survey) roots() []string {
+	used := map[string]bool{}
+	for _, k := range s.Kustomizations {
+		for _, u := range k.Uses {
+			used[u] = true
+		}
+	}
+	for _, k := range s.Kustomizations { // whatever an engine builds is built by itself
+		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
+			delete(used, k.Path)
+		}
+	}
+	var roots []string
+	for _, k := range s.Kustomizations {
+		if !used[k.Path] && !k.Component && k.Engine == "" && k.Path != "" {
+			roots = append(roots, k.Path)
+		}
+	}
+	return roots
+}
