@@ -19,7 +19,7 @@ NEST := internal/localcluster
 # Packages whose tests are pure or talk to servers inside the test process.
 UNIT := ./rollout/... ./metrics/... ./tracing/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
 # Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them.
-ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic
+ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollout/internal/e2e/analysis
 # Packages that are cheap enough under the race detector at every run.
 RACE := ./rollout/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
 
@@ -57,8 +57,8 @@ demo: build localcluster kubectl ## See it work: a release, a promotion, a rollb
 
 test: vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
 	examples/demo.sh --fast
-	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -x $(ALONE))
-	$(GO) test -timeout 20m $(ALONE)
+	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -x $(ALONE:%=-e %))
+	$(GO) test -p 1 -timeout 20m $(ALONE)
 	$(MAKE) --no-print-directory test-race
 	cd $(NEST) && $(GO) test -timeout 20m ./...
 
@@ -69,8 +69,8 @@ test-race: ## Run the pure packages and the loop under the race detector
 	$(GO) test -race -short -timeout 20m $(RACE)
 
 test-e2e: build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
-	$(GO) test -timeout 20m $(ALONE)
-	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /e2e/traffic$$ -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
+	$(GO) test -p 1 -timeout 20m $(ALONE)
+	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -e /e2e/traffic$$ -e /e2e/analysis$$ -e /rollout$$ -e /strategies$$ -e /render$$ -e /git$$ -e /archtest$$ -e /gittest$$)
 
 vet:
 	$(GO) vet ./...

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // errorRetry is how long a measurement that could not be made is waited for
@@ -12,8 +14,8 @@ import (
 const errorRetry = 10 * time.Second
 
 // Start begins a run of metrics.
-func Start(name string, metrics []Metric, now time.Time) Run {
-	r := Run{Name: name, Started: now.UTC().Truncate(time.Second), Phase: Running}
+func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) Run {
+	r := Run{Name: name, Release: release, Started: now.UTC().Truncate(time.Second), Phase: Running}
 	for _, m := range metrics {
 		r.Metrics = append(r.Metrics, Progress{Metric: m.Name, Phase: Pending, DryRun: m.DryRun})
 	}
@@ -56,9 +58,12 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return r.Metrics[i], true
 }
 
-// Record adds a measurement to a run and assesses metric and run. The run that
-// was given is not changed.
+// Record adds a measurement to a run and assesses metric and run. One that comes
+// after the verdict changes nothing. The run that was given is not changed.
 func Record(r Run, m Metric, got Measurement) Run {
+	if r.Phase.Done() {
+		return r
+	}
 	r.Metrics = slices.Clone(r.Metrics)
 	for i, p := range r.Metrics {
 		if p.Metric == m.Name && !p.Phase.Done() {
@@ -153,12 +158,12 @@ func conditionOf(m Metric) string {
 // severity orders phases: the worst one of its metrics is a run's.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun is done when a metric that counts has failed, or when all of those
-// that end have passed.
+// assessRun is done when a metric that counts has failed, or when all are through:
+// one that decides nothing is measured to its end as well, as in Argo Rollouts.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
-		if p.DryRun {
+		if p.DryRun && p.Phase.Done() {
 			continue
 		}
 		if slices.Index(severity, p.Phase) > slices.Index(severity, worst) {

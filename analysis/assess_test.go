@@ -51,7 +51,7 @@ func TestAssess(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := Start("web/step-1", []Metric{tc.metric}, noon)
+			r := Start("web/step-1", "h1-x", []Metric{tc.metric}, noon)
 			for i, c := range tc.took {
 				r = Record(r, tc.metric, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
 			}
@@ -66,7 +66,7 @@ func TestAssess(t *testing.T) {
 func TestAssessRun(t *testing.T) {
 	good, bad := Metric{Name: "good", Count: 1}, Metric{Name: "bad", Count: 1}
 	at := Measurement{At: noon, Phase: Failed}
-	r := Start("r", []Metric{good, bad}, noon)
+	r := Start("r", "h1-x", []Metric{good, bad}, noon)
 	r = Record(r, good, Measurement{At: noon, Phase: Successful})
 	if r.Phase != Running {
 		t.Errorf("one of two metrics is through, and the run is %s", r.Phase)
@@ -77,22 +77,22 @@ func TestAssessRun(t *testing.T) {
 		t.Errorf("the run is %s, and the one before is %s with %d", r.Phase, before.Phase, before.Metrics[1].Count)
 	}
 	bad.DryRun = true
-	r = Start("r", []Metric{good, bad}, noon)
+	r = Start("r", "h1-x", []Metric{good, bad}, noon)
 	r = Record(Record(r, good, Measurement{At: noon, Phase: Successful}), bad, at)
 	if r.Phase != Successful || r.Metrics[1].Phase != Failed {
 		t.Errorf("a dry run makes the run %s, itself %s", r.Phase, r.Metrics[1].Phase)
 	}
-	if s := Stop(Start("r", []Metric{good}, noon)); s.Phase != Successful {
+	if s := Stop(Start("r", "h1-x", []Metric{good}, noon)); s.Phase != Successful {
 		t.Errorf("a run that is stopped is %s", s.Phase)
 	}
-	if s := Stop(Record(Start("r", []Metric{{Name: "bad"}}, noon), Metric{Name: "bad"}, at)); s.Phase != Failed {
+	if s := Stop(Record(Start("r", "h1-x", []Metric{{Name: "bad"}}, noon), Metric{Name: "bad"}, at)); s.Phase != Failed {
 		t.Errorf("one that had failed is %s", s.Phase)
 	}
 }
 
 func TestDue(t *testing.T) {
 	m := Metric{Name: "errors", Interval: time.Minute, InitialDelay: 30 * time.Second, ConsecutiveErrorLimit: 4}
-	r := Start("r", []Metric{m}, noon)
+	r := Start("r", "h1-x", []Metric{m}, noon)
 	next := func(want time.Duration) {
 		t.Helper()
 		at, ok := Due(r, m)
@@ -115,7 +115,7 @@ func TestDue(t *testing.T) {
 
 func TestRetention(t *testing.T) {
 	m := Metric{Name: "errors", Retention: 2}
-	r := Start("r", []Metric{m}, noon)
+	r := Start("r", "h1-x", []Metric{m}, noon)
 	for i := range 5 {
 		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: Successful})
 	}

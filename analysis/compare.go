@@ -15,10 +15,15 @@ const defaultConfidence = 0.999
 // It fails if the new version is worse beyond reasonable doubt, and is
 // successful otherwise. A version with fewer than MinSamples says nothing.
 //
-// Each measurement of a run is another chance to be wrong. The k-th one is
-// allowed alpha/(k(k+1)), which adds up to alpha however long the run is.
-func JudgeComparison(m Metric, before Progress, canary, stable any, at time.Time) Measurement {
+// Each measurement of a run, which began at a time, is another chance to be wrong.
+// The k-th one is allowed alpha/(k(k+1)), which adds up to alpha however long the
+// run is. A crash forgets good measurements, so k follows from the time as well.
+func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
+	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
+		got.Phase, got.Message = phase, "no data"
+		return got
+	}
 	c, errC := sampleOf(canary)
 	s, errS := sampleOf(stable)
 	switch {
@@ -32,10 +37,8 @@ func JudgeComparison(m Metric, before Progress, canary, stable any, at time.Time
 	got.Value = fmt.Sprintf("%s, stable %s", c, s)
 	if least := max(1, m.MinSamples); c.all < least || s.all < least {
 		got.Phase, got.Message = Pending, fmt.Sprintf("fewer than %d requests", least)
-		if m.OnNoData == NoDataFail {
-			got.Phase = Failed
-		} else if m.OnNoData == NoDataPass {
-			got.Phase = Successful
+		if phase, ok := withoutData(m.OnNoData); ok {
+			got.Phase = phase
 		}
 		return got
 	}
@@ -43,7 +46,7 @@ func JudgeComparison(m Metric, before Progress, canary, stable any, at time.Time
 	if confidence == 0 {
 		confidence = defaultConfidence
 	}
-	k := float64(before.Count + 1)
+	k := float64(max(before.Count+1, looks(m, began, at)))
 	alpha := (1 - confidence) / (k * (k + 1))
 	got.Phase = Successful
 	if p := worse(c, s, m.Compare.MaxIncrease, alpha); p < alpha {
@@ -51,6 +54,14 @@ func JudgeComparison(m Metric, before Progress, canary, stable any, at time.Time
 		got.Message = fmt.Sprintf("worse than stable by chance with a probability of %.2g, less than %.2g", p, alpha)
 	}
 	return got
+}
+
+// looks is how many measurements there could have been by now, this one included.
+func looks(m Metric, began, at time.Time) int {
+	if m.Interval <= 0 {
+		return 1
+	}
+	return 1 + int(max(0, at.Sub(began)-m.InitialDelay)/m.Interval)
 }
 
 // sample is so many bad ones of all.

@@ -39,7 +39,7 @@ func TestWorse(t *testing.T) {
 // verdicts runs a release of so many measurements, each of all requests so far.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
-	r := Start("r", []Metric{m}, noon)
+	r := Start("r", "h1-x", []Metric{m}, noon)
 	var c, s sample
 	for i := range steps {
 		for range perStep {
@@ -54,7 +54,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 				s.bad++
 			}
 		}
-		got := JudgeComparison(m, r.Metrics[0], []any{float64(c.bad), float64(c.all)}, []any{float64(s.bad), float64(s.all)}, noon)
+		got := JudgeComparison(m, r.Metrics[0], noon, []any{float64(c.bad), float64(c.all)}, []any{float64(s.bad), float64(s.all)}, noon)
 		r = Record(r, m, got)
 		if r.Phase.Done() {
 			return r.Phase

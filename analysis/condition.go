@@ -38,7 +38,7 @@ func CheckCondition(condition string) error {
 // it does not.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
-	if m.StartWhen != "" && before.Count+before.Errors == 0 {
+	if m.StartWhen != "" && before.Count == 0 {
 		begun, err := holds(m.StartWhen, result)
 		if err != nil || !begun {
 			got.Phase, got.Message = Pending, "waits for startWhen: "+m.StartWhen
@@ -46,21 +46,13 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 		}
 	}
 	if isEmpty(result) || samples >= 0 && samples < m.MinSamples {
-		switch m.OnNoData {
-		case NoDataWait:
-			got.Phase, got.Message = Pending, "no data yet"
+		if phase, ok := withoutData(m.OnNoData); ok {
+			got.Phase, got.Message = phase, "no data"
 			return got
-		case NoDataPass:
-			got.Phase, got.Message = Successful, "no data"
+		}
+		if samples >= 0 && samples < m.MinSamples {
+			got.Phase, got.Message = Pending, fmt.Sprintf("%d of %d samples", samples, m.MinSamples)
 			return got
-		case NoDataFail:
-			got.Phase, got.Message = Failed, "no data"
-			return got
-		case NoDataError:
-			if m.MinSamples > 0 && samples >= 0 && samples < m.MinSamples {
-				got.Phase, got.Message = Pending, fmt.Sprintf("%d of %d samples", samples, m.MinSamples)
-				return got
-			}
 		}
 	}
 	phase, err := evaluate(m, result)
@@ -70,6 +62,20 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	}
 	got.Phase = phase
 	return got
+}
+
+// withoutData is what an empty result is worth, if the metric says so.
+func withoutData(n NoData) (Phase, bool) {
+	switch n {
+	case NoDataWait:
+		return Pending, true
+	case NoDataPass:
+		return Successful, true
+	case NoDataFail:
+		return Failed, true
+	default:
+		return "", false
+	}
 }
 
 // evaluate applies the conditions in the order of Argo Rollouts: failure first,
@@ -104,11 +110,13 @@ func holds(condition string, result any) (bool, error) {
 	env := environment{Result: result}
 	program, err := expr.Compile(condition, append(functions(), expr.Env(env), expr.AsBool())...)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", condition, err)
+		reason, _, _ := strings.Cut(err.Error(), "\n")
+		return false, fmt.Errorf("%s: %s", condition, reason)
 	}
 	out, err := expr.Run(program, env)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", condition, err)
+		reason, _, _ := strings.Cut(err.Error(), "\n") // a picture of the place follows
+		return false, fmt.Errorf("%s: %s", condition, reason)
 	}
 	is, ok := out.(bool)
 	if !ok {

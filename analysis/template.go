@@ -390,29 +390,3 @@ func fill(v any, values Values, field string) (any, *ProblemError) {
 		return v, nil
 	}
 }
-
-// Complete returns a metric's configuration with what is only known when it is
-// measured: the pod-template-hash of the versions, and what is out of Secrets.
-// Latest and stable are the hashes; secret looks a value up.
-func Complete(m Metric, latest, stable string, secret func(SecretRef) (string, error)) (map[string]any, error) {
-	values := Values{Plain: map[string]string{}}
-	for name, which := range m.Pods {
-		values.Plain[name] = latest
-		if which == "Stable" {
-			values.Plain[name] = stable
-		}
-	}
-	for name, ref := range m.Secrets {
-		text, err := secret(ref)
-		if err != nil {
-			return nil, err
-		}
-		values.Plain[name] = text
-	}
-	filled, problem := fill(m.Config, values, "provider."+m.Provider)
-	if problem != nil {
-		return nil, problem
-	}
-	config, _ := filled.(map[string]any)
-	return config, nil
-}

@@ -29,7 +29,7 @@ func (r *Reconciler) measure(s *step) {
 	}
 	due := slices.DeleteFunc(slices.Clone(s.decision.Measure), func(m strategies.Measure) bool {
 		return !slices.ContainsFunc(s.app.state.Analyses, func(run rollout.AnalysisRun) bool {
-			return run.Name == m.Run && run.Started.Equal(m.Started)
+			return run.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started})
 		})
 	})
 	if len(due) > 0 {

@@ -58,6 +58,7 @@ func (r *Reconciler) commit(ctx context.Context, steps []*step, now time.Time) e
 			r.heads.Proposals[u.Branch] = commits[u.Branch]
 		}
 	}
+	r.notifyOf(commits[branch], updates[len(updates)-1], changed)
 	for _, s := range changed {
 		s.app.state, s.app.pending, s.recorded = s.numbered(), nil, true
 	}

@@ -27,6 +27,7 @@ type Options struct {
 	Believe    func(Snapshot) error              // why a commit of the state branch is not to be believed; nil believes all
 	Approve    Approver                          // nil: every promotion file counts
 	Forge      Forge                             // nil: nothing is shown
+	Notifier   Notifier                          // nil: nobody is told
 	Analyzer   Analyzer                          // nil: nothing is measured, and what waits for an analysis waits
 	Publish    func(looks []Look, gone []string) // nil, or told of each app that a pass has looked at, and of those that are no more; returns at once
 	Trace      Tracer                            // nil, or told of the parts of each pass
@@ -42,23 +43,25 @@ type Options struct {
 type Reconciler struct {
 	Options
 
-	heads       Heads
-	main        Snapshot
-	config      *rollout.Config
-	configs     map[string]*rollout.Config // of older commits, by blob
-	configsMu   sync.Mutex
-	unreachable bool           // the last look at Git failed
-	clusterFile bool           // cluster.yaml exists
-	writer      rollout.Writer // that it names
-	epoch       int            // in which this process writes; 0 before its first commit
-	stateKnown  bool
-	judged      string          // the refused head about which all apps were asked
-	failing     map[string]bool // errors that have been logged
-	apps        map[string]*app
-	gone        []string         // apps that are no more, until publish
-	shown       *rollout.Forge   // the configuration that Forge was told everything with
-	stale       map[string]stale // proposals that were merged, by branch
-	stats       Stats
+	heads          Heads
+	main           Snapshot
+	config         *rollout.Config
+	configs        map[string]*rollout.Config // of older commits, by blob
+	configsMu      sync.Mutex
+	unreachable    bool           // the last look at Git failed
+	clusterFile    bool           // cluster.yaml exists
+	writer         rollout.Writer // that it names
+	epoch          int            // in which this process writes; 0 before its first commit
+	stateKnown     bool
+	judged         string          // the refused head about which all apps were asked
+	failing        map[string]bool // errors that have been logged
+	apps           map[string]*app
+	gone           []string       // apps that are no more, until publish
+	shown          *rollout.Forge // the configuration that Forge was told everything with
+	notifiedHead   string         // what Notifier was told last
+	notifiedConfig *rollout.Config
+	stale          map[string]stale // proposals that were merged, by branch
+	stats          Stats
 
 	mu      sync.Mutex
 	touched map[string]bool
@@ -115,6 +118,7 @@ func (r *Reconciler) pass(ctx context.Context, now time.Time, fetch bool) error 
 	if r.config == nil || !r.stateKnown || errors.Is(gathered, ErrDeposed) {
 		return gathered
 	}
+	r.notify()
 	steps := r.decideAll(ctx, r.due(now), now)
 	err := r.commit(ctx, steps, now)
 	for try := 1; errors.Is(err, ErrConflict); try++ {
@@ -128,6 +132,7 @@ func (r *Reconciler) pass(ctx context.Context, now time.Time, fetch bool) error 
 		if gathered = r.gather(ctx); errors.Is(gathered, ErrDeposed) {
 			return gathered
 		}
+		r.notify()
 		steps = r.decideAll(ctx, r.due(now), now)
 		err = r.commit(ctx, steps, now)
 	}

@@ -40,6 +40,8 @@ type measured struct {
 	extra     analysis.TemplateSpec // its own dryRun and measurementRetention
 	into      *rollout.Analysis
 	finite    bool // a step waits for its end
+
+	experiment bool // it is of one: arguments may name its pods
 }
 
 // readAnalysis reads an analysis of a document; the templates that it names are
@@ -54,13 +56,7 @@ func (d *document) readAnalysis(v value, finite bool) *rollout.Analysis {
 	}
 	m := measured{field: v, into: &rollout.Analysis{}, finite: finite}
 	m.into.StartingStep = v.field("startingStep").countOr(0)
-	for _, t := range v.field("templates").list() {
-		t.object(templateRefFields)
-		if t.field("templateName").text() == "" {
-			t.field("templateName").fail("name a template", "is missing")
-		}
-		m.templates = append(m.templates, analysis.TemplateRef{TemplateName: t.field("templateName").text(), ClusterScope: t.field("clusterScope").boolOr(false)})
-	}
+	m.templates = v.field("templates").templateRefs()
 	if len(m.templates) == 0 {
 		v.field("templates").fail("name at least one: - templateName: NAME", "is empty")
 	}
@@ -77,6 +73,18 @@ func (d *document) readAnalysis(v value, finite bool) *rollout.Analysis {
 	}
 	d.analyses = append(d.analyses, m)
 	return m.into
+}
+
+func (v value) templateRefs() []analysis.TemplateRef {
+	var refs []analysis.TemplateRef
+	for _, t := range v.list() {
+		t.object(templateRefFields)
+		if t.field("templateName").text() == "" {
+			t.field("templateName").fail("name a template", "is missing")
+		}
+		refs = append(refs, analysis.TemplateRef{TemplateName: t.field("templateName").text(), ClusterScope: t.field("clusterScope").boolOr(false)})
+	}
+	return refs
 }
 
 // arg reads the value that a document gives an argument.
@@ -158,6 +166,8 @@ func (a *assembly) instantiate(d *document) error {
 		values := analysis.Values{Plain: map[string]string{}, Secrets: map[string]analysis.SecretRef{}, Pods: map[string]string{}}
 		for _, arg := range m.args {
 			switch from := arg.ValueFrom; {
+			case m.experiment && arg.Value != nil && len(analysis.Variables(*arg.Value)) > 0:
+				values.Pods[arg.Name] = *arg.Value
 			case arg.Value != nil:
 				values.Plain[arg.Name] = *arg.Value
 			case from != nil && from.PodTemplateHashValue != "":
@@ -208,7 +218,11 @@ func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 			return a.blameTemplate(err, t.ref)
 		}
 	}
-	return a.invalid(d.ref, m.field.path+"."+problem.Field, problem.Fix, "%s", problem.Msg)
+	field := m.field.field(problem.Field)
+	if single := m.field.field("templateName"); problem.Field == "templates" && single.given() {
+		field = single
+	}
+	return a.invalid(d.ref, field.path, problem.Fix, "%s", problem.Msg)
 }
 
 func (a *assembly) blameTemplate(err error, ref rollout.Ref) error {

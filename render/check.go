@@ -24,6 +24,9 @@ func (a *assembly) check() error {
 	if err := a.checkPins(); err != nil {
 		return err
 	}
+	if err := a.checkExperiments(); err != nil {
+		return err
+	}
 	return a.checkTraffic()
 }
 

@@ -289,6 +289,7 @@ func (d *document) readStep(v value) rollout.Step {
 		d.readPauseUntil(pause, step.Pause)
 	}
 	step.Analysis = d.readAnalysis(v.field("analysis"), true)
+	step.Experiment = d.readExperiment(v.field("experiment"))
 	if scale := v.field("setCanaryScale"); scale.object(canaryScaleFields) {
 		step.SetCanaryScale = d.readCanaryScale(scale)
 	}
@@ -297,7 +298,7 @@ func (d *document) readStep(v value) rollout.Step {
 
 // readPause reads how long to wait, and what happens when nobody promotes.
 func (d *document) readPause(v value) *rollout.Pause {
-	p := &rollout.Pause{Duration: v.field("duration").duration()}
+	p := &rollout.Pause{Duration: v.field("duration").duration(endless)}
 	timeout, then := v.field("timeout"), v.field("onTimeout")
 	if !timeout.given() {
 		if then.given() {
@@ -311,7 +312,7 @@ func (d *document) readPause(v value) *rollout.Pause {
 	if p.Duration != nil {
 		timeout.fail("leave duration out", "is given, and duration too: a pause with a duration ends by itself")
 	}
-	p.Timeout = timeout.duration()
+	p.Timeout = timeout.duration(endless)
 	p.OnTimeout = then.oneOf(rollout.TimeoutAbort, rollout.TimeoutPromote)
 	return p
 }
@@ -345,9 +346,13 @@ func (d *document) readCanaryScale(v value) *rollout.CanaryScale {
 	return s
 }
 
-// duration returns a pause's duration: seconds as a number or in quotes, or a
-// Go duration such as 5m. Nil if the value is absent.
-func (v value) duration() *time.Duration {
+// endless is how to pause without a duration.
+const endless = "leave duration out to wait for a promotion"
+
+// duration returns a duration: seconds as a number or in quotes, or a Go duration
+// such as 5m. Nil if the value is absent; otherwise says what to do about one that
+// is over at once.
+func (v value) duration(otherwise string) *time.Duration {
 	if !v.given() {
 		return nil
 	}
@@ -365,7 +370,7 @@ func (v value) duration() *time.Duration {
 		}
 	}
 	if d <= 0 {
-		v.fail("leave duration out to wait for a promotion", "%s is not more than 0", describe(v.raw))
+		v.fail(otherwise, "%s is not more than 0", describe(v.raw))
 	}
 	return &d
 }

@@ -7,7 +7,6 @@ import "maps"
 // this table does not is unknown to both.
 
 const (
-	noAnalysis = "leave it out, and pause where somebody has to look"
 	noMetadata = "leave it out, or put the labels into the pod template"
 )
 
@@ -69,12 +68,12 @@ var blueGreenFields = map[string]fieldRule{
 }
 
 // stepActions are the actions of a step that are carried out.
-var stepActions = []string{"setWeight", "pause", "setCanaryScale", "setHeaderRoute", "setMirrorRoute", "match", "analysis"}
+var stepActions = []string{"setWeight", "pause", "setCanaryScale", "setHeaderRoute", "setMirrorRoute", "match", "analysis", "experiment"}
 
 var stepFields = map[string]fieldRule{
 	"name": {}, "setWeight": {}, "pause": {}, "setCanaryScale": {},
 	"analysis":       {},
-	"experiment":     {notYet, noAnalysis},
+	"experiment":     {},
 	"setHeaderRoute": {}, "setMirrorRoute": {}, "match": {},
 	"plugin": {notYet, "leave it out, and pause where something has to be done"},
 }
@@ -118,6 +117,27 @@ var (
 	argFields         = map[string]fieldRule{"name": {}, "value": {}, "valueFrom": {}}
 	valueFromFields   = map[string]fieldRule{"podTemplateHashValue": {}, "fieldRef": {}}
 	fieldRefFields    = map[string]fieldRule{"fieldPath": {}}
+)
+
+// The fields of an experiment. Its progressDeadlineSeconds and scaleDownDelaySeconds
+// are those of Argo Rollouts' own kind Experiment.
+var (
+	experimentFields = map[string]fieldRule{
+		"templates": {}, "analyses": {}, "duration": {}, "progressDeadlineSeconds": {}, "dryRun": {},
+		"scaleDownDelaySeconds": {ignored, "no user's request is on its way to the pods, so they go when the step ends"},
+		"analysisRunMetadata":   {ignored, "there are no AnalysisRuns that could carry it"},
+	}
+	experimentTemplateFields = map[string]fieldRule{
+		"name": {}, "specRef": {}, "replicas": {}, "metadata": {}, "selector": {}, "service": {},
+		"weight": {notYet, "leave it out: routers split users' requests between stable and canary only; give the template a service, and send requests there"},
+	}
+	experimentMetadataFields = map[string]fieldRule{"labels": {}, "annotations": {}}
+	experimentServiceFields  = map[string]fieldRule{"name": {}}
+	experimentSelectorFields = map[string]fieldRule{"matchLabels": {}, "matchExpressions": {}}
+	experimentAnalysisFields = map[string]fieldRule{
+		"name": {}, "templateName": {}, "clusterScope": {}, "templates": {}, "args": {}, "requiredForCompletion": {},
+		"analysisRunMetadata": {ignored, "there are no AnalysisRuns that could carry it"},
+	}
 )
 
 func withField(rules map[string]fieldRule, name string) map[string]fieldRule {

@@ -43,7 +43,7 @@ type Metric struct {
 	Provider string               // the provider's kind: prometheus, web, job …
 	Config   map[string]any       // its block
 	Secrets  map[string]SecretRef // arguments that are looked up when it is measured
-	Pods     map[string]string    // arguments that are a version's pod-template-hash: Latest or Stable
+	Pods     map[string]string    // arguments about pods, known when it is measured: Latest or Stable for a version's pod-template-hash, or a text with {{templates.NAME.podTemplateHash}} and the like
 }
 
 // NoData is what an empty result means.
@@ -104,11 +104,19 @@ func (p MetricProgress) Last() (Measurement, bool) {
 // AnalysisRun is one analysis of a release: at a step, in the background, before or
 // after a switch.
 type AnalysisRun struct {
-	Name    string           `json:"name"` // step-2, background, prePromotion, postPromotion
-	Started time.Time        `json:"started"`
-	Phase   AnalysisPhase    `json:"phase"`
-	Message string           `json:"message,omitempty"`
-	Metrics []MetricProgress `json:"metrics"`
+	Name     string           `json:"name"` // web/step-2, web/background, web/pre-promotion, web/post-promotion, web/step-2/errors of an experiment
+	Release  Hash             `json:"release"`
+	Started  time.Time        `json:"started"`
+	Phase    AnalysisPhase    `json:"phase"`
+	Message  string           `json:"message,omitempty"`
+	Accepted string           `json:"accepted,omitempty"` // who let the release go on though the run is Inconclusive
+	Metrics  []MetricProgress `json:"metrics"`
+}
+
+// Same reports whether two are records of one run. A release that starts in the
+// second in which another one went back has runs of its own.
+func (r AnalysisRun) Same(o AnalysisRun) bool {
+	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
 
 // Analysis is what a Rollout document asks to be measured at one place.

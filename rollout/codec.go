@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -83,9 +84,21 @@ func decodeError(file string, err error) error {
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return &InvalidError{File: file, Field: wrong.Field, Msg: fmt.Sprintf("is a %s where a %s belongs", wrong.Value, wrong.Type)}
+		return &InvalidError{File: file, Field: wrong.Field, Msg: fmt.Sprintf("is a %s where a %s belongs", wrong.Value, typeName(wrong.Type))}
 	}
 	return &InvalidError{File: file, Msg: oneLine(err)}
+}
+
+// typeName is what YAML calls a type: our own names say nothing to users.
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "list"
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "mapping"
+	default:
+		return t.Kind().String()
+	}
 }
 
 func oneLine(err error) string {

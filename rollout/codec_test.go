@@ -37,6 +37,7 @@ func fullState() State {
 		Progress: []Progress{{
 			Workload: web, Step: 1, Of: 4, Name: "pause 10m0s", Weight: 20, Plan: "01234567",
 			Entered: noon.Add(time.Hour), Opened: "Ann <ann@example.com>",
+			Available: new(noon.Add(time.Hour + time.Minute)),
 		}},
 		Retreat:   &Retreat{Reject: true, Routed: noon.Add(2 * time.Hour), Drain: noon.Add(3 * time.Hour), To: "aaaaaaaa"},
 		Rejected:  []Rejection{{Hash: "h1-2222222222", Commit: "bbbbbbbb", Reason: "errors", At: noon, Promotion: "89abcdef01"}},

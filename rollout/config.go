@@ -18,6 +18,7 @@ type Config struct {
 	Forge       *Forge        // nil: no pull requests are opened
 	Windows     []Window      // when releases may advance
 	AutoRevert  AutoRevert    // what becomes of a rejected release in Git; default AutoRevertPropose
+	Receivers   []Receiver    // who is told of what
 }
 
 // AutoRevert is what gitrollout does in Git about a release that was rejected.
@@ -52,16 +53,16 @@ func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/con
 
 // configFile is the file's form.
 type configFile struct {
-	APIVersion    string        `json:"apiVersion"`
-	Kind          string        `json:"kind"` // Config
-	Interval      string        `json:"interval"`
-	StateBranch   *string       `json:"stateBranch"`
-	Apps          []appGlobFile `json:"apps"`
-	Forge         *forgeFile    `json:"forge"`
-	Windows       []windowFile  `json:"windows"`
-	AutoRevert    any           `json:"autoRevert"` // a text, or false, which is what YAML makes of off
-	Notifications any           `json:"notifications"`
-	Signing       any           `json:"signing"`
+	APIVersion    string         `json:"apiVersion"`
+	Kind          string         `json:"kind"` // Config
+	Interval      string         `json:"interval"`
+	StateBranch   *string        `json:"stateBranch"`
+	Apps          []appGlobFile  `json:"apps"`
+	Forge         *forgeFile     `json:"forge"`
+	Windows       []windowFile   `json:"windows"`
+	AutoRevert    any            `json:"autoRevert"` // a text, or false, which is what YAML makes of off
+	Notifications []receiverFile `json:"notifications"`
+	Signing       any            `json:"signing"`
 }
 
 type appGlobFile struct {
@@ -78,13 +79,8 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	if err := decodeStrict(file, "Config", data, &raw); err != nil {
 		return nil, err
 	}
-	for _, reserved := range []struct {
-		field string
-		value any
-	}{{"notifications", raw.Notifications}, {"signing", raw.Signing}} {
-		if reserved.value != nil {
-			return nil, &InvalidError{File: file, Field: reserved.field, Msg: "is not supported yet", Fix: "leave it out"}
-		}
+	if raw.Signing != nil {
+		return nil, &InvalidError{File: file, Field: "signing", Msg: "is not supported yet", Fix: "leave it out"}
 	}
 	c := &Config{File: file, StateBranch: "gitrollout/state/" + path.Base(path.Dir(file))}
 	var err error
@@ -112,6 +108,9 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		c.AutoRevert = AutoRevertPush
 	default:
 		return nil, &InvalidError{File: file, Field: "autoRevert", Msg: fmt.Sprintf("%v is not one of propose, push, off", raw.AutoRevert), Fix: "write propose, which is the default"}
+	}
+	if c.Receivers, err = parseReceivers(file, raw.Notifications); err != nil {
+		return nil, err
 	}
 	if len(raw.Apps) == 0 {
 		return nil, &InvalidError{File: file, Field: "apps", Msg: "is empty", Fix: "name the folders of your kustomizations: - path: apps/*/overlays/prod"}
@@ -153,6 +152,8 @@ func checkBranch(branch string) string {
 		return "is not a branch name"
 	case strings.HasPrefix(branch, "gitrollout/promote/"), strings.HasPrefix(branch, "gitrollout/revert/"):
 		return "is where proposals are pushed to"
+	case strings.HasPrefix(branch, "gitrollout/notified/"):
+		return "is where it is kept who was told of what"
 	default:
 		return ""
 	}

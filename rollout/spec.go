@@ -71,6 +71,7 @@ type Step struct {
 	Pause          *Pause
 	SetCanaryScale *CanaryScale
 	Analysis       *Analysis
+	Experiment     *Experiment
 	Route          *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
 }
 

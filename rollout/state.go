@@ -94,6 +94,9 @@ type Progress struct {
 	Entered  time.Time `json:"entered"`          // when the step began: the clock of its pause
 	Opened   string    `json:"opened,omitempty"` // who let it pass the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // what the routers were asked for last; nil: all traffic to stable
+
+	// When all pods of the step's experiment were available: the clock of the experiment. Nil before that.
+	Available *time.Time `json:"available,omitempty"`
 }
 
 // Retreat says how the way back goes.

@@ -46,6 +46,7 @@ const (
 	AnnotationSerial    = "gitrollout.dev/serial"        // on workloads: State.Serial, so that an older record is known for what it is
 	AnnotationStatus    = "gitrollout.dev/status"        // on held workloads: who holds it, at which step, and why
 	AnnotationGenerated = "gitrollout.dev/generated-by"  // on objects that are not in Git: the Rollout whose release they are for
+	LabelExperiment     = "gitrollout.dev/experiment"    // on an experiment's objects and pods: the name of their Deployment
 	AnnotationPrune     = "gitrollout.dev/prune"         // by users, "disabled": never delete this object
 
 	// LabelPodHash is the Deployment controller's own label on ReplicaSets and

@@ -39,6 +39,8 @@ func (s *Story) command(verb string, args []string) error {
 			s.commit("withdraw the decision about "+app.Name, map[string]*string{rollout.PromotionPath(s.name, app.Name): nil})
 		}
 		return err
+	case "measure":
+		return s.meter.set(args)
 	case "git", "api":
 		if len(args) != 1 || (args[0] != "down" && args[0] != "up") {
 			return fmt.Errorf("%s: write %s down, or %s up", verb, verb, verb)

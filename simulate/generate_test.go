@@ -264,3 +264,16 @@ func randomSteps(rng *rand.Rand, scaling string) []any {
 	}
 	return steps
 }
+
+// randomExperiments puts experiments between steps.
+func randomExperiments(rng *rand.Rand, steps []any) []any {
+	for range 1 + rng.IntN(2) {
+		var templates []any
+		for _, name := range []string{"baseline", "candidate"}[rng.IntN(2):] {
+			templates = append(templates, map[string]any{"name": name, "specRef": []string{"stable", "canary"}[rng.IntN(2)], "replicas": 1 + rng.IntN(3)})
+		}
+		e := map[string]any{"duration": fmt.Sprintf("%ds", 1+rng.IntN(60)), "progressDeadlineSeconds": 30 + rng.IntN(300), "templates": templates}
+		steps = slices.Insert(slices.Clone(steps), rng.IntN(len(steps)+1), any(map[string]any{"experiment": e}))
+	}
+	return steps
+}

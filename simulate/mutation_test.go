@@ -142,7 +142,7 @@ type patientCluster struct {
 
 func (c *patientCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	a := c.u.actor(c.name)
-	recorded := c.u.oracle.desired(a, app, c.u.oracle.states[app])
+	recorded := c.u.oracle.desired(a, app, c.u.oracle.states[app], time.Time{})
 	for _, o := range objects {
 		if !slices.ContainsFunc(recorded, same(o)) {
 			return nil

@@ -256,9 +256,9 @@ func (o *oracle) input(a *actor, app string, state rollout.State) strategies.Inp
 }
 
 // desired is what a state asks for, as the process that was told so much sees
-// it.
-func (o *oracle) desired(a *actor, app string, s rollout.State) []rollout.Object {
-	v := strategies.View{Now: a.now, Source: o.at(app, s.Source), Observed: a.View.told}
+// it. Applied is since when it holds that the cluster routes what it should.
+func (o *oracle) desired(a *actor, app string, s rollout.State, applied time.Time) []rollout.Object {
+	v := strategies.View{Now: a.now, Applied: applied, Source: o.at(app, s.Source), Observed: a.View.told}
 	if v.Source == nil {
 		return nil
 	}
@@ -285,7 +285,10 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	}
 	o.written[a.Name+" "+app] = o.u.cluster.writes + 1
 	o.u.note("  %s writes %s of %s", v.name, name(object), app)
-	asks := func(s rollout.State) bool { return slices.ContainsFunc(o.desired(a, app, s), same(object)) }
+	asks := func(s rollout.State) bool {
+		// A process that has not applied a route yet, or has just started, takes it for as new as can be.
+		return slices.ContainsFunc(o.desired(a, app, s, time.Time{}), same(object)) || slices.ContainsFunc(o.desired(a, app, s, a.now), same(object))
+	}
 	records := o.records[app]
 	if asks(o.states[app]) {
 		return

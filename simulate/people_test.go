@@ -40,7 +40,7 @@ func (u *universe) people() {
 		old := u.sources[u.history[u.rng.IntN(len(u.history))]].clone()
 		app("a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
 	case n < 53:
-		app("other steps", func(a *appSource) { otherSteps(u.rng, &a.workloads[u.rng.IntN(len(a.workloads))]) })
+		app("other steps", func(a *appSource) { otherSteps(u.rng, u.chaos.experiments, &a.workloads[u.rng.IntN(len(a.workloads))]) })
 	case n < 55:
 		app("the Rollout document (toggled)", func(a *appSource) { w := &a.workloads[u.rng.IntN(len(a.workloads))]; w.plain = !w.plain })
 	case n < 57 && len(u.head().apps[i].workloads) > 1:
@@ -67,7 +67,7 @@ func (u *universe) people() {
 	}
 }
 
-func otherSteps(rng *rand.Rand, w *workloadSource) {
+func otherSteps(rng *rand.Rand, experiments bool, w *workloadSource) {
 	if w.canary == nil {
 		return
 	}
@@ -78,6 +78,9 @@ func otherSteps(rng *rand.Rand, w *workloadSource) {
 	canary["steps"] = randomSteps(rng, w.canary["scaling"].(string))
 	if w.isRouted() {
 		canary["steps"] = routedSteps(rng, canary["steps"].([]any))
+	}
+	if experiments {
+		canary["steps"] = randomExperiments(rng, canary["steps"].([]any))
 	}
 	w.canary = canary
 }

@@ -39,6 +39,7 @@ var worlds = []world{
 	{"Pair", chaos{processes: 2, crashes: true, git: true}},
 	{"Eight", chaos{processes: 8, crashes: true}},
 	{"Meddling", chaos{meddling: true, crashes: true}},
+	{"Experiments", chaos{experiments: true, processes: 2, crashes: true, git: true, api: true, bad: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 

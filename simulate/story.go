@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Branch is the branch that people push to in a story.
@@ -32,6 +33,7 @@ type Story struct {
 	folders map[string][]string // what "push files NAME" brings: paths below NAME/
 	files   map[string]string   // of the script
 	life    map[string]kube.Lifetime
+	meter   *meter
 	pushes  []string // commits on main, oldest first
 	serial  int      // makes each promotion file another one
 	gitDown bool
@@ -76,6 +78,8 @@ func NewStory(o StoryOptions) (*Story, error) {
 	s.parts = Parts{Git: s.git, Cluster: s.cluster, Branch: Branch, Options: o.Options}
 	s.parts.Options.Cluster, s.parts.Options.UID = o.Cluster, "simulated"
 	s.parts.Options.Source = rollout.Source{Repo: "simulated", Branch: Branch}
+	s.meter = &meter{says: map[string]reading{}, done: map[string][]strategies.Measured{}, now: func() time.Time { return s.cluster.Kube.Now }, touch: func(app string) { s.process.Touch(app) }}
+	s.parts.Options.Analyzer = s.meter
 	first := Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string]*string{}, Links: o.Links}
 	for name, content := range o.Files {
 		first.Edits[name] = &content
@@ -168,14 +172,14 @@ func (s *Story) rest() error {
 		if s.process == nil {
 			return nil
 		}
-		before := []any{s.cluster.version, len(s.event.Commits)}
+		before := []any{s.cluster.version, len(s.event.Commits), s.meter.made()}
 		for ended := s.process.Begin(s.cluster.Kube.Now, true); !ended; {
 			ended = s.process.Resume(s.outcome(s.process.next))
 		}
 		if err := s.process.err; err != nil && !slices.Contains(s.event.Errors, err.Error()) {
 			s.event.Errors = append(s.event.Errors, err.Error())
 		}
-		if slices.Equal(before, []any{s.cluster.version, len(s.event.Commits)}) {
+		if slices.Equal(before, []any{s.cluster.version, len(s.event.Commits), s.meter.made()}) {
 			return nil
 		}
 	}

@@ -30,6 +30,8 @@ type chaos struct {
 	clock     bool // the processes' clocks are wrong, and jump
 	rewrites  bool // main is force-pushed
 	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes what was applied
+
+	experiments bool // steps have experiments
 }
 
 // universe is one random world: Git, a cluster, reconcilers and people.
@@ -99,7 +101,15 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			u.procs[i].skew = time.Duration(u.rng.IntN(120)-60) * time.Second
 		}
 	}
-	u.push(randomSource(u.rng), "first")
+	first := randomSource(u.rng)
+	for i := range first.apps {
+		for j := range first.apps[i].workloads {
+			if w := &first.apps[i].workloads[j]; c.experiments && w.canary != nil {
+				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))
+			}
+		}
+	}
+	u.push(first, "first")
 	return u
 }
 

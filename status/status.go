@@ -80,7 +80,8 @@ type Rejected struct {
 }
 
 // Workload is one Deployment. Strategy is canary, blueGreen,
-// rollingUpdate (a release without steps) or plain (no Rollout document).
+// rollingUpdate (a release without steps), plain (no Rollout document) or
+// experiment (it is there for a step of another one).
 type Workload struct {
 	Workload   string     `json:"workload"`
 	Strategy   string     `json:"strategy"`
@@ -247,6 +248,9 @@ func plainWorkloads(in strategies.Input) []Workload {
 			continue
 		}
 		p := Workload{Workload: w.String(), Strategy: "plain", Replicas: live.Replicas}
+		if slices.Contains(in.State.Generated, w.Ref()) {
+			p.Strategy = "experiment"
+		}
 		for _, r := range live.Revisions {
 			if r.Pods > 0 || r.Desired > 0 || r.Current {
 				p.Ready += r.Ready()

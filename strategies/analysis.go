@@ -13,17 +13,22 @@ import (
 // Measure is one measurement that is due.
 type Measure struct {
 	Run      string // the run's name
+	Release  rollout.Hash
 	Started  time.Time
 	Metric   rollout.Metric
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
 	Number   int // of the metric's measurements so far that are no errors: names this one
+
+	// Of an experiment's: what templates.NAME.podTemplateHash and the like are.
+	Texts map[string]string
 }
 
 // Measured is what became of one.
 type Measured struct {
 	Run     string
+	Release rollout.Hash
 	Started time.Time
 	Metric  string
 	At      time.Time
@@ -39,6 +44,8 @@ type runOf struct {
 	name     string
 	workload rollout.Workload
 	analysis *rollout.Analysis
+
+	experiment *rollout.Experiment // that it is of; nil: the release itself
 }
 
 // wantedRuns are the analyses of a release's workloads at their steps. A version
@@ -56,6 +63,7 @@ func wantedRuns(s rollout.State, specs []rollout.Spec) []runOf {
 		if st, ok := planOf(spec).at(p.Step); ok && st.analysis != nil {
 			runs = append(runs, runOf{name: fmt.Sprintf("%s/%s", spec.Workload.Name, stepName(st, p.Step)), workload: spec.Workload, analysis: st.analysis})
 		}
+		runs = append(runs, experimentRuns(s, spec, p)...)
 		if c := spec.Canary; c != nil && c.Analysis != nil && p.Step >= c.Analysis.StartingStep {
 			runs = append(runs, runOf{name: spec.Workload.Name + "/background", workload: spec.Workload, analysis: c.Analysis})
 		}
@@ -83,7 +91,8 @@ func liveRuns(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
 		for _, live := range in.Runs {
-			if live.Name == r.Name && live.Started.Equal(r.Started) {
+			if live.Same(r) {
+				live.Accepted = r.Accepted
 				runs[i] = live
 			}
 		}
@@ -106,7 +115,7 @@ func withAnalyses(in Input, d Decision) Decision {
 	changed := !d.State.Equal(&in.State)
 	for _, w := range wanted {
 		if !slices.ContainsFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == w.name }) {
-			runs = append(runs, analysis.Start(w.name, w.analysis.Metrics, in.Now))
+			runs = append(runs, analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now))
 			changed = true
 		}
 	}
@@ -128,8 +137,8 @@ func withAnalyses(in Input, d Decision) Decision {
 }
 
 // worthRecording reports whether a run holds what a restart must not forget: a
-// verdict, or a measurement that counts towards one. Good ones are measured
-// again.
+// verdict, a measurement that counts towards one, or that a row of errors has
+// begun or ended. Good ones are measured again.
 func worthRecording(recorded, live rollout.AnalysisRun) bool {
 	if recorded.Phase != live.Phase {
 		return true
@@ -139,7 +148,7 @@ func worthRecording(recorded, live rollout.AnalysisRun) bool {
 			return true
 		}
 		was := recorded.Metrics[i]
-		if p.Phase.Done() != was.Phase.Done() || p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors == 1 && was.Errors != p.Errors {
+		if p.Phase.Done() != was.Phase.Done() || p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors != was.ConsecutiveErrors {
 			return true
 		}
 	}
@@ -160,10 +169,17 @@ func inWords(r rollout.AnalysisRun) string {
 		if p.Inconclusive > 0 {
 			text += fmt.Sprintf(", %d inconclusive", p.Inconclusive)
 		}
-		if p.ConsecutiveErrors > 0 {
+		switch p.ConsecutiveErrors {
+		case 0:
+		case 1:
+			text += ", 1 error"
+		default:
 			text += fmt.Sprintf(", %d errors in a row", p.ConsecutiveErrors)
 		}
-		if last, ok := p.Last(); ok && last.Value != "" {
+		switch last, _ := p.Last(); {
+		case last.Phase == rollout.AnalysisPending && last.Message != "":
+			text += fmt.Sprintf(" (%s)", last.Message)
+		case last.Value != "":
 			text += fmt.Sprintf(" (last: %s)", last.Value)
 		}
 		parts = append(parts, text)
@@ -193,20 +209,32 @@ func measureDue(in Input, d Decision, specs []rollout.Spec, wanted []runOf, runs
 					number = p.Count
 				}
 			}
-			d.Measure = append(d.Measure, Measure{
-				Run: w.name, Started: runs[i].Started, Metric: m, Workload: w.workload, Latest: fresh.PodHash, Stable: stable.PodHash, Number: number,
-			})
+			due := Measure{
+				Run: w.name, Release: runs[i].Release, Started: runs[i].Started, Metric: m, Workload: w.workload, Latest: fresh.PodHash, Stable: stable.PodHash, Number: number,
+			}
+			if w.experiment != nil && !due.about(in, d.State, specOf(specs, w.workload), w.experiment) {
+				continue // its ReplicaSets are not there yet, or not any more
+			}
+			d.Measure = append(d.Measure, due)
 		}
 	}
 	return d
+}
+
+func specOf(specs []rollout.Spec, w rollout.Workload) rollout.Spec {
+	i := slices.IndexFunc(specs, func(s rollout.Spec) bool { return s.Workload == w })
+	return specs[i] // it is what the run was wanted for
 }
 
 // Record adds a measurement to the live runs of an app. One of a run that is
 // over, or of another release's, changes nothing.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	runs := liveRuns(in)
+	if in.State.Release == nil {
+		return runs
+	}
 	for i, r := range runs {
-		if r.Name != got.Run || !r.Started.Equal(got.Started) {
+		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
 			continue
 		}
 		for _, w := range wantedRuns(in.State, releaseSpecs(in)) {
@@ -232,7 +260,7 @@ func judged(m rollout.Metric, r rollout.AnalysisRun, got Measured) rollout.Measu
 	case got.Phase != "":
 		out = rollout.Measurement{At: got.At.UTC(), Phase: got.Phase}
 	case m.Compare != nil:
-		out = analysis.JudgeComparison(m, before, got.Value, got.Stable, got.At)
+		out = analysis.JudgeComparison(m, before, r.Started, got.Value, got.Stable, got.At)
 	default:
 		out = analysis.Judge(m, before, got.Value, got.Samples, got.At)
 	}
@@ -278,14 +306,28 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive finds a run of a workload that does not know.
+// inconclusive finds a run of a workload's present step, or one in the background,
+// that does not know and about which nobody has decided.
 func inconclusive(in Input, w rollout.Workload) (rollout.AnalysisRun, bool) {
+	wanted := wantedRuns(in.State, releaseSpecs(in))
 	for _, r := range liveRuns(in) {
-		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive {
+		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && slices.ContainsFunc(wanted, func(o runOf) bool { return o.name == r.Name }) {
 			return r, true
 		}
 	}
 	return rollout.AnalysisRun{}, false
+}
+
+// acceptedBy notes who let a workload go on though runs of it are inconclusive, so
+// that nobody is asked again at the next step.
+func acceptedBy(runs []rollout.AnalysisRun, w rollout.Workload, by string) []rollout.AnalysisRun {
+	runs = slices.Clone(runs)
+	for i, r := range runs {
+		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" {
+			runs[i].Accepted = by
+		}
+	}
+	return runs
 }
 
 // gateAnalysis keeps a release where it is until the analysis of its step has

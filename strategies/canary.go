@@ -36,6 +36,8 @@ func canaryStages(spec rollout.Spec) []stage {
 			routes = traffic.Managed(c.Steps[:i+1], c.Traffic.ManagedRoutes)
 		case step.Analysis != nil:
 			s.text, s.wait, s.analysis = analysisText(step.Analysis), waitAnalysis, step.Analysis
+		case step.Experiment != nil:
+			s.text, s.wait, s.experiment = experimentText(step.Experiment), waitExperiment, step.Experiment
 		case step.Pause != nil && step.Pause.Duration != nil:
 			s.text, s.wait, s.duration = "pause "+step.Pause.Duration.String(), waitTimer, *step.Pause.Duration
 		case step.Pause != nil && step.Pause.Until != "":
@@ -102,6 +104,18 @@ func analysisText(a *rollout.Analysis) string {
 		names[i] = m.Name
 	}
 	return "analysis " + strings.Join(names, ", ")
+}
+
+func experimentText(e *rollout.Experiment) string {
+	names := make([]string, len(e.Templates))
+	for i, t := range e.Templates {
+		names[i] = t.Name
+	}
+	text := "experiment " + strings.Join(names, ", ")
+	if e.Duration != nil {
+		text += " " + e.Duration.String()
+	}
+	return text
 }
 
 func routeText(r rollout.ManagedRoute) string {

@@ -126,10 +126,14 @@ func heldUntil(in Input) time.Time {
 	case s.Phase == rollout.Aborting:
 		return laterOnly(s.Retreat.Drain, in.Now)
 	}
+	var next time.Time
 	if late, _ := overdue(in); late.spec.ProgressDeadlineAbort {
-		return laterOnly(late.at, in.Now)
+		next = laterOnly(late.at, in.Now)
 	}
-	return time.Time{}
+	if late, _ := lateExperiment(in); !late.at.IsZero() {
+		next = soonest(next, laterOnly(late.at, in.Now))
+	}
+	return next
 }
 
 // RolledBack is why an app is held whose record is older than the cluster's.

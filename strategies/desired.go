@@ -56,12 +56,13 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 		}
 		objects = append(objects, o)
 	}
-	return overlaid(s, v, objects)
+	objects, err := overlaid(s, v, objects)
+	return append(objects, experimentObjects(s, v)...), err
 }
 
 // NeedsStable reports whether Desired would use the render of the stable
 // commit: a workload of the release has no canary pod yet, so its Deployment is
-// still stable's.
+// still stable's, or it is at an experiment.
 func NeedsStable(s rollout.State, v View) bool {
 	if !held(s) {
 		return false
@@ -69,6 +70,9 @@ func NeedsStable(s rollout.State, v View) bool {
 	for _, p := range s.Progress {
 		if spec, ok := v.Source.Spec(p.Workload); ok {
 			if _, ok := holdOf(spec, p, s, v); !ok {
+				return true
+			}
+			if _, is := experimentAt(s, spec, p); is {
 				return true
 			}
 		}

@@ -16,6 +16,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add(uint64(3), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
+	f.Add(uint64(7), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
 	f.Add(uint64(4), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255})
 	for phase := range byte(8) {
 		f.Add(uint64(phase), []byte{phase, 1, 1, 0, 1, 1, 2, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})
@@ -74,7 +75,11 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 		return b % n
 	}
 	rng := rand.New(rand.NewPCG(seed, 3))
-	git := newHistory(randomSource(rng))
+	first := randomSource(rng)
+	if c := first.workloads[0].spec.Canary; c != nil && seed%4 == 3 {
+		c.Steps = randomExperiments(rng, c.Steps)
+	}
+	git := newHistory(first)
 	for _, version := range []string{"v2", "v3", "v1"} {
 		git.push(func(x *source) {
 			for i := range x.workloads {
@@ -128,7 +133,11 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 		for _, spec := range git.at(s.Release.Commit).Specs {
 			p := planOf(spec)
 			if next(4) > 0 {
-				s.Progress = append(s.Progress, progressAt(p, spec.Workload, next(len(p.stages)+1), noon))
+				at := progressAt(p, spec.Workload, next(len(p.stages)+1), noon)
+				if st, _ := p.at(at.Step); st.experiment != nil && at.Step%2 == 0 {
+					at.Available = new(noon)
+				}
+				s.Progress = append(s.Progress, at)
 			}
 		}
 	}

@@ -18,6 +18,7 @@ type verdict struct {
 	due    time.Time // when the clock is through, zero if it is not the clock
 	broken string    // why it will not be done by waiting, "" if it may
 	route  bool      // the step's pods serve: its weight and routes are due
+	begins bool      // the experiment's pods are available: its clock and its analyses are due
 }
 
 // gates are asked in this order, the first that is not done decides; windows are
@@ -32,16 +33,18 @@ var gates = []func(Input, plan, rollout.Progress) verdict{
 }
 
 func verdictAt(in Input, p plan, pr rollout.Progress) verdict {
-	v := verdict{done: true}
+	by := ""
 	for _, gate := range gates {
-		if v = gate(in, p, pr); !v.done {
+		v := gate(in, p, pr)
+		if !v.done {
 			return v
 		}
+		by = orElse(by, v.by)
 	}
 	if w := gateWindow(in, p, pr); !w.done {
 		return w
 	}
-	return v
+	return verdict{done: true, by: by}
 }
 
 // gateHold keeps a release where it is while its document or its promotion file
@@ -89,6 +92,8 @@ func gateStep(in Input, p plan, pr rollout.Progress) verdict {
 		return gateTimer(in, pr, s)
 	case waitNothing, waitAnalysis: // its analysis was asked about before
 		return verdict{done: true}
+	case waitExperiment:
+		return gateExperiment(in, p, pr, s)
 	case waitPods:
 		return gatePods(in, p, pr, s)
 	default:
@@ -108,7 +113,7 @@ func gatePromotion(in Input, p plan, pr rollout.Progress) verdict {
 	if s, ok := p.at(pr.Step); ok && s.wait == waitGate && s.timeout > 0 {
 		v.due = pr.Entered.Add(s.timeout)
 		if s.onTimeout == rollout.TimeoutPromote && !in.Now.Before(v.due) {
-			return verdict{done: true, by: fmt.Sprintf("nobody within %s", s.timeout)}
+			return verdict{done: true, by: fmt.Sprintf("its timeout of %s", s.timeout)}
 		}
 		v.text += fmt.Sprintf(", until %s (then: %s)", v.due.Format(time.RFC3339), s.onTimeout)
 	}

@@ -136,6 +136,9 @@ func mustRetreat(in Input) (string, bool) {
 	if reason, ok := timedOut(in); ok {
 		return reason, true
 	}
+	if late, ok := lateExperiment(in); ok {
+		return late.reason, true
+	}
 	if late, ok := overdue(in); ok && late.spec.ProgressDeadlineAbort && s.Stable != nil {
 		return late.reason(), true
 	}
@@ -177,6 +180,11 @@ func advance(in Input) Decision {
 			moved = append(moved, routedText(pl, p))
 			continue
 		}
+		if v.begins {
+			s.Progress[i].Available = new(rollout.NextSecond(in.Now))
+			moved = append(moved, fmt.Sprintf("pods of the experiment at step %d/%d are available", p.Step+1, p.Of))
+			continue
+		}
 		if !v.done {
 			waits = append(waits, v.text)
 			paused = paused && v.paused
@@ -186,6 +194,9 @@ func advance(in Input) Decision {
 		}
 		s.Progress[i] = progressAt(pl, p.Workload, next, in.Now)
 		s.Progress[i].Opened, s.Progress[i].Routed = v.by, p.Routed
+		if v.by != "" {
+			s.Analyses = acceptedBy(s.Analyses, p.Workload, v.by)
+		}
 		moved = append(moved, stepText(p, s.Progress[i], v.by))
 	}
 	d := Decision{State: s, Waiting: strings.Join(waits, "; "), Requeue: due, Needs: needs}

@@ -38,6 +38,8 @@ type chaos struct {
 	crashes bool // the process dies, pushes fail
 	bad     bool // some versions never become ready
 	lag     bool // controllers see each other's work late
+
+	experiments bool // steps have experiments
 }
 
 // watched is what the invariants remember of one workload.
@@ -76,6 +78,7 @@ func newSim(seed uint64, c chaos, first source, verbose bool) *sim {
 		}
 	}
 	s.loop.decided, s.loop.wrote, s.loop.commits = s.checkDecision, s.checkWrite, s.checkCommit
+	s.loop.applied = s.checkExperiments
 	s.loop.fails = func(string) bool { return c.crashes && rng.IntN(8) == 0 }
 	return s
 }
@@ -175,6 +178,26 @@ func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 	first, err2 := json.Marshal(objects)
 	if err != nil || err2 != nil || string(first) != string(again) {
 		s.fail("Desired is not deterministic:\n%s\n%s", first, again)
+	}
+}
+
+// checkExperiments holds once the objects of a state are applied: an experiment's
+// pods are there while its release is at that step, and nowhere else.
+func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
+	wanted := map[rollout.Ref]bool{}
+	for _, o := range objects {
+		if o.Map("metadata", "labels")[rollout.LabelExperiment] != nil {
+			wanted[o.Ref()] = true
+		}
+	}
+	if len(wanted) > 0 && (!held(state) || state.Phase == rollout.Aborting || state.Release.Fast) {
+		s.fail("a state in phase %s asks for experiments: %v", state.Phase, wanted)
+	}
+	for w := range s.kube.Deployments {
+		listed := slices.Contains(state.Inventory, w.Ref())
+		if strings.Count(w.Name, "-") == 3 && !wanted[w.Ref()] { // web-0123456789-1-canary
+			s.fail("%s is left of an experiment in phase %s (listed: %t)", w, state.Phase, listed)
+		}
 	}
 }
 

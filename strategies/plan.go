@@ -36,6 +36,8 @@ type stage struct {
 	onTimeout string
 	until     string // of a timed wait to a moment of a schedule
 	zone      string // of until
+
+	experiment *rollout.Experiment // of waitExperiment
 }
 
 // counts is how many pods of each version a stage comes to rest at, for a given
@@ -45,12 +47,13 @@ type counts struct{ canary, stable int }
 type waitKind int
 
 const (
-	waitPods     waitKind = iota // until the pods are what the stage asks for
-	waitGate                     // until somebody promotes
-	waitTimer                    // for a duration, or until somebody promotes
-	waitDelay                    // for a duration, whatever anybody says
-	waitNothing                  // passes in the next pass, once it is applied
-	waitAnalysis                 // until the stage's analysis has passed
+	waitPods       waitKind = iota // until the pods are what the stage asks for
+	waitGate                       // until somebody promotes
+	waitTimer                      // for a duration, or until somebody promotes
+	waitDelay                      // for a duration, whatever anybody says
+	waitNothing                    // passes in the next pass, once it is applied
+	waitAnalysis                   // until the stage's analysis has passed
+	waitExperiment                 // until the stage's experiment is over
 )
 
 // pauses reports whether the wait is for people or the clock, not for pods.
@@ -84,6 +87,10 @@ func (p plan) digest() string {
 	for _, s := range p.stages {
 		c := s.counts(100)
 		fmt.Fprintf(&b, "%s|%s|%d|%d|%d|%d|%s|%t\n", s.name, s.text, s.weight, c.canary, c.stable, s.wait, s.duration, s.switched)
+		if s.experiment != nil {
+			raw, _ := json.Marshal(s.experiment) // likewise
+			fmt.Fprintf(&b, "%s\n", raw)
+		}
 		if s.analysis != nil || s.timeout > 0 {
 			raw, _ := json.Marshal(s.analysis) // texts, numbers and what was JSON
 			fmt.Fprintf(&b, "%s|%s|%s\n", raw, s.timeout, s.onTimeout)
@@ -118,10 +125,14 @@ func (p plan) handover() int {
 // list: at the first stage that waits for pods and asks for at least as much,
 // so that no pod moves back. A list that asks for less everywhere goes on at
 // its last such stage. Example: at 40 in [20, 40, 60], the new list [10, 50,
-// 100] goes on at 50.
+// 100] goes on at 50. A release that asked for no pod yet does not skip an
+// experiment.
 func (p plan) resume(weight int) int {
 	last := 0
 	for i, s := range p.stages {
+		if s.wait == waitExperiment && weight == 0 {
+			return i
+		}
 		if s.wait != waitPods {
 			continue
 		}

@@ -29,6 +29,7 @@ var worlds = map[string]chaos{
 	"Crashes":     {crashes: true, bad: true},
 	"Lag":         {lag: true, bad: true},
 	"Everything":  {kills: true, scales: true, crashes: true, bad: true, lag: true},
+	"Experiments": {crashes: true, bad: true, experiments: true},
 }
 
 // regressions are seeds that broke an invariant once and are beyond those that
@@ -107,7 +108,15 @@ func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
 // everything that was wrong is put right and it must end well.
 func runSeed(seed uint64, c chaos, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	s := newSim(seed, c, randomSource(rng), verbose)
+	first := randomSource(rng)
+	if c.experiments {
+		for i := range first.workloads {
+			if canary := first.workloads[i].spec.Canary; canary != nil {
+				canary.Steps = randomExperiments(rng, canary.Steps)
+			}
+		}
+	}
+	s := newSim(seed, c, first, verbose)
 	s.start()
 	for range 60 + s.rng.IntN(240) {
 		if s.failure != "" {
@@ -237,6 +246,9 @@ func (s *sim) people() {
 			if w.spec.Canary != nil {
 				canary := *w.spec.Canary
 				canary.Steps = randomSteps(s.rng, w.spec.Scaling)
+				if s.chaos.experiments {
+					canary.Steps = randomExperiments(s.rng, canary.Steps)
+				}
 				w.spec.Canary = &canary
 			}
 		})
@@ -363,6 +375,7 @@ func (s *sim) checkEnd(head *rollout.Render) {
 			s.fail("%s still selects %s", ref, pin)
 		}
 	}
+	s.checkExperiments(s.state, s.desired(s.state))
 	before, objects := s.state, dump(s.desired(s.state))
 	for range 3 {
 		s.kube.Now = s.kube.Now.Add(24 * time.Hour)

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -24,7 +25,7 @@ func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	}
 	limit := limits[rng.IntN(len(limits))]
 	spec := rollout.Spec{
-		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0], MaxUnavailable: limit[1],
+		Name: name, Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0], MaxUnavailable: limit[1],
 		ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0, Scaling: rollout.InPlace,
 	}
 	if rng.IntN(3) > 0 {
@@ -61,7 +62,7 @@ func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 
 // randomTraffic routes the requests of a canary.
 func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
-	spec.Scaling, spec.Name = rollout.Surge, name
+	spec.Scaling = rollout.Surge
 	c := spec.Canary
 	c.Traffic = &rollout.Traffic{
 		MaxWeight: 100, Settle: time.Duration(rng.IntN(4)) * time.Second,
@@ -78,6 +79,22 @@ func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 			c.Steps[i] = rollout.Step{Name: c.Steps[i].Name, Route: randomRoute(rng)}
 		}
 	}
+}
+
+// randomExperiments puts experiments between steps.
+func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
+	for range 1 + rng.IntN(2) {
+		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second), ProgressDeadlineSeconds: 30 + rng.IntN(300)}
+		for i, name := range []string{"baseline", "canary"}[rng.IntN(2):] {
+			ref := []rollout.SpecRef{rollout.SpecStable, rollout.SpecCanary}[rng.IntN(2)]
+			e.Templates = append(e.Templates, rollout.ExperimentTemplate{Name: name, SpecRef: ref, Replicas: 1 + rng.IntN(3)})
+			if i == 0 && rng.IntN(2) == 0 {
+				e.Templates[0].Service = new("")
+			}
+		}
+		steps = slices.Insert(slices.Clone(steps), rng.IntN(len(steps)+1), rollout.Step{Experiment: e})
+	}
+	return steps
 }
 
 func randomRoute(rng *rand.Rand) *rollout.ManagedRoute {

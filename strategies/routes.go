@@ -62,10 +62,10 @@ func Watched(r *rollout.Render) []rollout.Ref {
 }
 
 // Ahead are the routers' objects in all forms that releases of a render will
-// give them, each once, without what the render has already: the API server can
-// be asked about them before a release begins.
+// give them, each once, without what the render has already, and those of its
+// experiments: the API server can be asked about them before a release begins.
 func Ahead(r *rollout.Render) ([]rollout.Object, error) {
-	var all []rollout.Object
+	all := experimentsAhead(r)
 	for _, spec := range r.Specs {
 		if !isRouted(spec) {
 			continue

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,27 +23,98 @@ type scriptSpec struct {
 	RollbackWindow          *int            `json:"rollbackWindow"`
 	Scaling                 rollout.Scaling `json:"scaling"`
 	Canary                  *struct {
-		StableService              string       `json:"stableService"`
-		CanaryService              string       `json:"canaryService"`
-		MinPodsPerReplicaSet       int          `json:"minPodsPerReplicaSet"`
-		AbortScaleDownDelaySeconds int          `json:"abortScaleDownDelaySeconds"`
-		ScaleDownDelaySeconds      int          `json:"scaleDownDelaySeconds"`
-		DynamicStableScale         bool         `json:"dynamicStableScale"`
-		PingPong                   bool         `json:"pingPong"` // between the two Services
-		Settle                     string       `json:"settle"`   // requests are routed, by an HTTPRoute
-		Steps                      []scriptStep `json:"steps"`
+		StableService              string          `json:"stableService"`
+		CanaryService              string          `json:"canaryService"`
+		MinPodsPerReplicaSet       int             `json:"minPodsPerReplicaSet"`
+		AbortScaleDownDelaySeconds int             `json:"abortScaleDownDelaySeconds"`
+		ScaleDownDelaySeconds      int             `json:"scaleDownDelaySeconds"`
+		DynamicStableScale         bool            `json:"dynamicStableScale"`
+		PingPong                   bool            `json:"pingPong"` // between the two Services
+		Settle                     string          `json:"settle"`   // requests are routed, by an HTTPRoute
+		Background                 *scriptAnalysis `json:"background"`
+		Steps                      []scriptStep    `json:"steps"`
 	} `json:"canary"`
-	BlueGreen *rollout.BlueGreen `json:"blueGreen"`
+	BlueGreen     *rollout.BlueGreen `json:"blueGreen"`
+	PrePromotion  *scriptAnalysis    `json:"prePromotion"`
+	PostPromotion *scriptAnalysis    `json:"postPromotion"`
 }
 
 type scriptStep struct {
 	Name      string `json:"name"`
 	SetWeight *int   `json:"setWeight"`
 	Pause     *struct {
-		Duration string `json:"duration"`
+		Duration  string `json:"duration"`
+		Timeout   string `json:"timeout"`
+		OnTimeout string `json:"onTimeout"`
 	} `json:"pause"`
+	Analysis       *scriptAnalysis      `json:"analysis"`
 	SetCanaryScale *rollout.CanaryScale `json:"setCanaryScale"`
 	Match          *bool                `json:"match"` // false ends it
+	Experiment     *scriptExperiment    `json:"experiment"`
+}
+
+// scriptAnalysis is an analysis of metrics that are alike.
+type scriptAnalysis struct {
+	Metrics      []string `json:"metrics"`
+	StartingStep int      `json:"startingStep"`
+	Interval     string   `json:"interval"` // default 1m
+	Count        int      `json:"count"`
+	FailureLimit int      `json:"failureLimit"`
+	SuccessLimit int      `json:"consecutiveSuccessLimit"`
+	DryRun       []string `json:"dryRun"`
+}
+
+func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
+	t.Helper()
+	if a == nil {
+		return nil
+	}
+	out := &rollout.Analysis{StartingStep: a.StartingStep}
+	for _, name := range a.Metrics {
+		out.Metrics = append(out.Metrics, rollout.Metric{
+			Name: name, Interval: readDuration(t, orElse(a.Interval, "1m")), Count: a.Count, FailureLimit: a.FailureLimit,
+			ConsecutiveSuccessLimit: a.SuccessLimit, ConsecutiveErrorLimit: 4, Retention: 10, DryRun: slices.Contains(a.DryRun, name),
+		})
+	}
+	return out
+}
+
+// scriptExperiment is an experiment whose analyses have one metric each, named
+// like them.
+type scriptExperiment struct {
+	Duration  string `json:"duration"`
+	Deadline  int    `json:"deadline"` // default 600
+	Templates []struct {
+		Name     string          `json:"name"`
+		SpecRef  rollout.SpecRef `json:"specRef"`
+		Replicas int             `json:"replicas"`
+	} `json:"templates"`
+	Required []string `json:"required"` // analyses
+	Watching []string `json:"watching"` // analyses that nothing waits for
+}
+
+func (e *scriptExperiment) read(t *testing.T) *rollout.Experiment {
+	t.Helper()
+	out := &rollout.Experiment{ProgressDeadlineSeconds: e.Deadline}
+	if e.Deadline == 0 {
+		out.ProgressDeadlineSeconds = 600
+	}
+	if e.Duration != "" {
+		out.Duration = new(readDuration(t, e.Duration))
+	}
+	for _, from := range e.Templates {
+		out.Templates = append(out.Templates, rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef, Replicas: max(1, from.Replicas)})
+	}
+	for i, name := range append(append([]string{}, e.Required...), e.Watching...) {
+		metric := rollout.Metric{Name: name, Interval: time.Minute}
+		if i < len(e.Required) {
+			metric.Count = 3
+		}
+		out.Analyses = append(out.Analyses, rollout.ExperimentAnalysis{
+			Name: name, Required: i < len(e.Required), Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric}},
+		})
+	}
+	return out
 }
 
 func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
@@ -52,7 +124,7 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 		t.Fatalf("%s.yaml: %v", name, err)
 	}
 	spec := rollout.Spec{
-		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, Replicas: doc.Replicas,
+		Name: name, Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, Replicas: doc.Replicas,
 		MaxSurge: readAmount(t, doc.MaxSurge), MaxUnavailable: readAmount(t, doc.MaxUnavailable),
 		MinReadySeconds: doc.MinReadySeconds, ProgressDeadlineSeconds: doc.ProgressDeadlineSeconds,
 		ProgressDeadlineAbort: doc.ProgressDeadlineAbort, RollbackWindow: doc.RollbackWindow, Scaling: doc.Scaling,
@@ -60,6 +132,7 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 	}
 	if spec.BlueGreen != nil {
 		spec.Scaling = rollout.Surge
+		spec.BlueGreen.PrePromotion, spec.BlueGreen.PostPromotion = doc.PrePromotion.read(t), doc.PostPromotion.read(t)
 		return spec
 	}
 	spec.Canary = &rollout.Canary{}
@@ -67,10 +140,10 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 		*spec.Canary = rollout.Canary{
 			StableService: c.StableService, CanaryService: c.CanaryService, MinPodsPerReplicaSet: c.MinPodsPerReplicaSet,
 			AbortScaleDownDelaySeconds: c.AbortScaleDownDelaySeconds, ScaleDownDelaySeconds: c.ScaleDownDelaySeconds,
-			Steps: readSteps(t, c.Steps),
+			Steps: readSteps(t, c.Steps), Analysis: c.Background.read(t),
 		}
 		if c.Settle != "" {
-			spec.Name, spec.Scaling, spec.Canary.DynamicStableScale = name, rollout.Surge, c.DynamicStableScale
+			spec.Scaling, spec.Canary.DynamicStableScale = rollout.Surge, c.DynamicStableScale
 			spec.Canary.Traffic = &rollout.Traffic{
 				MaxWeight: 100, Settle: readDuration(t, c.Settle), Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
 			}
@@ -94,10 +167,17 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 			}
 		}
+		step.Analysis = s.Analysis.read(t)
+		if s.Experiment != nil {
+			step.Experiment = s.Experiment.read(t)
+		}
 		if s.Pause != nil {
 			step.Pause = &rollout.Pause{}
 			if s.Pause.Duration != "" {
 				step.Pause.Duration = new(readDuration(t, s.Pause.Duration))
+			}
+			if s.Pause.Timeout != "" {
+				step.Pause.Timeout, step.Pause.OnTimeout = new(readDuration(t, s.Pause.Timeout)), orElse(s.Pause.OnTimeout, rollout.TimeoutAbort)
 			}
 		}
 		steps = append(steps, step)

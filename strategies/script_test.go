@@ -196,7 +196,14 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	arg := func(i int) string { return append(args, "", "")[i] }
 	switch verb {
 	case "start", "crash":
-		s.settled, s.pending = false, nil
+		s.settled, s.pending, s.runs = false, nil, nil
+	case "measure": // measure web/step-2/errors Failed [why]: a metric of a run, or the one of an experiment's run
+		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
+		for _, r := range s.state.Analyses {
+			if r.Name == arg(0) || r.Name+"/"+name == arg(0) {
+				s.runs = Record(s.input(s.state, s.settled), Measured{Run: r.Name, Release: r.Release, Started: r.Started, Metric: name, At: s.kube.Now, Phase: rollout.AnalysisPhase(arg(1)), Message: arg(2)})
+			}
+		}
 	case "push": // push v2, push web=v2 api=v3, push config
 		s.push(args)
 	case "revert":

@@ -193,22 +193,24 @@ func amountValue(a rollout.Amount) any {
 type loop struct {
 	git     *history
 	kube    *kube.Cluster
-	state   rollout.State  // what the state branch holds
-	pending *rollout.State // memory: a retreat that could not be recorded yet
-	settled bool           // of the last pass
+	state   rollout.State         // what the state branch holds
+	pending *rollout.State        // memory: a retreat that could not be recorded yet
+	settled bool                  // of the last pass
+	runs    []rollout.AnalysisRun // memory: state.Analyses with what was measured since
 
 	calendar rollout.Calendar
 
 	between func()                                      // what else happens between two writes
 	decided func(Input, Decision)                       // sees each decision
 	wrote   func(rollout.State, []rollout.Object)       // sees what is about to be applied
+	applied func(rollout.State, []rollout.Object)       // sees what has been
 	commits func(was, is rollout.State, subject string) // sees each commit of the state branch
 	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
-		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {},
+		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
 	}
 }
@@ -217,7 +219,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Settled: settled, Calendar: l.calendar,
+		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Settled: settled, Calendar: l.calendar, Runs: l.runs,
 	}
 	if s.Phase == "" || s.Phase == rollout.Pending {
 		in.Adoptable = map[rollout.Workload]bool{}
@@ -298,7 +300,20 @@ func (l *loop) apply(s rollout.State) bool {
 		}
 		l.between()
 	}
+	for _, ref := range Leftover(s, objects) {
+		l.remove(ref)
+	}
+	l.applied(s, objects)
 	return true
+}
+
+// remove deletes an object and what it owns.
+func (l *loop) remove(ref rollout.Ref) {
+	if ref.Kind == "Deployment" {
+		delete(l.kube.Deployments, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
+	}
+	delete(l.kube.Pins, ref)
+	delete(l.kube.Routes, ref)
 }
 
 // prune removes what the app no longer has, once nothing is in flight.
@@ -307,11 +322,7 @@ func (l *loop) prune(d *Decision) {
 		return
 	}
 	for _, ref := range Prunable(d.State, l.desired(d.State)) {
-		if ref.Kind == "Deployment" {
-			delete(l.kube.Deployments, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
-		}
-		delete(l.kube.Pins, ref)
-		delete(l.kube.Routes, ref)
+		l.remove(ref)
 		d.State.Inventory = slices.DeleteFunc(slices.Clone(d.State.Inventory), func(r rollout.Ref) bool { return r == ref })
 		d.Subject = "shop pruned " + ref.String()
 	}

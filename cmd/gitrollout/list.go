@@ -110,7 +110,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 	for i, w := range a.Workloads {
 		have, want = have+w.Ready, want+desiredPods(w)
 		switch {
-		case w.Strategy == "plain" && strategy != "-":
+		case (w.Strategy == "plain" || w.Strategy == "experiment") && strategy != "-":
 		case strategy == "-" || strategy == "plain" || strategy == w.Strategy:
 			strategy = w.Strategy
 		default:

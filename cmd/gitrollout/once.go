@@ -43,9 +43,9 @@ The exit code is not 0 if something went wrong with any app.`,
 				return err
 			}
 			defer l.close()
-			stopForge := startForge(l.forge)
+			stop := l.startBackground()
 			err = l.RunOnce(ctx, time.Now(), true)
-			stopForge()
+			stop()
 			if err = errors.Join(err, l.Unreadable()); err != nil {
 				return err
 			}

@@ -38,7 +38,8 @@ step, and writes each step back to Git.
 
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
-which push one small file to your branch, and state, which mends the record.`,
+which push one small file to your branch, state, which mends the record, and
+notify test, which sends a sample.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at
@@ -62,7 +63,7 @@ which push one small file to your branch, and state, which mends the record.`,
 	)
 	inGroup(root, "look", newGet(s), newList(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newState(s))
-	inGroup(root, "serve", newRun(s), newOnce(s))
+	inGroup(root, "serve", newRun(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
 	return root
 }

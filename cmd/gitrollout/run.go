@@ -104,10 +104,10 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 		}
 		defer stop()
 	}
-	stopForge := startForge(l.forge)
+	stop := l.startBackground()
 	l.Writer, l.Exclusive = election.identity()
 	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(func(ctx context.Context) error { return l.Run(ctx, interval) }))
-	stopForge()
+	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err
 }

@@ -49,6 +49,8 @@ SCRIPT is a file, or - for the standard input. Commands stand at the margin:
   never v2, slow v2 30s    pods of a version never become ready, or late
   heal v2, kill v1 2       they do become ready; two pods of v1 die
   scale web 5              an autoscaler sets the replicas
+  measure errors Failed    what a metric measures from now on: a phase, or a
+                           result for its conditions: measure errors [0.2]
   git down, api down       and git up, api up
 
 Below a command, indented, may stand what it is to bring:

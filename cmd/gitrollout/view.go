@@ -180,7 +180,7 @@ func drawRelease(label string, r *status.Release, k look) string {
 
 func drawWorkload(a status.App, w status.Workload, k look) string {
 	var b strings.Builder
-	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update", "plain": "no stages"}[w.Strategy]
+	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update", "plain": "no stages", "experiment": "experiment"}[w.Strategy]
 	if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
 		kind += fmt.Sprintf(", step %d/%d", w.Step+1, len(w.Steps))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/forge"
+	"gitrollout.dev/gitrollout/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -29,6 +30,7 @@ type loop struct {
 	client   *cluster.Client
 	created  *repository
 	forge    *forge.Worker
+	tell     *worker.Worker
 	renderer *render.Renderer
 }
 
@@ -89,6 +91,11 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.Analyzer = newAnalyzer(watching, l.client, l.Touch, log)
+	if l.tell, err = newNotifier(watching, l, options, l.client, log); err != nil {
+		l.close()
+		return nil, err
+	}
+	l.Notifier = l.tell
 	starting := context.AfterFunc(ctx, stop)
 	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
 	if !starting() {
@@ -194,4 +201,13 @@ func readDir(tree render.Tree, path string) ([]rollout.Entry, error) {
 		return nil, fmt.Errorf("list %s: %w", path, err)
 	}
 	return entries, nil
+}
+
+// startBackground begins what works beside the passes and returns what ends it.
+func (l *loop) startBackground() (stop func()) {
+	stopForge, stopNotifier := startForge(l.forge), startNotifier(l.tell)
+	return func() {
+		stopNotifier()
+		stopForge()
+	}
 }

@@ -140,10 +140,12 @@ func life(t *testing.T, app shop, at int) (outcome, []string) {
 	w.awaitStep(1, rollout.Paused)
 	w.promote()
 	w.awaitHealthy(second)
+	w.awaitUnlisted()
 	third := w.push("v3", app.at("v3").files())
 	w.awaitStep(1, rollout.Paused)
 	w.repo.Revert(third)
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.awaitUnlisted()
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 	s := w.state()
 	o := outcome{phase: s.Phase, stable: s.Stable.Hash, started: map[string]int{}}
@@ -201,8 +203,9 @@ func (w *world) awaitRestart(g *gate) {
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
-		"canary":    {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
-		"blueGreen": {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
+		"canary":     {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
+		"experiment": {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "experiment: {duration: 1s, templates: [{name: canary, specRef: canary, service: {}}]}", "pause: {}")},
+		"blueGreen":  {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, effects := life(t, app, 0)

@@ -36,6 +36,9 @@ func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leav
 		g.Scaled(k.Now, d, spec)
 	}
 	g.follow(k, d, spec)
+	if n := len(g.seen); leave.Overtaken && n > 0 {
+		g.seen = g.seen[n-1:] // what left meanwhile is forgiven when the leave ends, too
+	}
 	ready, serving, versions := 0, 0, map[string]int{}
 	for _, rs := range d.Sets {
 		serving += rs.Serving(k.Now, time.Duration(spec.MinReadySeconds)*time.Second)

@@ -83,15 +83,29 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(append(body, '\n'))
 }
 
+// slowness are the upper bounds of the buckets of http_request_duration_seconds.
+var slowness = []float64{0.05, 0.1, 0.25, 0.5, 1}
+
 // metrics are what an instrumented program tells Prometheus, in its text format.
+// As with most libraries, there is no counter of failures before the first one.
 func (a *app) metrics(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	all, failed := a.requests.Load(), a.failures.Load()
-	fmt.Fprintf(w, "# TYPE http_requests_total counter\n"+
-		"http_requests_total{code=\"200\"} %d\nhttp_requests_total{code=\"500\"} %d\n"+
-		"# TYPE http_request_duration_seconds summary\n"+
-		"http_request_duration_seconds_sum %g\nhttp_request_duration_seconds_count %d\n",
-		all-failed, failed, float64(a.slow.Load())/1e6, all)
+	fmt.Fprintf(w, "# TYPE http_requests_total counter\nhttp_requests_total{code=\"200\"} %d\n", all-failed)
+	if failed > 0 {
+		fmt.Fprintf(w, "http_requests_total{code=\"500\"} %d\n", failed)
+	}
+	fmt.Fprint(w, "# TYPE http_request_duration_seconds histogram\n")
+	took := a.behaviour.Latency.Seconds()
+	for _, bound := range slowness {
+		within := all
+		if took > bound {
+			within = 0
+		}
+		fmt.Fprintf(w, "http_request_duration_seconds_bucket{le=\"%g\"} %d\n", bound, within)
+	}
+	fmt.Fprintf(w, "http_request_duration_seconds_bucket{le=\"+Inf\"} %d\n"+
+		"http_request_duration_seconds_sum %g\nhttp_request_duration_seconds_count %d\n", all, float64(a.slow.Load())/1e6, all)
 }
 
 // fails spreads the failing share evenly over the requests, counted from 1: a

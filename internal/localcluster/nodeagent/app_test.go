@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,14 +73,19 @@ func TestAppFailsItsShare(t *testing.T) {
 
 // A pod tells Prometheus what it has answered, but not that it was asked.
 func TestAppHasMetrics(t *testing.T) {
-	app := &app{behaviour: podsim.Behaviour{FailRate: 0.5}}
+	app := &app{behaviour: podsim.Behaviour{FailRate: 0.5, Latency: time.Millisecond}}
+	fresh := httptest.NewRecorder()
+	app.ServeHTTP(fresh, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if strings.Contains(fresh.Body.String(), "500") {
+		t.Errorf("nothing has failed, and there is a counter for it:\n%s", fresh.Body)
+	}
 	for range 4 {
 		app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	}
 	for range 2 {
 		answer := httptest.NewRecorder()
 		app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		for _, want := range []string{`http_requests_total{code="200"} 2`, `http_requests_total{code="500"} 2`, "http_request_duration_seconds_count 4"} {
+		for _, want := range []string{`http_requests_total{code="200"} 2`, `http_requests_total{code="500"} 2`, "http_request_duration_seconds_count 4", `bucket{le="0.05"} 4`} {
 			if !strings.Contains(answer.Body.String(), want) {
 				t.Errorf("metrics lack %s:\n%s", want, answer.Body)
 			}

@@ -1,0 +1,75 @@
+package analysis
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Known is what is only known when a metric is measured.
+type Known struct {
+	Latest string            // pod-template-hash of the new version
+	Stable string            // likewise
+	Texts  map[string]string // of an experiment: templates.NAME.podTemplateHash and the like
+}
+
+// Complete returns a metric's configuration with what is only known when it is
+// measured: hashes and names of pods, and what is out of Secrets, which secret
+// looks up.
+func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
+	values := Values{Plain: map[string]string{}}
+	for name, about := range m.Pods {
+		text, err := known.text(about)
+		if err != nil {
+			return nil, fmt.Errorf("argument %s: %w", name, err)
+		}
+		values.Plain[name] = text
+	}
+	for name, ref := range m.Secrets {
+		text, err := secret(ref)
+		if err != nil {
+			return nil, err
+		}
+		values.Plain[name] = text
+	}
+	filled, problem := fill(m.Config, values, "provider."+m.Provider)
+	if problem != nil {
+		return nil, problem
+	}
+	config, _ := filled.(map[string]any)
+	return config, nil
+}
+
+func (k Known) text(about string) (string, error) {
+	switch about {
+	case "Latest":
+		return k.Latest, nil
+	case "Stable":
+		return k.Stable, nil
+	}
+	var unknown string
+	out := variable.ReplaceAllStringFunc(about, func(found string) string {
+		name := variable.FindStringSubmatch(found)[1]
+		text, ok := k.Texts[name]
+		if !ok {
+			unknown = name
+		}
+		return text
+	})
+	if unknown != "" {
+		return "", fmt.Errorf("{{%s}} is not known", unknown)
+	}
+	return out, nil
+}
+
+// variable is a placeholder of an experiment's argument.
+var variable = regexp.MustCompile(`\{\{\s*([^{}\s]+)\s*\}\}`)
+
+// Variables returns what a text wants to be filled in: templates.NAME.podTemplateHash
+// for {{templates.NAME.podTemplateHash}}.
+func Variables(text string) []string {
+	var names []string
+	for _, found := range variable.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}

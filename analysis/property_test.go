@@ -1,0 +1,156 @@
+package analysis
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// randomMetric is one that render would accept.
+func randomMetric(rng *rand.Rand) Metric {
+	for {
+		m := Metric{
+			Name: "m", Interval: time.Duration(rng.IntN(20)) * time.Second, Count: rng.IntN(8), FailureLimit: rng.IntN(4) - 1, InconclusiveLimit: rng.IntN(3),
+			ConsecutiveErrorLimit: rng.IntN(4), Retention: 1 + rng.IntN(5), DryRun: rng.IntN(5) == 0,
+		}
+		if rng.IntN(3) == 0 {
+			m.ConsecutiveSuccessLimit = 1 + rng.IntN(3)
+		}
+		if check(&m) == nil {
+			return m
+		}
+	}
+}
+
+var every = []Phase{Successful, Failed, Inconclusive, Errored, Pending}
+
+// FuzzRecord: counters add up and never shrink, a verdict stays, and what was
+// given is not changed.
+func FuzzRecord(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		metrics := []Metric{randomMetric(rng), randomMetric(rng)}
+		metrics[1].Name = "n"
+		r := Start("r", "h1-x", metrics, noon)
+		for i := range 30 {
+			m := metrics[rng.IntN(2)]
+			got := Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: every[rng.IntN(len(every))], Value: "1"}
+			before := dumped(t, r)
+			next := Record(r, m, got)
+			if dumped(t, r) != before {
+				t.Fatalf("the run that was given is changed: %s to %s", before, dumped(t, r))
+			}
+			if r.Phase.Done() && dumped(t, next) != before {
+				t.Fatalf("%s after a verdict makes %s of %s", got.Phase, dumped(t, next), before)
+			}
+			for j, p := range next.Metrics {
+				checkCounters(t, metrics[j], r.Metrics[j], p)
+			}
+			if at, due := Due(next, m); due && (next.Phase.Done() || at.Before(next.Started)) {
+				t.Fatalf("due at %v in %s", at, dumped(t, next))
+			}
+			r = next
+		}
+	})
+}
+
+func dumped(t *testing.T, r Run) string {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func checkCounters(t *testing.T, m Metric, was, is Progress) {
+	t.Helper()
+	if is.Count != is.Successful+is.Failed+is.Inconclusive || is.ConsecutiveErrors > is.Errors || is.ConsecutiveSuccess > is.Successful || len(is.Measurements) > m.Retention {
+		t.Fatalf("the counters do not add up: %+v", is)
+	}
+	for name, n := range map[string][2]int{"count": {was.Count, is.Count}, "failed": {was.Failed, is.Failed}, "errors": {was.Errors, is.Errors}, "row": {0, is.ConsecutiveErrors}} {
+		if n[1] < n[0] || n[1] < 0 {
+			t.Fatalf("%s goes from %d to %d", name, n[0], n[1])
+		}
+	}
+	if was.Phase.Done() && !reflect.DeepEqual(was, is) {
+		t.Fatalf("a verdict changes from %+v to %+v", was, is)
+	}
+}
+
+// FuzzJudge: whatever a server answers and whatever is asked of it, a measurement
+// is one of the phases, its text is short, and nothing panics.
+func FuzzJudge(f *testing.F) {
+	for _, raw := range []string{`null`, `1`, `"NaN"`, `[]`, `[null]`, `[1,2]`, `[[1],{"a":"b"}]`, `{"a":{"b":[1e308,-0]}}`, `"` + string(make([]byte, 0)) + `"`, `true`, `[1e400]`} {
+		for _, condition := range []string{"result[0] < 0.05", "asFloat(result) > 1", "isNaN(result)", "result.a.b[0] > 1", "default(result, 1) == 1", "len(result) > 0", "result"} {
+			f.Add(raw, condition, 3)
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw, condition string, samples int) {
+		var result any
+		if json.Unmarshal([]byte(raw), &result) != nil || CheckCondition(condition) != nil {
+			return
+		}
+		for _, onNoData := range []NoData{NoDataError, NoDataWait, NoDataPass, NoDataFail} {
+			for _, m := range []Metric{{SuccessCondition: condition}, {FailureCondition: condition}, {StartWhen: condition}, {Compare: &Compare{}}} {
+				m.OnNoData = onNoData
+				got := Judge(m, Progress{}, result, samples, noon)
+				if m.Compare != nil {
+					got = JudgeComparison(m, Progress{}, noon, result, []any{1.0, 100.0}, noon)
+				}
+				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue {
+					t.Fatalf("%s of %s is %+v", condition, raw, got)
+				}
+			}
+		}
+	})
+}
+
+// What was not measured has not begun: an error before the first result is no
+// reason to skip startWhen.
+func TestErrorsDoNotStart(t *testing.T) {
+	m := Metric{Name: "m", StartWhen: "result[0] > 100", SuccessCondition: "result[0] < 500"}
+	r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Errored})
+	if got := Judge(m, r.Metrics[0], []any{5.0}, -1, noon); got.Phase != Pending {
+		t.Errorf("after an error, startWhen is not asked: %+v", got)
+	}
+}
+
+// A version that has no data yet is treated as the metric says, as without a
+// comparison.
+func TestComparisonWithoutData(t *testing.T) {
+	for onNoData, want := range map[NoData]Phase{NoDataError: Errored, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
+		for name, pair := range map[string][2]any{"new": {[]any{}, []any{1.0, 100.0}}, "stable": {[]any{1.0, 100.0}, nil}} {
+			m := Metric{Compare: &Compare{}, OnNoData: onNoData}
+			if got := JudgeComparison(m, Progress{}, noon, pair[0], pair[1], noon); got.Phase != want {
+				t.Errorf("onNoData %q, no data of the %s version: %+v, want %s", onNoData, name, got, want)
+			}
+		}
+	}
+}
+
+// Each look is allowed as much as its number allows, also when those before it were
+// forgotten in a crash: its number follows from the time.
+func TestLooksAreCountedByTime(t *testing.T) {
+	m := Metric{Compare: &Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
+	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth look: 0.001/110 is 9.1e-6
+	c, s := []any{9.0, 200.0}, []any{8.0, 2000.0}  // p is 4.5e-6 …
+	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Failed {
+		t.Errorf("the tenth look: %+v", got)
+	}
+	c = []any{8.0, 200.0} // … and 2.8e-5, which the first look takes for worse
+	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Successful {
+		t.Errorf("the tenth look, after a crash, is taken for the first: %+v", got)
+	}
+	if got := JudgeComparison(m, Progress{Count: 9}, noon.Add(-time.Minute), c, s, noon); got.Phase != Successful {
+		t.Errorf("nine looks were counted: %+v", got)
+	}
+	if got := JudgeComparison(m, Progress{}, noon.Add(-time.Minute), c, s, noon); got.Phase != Failed {
+		t.Errorf("the first look: %+v", got)
+	}
+}

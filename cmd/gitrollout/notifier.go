@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/forge"
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/notify"
+	"gitrollout.dev/gitrollout/notify/service"
+	"gitrollout.dev/gitrollout/notify/worker"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// newNotifier makes the worker that tells people what the state branch records.
+// It has a connection to Git of its own, so that no pass waits for it.
+func newNotifier(ctx context.Context, l *loop, options git.Options, client *cluster.Client, log *slog.Logger) (*worker.Worker, error) {
+	options.StateRef, options.Cluster = "", ""
+	records, err := git.Open(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return nil, fmt.Errorf("name this process: %w", err)
+	}
+	deps := serviceDeps(client)
+	told := &toldRecord{repo: records, branch: rollout.NotifiedBranch(l.source.cluster), cluster: l.source.cluster}
+	return worker.New(worker.Options{
+		ID: l.Writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
+		Update: told.update, History: l.created.recorded,
+		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
+			err = service.Send(ctx, deps, r, m)
+			var failed *service.Failure
+			if errors.As(err, &failed) {
+				final, after = failed.Final, failed.After
+			}
+			return final, after, err
+		},
+		MannerOf: service.MannerOf, Dedups: service.Dedups, Now: time.Now,
+		Links: func(config *rollout.Forge) notify.Links {
+			commit, branch := forge.Links(config, l.remote)
+			return notify.Links{Commit: commit, Branch: branch}
+		},
+		Log: func(problem error, done string) {
+			if problem != nil {
+				log.Warn("notifications", "error", problem)
+				return
+			}
+			log.Debug("notifications", "done", done)
+		},
+	}), nil
+}
+
+func serviceDeps(client *cluster.Client) service.Deps {
+	return service.Deps{Client: service.NewClient(), Secret: ownSecrets(client), Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now}
+}
+
+// startNotifier begins the worker's work and returns what ends it.
+func startNotifier(w *worker.Worker) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Run(ctx)
+	}()
+	return func() {
+		last, done := context.WithTimeout(context.Background(), forgeFlush)
+		w.Flush(last)
+		done()
+		cancel()
+		<-ended
+	}
+}
+
+// toldRecord is the record of who was told of what, on its branch.
+type toldRecord struct {
+	repo            *git.Repo
+	branch, cluster string
+}
+
+// update is worker.Options'. A record that cannot be read is not written over:
+// it may be a newer version's.
+func (t *toldRecord) update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+	_, err := t.repo.CommitToBranch(ctx, t.branch, func(tree *git.Snapshot) (git.Update, error) {
+		record := &rollout.Notified{}
+		_, found, err := tree.Lookup(rollout.NotifiedPath)
+		if err != nil {
+			return git.Update{}, err
+		}
+		var was []byte
+		if found {
+			if was, err = tree.ReadFile(rollout.NotifiedPath); err != nil {
+				return git.Update{}, err
+			}
+			if record, err = rollout.ParseNotified(was); err != nil {
+				return git.Update{}, fmt.Errorf("branch %s: %w", t.branch, err)
+			}
+		}
+		if err := change(record); err != nil {
+			return git.Update{}, err
+		}
+		data, err := record.Encode()
+		if err != nil {
+			return git.Update{}, err
+		}
+		edits := map[string][]byte{}
+		if !bytes.Equal(data, was) {
+			edits[rollout.NotifiedPath] = data
+		}
+		return git.Update{Edits: edits, When: rollout.Second(now), Message: fmt.Sprintf(
+			"%s: told %s\n", t.cluster, strings.Join(slices.Sorted(maps.Keys(record.Receivers)), ", "))}, nil
+	})
+	return err
+}
+
+// recorded is worker.Options' History: what the commits of the state branch have
+// changed. A file that cannot be read has told nothing.
+func (r *repository) recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
+	if upTo == "" {
+		return nil, worker.ErrGone
+	}
+	line, err := r.mirror().Line(ctx, after, upTo)
+	if errors.Is(err, git.ErrNotFound) {
+		return nil, worker.ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []rollout.Recorded
+	for i, commit := range line[1:] {
+		changes, err := git.Changes(line[i], commit, "apps")
+		if err != nil {
+			return nil, err
+		}
+		info := commit.Commit()
+		made := rollout.Recorded{ID: info.ID, Parent: line[i].Commit().ID, When: rollout.Second(info.AuthorTime)}
+		for _, c := range changes {
+			before, okBefore := stateAt(line[i], c.Path, c.Old)
+			state, okAfter := stateAt(commit, c.Path, c.New)
+			if okBefore && okAfter && state.App != "" {
+				made.Apps = append(made.Apps, rollout.RecordedApp{App: state.App, Before: before, After: state})
+			}
+		}
+		all = append(all, made)
+	}
+	return all, nil
+}
+
+func stateAt(tree *git.Snapshot, path string, e git.Entry) (rollout.State, bool) {
+	if e.ID == "" {
+		return rollout.State{}, true
+	}
+	data, err := tree.ReadBlob(e.ID)
+	if err != nil {
+		return rollout.State{}, false
+	}
+	s, err := rollout.ParseState(path, data)
+	if err != nil {
+		return rollout.State{}, false
+	}
+	return *s, true
+}

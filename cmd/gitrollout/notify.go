@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/notify"
+	"gitrollout.dev/gitrollout/notify/service"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func newNotify(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "notify",
+		Short: "Try the notifications",
+		Args:  unknownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newNotifyTest(s))
+	return cmd
+}
+
+// notifyTest sends a sample to one receiver.
+type notifyTest struct {
+	streams
+	source sourceOptions
+	target clusterOptions
+	to     string
+	event  string
+}
+
+func newNotifyTest(s streams) *cobra.Command {
+	c := &notifyTest{streams: s}
+	cmd := &cobra.Command{
+		Use:   "test --to NAME",
+		Short: "Send a sample to a receiver",
+		Long: `Send a sample to one of the receivers that the configuration in Git names.
+
+It says that it is a sample. Credentials in Secrets are read from the cluster
+with your own rights; those in the environment from this shell's.`,
+		Example: `  gitrollout notify test --to team-slack
+  gitrollout notify test --to on-call --event aborted
+  gitrollout notify test --to on-call --event recovered`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.source.register(cmd)
+	c.target.register(cmd)
+	cmd.Flags().StringVar(&c.to, "to", "", "`name` of the receiver")
+	cmd.Flags().StringVar(&c.event, "event", "", "`kind` of the event (default: the first that the receiver is told of)")
+	return cmd
+}
+
+func (c *notifyTest) run(ctx context.Context) error {
+	var err error
+	if c.source, err = c.source.resolve(ctx, c.streams); err != nil {
+		return err
+	}
+	options, err := c.source.options()
+	if err != nil {
+		return err
+	}
+	repo, err := openRepository(ctx, options)
+	if err != nil {
+		return err
+	}
+	heads, err := repo.mirror().Fetch(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := repo.Snapshot(ctx, heads.Main)
+	if err != nil {
+		return err
+	}
+	config, err := readConfig(tree, c.source.cluster)
+	if err != nil {
+		return err
+	}
+	r, err := c.receiver(config)
+	if err != nil {
+		return err
+	}
+	m, err := c.message(r)
+	if err != nil {
+		return err
+	}
+	var client *cluster.Client
+	if needsCluster(r) {
+		kube, err := c.target.config()
+		if err != nil {
+			return err
+		}
+		if client, err = cluster.New(kube, cluster.Options{Cluster: c.source.cluster}); err != nil {
+			return &failure{code: exitCluster, err: err}
+		}
+	}
+	if err := service.Send(ctx, serviceDeps(client), r, m); err != nil {
+		return fmt.Errorf("%s (%s): %w", r.Name, r.Service, err)
+	}
+	_, err = fmt.Fprintf(c.out, "%s (%s) has taken it: %s\n", r.Name, r.Service, m.Title)
+	return err
+}
+
+func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) {
+	var names []string
+	for _, r := range config.Receivers {
+		if r.Name == c.to {
+			return r, nil
+		}
+		names = append(names, r.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return rollout.Receiver{}, &rollout.InvalidError{File: config.File, Field: "notifications", Msg: "names no receiver", Fix: "see docs/notifications.md"}
+	case c.to == "":
+		return rollout.Receiver{}, usagef("name a receiver with --to: %s", strings.Join(names, ", "))
+	default:
+		return rollout.Receiver{}, usagef("--to %s: %s has no receiver of that name, but %s", c.to, config.File, strings.Join(names, ", "))
+	}
+}
+
+// message is a sample of the kind that was asked for, or of the first that the
+// receiver is told of.
+func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
+	manner := service.MannerOf(r.Service)
+	kind := rollout.EventKind(c.event)
+	if c.event == "" {
+		kind = append(slices.Clone(r.On), manner.Defaults...)[0]
+	}
+	if !slices.Contains(rollout.EventKinds(), kind) {
+		return notify.Message{}, usagef("--event %q is not an event; see docs/notifications.md", c.event)
+	}
+	r.Apps = nil
+	m, ok, err := notify.For(r, manner, notify.Sample(c.source.cluster, kind, time.Now()))
+	if err == nil && !ok {
+		err = usagef("--event %s: %s is not told of that", c.event, r.Name)
+	}
+	return m, err
+}
+
+func needsCluster(r rollout.Receiver) bool {
+	for _, c := range r.Credentials {
+		if c.Secret.Name != "" {
+			return true
+		}
+	}
+	for _, c := range r.Headers {
+		if c.Secret.Name != "" {
+			return true
+		}
+	}
+	return false
+}

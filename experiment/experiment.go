@@ -1,0 +1,202 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// maxName is what a Service's name and a label's value may have.
+const maxName = 63
+
+// Template is one template of an experiment at one step of a release.
+type Template struct {
+	rollout.ExperimentTemplate
+
+	Spec    rollout.Spec // of the workload
+	Release rollout.Hash
+	Step    int              // index of the experiment's step
+	From    rollout.Object   // the workload's Deployment as of the template's version
+	Others  []rollout.Object // the app's objects as of both versions: what selects pods among them does not select these
+}
+
+// Name returns the name of a template's Deployment:
+// <workload>-<release>-<step>-<template>, the step as people count. One that is
+// too long is cut, and ends in a digest of the whole.
+func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
+	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
+	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
+	if len(name) <= maxName && !strings.Contains(name, ".") {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	name = strings.ReplaceAll(name, ".", "-")
+	return strings.TrimRight(name[:min(len(name), maxName-11)], "-") + "-" + hex.EncodeToString(sum[:5])
+}
+
+// Name returns the name of the template's Deployment.
+func (t Template) Name() string {
+	return Name(t.Spec.Workload, t.Release, t.Step, t.ExperimentTemplate.Name)
+}
+
+// ServiceName returns the name of the template's Service, "" for none.
+func (t Template) ServiceName() string {
+	switch {
+	case t.Service == nil:
+		return ""
+	case *t.Service == "":
+		return t.Name()
+	default:
+		return *t.Service
+	}
+}
+
+// Objects returns the Deployment and, if the template asks for one, the Service.
+// What they are made of is not changed.
+func (t Template) Objects() []rollout.Object {
+	objects := []rollout.Object{t.deployment()}
+	if name := t.ServiceName(); name != "" {
+		objects = append(objects, t.service(name))
+	}
+	return objects
+}
+
+// deployment runs the version's pods under a label that nothing else has.
+// Nothing scales it, and its pods are replaced as Kubernetes does by default.
+func (t Template) deployment() rollout.Object {
+	template, _ := t.From.Copy().Map("spec")["template"].(map[string]any)
+	if template == nil {
+		template = map[string]any{}
+	}
+	meta, _ := template["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	template["metadata"] = meta
+	meta["labels"] = anyMap(t.PodLabels())
+	if annotations := withTexts(meta["annotations"], t.Annotations); len(annotations) > 0 {
+		meta["annotations"] = annotations
+	}
+	return rollout.Object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": t.metadata(t.Name()),
+		"spec": map[string]any{
+			"replicas": int64(t.Replicas), "selector": t.selector(), "template": template,
+			"minReadySeconds": int64(t.Spec.MinReadySeconds), "progressDeadlineSeconds": int64(t.Spec.ProgressDeadlineSeconds),
+			"revisionHistoryLimit": int64(0),
+		},
+	}
+}
+
+func (t Template) metadata(name string) map[string]any {
+	labels := withTexts(nil, t.Labels)
+	labels[rollout.LabelExperiment] = t.Name()
+	return map[string]any{
+		"name": name, "namespace": t.Spec.Workload.Namespace, "labels": labels,
+		"annotations": map[string]any{rollout.AnnotationGenerated: t.Spec.Name},
+	}
+}
+
+// selector is the experiment's own label and what the template adds.
+func (t Template) selector() map[string]any {
+	selector := map[string]any(rollout.Object(t.Selector).Copy())
+	own, _ := selector["matchLabels"].(map[string]any)
+	if own == nil {
+		own = map[string]any{}
+	}
+	own[rollout.LabelExperiment] = t.Name()
+	selector["matchLabels"] = own
+	return selector
+}
+
+// PodLabels returns the labels of the template's pods: those of the version without
+// those by which something of the app selects pods, then the template's own.
+//
+// A Service of the app would else send users there, a PodDisruptionBudget would
+// count the pods, and so would an autoscaler, which looks for its Deployment's
+// pods by the Deployment's selector.
+func (t Template) PodLabels() map[string]string {
+	labels := map[string]string{}
+	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
+		if text, ok := v.(string); ok {
+			labels[key] = text
+		}
+	}
+	whole := maps.Clone(labels)
+	for _, selector := range t.selectors() {
+		if !Matches(selector, whole) {
+			continue
+		}
+		for _, key := range keysOf(selector) {
+			delete(labels, key)
+		}
+	}
+	maps.Copy(labels, t.Labels)
+	labels[rollout.LabelExperiment] = t.Name()
+	return labels
+}
+
+// Caught returns what of the app selects the template's pods all the same,
+// because the template gives them the labels for it.
+func (t Template) Caught() []rollout.Ref {
+	var by []rollout.Ref
+	labels := t.PodLabels()
+	if Matches(t.From.Map("spec", "selector"), labels) {
+		by = append(by, t.From.Ref())
+	}
+	for _, o := range t.Others {
+		if selector := selectorOf(o, t.Spec.Workload.Namespace); selector != nil && Matches(selector, labels) && !slices.Contains(by, o.Ref()) {
+			by = append(by, o.Ref())
+		}
+	}
+	return by
+}
+
+// selectors are all by which the app selects pods beside this one's.
+func (t Template) selectors() []map[string]any {
+	all := []map[string]any{t.From.Map("spec", "selector")}
+	for _, o := range t.Others {
+		if selector := selectorOf(o, t.Spec.Workload.Namespace); selector != nil {
+			all = append(all, selector)
+		}
+	}
+	return all
+}
+
+// selectorOf returns the label selector of a Service or a PodDisruptionBudget,
+// nil for everything else.
+func selectorOf(o rollout.Object, namespace string) map[string]any {
+	ref := o.Ref()
+	if ref.Namespace != namespace {
+		return nil
+	}
+	switch {
+	case ref.Group == "" && ref.Kind == "Service":
+		if labels := o.Map("spec", "selector"); len(labels) > 0 {
+			return map[string]any{"matchLabels": labels}
+		}
+	case ref.Group == "policy" && ref.Kind == "PodDisruptionBudget":
+		if selector := o.Map("spec", "selector"); len(selector) > 0 {
+			return selector
+		}
+	}
+	return nil
+}
+
+func anyMap(texts map[string]string) map[string]any { return withTexts(nil, texts) }
+
+// withTexts returns a new map: what was there, and texts over it.
+func withTexts(was any, texts map[string]string) map[string]any {
+	out := map[string]any{}
+	if m, ok := was.(map[string]any); ok {
+		maps.Copy(out, m)
+	}
+	for key, text := range texts {
+		out[key] = text
+	}
+	return out
+}

@@ -1,0 +1,278 @@
+package experiment
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {team: a}}
+spec:
+  replicas: 10
+  selector: {matchLabels: {app: web}}
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3}}
+  template:
+    metadata:
+      labels: {app: web, tier: front, team: a, mesh: "on"}
+      annotations: {inject: "true"}
+    spec:
+      containers:
+      - {name: web, image: "web:1", ports: [{name: http, containerPort: 8080}, {containerPort: 9090}]}
+      - {name: proxy, image: "proxy:1", ports: [{name: http, containerPort: 15000}, {containerPort: 8080}]}
+`
+
+const services = `
+- {apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: http, nodePort: 30080}]}}
+- {apiVersion: v1, kind: Service, metadata: {name: front, namespace: shop}, spec: {selector: {tier: front}, ports: [{port: 80}]}}
+- {apiVersion: v1, kind: Service, metadata: {name: back, namespace: shop}, spec: {selector: {tier: back, team: a}, ports: [{port: 80}]}}
+- {apiVersion: v1, kind: Service, metadata: {name: mesh, namespace: other}, spec: {selector: {mesh: "on"}, ports: [{port: 80}]}}
+- {apiVersion: v1, kind: Service, metadata: {name: outside, namespace: shop}, spec: {externalName: example.com}}
+- apiVersion: policy/v1
+  kind: PodDisruptionBudget
+  metadata: {name: web, namespace: shop}
+  spec: {selector: {matchExpressions: [{key: app, operator: In, values: [web, api]}]}}
+`
+
+func object(t *testing.T, text string) rollout.Object {
+	t.Helper()
+	var o map[string]any
+	read(t, text, &o)
+	return o
+}
+
+func objects(t *testing.T) []rollout.Object {
+	t.Helper()
+	var all []rollout.Object
+	read(t, services, &all)
+	return all
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+	whole(into)
+}
+
+// whole makes whole numbers of those that JSON has read, as render does.
+func whole(v any) any {
+	switch v := v.(type) {
+	case *map[string]any:
+		whole(*v)
+	case *[]rollout.Object:
+		for _, o := range *v {
+			whole(map[string]any(o))
+		}
+	case map[string]any:
+		for key, e := range v {
+			v[key] = whole(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = whole(e)
+		}
+	case float64:
+		return int64(v)
+	}
+	return v
+}
+
+func template(t *testing.T, change func(*Template)) Template {
+	t.Helper()
+	made := Template{
+		ExperimentTemplate: rollout.ExperimentTemplate{Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 2},
+		Spec: rollout.Spec{
+			Name: "web-rollout", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, MinReadySeconds: 5, ProgressDeadlineSeconds: 600,
+			Canary: &rollout.Canary{},
+		},
+		Release: "h1-0123456789", Step: 1, From: object(t, deployment), Others: objects(t),
+	}
+	if change != nil {
+		change(&made)
+	}
+	return made
+}
+
+// TestObjects compares what is made of a Deployment, whole.
+func TestObjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*Template)
+		want   string
+	}{
+		"plain": {
+			"labels by which a Service or a budget of the namespace selects are gone, the others stay", nil, `
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata:
+    name: web-0123456789-2-canary
+    namespace: shop
+    labels: {gitrollout.dev/experiment: web-0123456789-2-canary}
+    annotations: {gitrollout.dev/generated-by: web-rollout}
+  spec:
+    replicas: 2
+    minReadySeconds: 5
+    progressDeadlineSeconds: 600
+    revisionHistoryLimit: 0
+    selector: {matchLabels: {gitrollout.dev/experiment: web-0123456789-2-canary}}
+    template:
+      metadata:
+        labels: {team: a, mesh: "on", gitrollout.dev/experiment: web-0123456789-2-canary}
+        annotations: {inject: "true"}
+      spec:
+        containers:
+        - {name: web, image: "web:1", ports: [{name: http, containerPort: 8080}, {containerPort: 9090}]}
+        - {name: proxy, image: "proxy:1", ports: [{name: http, containerPort: 15000}, {containerPort: 8080}]}
+`,
+		},
+		"everything": {
+			"labels and annotations of the template are added, and a Service has the stable one's ports", func(x *Template) {
+				x.Labels, x.Annotations = map[string]string{"app": "web-try", "team": "b"}, map[string]string{"note": "try"}
+				x.Selector = map[string]any{"matchLabels": map[string]any{"app": "web-try"}}
+				x.Service, x.Spec.Canary.StableService = new("try"), "web"
+				x.From = object(t, strings.Replace(deployment, "      containers:", "      containers: []\n      initContainers:", 1))
+			}, `
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata:
+    name: web-0123456789-2-canary
+    namespace: shop
+    labels: {app: web-try, team: b, gitrollout.dev/experiment: web-0123456789-2-canary}
+    annotations: {gitrollout.dev/generated-by: web-rollout}
+  spec:
+    replicas: 2
+    minReadySeconds: 5
+    progressDeadlineSeconds: 600
+    revisionHistoryLimit: 0
+    selector: {matchLabels: {app: web-try, gitrollout.dev/experiment: web-0123456789-2-canary}}
+    template:
+      metadata:
+        labels: {app: web-try, team: b, mesh: "on", gitrollout.dev/experiment: web-0123456789-2-canary}
+        annotations: {inject: "true", note: try}
+      spec:
+        containers: []
+        initContainers:
+        - {name: web, image: "web:1", ports: [{name: http, containerPort: 8080}, {containerPort: 9090}]}
+        - {name: proxy, image: "proxy:1", ports: [{name: http, containerPort: 15000}, {containerPort: 8080}]}
+- apiVersion: v1
+  kind: Service
+  metadata:
+    name: try
+    namespace: shop
+    labels: {app: web-try, team: b, gitrollout.dev/experiment: web-0123456789-2-canary}
+    annotations: {gitrollout.dev/generated-by: web-rollout}
+  spec:
+    selector: {gitrollout.dev/experiment: web-0123456789-2-canary}
+    ports: [{name: http, port: 80, targetPort: http}]
+`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := template(t, tc.change)
+			from, others := object(t, string(must(t, made.From))), objects(t)
+			var want []rollout.Object
+			read(t, tc.want, &want)
+			if diff := cmp.Diff(want, made.Objects()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(from, made.From) + cmp.Diff(others, made.Others); diff != "" {
+				t.Errorf("what it is made of has changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, o rollout.Object) []byte {
+	t.Helper()
+	data, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestPorts of containers: each once, and with names of their own.
+func TestPorts(t *testing.T) {
+	port := func(name string, n int64) map[string]any {
+		return map[string]any{"name": name, "port": n, "targetPort": n, "protocol": "TCP"}
+	}
+	want := []any{port("http", 8080), port("port-9090", 9090), port("port-15000", 15000)}
+	if diff := cmp.Diff(want, template(t, nil).Ports()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestCaught finds what selects pods whose labels somebody gave back.
+func TestCaught(t *testing.T) {
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		want   string
+	}{
+		"nothing":      {nil, ""},
+		"another name": {map[string]string{"app": "web-try"}, ""},
+		"the app's":    {map[string]string{"app": "web"}, "Deployment/web Service/web PodDisruptionBudget/web"},
+		"the budget's": {map[string]string{"app": "api"}, "PodDisruptionBudget/web"},
+		"one Service":  {map[string]string{"tier": "back"}, "Service/back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, ref := range template(t, func(x *Template) { x.Labels = tc.labels }).Caught() {
+				got = append(got, ref.Kind+"/"+ref.Name)
+			}
+			if text := strings.Join(got, " "); text != tc.want {
+				t.Errorf("got %q, want %q", text, tc.want)
+			}
+		})
+	}
+}
+
+func TestName(t *testing.T) {
+	long := strings.Repeat("checkout-", 7) + "api"
+	for name, tc := range map[string]struct {
+		workload, template, want string
+	}{
+		"short":        {"web", "canary", "web-0123456789-2-canary"},
+		"just fits":    {"shop-checkout-service-in-the-north", "experiment-one", "shop-checkout-service-in-the-north-0123456789-2-experiment-one"},
+		"too long":     {long, "canary", "checkout-checkout-checkout-checkout-checkout-checkou-63c83a0ecd"},
+		"cut at a -":   {strings.Repeat("a", 51), "x", strings.Repeat("a", 51) + "-1505e19f2a"},
+		"dots":         {"web.v2", "canary", "web-v2-0123456789-2-canary-6307ffa5e3"},
+		"dots, others": {"web-v2", "canary", "web-v2-0123456789-2-canary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Name(rollout.Workload{Namespace: "shop", Name: tc.workload}, "h1-0123456789", 1, tc.template)
+			if got != tc.want || len(got) > 63 {
+				t.Errorf("got %s (%d), want %s", got, len(got), tc.want)
+			}
+		})
+	}
+}
+
+func TestMatches(t *testing.T) {
+	labels := map[string]string{"app": "web", "tier": "front"}
+	for selector, want := range map[string]bool{
+		`{}`:                                    false,
+		`{matchLabels: {app: web}}`:             true,
+		`{matchLabels: {app: web, tier: back}}`: false,
+		`{matchLabels: {zone: ""}}`:             false,
+		`{matchExpressions: [{key: app, operator: In, values: [api, web]}]}`:                           true,
+		`{matchExpressions: [{key: zone, operator: In, values: [a]}]}`:                                 false,
+		`{matchExpressions: [{key: zone, operator: NotIn, values: [a]}]}`:                              true,
+		`{matchExpressions: [{key: app, operator: NotIn, values: [web]}]}`:                             false,
+		`{matchExpressions: [{key: app, operator: Exists}]}`:                                           true,
+		`{matchExpressions: [{key: app, operator: DoesNotExist}]}`:                                     false,
+		`{matchExpressions: [{key: app, operator: Near, values: [web]}]}`:                              false,
+		`{matchLabels: {app: web}, matchExpressions: [{key: tier, operator: NotIn, values: [front]}]}`: false,
+	} {
+		if got := Matches(object(t, selector), labels); got != want {
+			t.Errorf("%s: %t, want %t", selector, got, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package experiment
+
+import (
+	"fmt"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// service selects the template's pods and nothing else.
+func (t Template) service(name string) rollout.Object {
+	return rollout.Object{
+		"apiVersion": "v1", "kind": "Service", "metadata": t.metadata(name),
+		"spec": map[string]any{
+			"selector": map[string]any{rollout.LabelExperiment: t.Name()}, "ports": t.Ports(),
+		},
+	}
+}
+
+// Ports are those of the template's Service: the ports of the stable Service if
+// the Rollout names one, so that clients can ask either; or else those that the
+// containers declare. Nil if there are none.
+func (t Template) Ports() []any {
+	if c := t.Spec.Canary; c != nil && c.StableService != "" {
+		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}
+		for _, o := range t.Others {
+			if ports, ok := o.Copy().Map("spec")["ports"].([]any); ok && o.Ref() == ref && len(ports) > 0 {
+				for _, p := range ports {
+					if port, ok := p.(map[string]any); ok {
+						delete(port, "nodePort")
+					}
+				}
+				return ports
+			}
+		}
+	}
+	return containerPorts(t.From)
+}
+
+func containerPorts(deployment rollout.Object) []any {
+	containers, _ := deployment.Map("spec", "template", "spec")["containers"].([]any)
+	seen := map[string]bool{}
+	var ports []any
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		declared, _ := container["ports"].([]any)
+		for _, p := range declared {
+			port, _ := p.(map[string]any)
+			number, ok := port["containerPort"].(int64)
+			if !ok {
+				continue
+			}
+			protocol, _ := port["protocol"].(string)
+			if protocol == "" {
+				protocol = "TCP"
+			}
+			name, _ := port["name"].(string)
+			if name == "" || seen[name] {
+				name = fmt.Sprintf("port-%d", number)
+			}
+			if key := fmt.Sprint(protocol, number); !seen[key] {
+				seen[key], seen[name] = true, true
+				ports = append(ports, map[string]any{"name": name, "port": number, "targetPort": number, "protocol": protocol})
+			}
+		}
+	}
+	return ports
+}

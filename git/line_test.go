@@ -1,0 +1,59 @@
+package git_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// TestLine reads the commits after one, near and far, from a mirror that has only
+// the head.
+func TestLine(t *testing.T) {
+	p := &promoted{Repo: gittest.New(t), t: t}
+	first := p.CommitFiles("first", map[string]string{"f": "1"})
+	second := p.CommitFiles("second", map[string]string{"f": "2"})
+	p.other(120) // more than the first depth that is asked for
+	last := p.CommitFiles("last", map[string]string{"f": "3"})
+	r, err := git.Open(t.Context(), git.Options{URL: p.Bare})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Fetch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		after, upTo string
+		n           int // with the one that they come after
+		before      string
+	}{
+		"none":          {last, last, 1, "3"},
+		"one":           {p.Git("rev-parse", "main~1"), last, 2, "2"},
+		"many":          {first, last, 123, "1"},
+		"to an old one": {first, second, 2, "1"},
+		"all":           {"", last, 124, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line, err := r.Line(t.Context(), c.after, c.upTo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(line) != c.n || line[len(line)-1].Commit().ID != c.upTo || line[0].Commit().ID != c.after {
+				t.Fatalf("%d commits, want %d", len(line), c.n)
+			}
+			if data, err := line[0].ReadFile("f"); string(data) != c.before || (err != nil) != (c.before == "") {
+				t.Errorf("before: %q, %v", data, err)
+			}
+			if !slices.IsSortedFunc(line[1:], func(a, b *git.Snapshot) int { return a.Commit().AuthorTime.Compare(b.Commit().AuthorTime) }) {
+				t.Error("they are not in order")
+			}
+		})
+	}
+	for name, after := range map[string]string{"later": last, "never": "0123456789012345678901234567890123456789"} {
+		if _, err := r.Line(t.Context(), after, second); !errors.Is(err, git.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

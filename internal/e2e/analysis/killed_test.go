@@ -1,0 +1,81 @@
+package analysis
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// failures counts the failed measurements of an app's only analysis.
+func failures(s rollout.State) int {
+	if len(s.Analyses) != 1 {
+		return 0
+	}
+	return s.Analyses[0].Metrics[0].Failed
+}
+
+// TestKilled kills gitrollout twice within an analysis. The bad measurements are
+// in Git, so the verdict on a bad version comes after as many as without; good
+// ones are made anew, so a good version is measured a little longer.
+func TestKilled(t *testing.T) {
+	steps := []string{"setWeight: 20", inline}
+	w := newWorld(t,
+		shop{name: "bad", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 20", "failureLimit: 4", "onNoData: wait", "successCondition: result[0] < 0.05")},
+		shop{name: "good", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
+	bad, good := w.app("bad"), w.app("good")
+	for _, a := range w.apps {
+		a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
+	}
+	pushed := w.push("v2", func(s shop) shop {
+		if s.version = "v2"; s.name == "bad" {
+			s.version = "v2-fail0.2"
+		}
+		return s
+	})
+	begun := bad.await(pushed, "one failed measurement is on record", func(s rollout.State) bool { return failures(s) == 1 })
+	w.killAndStart()
+	bad.await(begun.at, "three failed measurements are on record", func(s rollout.State) bool { return failures(s) == 3 })
+	w.killAndStart()
+	bad.awaitRejected(pushed)
+	healthy := good.awaitHealthy(pushed)
+
+	was, is := begun.states[bad.name].Analyses[0], bad.runs()[0]
+	if !is.Started.Equal(was.Started) || is.Phase != rollout.AnalysisFailed || is.Metrics[0].Failed != 5 || is.Metrics[0].Errors != 0 {
+		t.Errorf("after two kills the run is %+v, before it was %+v", is, was)
+	}
+	for i := 1; i < 5; i++ {
+		bad.await(pushed, "each failed measurement is a commit", func(s rollout.State) bool { return failures(s) == i })
+	}
+	started := good.await(pushed, "it has begun", func(s rollout.State) bool { return s.Release != nil && len(s.Analyses) == 1 })
+	if is := good.runs()[0]; is.Phase != rollout.AnalysisSuccessful || is.Metrics[0].Successful != 4 || !is.Started.Equal(started.states[good.name].Analyses[0].Started) {
+		t.Errorf("the good version's run is %+v", is)
+	}
+	t.Logf("killed twice: the bad version is back %s after its analysis began, the good one through after %s",
+		bad.awaitRejected(pushed).at.Sub(was.Started).Round(100*time.Millisecond), healthy.at.Sub(started.at).Round(100*time.Millisecond))
+}
+
+// TestPrometheusIsAwayForAWhile: errors are not taken for a verdict before there are
+// too many of them in a row.
+func TestPrometheusIsAwayForAWhile(t *testing.T) {
+	w := newWorld(t, shop{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
+		metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.05")})
+	a := w.app("good")
+	a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
+	pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
+	a.await(pushed, "it has begun", func(s rollout.State) bool { return len(s.Analyses) == 1 })
+	time.Sleep(3 * time.Second)
+	w.prometheus.stop()
+	away := time.Now()
+	a.await(pushed, "an error is on record", func(s rollout.State) bool {
+		return len(s.Analyses) == 1 && s.Analyses[0].Metrics[0].ConsecutiveErrors == 1
+	})
+	w.prometheus.start()
+	t.Logf("Prometheus was away for %s", time.Since(away).Round(100*time.Millisecond))
+	a.awaitHealthy(pushed)
+	if m := a.runs()[0].Metrics[0]; m.Successful != 8 || m.Errors == 0 || m.Phase != rollout.AnalysisSuccessful {
+		t.Errorf("the metric is %+v", m)
+	}
+	a.load.Stop().WantNoFailure(t, "users")
+}

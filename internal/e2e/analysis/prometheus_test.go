@@ -1,0 +1,139 @@
+package analysis
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// scrape is how often Prometheus asks each pod.
+const scrape = 500 * time.Millisecond
+
+// prometheus is a real one that scrapes the pods of a world's apps.
+type prometheus struct {
+	t       *testing.T
+	URL     string
+	dir     string
+	log     lockedBuffer
+	command *exec.Cmd
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// startPrometheus runs Debian's program, which .ci/run installs, until the test
+// ends. That one is built without a look at Kubernetes, so the test writes down
+// for it which pods there are.
+func startPrometheus(t *testing.T) *prometheus {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &prometheus{t: t, URL: "http://" + listener.Addr().String(), dir: t.TempDir()}
+	listener.Close()
+	content := fmt.Sprintf(`global: {scrape_interval: %[1]s, scrape_timeout: %[1]s}
+scrape_configs:
+- job_name: pods
+  file_sd_configs: [{files: [%[2]q]}]
+`, scrape, p.targets())
+	if err := os.WriteFile(filepath.Join(p.dir, "prometheus.yml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("Prometheus' log:\n%s", p.log.String())
+		}
+	})
+	return p
+}
+
+func (p *prometheus) targets() string { return filepath.Join(p.dir, "pods.json") }
+
+func (p *prometheus) start() {
+	p.t.Helper()
+	path, err := exec.LookPath("prometheus")
+	if err != nil {
+		p.t.Fatal("prometheus is not installed: apt-get install prometheus")
+	}
+	p.command = exec.Command(path, "--config.file="+filepath.Join(p.dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(p.dir, "data"),
+		"--web.listen-address="+p.URL[len("http://"):], "--log.level=warn")
+	p.command.Stdout, p.command.Stderr = &p.log, &p.log
+	if err := p.command.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		if answer, err := http.Get(p.URL + "/-/ready"); err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("Prometheus is not ready:\n%s", p.log.String())
+		}
+	}
+}
+
+func (p *prometheus) stop() {
+	_ = p.command.Process.Kill()
+	_ = p.command.Wait()
+}
+
+// follow tells Prometheus which pods of a world's apps serve, until the context
+// ends.
+func (p *prometheus) follow(ctx context.Context, w *world) {
+	known := ""
+	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		var groups []map[string]any
+		for _, a := range w.apps {
+			pods, err := w.Kube.CoreV1().Pods(a.name).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				continue
+			}
+			for _, pod := range pods.Items {
+				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+					groups = append(groups, map[string]any{"targets": []string{pod.Status.PodIP + ":8080"}, "labels": map[string]string{
+						"namespace": a.name, "pod": pod.Name, "pod_template_hash": pod.Labels["pod-template-hash"],
+					}})
+				}
+			}
+		}
+		data, err := json.Marshal(groups)
+		if err != nil || string(data) == known {
+			continue
+		}
+		known = string(data)
+		if err := os.WriteFile(p.targets()+".new", data, 0o600); err == nil {
+			_ = os.Rename(p.targets()+".new", p.targets())
+		}
+	}
+}

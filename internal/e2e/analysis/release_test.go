@@ -1,0 +1,168 @@
+package analysis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// weight is the part of the requests that a new version gets while it is
+// measured, in percent.
+const weight = 20
+
+// story is one app's: what its new version is like, and what has to become of it.
+type story struct {
+	shop
+	next  string  // the new version
+	rate  float64 // requests per second
+	fails float64 // the share of the new version's requests that fail
+	base  float64 // … and of the old one's
+	back  string  // the metric that sends it back; "": it goes through
+	// within bounds the time from the first bad request to the last one that the new
+	// version gets: what the metric's fields say, and some time for scrapes, the passes
+	// and the proxies. A machine that is busy with other things may take longer.
+	within time.Duration
+}
+
+// some time: two scrapes until there is a rate, a pass and a push, the proxy.
+// Where a pod fails once in four seconds, the first failure is not counted yet,
+// because it begins the counter.
+const (
+	some    = 2*scrape + 2*time.Second
+	counted = 4 * time.Second
+)
+
+func stories() []story {
+	set := "setWeight: 20"
+	in := []string{set, inline, "pause: {}"}
+	behind := "analysis: {" + templates + "}"
+	while := []string{set, "pause: {duration: 80s}"}
+	compare := `compare: {to: stable}`
+	return []story{
+		{shop: shop{name: "fails 20 %", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
+			next: "v2-fail0.2", rate: 50, fails: 0.2, back: "errors", within: 3*time.Second + some},
+		{shop: shop{name: "fails 5 %", steps: while, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
+		// At 20 requests a second, one fails each 2.5 s. Fisher's test wants about 9
+		// of them when none of stable's does.
+		{shop: shop{name: "fails 2 %", steps: while, fields: behind, metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
+			next: "v2-fail0.02", rate: 100, fails: 0.02, back: "errors", within: 30*time.Second + some},
+		// At 50 requests a second, one fails each 4 s.
+		{shop: shop{name: "fails 0.5 %", steps: in, metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
+			next: "v2-fail0.005", rate: 250, fails: 0.005, back: "errors", within: 60*time.Second + some},
+		{shop: shop{name: "slow", steps: in, metric: metric("latency", slowness, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "failureCondition: result[0] >= 0.25")},
+			next: "v2-latency300ms", rate: 50, back: "latency", within: 3*time.Second + some},
+		{shop: shop{name: "good", steps: []string{set, inline}, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
+			metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare)},
+			next: "v2", rate: 50},
+		{shop: shop{name: "bad day, compared", version: "v1-fail0.05", steps: []string{set, inline}, metric: metric("errors", both, "5m", "interval: 2s", "count: 8", "minSamples: 50", compare)},
+			next: "v2-fail0.05", rate: 100, fails: 0.05, base: 0.05},
+		{shop: shop{name: "bad day, not compared", version: "v1-fail0.05", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+			next: "v2-fail0.05", rate: 50, fails: 0.05, base: 0.05, back: "errors", within: 3*time.Second + counted + some},
+	}
+}
+
+// TestReleases gives each story's app its new version at the same moment. The
+// bad ones go back by themselves, the good one and the one that is as bad as what
+// it replaces go through.
+//
+// Of all requests, at most the new version's part fails while it has them: its
+// share of failures times its weight.
+func TestReleases(t *testing.T) {
+	all := stories()
+	var shops []shop
+	for i := range all {
+		if all[i].version == "" {
+			all[i].version = "v1"
+		}
+		shops = append(shops, all[i].shop)
+	}
+	w := newWorld(t, shops...)
+	for i, a := range w.apps {
+		a.load = proxytest.StartLoad(t, all[i].rate, proxytest.Always(a.user()))
+	}
+	time.Sleep(5 * time.Second) // stable's requests, to compare with
+	next := map[string]string{}
+	for _, s := range all {
+		next[s.name] = s.next
+	}
+	pushed := w.push("the new versions", func(s shop) shop { s.version = next[s.name]; return s })
+	for i, s := range all {
+		if a := w.apps[i]; s.back == "" {
+			a.awaitHealthy(pushed)
+		} else {
+			a.awaitRejected(pushed)
+		}
+	}
+	for i, s := range all {
+		results := w.apps[i].load.Stop().Where(func(r proxytest.Result) bool { return !r.At.Before(pushed) })
+		if s.back == "" {
+			w.apps[i].checkThrough(s, pushed, results)
+		} else {
+			w.apps[i].checkBack(s, pushed, results)
+		}
+	}
+}
+
+// is reports whether a request is one that the new version was bad at.
+func (s story) bad(r proxytest.Result) bool {
+	return r.Version == s.next && (r.Failed() || s.back == "latency")
+}
+
+func (a *app) checkBack(s story, pushed time.Time, results proxytest.Results) {
+	t := a.w.t
+	bad := results.Where(s.bad)
+	served := results.Where(func(r proxytest.Result) bool { return r.Version == s.next })
+	if len(bad) == 0 {
+		t.Errorf("%s: of %d requests none was bad", a, len(results))
+		return
+	}
+	first, last := bad[0].At, served[len(served)-1].At
+	during := results.Between(served[0].At, last.Add(time.Nanosecond))
+	took := last.Sub(first)
+	t.Logf("%-22s %5.1f s from the first bad request to the last one to the new version (expected %s); meanwhile %d of %d requests were bad: %.2f %%; it had %d; %.1f s from the push",
+		a, took.Seconds(), s.within, len(bad), len(during), 100*float64(len(bad))/float64(len(during)), len(served), last.Sub(pushed).Seconds())
+	if took > 2*s.within+5*time.Second {
+		t.Errorf("%s: the new version had requests for %s after the first bad one", a, took)
+	}
+	share := max(s.fails, 0)
+	if s.back == "latency" {
+		share = 1
+	}
+	if got, most := float64(len(bad)), share*weight/100*float64(len(during)); got > 1.5*most+5 {
+		t.Errorf("%s: %v of %d requests were bad, want at most %.0f", a, got, len(during), most)
+	}
+	if other := results.Where(func(r proxytest.Result) bool { return r.Failed() && r.Version != s.next }); s.base == 0 && len(other) > 0 {
+		t.Errorf("%s: %d requests failed that were not the new version's: %s", a, len(other), other[0])
+	}
+	state := a.state()
+	if len(state.Rejected) != 1 || !strings.Contains(state.Rejected[0].Reason, "metric "+s.back) || !strings.Contains(state.Rejected[0].Reason, "last values: ") {
+		t.Errorf("%s: Git says %+v", a, state.Rejected)
+	}
+	if len(state.Analyses) != 1 || state.Analyses[0].Phase != rollout.AnalysisFailed {
+		t.Errorf("%s: the evidence in Git is %+v", a, state.Analyses)
+	}
+	if a.w.repo.Ref("gitrollout/revert/test/"+a.name) == "" {
+		t.Errorf("%s: no revert is proposed", a)
+	}
+}
+
+func (a *app) checkThrough(s story, pushed time.Time, results proxytest.Results) {
+	t := a.w.t
+	failures := results.Failures()
+	t.Logf("%-22s through after %.1f s; %d of %d requests failed", a, a.awaitHealthy(pushed).at.Sub(pushed).Seconds(), len(failures), len(results))
+	if s.fails == 0 && len(failures) > 0 {
+		t.Errorf("%s: %d requests failed: %s", a, len(failures), failures[0])
+	}
+	for _, r := range a.runs() {
+		if r.Phase != rollout.AnalysisSuccessful {
+			t.Errorf("%s: analysis %s is %s", a, r.Name, r.Phase)
+		}
+	}
+	if state := a.state(); len(state.Rejected) > 0 || results[len(results)-1].Version != s.next {
+		t.Errorf("%s: rejected %+v, and the last request went to %s", a, state.Rejected, results[len(results)-1].Version)
+	}
+}

@@ -1,0 +1,209 @@
+package analysis
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// server is an app whose metrics server is not what it should be.
+type server struct {
+	name   string
+	answer http.HandlerFunc
+	fields []string      // of the metric, besides interval and count
+	phase  rollout.Phase // where the release ends, or where it stays
+	why    string        // part of the reason or of the evidence
+}
+
+func vector(samples string) http.HandlerFunc {
+	return text(`{"status":"success","data":{"resultType":"vector","result":[` + samples + `]}}`)
+}
+
+func text(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+}
+
+func value(v string) string { return `{"metric":{},"value":[1,"` + v + `"]}` }
+
+// hang answers when nobody waits any more.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // the server looks for a closed connection only then
+	<-r.Context().Done()
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, fmt.Sprintf(`{"error": "I do not know %s"}`, r.Header.Get("Authorization")), http.StatusForbidden)
+}
+
+// servers are what may become of a Prometheus. At once means that the first
+// error is one too many.
+func servers() []server {
+	const low, atOnce = "successCondition: result[0] < 0.05", "consecutiveErrorLimit: 0"
+	back := rollout.Degraded
+	return []server{
+		{"empty by default", vector(""), []string{low, atOnce}, back, "successCondition: result[0] < 0.05: index out of range"},
+		{"empty, waits", vector(""), []string{low, "onNoData: wait"}, rollout.Progressing, ""},
+		{"empty, passes", vector(""), []string{low, "onNoData: pass"}, rollout.Healthy, "no data"},
+		{"empty, fails", vector(""), []string{low, "onNoData: fail"}, back, "failed: metric m"},
+		{"NaN by default", vector(value("NaN")), []string{low}, back, "last values: [NaN]"},
+		{"NaN, no failure", vector(value("NaN")), []string{"failureCondition: result[0] >= 0.05"}, rollout.Healthy, ""},
+		{"NaN, waits", vector(value("NaN")), []string{low, "onNoData: wait"}, rollout.Progressing, ""},
+		{"NaN, passes", vector(value("NaN")), []string{low, "onNoData: pass"}, rollout.Healthy, "no data"},
+		{"NaN, fails", vector(value("NaN")), []string{low, "onNoData: fail"}, back, "failed: metric m"},
+		{"infinite", vector(value("+Inf")), []string{low}, back, "[+Inf]"},
+		{"too slow", hang, []string{low, atOnce}, back, "no answer in time"},
+		{"cut off", text(`{"status":"succ`), []string{low, atOnce}, back, "it is no JSON"},
+		{"10 MiB", text(`{"status":"` + strings.Repeat("x", 10<<20)), []string{low, atOnce}, back, "larger than 1 MiB"},
+		{"a page", text("<html><body>Please log in</body></html>"), []string{low, atOnce}, back, "it is no JSON"},
+		{"nonsense", vector(`{"value":[1,2,3]}`), []string{low, atOnce}, back, "a sample is no pair"},
+		{"a word for a number", vector(value("many")), []string{low, atOnce}, back, "a sample's value is no number"},
+		{"another type", text(`{"status":"success","data":{"resultType":"string","result":[1,"fine"]}}`), []string{low, atOnce}, back, "the query's result is a text"},
+		{"null", text("null"), []string{low, atOnce}, back, "an error of Prometheus"},
+		{"says no, with what it was told", echo, []string{low, atOnce}, back, "403 Forbidden: I do not know ***"},
+		{"does not know", vector(value("0.05")), []string{low, "failureCondition: result[0] > 0.1"}, rollout.Paused, "inconclusive: metric m"},
+	}
+}
+
+// TestServers releases one app for each of them at the same moment, and one whose
+// twelve metrics all hang. An app beside them is neither measured later for that,
+// nor do its steps come later.
+func TestServers(t *testing.T) {
+	var data atomic.Bool // comes for those who wait
+	var shops []shop
+	plain := func(name, address string, steps []string, fields ...string) shop {
+		fields = append([]string{"interval: 1s", "count: 2"}, fields...)
+		m := metric("m", "up", "", fields...)
+		m = strings.NewReplacer("PROMETHEUS", address, "timeout: 5", `headers: [{key: Authorization, value: "Bearer {{args.token}}"}]`+"\n        timeout: 2").Replace(m)
+		return shop{name: name, version: "v1", plain: true, steps: steps, metric: m}
+	}
+	serve := func(answer http.HandlerFunc) string {
+		s := httptest.NewServer(answer)
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	all := servers()
+	inStep := []string{"setWeight: 50", inline}
+	for _, s := range all {
+		answer := s.answer
+		shops = append(shops, plain(s.name, serve(func(w http.ResponseWriter, r *http.Request) {
+			if s.phase == rollout.Progressing && data.Load() {
+				vector(value("0.01"))(w, r) // what was waited for
+				return
+			}
+			answer(w, r)
+		}), inStep, s.fields...))
+	}
+	none := httptest.NewServer(nil)
+	none.Close()
+	all = append(all, server{"nobody", nil, nil, rollout.Degraded, "connection refused"})
+	shops = append(shops, plain("nobody", none.URL, inStep, "consecutiveErrorLimit: 1"))
+	hanging := plain("hangs", serve(hang), []string{"setWeight: 50", "pause: {duration: 300s}"})
+	hanging.fields, hanging.metric = "analysis: {"+templates+"}", ""
+	for i := range 12 {
+		hanging.metric += strings.Replace(plain("", serve(hang), nil).metric, "name: m", fmt.Sprintf("name: m%d", i), 1)
+	}
+	hanging.metric = strings.ReplaceAll(hanging.metric, "timeout: 2", "timeout: 60")
+	beside := plain("beside", serve(vector(value("0.01"))), []string{"setWeight: 50", inline, "pause: {duration: 3s}", "pause: {duration: 3s}", "pause: {duration: 3s}"})
+	w := newWorld(t, append(shops, hanging, beside)...)
+	pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
+	w.checkBeside(pushed)
+	for _, s := range all {
+		a := w.app(s.name)
+		ended := a.await(pushed, string(s.phase), func(state rollout.State) bool {
+			return state.Phase == s.phase && (s.phase != rollout.Healthy || state.Stable.Commit == w.head)
+		})
+		if said := told(ended.states[a.name].Reason, a.runs()); s.phase != rollout.Progressing && !strings.Contains(said, s.why) {
+			t.Errorf("%s: Git says %q, want %q", a, said, s.why)
+		}
+	}
+	w.checkWaits("empty, waits", "NaN, waits")
+	data.Store(true)
+	w.app("empty, waits").awaitHealthy(pushed)
+	w.app("NaN, waits").awaitHealthy(pushed)
+	if s := w.app("hangs").state(); s.Phase != rollout.Paused {
+		t.Errorf("what hangs is %s: %s", s.Phase, s.Reason)
+	}
+	w.checkQuiet()
+}
+
+// told is what Git says of a release: why it is where it is, and what its
+// analyses have found.
+func told(reason string, runs []rollout.AnalysisRun) string {
+	for _, run := range runs {
+		reason += " " + strings.ToLower(string(run.Phase)) + ": " + run.Message
+		for _, m := range run.Metrics {
+			for _, got := range m.Measurements {
+				reason += " " + got.Message
+			}
+		}
+	}
+	return reason
+}
+
+// checkBeside measures how late the steps of the app beside all that are.
+func (w *world) checkBeside(pushed time.Time) {
+	w.t.Helper()
+	a := w.app("beside")
+	a.awaitHealthy(pushed)
+	at := func(step int) time.Time {
+		return a.await(pushed, fmt.Sprint("step ", step), func(s rollout.State) bool { return len(s.Progress) == 1 && s.Progress[0].Step == step }).at
+	}
+	measured := at(2).Sub(at(1))
+	w.t.Logf("beside 12 metrics that hang: two measurements took %s", measured.Round(10*time.Millisecond))
+	if measured > 10*time.Second {
+		w.t.Errorf("two measurements took %s", measured)
+	}
+	for step := 2; step < 4; step++ {
+		late := at(step+1).Sub(at(step)) - 3*time.Second
+		w.t.Logf("a pause of 3s was over %s late", late.Round(10*time.Millisecond))
+		if late > 5*time.Second {
+			w.t.Errorf("a pause of 3s was over %s late", late)
+		}
+	}
+}
+
+// checkWaits fails the test unless apps are where they were, and say why.
+func (w *world) checkWaits(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		a := w.app(name)
+		path, err := binary()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		get := exec.Command(path, "get", a.name, "--repo", w.server.URL, "--cluster", "test")
+		get.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.Kubeconfig)
+		out, err := get.CombinedOutput()
+		if s := a.state(); s.Phase != rollout.Progressing || err != nil || !strings.Contains(string(out), "analysis shop/step-2") {
+			w.t.Errorf("%s is %s: %v\n%s", a, s.Phase, err, out)
+		}
+	}
+}
+
+// checkQuiet looks for the credential in the whole state branch and in the log.
+func (w *world) checkQuiet() {
+	w.t.Helper()
+	show := exec.Command("git", "-C", w.repo.Bare, "log", "-p", "--format=%B", strings.TrimPrefix(stateRef, "refs/heads/"))
+	show.Env = gittest.Env()
+	out, err := show.Output()
+	if err != nil || !strings.Contains(string(out), "I do not know ***") {
+		w.t.Errorf("the state branch does not say what the server said: %v", err)
+	}
+	for where, said := range map[string]string{"the state branch": string(out), "the log": w.log.String()} {
+		if strings.Contains(said, token) {
+			w.t.Errorf("%s has the credential", where)
+		}
+		if strings.Contains(said, "panic") {
+			w.t.Errorf("%s tells of a panic", where)
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// tried is a canary whose first step is an experiment that lasts so long.
+func tried(lasts string, more ...string) shop {
+	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, {name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
+	fields := "scaling: surge\nstableService: shop\ncanaryService: shop-preview\nabortScaleDownDelaySeconds: 1\nscaleDownDelaySeconds: 1"
+	return shop{version: "v1", replicas: "replicas: 2", strategy: canary(fields, append([]string{e}, more...)...)}
+}
+
+// experiments are the experiments' Deployments, by template.
+func (w *world) experiments() map[string]appsv1.Deployment {
+	w.t.Helper()
+	list, err := w.cluster.Kube.AppsV1().Deployments(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: rollout.LabelExperiment})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found := map[string]appsv1.Deployment{}
+	for _, d := range list.Items {
+		found[d.Name[strings.LastIndex(d.Name, "-")+1:]] = d
+	}
+	return found
+}
+
+// awaitNone waits until nothing of an experiment is left: Deployments, Services
+// and pods.
+func (w *world) awaitNone() {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		options := metav1.ListOptions{LabelSelector: rollout.LabelExperiment}
+		services, err := w.cluster.Kube.CoreV1().Services(w.ns).List(w.t.Context(), options)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		pods, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(w.t.Context(), options)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		left := len(w.experiments()) + len(services.Items) + len(pods.Items)
+		if left == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%d objects of an experiment are left after %s", left, patience)
+		}
+	}
+}
+
+// behind are the versions of the pods behind a Service, by Deployment.
+func (w *world) behind(service string) map[string]int {
+	w.t.Helper()
+	slices, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(w.t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, slice := range slices.Items {
+		for _, e := range slice.Endpoints {
+			if e.TargetRef != nil && e.Conditions.Ready != nil && *e.Conditions.Ready {
+				parts := strings.Split(e.TargetRef.Name, "-")
+				found[strings.Join(parts[:len(parts)-2], "-")]++
+			}
+		}
+	}
+	return found
+}
+
+func (w *world) awaitBehind(service, deployment string, n int) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		got := w.behind(service)
+		if len(got) == 1 && got[deployment] == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("behind Service %s are %v, want %d pods of %s", service, got, n, deployment)
+		}
+	}
+}
+
+func (w *world) awaitExperiment(step int) rollout.State {
+	w.t.Helper()
+	return w.await("the experiment's pods are available", func(s rollout.State) bool {
+		return len(s.Progress) == 1 && s.Progress[0].Step == step && s.Progress[0].Available != nil && s.Phase != rollout.Aborting
+	})
+}
+
+// awaitExperimentOf waits for the experiment of the release of a commit.
+func (w *world) awaitExperimentOf(subject string) {
+	w.t.Helper()
+	w.await(subject+" takes over", func(s rollout.State) bool {
+		return s.Release != nil && s.Release.Subject == subject && len(s.Progress) == 1 && s.Progress[0].Available != nil
+	})
+}
+
+// awaitUnlisted waits until the inventory has nothing of an experiment.
+func (w *world) awaitUnlisted() rollout.State {
+	w.t.Helper()
+	return w.await("the inventory has no experiment", func(s rollout.State) bool {
+		return !slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return strings.HasSuffix(r.Name, "-canary") })
+	})
+}
+
+// TestExperiment runs stable and the new version beside the release: each with
+// its own template, behind its own Service and behind none of the app's, through
+// a kill, for as long as it was asked for, and not longer.
+func TestExperiment(t *testing.T) {
+	t.Parallel()
+	app := tried("duration: 8s", "pause: {}")
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	second := w.push("v2", app.at("v2").files())
+	begun := w.awaitExperiment(0)
+
+	found := w.experiments()
+	for template, image := range map[string]string{"baseline": "shop:v1", "canary": "shop:v2"} {
+		d := found[template]
+		if len(d.Spec.Template.Spec.Containers) != 1 || d.Spec.Template.Spec.Containers[0].Image != image || d.Spec.Template.Labels["app"] != "" {
+			t.Errorf("the template of %s is %+v", template, d.Spec.Template)
+		}
+	}
+	if len(found) != 2 || w.deployment().Spec.Template.Spec.Containers[0].Image != "shop:v1" {
+		t.Errorf("there are %d experiments, and the app itself runs %s", len(found), w.deployment().Spec.Template.Spec.Containers[0].Image)
+	}
+	baseline, canary := found["baseline"], found["canary"]
+	w.awaitBehind(baseline.Name, baseline.Name, 1)
+	w.awaitBehind("shop-try", canary.Name, 2)
+	w.awaitBehind("shop", "shop", 2)
+	w.awaitBehind("shop-preview", "shop", 2)
+
+	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, canary.Name+"  experiment") {
+		t.Errorf("get does not show %s: %v\n%s", canary.Name, err, out)
+	}
+
+	w.restartAfterKill()
+	w.awaitStep(1, rollout.Paused)
+	after := w.state()
+	if lasted := after.Progress[0].Entered.Sub(*begun.Progress[0].Available); lasted < 8*time.Second {
+		t.Errorf("it lasted %s, want 8s at least", lasted)
+	}
+	if got, want := [2]int{w.pods.count("v1"), w.pods.count("v2")}, [2]int{3, 2}; got != want {
+		t.Errorf("pods of v1 and v2 that were started: %v, want %v", got, want)
+	}
+	w.awaitNone()
+	w.promote()
+	w.awaitHealthy(second)
+	s := w.awaitUnlisted()
+	if len(s.Generated) > 0 {
+		t.Errorf("still listed as generated: %v", s.Generated)
+	}
+}
+
+// TestExperimentGoesWithItsRelease: superseded, killed in the middle, aborted, tried
+// again and reverted, a release leaves nothing of its experiment.
+func TestExperimentGoesWithItsRelease(t *testing.T) {
+	t.Parallel()
+	app := tried("duration: 1h", "setWeight: 50")
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+
+	w.push("v2", app.at("v2").files())
+	w.awaitExperiment(0)
+	before := w.experiments()
+	w.push("v3", app.at("v3").files())
+	w.awaitExperimentOf("v3")
+	after := w.experiments()
+	if len(after) != 2 || after["canary"].Name == before["canary"].Name || after["canary"].Spec.Template.Spec.Containers[0].Image != "shop:v3" {
+		t.Errorf("the experiments of v3 are %v", after)
+	}
+
+	w.restartAfterKill()
+	time.Sleep(2 * time.Second)
+	if again := w.experiments()["canary"]; again.UID != after["canary"].UID || w.pods.count("v3") != 2 {
+		t.Errorf("after a kill the experiment is %s, before it was %s; %d pods were started", again.UID, after["canary"].UID, w.pods.count("v3"))
+	}
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	w.await("aborted", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.awaitNone()
+
+	if out, err := w.cli("retry", w.app); err != nil {
+		t.Fatalf("retry: %v\n%s", err, out)
+	}
+	w.awaitExperiment(0)
+	if again := w.experiments()["canary"]; again.Name != after["canary"].Name || again.UID == after["canary"].UID {
+		t.Errorf("tried again, the experiment is %s %s, before it was %s %s", again.Name, again.UID, after["canary"].Name, after["canary"].UID)
+	}
+
+	w.push("v4", app.at("v4").files())
+	w.awaitExperimentOf("v4")
+	w.push("v1 again", app.files())
+	w.await("reverted", func(s rollout.State) bool { return s.Release == nil })
+	w.awaitNone()
+}
+
+// TestExperimentThatFails takes the release back: because its pods do not come,
+// and because an analysis that is asked about those pods is not satisfied.
+func TestExperimentThatFails(t *testing.T) {
+	t.Parallel()
+	t.Run("no pods", func(t *testing.T) {
+		t.Parallel()
+		app := tried("duration: 1h, progressDeadlineSeconds: 3", "setWeight: 50")
+		w := newWorld(t, app.files()).start()
+		w.awaitHealthy(w.repo.Head())
+		w.push("v2", app.at("v2-neverready").files())
+		s := w.await("rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+		if !strings.Contains(s.Rejected[0].Reason, "0 of 2 pods of the experiment's canary are available") {
+			t.Errorf("Git says %s", s.Rejected[0].Reason)
+		}
+		w.awaitNone()
+	})
+	t.Run("analysis", func(t *testing.T) {
+		t.Parallel()
+		var mu sync.Mutex
+		var asked []string
+		server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, r.URL.RawQuery)
+			fmt.Fprint(rw, `{"worse": true}`)
+		}))
+		defer server.Close()
+		app := tried(`analyses: [{name: quality, templateName: quality, requiredForCompletion: true, args: [{name: canary, value: "{{templates.canary.podTemplateHash}}"}, {name: baseline, value: "{{templates.baseline.replicaset.name}}"}]}]`, "setWeight: 50")
+		files := func(version string) map[string]string {
+			all := app.at(version).files()
+			all["kustomization.yaml"] += "- quality.yaml\n"
+			all["quality.yaml"] = fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: quality}
+spec:
+  args: [{name: canary}, {name: baseline}]
+  metrics:
+  - name: worse
+    failureCondition: result.worse
+    provider: {web: {url: "%s/?canary={{args.canary}}&baseline={{args.baseline}}"}}
+`, server.URL)
+			return all
+		}
+		w := newWorld(t, files("v1")).start()
+		w.awaitHealthy(w.repo.Head())
+		w.push("v2", files("v2"))
+		sets := map[string]string{}
+		w.await("rejected", func(s rollout.State) bool {
+			list, err := w.cluster.Kube.AppsV1().ReplicaSets(w.ns).List(t.Context(), metav1.ListOptions{LabelSelector: rollout.LabelExperiment})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rs := range list.Items {
+				sets[rs.Name] = rs.Labels[rollout.LabelPodHash]
+			}
+			return s.Phase == rollout.Degraded
+		})
+		s := w.state()
+		if !strings.Contains(s.Rejected[0].Reason, "shop/step-1/quality failed: metric worse") {
+			t.Errorf("Git says %s", s.Rejected[0].Reason)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		var canary, baseline string
+		for name, hash := range sets {
+			if strings.Contains(name, "-1-canary-") {
+				canary = hash
+			} else {
+				baseline = name
+			}
+		}
+		if want := fmt.Sprintf("canary=%s&baseline=%s", canary, baseline); len(asked) == 0 || asked[0] != want {
+			t.Errorf("the analysis asked %v, want %s; ReplicaSets %v", asked, want, sets)
+		}
+		w.awaitNone()
+	})
+}

@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// inbox is what two services have been told: one that takes CloudEvents, which
+// have keys, and one that takes chat messages, which have none.
+type inbox struct {
+	mu     sync.Mutex
+	events []event
+	chat   []string
+	away   bool          // answer 503
+	slow   time.Duration // before the answer
+	server *httptest.Server
+}
+
+type event struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	Data struct {
+		Kinds   []string `json:"kinds"`
+		Release string   `json:"release"`
+		Author  string   `json:"author"`
+		Text    string   `json:"text"`
+	} `json:"data"`
+}
+
+func newInbox(t *testing.T) *inbox {
+	b := &inbox{}
+	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		b.mu.Lock()
+		away, slow := b.away, b.slow
+		b.mu.Unlock()
+		if away {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		b.mu.Lock()
+		if r.URL.Path == "/events" {
+			var e event
+			if err := json.Unmarshal(data, &e); err != nil {
+				t.Errorf("not an event: %s", data)
+			}
+			b.events = append(b.events, e)
+		} else {
+			var m struct {
+				Text string `json:"text"`
+			}
+			_ = json.Unmarshal(data, &m)
+			b.chat = append(b.chat, m.Text)
+		}
+		b.mu.Unlock()
+		time.Sleep(slow) // it has the message, and gitrollout does not know yet
+	}))
+	t.Cleanup(b.server.Close)
+	return b
+}
+
+// kinds are the events' types, in order, each event once.
+func (b *inbox) kinds() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var kinds, ids []string
+	for _, e := range b.events {
+		if !slices.Contains(ids, e.ID) {
+			ids = append(ids, e.ID)
+			kinds = append(kinds, strings.TrimPrefix(e.Type, "dev.gitrollout.release."))
+		}
+	}
+	return kinds
+}
+
+func (b *inbox) messages() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.chat)
+}
+
+// notified is a world whose releases are told to an inbox.
+func notified(t *testing.T) (*world, *inbox) {
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files())
+	b := newInbox(t)
+	w.env = []string{"GITROLLOUT_NOTIFY_CHAT=" + b.server.URL + "/chat"}
+	w.repo.CommitFiles("tell the team", map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: apps/%s
+  namespace: %s
+notifications:
+- name: events
+  webhook: {address: %s/events}
+  events: [started, paused, promoted, completed, aborted, rolledBack, restored]
+- name: chat
+  slack: {url: {env: GITROLLOUT_NOTIFY_CHAT}}
+  events: [started, paused, promoted, completed, aborted, rolledBack, restored]
+`, w.app, w.ns, b.server.URL)})
+	return w, b
+}
+
+// awaitKinds waits until so much has been told, and no more.
+func (b *inbox) awaitKinds(t *testing.T, want ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * patience); ; time.Sleep(glance) {
+		got, chat := b.kinds(), b.messages()
+		if slices.Equal(got, want) && len(chat) >= len(want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("told %v and %q, want %v", got, chat, want)
+		}
+	}
+}
+
+// story releases v2, promotes it, releases v3 and reverts it. between is called
+// after each push.
+func (w *world) story(between func()) {
+	w.t.Helper()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	second := w.push("v2", app.at("v2").files())
+	between()
+	w.awaitStep(1, rollout.Paused)
+	between()
+	w.promote()
+	between()
+	w.awaitHealthy(second)
+	between()
+	third := w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	w.repo.Revert(third)
+	between()
+	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+}
+
+// told is what that tells.
+var told = []string{
+	"started", "completed", // v1
+	"started", "paused", "promoted", "completed", // v2
+	"started", "paused", "rolledBack", "restored", // v3
+}
+
+// TestNotifiedOnce: each transition is told once to each receiver, and a start has
+// nothing to tell again.
+func TestNotifiedOnce(t *testing.T) {
+	t.Parallel()
+	w, b := notified(t)
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	w.story(func() {})
+	b.awaitKinds(t, told...)
+	w.restartAfterKill()
+	time.Sleep(2 * time.Second)
+	if events, chat := len(b.events), b.messages(); events != len(told) || len(chat) != len(told) {
+		t.Errorf("told %d events and %d messages, want %d: %q", events, len(chat), len(told), chat)
+	}
+	out, err := w.cli("notify", "test", "--to", "chat", "--event", "completed")
+	if chat := b.messages(); err != nil || len(chat) != len(told)+1 || chat[len(told)] != "sample in test: release completed" {
+		t.Errorf("a sample: %v\n%s%q", err, out, chat)
+	}
+	if out, err := w.cli("notify", "test", "--to", "chat", "--event", "stalled"); err == nil || !strings.Contains(out, "chat is not told of that") {
+		t.Errorf("a sample of what nobody asked for: %v\n%s", err, out)
+	}
+	if out, err := w.cli("notify", "test"); err == nil || !strings.Contains(out, "name a receiver with --to: events, chat") {
+		t.Errorf("a sample for nobody: %v\n%s", err, out)
+	}
+	if e := b.events[3]; e.Data.Release == "" || e.Data.Author == "" || !strings.Contains(e.Data.Text, "gitrollout/promote/test/") {
+		t.Errorf("the pause is told as %+v", e)
+	}
+}
+
+// TestNotifiedThoughKilled: whoever is killed when, nothing is lost, and a message
+// that comes twice has the same key, or says that it may.
+func TestNotifiedThoughKilled(t *testing.T) {
+	t.Parallel()
+	w, b := notified(t)
+	b.slow = 300 * time.Millisecond // so that some kills hit a message on its way
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	w.story(w.restartAfterKill)
+	b.awaitKinds(t, told...)
+	t.Logf("told %q", b.messages())
+	again := 0
+	for _, text := range b.messages() {
+		if strings.HasSuffix(text, "(perhaps told before)") {
+			again++
+		}
+	}
+	if plain := len(b.messages()) - again; plain > len(told) {
+		t.Errorf("%d messages do not say that they come again, and there were %d events: %q", plain, len(told), b.messages())
+	}
+}
+
+// TestNotifiedWhenServiceReturns: a service that is away holds up no release, and
+// is told when it is back.
+func TestNotifiedWhenServiceReturns(t *testing.T) {
+	t.Parallel()
+	w, b := notified(t)
+	b.away = true
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	w.story(func() {})
+	if got := b.kinds(); len(got) > 0 {
+		t.Errorf("told %v while away", got)
+	}
+	b.mu.Lock()
+	b.away = false
+	b.mu.Unlock()
+	b.awaitKinds(t, told...)
+	if !strings.Contains(w.log.String(), "503 Service Unavailable") {
+		t.Error("the log does not say why they waited")
+	}
+}
+
+// TestNotifiedByTwo: two reconcilers for one cluster tell everything once.
+func TestNotifiedByTwo(t *testing.T) {
+	t.Parallel()
+	w, b := notified(t)
+	w.start()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := exec.Command(path, w.flags...)
+	second.Env = append(append(gittest.Env(), "HOME="+w.t.TempDir()), w.env...)
+	second.Stdout, second.Stderr = w.log, w.log
+	if err := second.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = second.Process.Kill(); _ = second.Wait() })
+	w.awaitHealthy(w.repo.Head())
+	w.story(func() {})
+	b.awaitKinds(t, told...)
+	time.Sleep(time.Second)
+	if len(b.events) != len(told) || len(b.messages()) != len(told) {
+		t.Errorf("told %d events and %d messages, want %d: %q", len(b.events), len(b.messages()), len(told), b.messages())
+	}
+}

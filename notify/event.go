@@ -1,0 +1,191 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Links make addresses on the forge; nil functions make none.
+type Links struct {
+	Commit func(id string) string
+	Branch func(name string) string
+}
+
+// Events are what one commit of the state branch tells, in order of the apps.
+// Those that tell nothing are left out.
+func Events(cluster string, commit rollout.Recorded, links Links) []rollout.Event {
+	var events []rollout.Event
+	for _, app := range commit.Apps {
+		if e, ok := eventOf(cluster, commit, app, links); ok {
+			events = append(events, e)
+		}
+	}
+	slices.SortFunc(events, func(a, b rollout.Event) int { return strings.Compare(a.App, b.App) })
+	return events
+}
+
+func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, links Links) (rollout.Event, bool) {
+	before, after := app.Before, app.After
+	prefix := cluster + "/" + app.App + "/"
+	now := troubles(prefix, after)
+	over := slices.DeleteFunc(troubles(prefix, before), func(t string) bool { return slices.Contains(now, t) })
+	kinds := Kinds(before, after)
+	if len(kinds) == 0 && len(over) == 0 {
+		return rollout.Event{}, false
+	}
+	if len(kinds) == 0 { // one trouble became another one
+		kinds = []rollout.EventKind{rollout.EventRecovered}
+	}
+	e := rollout.Event{
+		ID: commit.ID + "/" + app.App, Kinds: kinds, At: commit.When, Cluster: cluster, App: app.App, Reason: after.Reason, Over: over,
+	}
+	if len(now) > 0 {
+		e.Trouble = now[0]
+		if kinds[0] == rollout.EventHeld {
+			e.Trouble = now[len(now)-1]
+		}
+	}
+	about := before // what has ended is about the release that was
+	if after.Release != nil {
+		about = after
+	}
+	describeRelease(&e, about, after)
+	describeWait(&e, cluster, after)
+	if links.Commit != nil && e.Commit != "" {
+		e.CommitURL = links.Commit(e.Commit)
+	}
+	if links.Branch != nil && e.Proposal != "" {
+		e.ProposalURL = links.Branch(e.Proposal)
+	}
+	return As(e, kinds[0]), true
+}
+
+// As returns the event told as one of its kinds.
+func As(e rollout.Event, kind rollout.EventKind) rollout.Event {
+	e.Kind, e.Outcome = kind, outcomes[kind]
+	e.Title, e.Text = title(e), text(e)
+	return e
+}
+
+func describeRelease(e *rollout.Event, about, after rollout.State) {
+	release := about.Release
+	if release == nil {
+		release = about.Stable
+	}
+	if release == nil {
+		release = after.Stable
+	}
+	if release != nil {
+		e.Release, e.Commit, e.Author, e.Subject, e.Since = release.Hash, release.Commit, release.Author, release.Subject, release.Since
+	}
+	if after.Stable != nil {
+		e.Stable = after.Stable.Hash
+	}
+	if after.Held != nil && after.Held.Commit != "" && after.Release == nil {
+		e.Commit = after.Held.Commit
+	}
+	for i, p := range about.Progress {
+		if step := min(p.Step+1, p.Of); i == 0 || step < e.Step {
+			e.Step, e.Steps, e.StepName, e.Weight = step, p.Of, p.Name, p.Weight
+		}
+	}
+	for _, run := range after.Analyses {
+		for _, m := range run.Metrics {
+			a := rollout.EventAnalysis{Run: run.Name, Metric: m.Metric, Phase: m.Phase, Message: m.Message}
+			if last, ok := m.Last(); ok {
+				a.Value = last.Value
+			}
+			e.Analyses = append(e.Analyses, a)
+		}
+	}
+}
+
+// describeWait says what would let an app go on, as far as its state tells.
+func describeWait(e *rollout.Event, cluster string, after rollout.State) {
+	switch {
+	case after.Held != nil:
+		e.Reason = after.Held.Message
+		if after.Held.Waits() {
+			e.Waiting = after.Held.Message
+		}
+	case after.Phase == rollout.Paused && e.StepName == "pause":
+		e.Proposal = rollout.ProposalBranch(rollout.ProposePromotion, cluster, e.App)
+		e.Waiting = "a promotion: merge " + e.Proposal
+	case after.Phase == rollout.Paused && strings.HasPrefix(e.StepName, "pause "):
+		e.Waiting = strings.TrimPrefix(e.StepName, "pause ") + " to pass"
+	case after.Phase == rollout.Degraded, after.Retreat != nil && after.Retreat.Reject:
+		e.Proposal = rollout.ProposalBranch(rollout.ProposeRevert, cluster, e.App)
+		e.Waiting = "Git to agree with what serves: merge " + e.Proposal + ", or push a new version"
+	}
+}
+
+var outcomes = map[rollout.EventKind]rollout.Outcome{
+	rollout.EventStarted: rollout.OutcomeNews, rollout.EventStepCompleted: rollout.OutcomeNews, rollout.EventPromoted: rollout.OutcomeNews,
+	rollout.EventAnalysisStarted: rollout.OutcomeNews,
+	rollout.EventPaused:          rollout.OutcomeWarning, rollout.EventWaiting: rollout.OutcomeWarning,
+	rollout.EventRolledBack: rollout.OutcomeWarning, rollout.EventAnalysisInconclusive: rollout.OutcomeWarning,
+	rollout.EventCompleted: rollout.OutcomeGood, rollout.EventRestored: rollout.OutcomeGood, rollout.EventRecovered: rollout.OutcomeGood,
+	rollout.EventAborted: rollout.OutcomeBad, rollout.EventStalled: rollout.OutcomeBad, rollout.EventHeld: rollout.OutcomeBad,
+	rollout.EventAnalysisFailed: rollout.OutcomeBad, rollout.EventAnalysisError: rollout.OutcomeBad,
+}
+
+// title is one line: shop in prod-eu: paused at step 2/8 (20 %).
+func title(e rollout.Event) string {
+	where := ""
+	if e.Step > 0 && e.StepName == "promote" {
+		where = " through its steps"
+	} else if e.Step > 0 {
+		where = fmt.Sprintf(" at step %d/%d", e.Step, e.Steps)
+		if e.Weight > 0 {
+			where += fmt.Sprintf(" (weight %d)", e.Weight)
+		}
+	}
+	what := map[rollout.EventKind]string{
+		rollout.EventStarted:       "release started",
+		rollout.EventStepCompleted: "now" + where,
+		rollout.EventPaused:        "paused" + where,
+		rollout.EventPromoted:      "promoted, now" + where,
+		rollout.EventCompleted:     "release completed",
+		rollout.EventAborted:       "release aborted, going back to stable",
+		rollout.EventRolledBack:    "release rolled back",
+		rollout.EventRestored:      "back at stable",
+
+		rollout.EventAnalysisStarted: "analysis started", rollout.EventAnalysisFailed: "analysis failed",
+		rollout.EventAnalysisError: "analysis could not measure", rollout.EventAnalysisInconclusive: "analysis inconclusive",
+		rollout.EventStalled: "release stalled" + where, rollout.EventHeld: "held", rollout.EventWaiting: "release waits",
+		rollout.EventRecovered: "recovered",
+	}[e.Kind]
+	title := e.App + " in " + e.Cluster + ": " + what
+	if e.Repeat {
+		title += " (perhaps told before)"
+	}
+	return title
+}
+
+// text says why, and what is expected of whom.
+func text(e rollout.Event) string {
+	var lines []string
+	if e.Reason != "" {
+		lines = append(lines, e.Reason)
+	}
+	if e.Waiting != "" && e.Waiting != e.Reason {
+		lines = append(lines, "Waits for "+e.Waiting)
+	}
+	for _, a := range e.Analyses {
+		if a.Phase != rollout.AnalysisFailed && a.Phase != rollout.AnalysisErrored && a.Phase != rollout.AnalysisInconclusive {
+			continue
+		}
+		line := fmt.Sprintf("Metric %s: %s", a.Metric, a.Phase)
+		if a.Value != "" {
+			line += ", last " + a.Value
+		}
+		if a.Message != "" {
+			line += ": " + a.Message
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,251 @@
+package notify
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var (
+	start = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+	web   = rollout.Workload{Namespace: "shop", Name: "web"}
+)
+
+func release(hash string) *rollout.Release {
+	return &rollout.Release{Hash: rollout.Hash(hash), Commit: strings.Repeat("c", 40), Author: "Ann <ann@example.com>", Subject: "Cheaper", Since: start}
+}
+
+// atStep is a release of v2 at a step; opened says who let it get there.
+func atStep(phase rollout.Phase, step int, opened string) rollout.State {
+	names := []string{"setWeight 20", "pause", "setWeight 60", "promote"}
+	return rollout.State{App: "shop", Phase: phase, Stable: release("v1"), Release: release("v2"),
+		Progress: []rollout.Progress{{Workload: web, Step: step, Of: 3, Name: names[step], Weight: 20 * (step + 1), Opened: opened}}}
+}
+
+func with(s rollout.State, change func(*rollout.State)) rollout.State {
+	change(&s)
+	return s
+}
+
+func healthy(hash string) rollout.State {
+	return rollout.State{App: "shop", Phase: rollout.Healthy, Stable: release(hash)}
+}
+
+// retreating is a release of v2 on its way back.
+func retreating(reject bool) rollout.State {
+	return with(atStep(rollout.Aborting, 1, ""), func(s *rollout.State) {
+		s.Reason, s.Retreat = "it is bad", &rollout.Retreat{Reject: reject}
+		if reject {
+			s.Rejected = []rollout.Rejection{{Hash: "v2"}}
+		}
+	})
+}
+
+func degraded() rollout.State {
+	return with(healthy("v1"), func(s *rollout.State) {
+		s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: "v2"}}
+	})
+}
+
+func held(reason, message string) func(*rollout.State) {
+	return func(s *rollout.State) { s.Held = &rollout.Held{Reason: reason, Message: message, Commit: "abc"} }
+}
+
+func run(phase rollout.AnalysisPhase) func(*rollout.State) {
+	return func(s *rollout.State) {
+		s.Analyses = []rollout.AnalysisRun{{Name: "step-1", Started: start, Phase: phase, Metrics: []rollout.MetricProgress{{
+			Metric: "errors", Phase: phase, Measurements: []rollout.Measurement{{Value: "[0.2]"}},
+		}}}}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	stalled := with(atStep(rollout.Stalled, 0, ""), func(s *rollout.State) { s.Reason = "late" })
+	for _, c := range []struct {
+		name          string
+		before, after rollout.State
+		want          []rollout.EventKind
+	}{
+		{"the first deployment starts", rollout.State{}, rollout.State{Phase: rollout.Progressing, Release: release("v1")}, []rollout.EventKind{"started"}},
+		{"and completes", rollout.State{Phase: rollout.Progressing, Release: release("v1")}, healthy("v1"), []rollout.EventKind{"completed"}},
+		{"an app is adopted", rollout.State{}, healthy("v1"), nil},
+		{"a release starts", healthy("v1"), atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"started"}},
+		{"a release starts with a pause", healthy("v1"), atStep(rollout.Paused, 1, ""), []rollout.EventKind{"paused", "started"}},
+		{"it goes on", atStep(rollout.Progressing, 0, ""), atStep(rollout.Progressing, 2, ""), []rollout.EventKind{"stepCompleted"}},
+		{"it pauses", atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""), []rollout.EventKind{"paused", "stepCompleted"}},
+		{"it is promoted", atStep(rollout.Paused, 1, ""), atStep(rollout.Progressing, 2, "Ann"), []rollout.EventKind{"promoted", "stepCompleted"}},
+		{"it is through its steps", atStep(rollout.Progressing, 2, ""), atStep(rollout.Promoting, 3, ""), []rollout.EventKind{"stepCompleted"}},
+		{"it completes", atStep(rollout.Promoting, 3, ""), healthy("v2"), []rollout.EventKind{"completed"}},
+		{"it is aborted", atStep(rollout.Paused, 1, ""), retreating(true), []rollout.EventKind{"aborted"}},
+		{"it is reverted", atStep(rollout.Paused, 1, ""), retreating(false), []rollout.EventKind{"rolledBack"}},
+		{"the reverted one is gone", retreating(false), healthy("v1"), []rollout.EventKind{"restored"}},
+		{"the rejected one is gone", retreating(true), degraded(), []rollout.EventKind{"restored"}},
+		{"Git agrees again", degraded(), healthy("v1"), []rollout.EventKind{"recovered"}},
+		{"a new version after a rejected one", degraded(), with(atStep(rollout.Progressing, 0, ""), func(s *rollout.State) { s.Release = release("v3") }), []rollout.EventKind{"started", "recovered"}},
+		{"a superseded one is gone", retreating(false), with(atStep(rollout.Progressing, 0, ""), func(s *rollout.State) { s.Release = release("v3") }), []rollout.EventKind{"started", "restored"}},
+		{"it stalls", atStep(rollout.Progressing, 0, ""), stalled, []rollout.EventKind{"stalled"}},
+		{"it goes on by itself", stalled, atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"recovered"}},
+		{"it stalls and is aborted", stalled, retreating(true), []rollout.EventKind{"aborted"}},
+		{"a promotion is late", atStep(rollout.Promoting, 3, ""), with(atStep(rollout.Promoting, 3, ""), func(s *rollout.State) { s.Reason = "late" }), []rollout.EventKind{"stalled"}},
+		{"Git is wrong", healthy("v1"), with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), []rollout.EventKind{"held"}},
+		{"in another way", with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), with(healthy("v1"), held("InvalidInput", "y.yaml: bad")), []rollout.EventKind{"held"}},
+		{"Git is right again", with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), healthy("v1"), []rollout.EventKind{"recovered"}},
+		{"a version waits for a window", healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")), []rollout.EventKind{"waiting"}},
+		{"an analysis starts", atStep(rollout.Progressing, 0, ""), with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), []rollout.EventKind{"stepCompleted", "analysisStarted"}},
+		{"and fails", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisFailed)), []rollout.EventKind{"aborted", "analysisFailed"}},
+		{"cannot measure", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisErrored)), []rollout.EventKind{"aborted", "analysisError"}},
+		{"or says neither", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(atStep(rollout.Paused, 1, ""), run(rollout.AnalysisInconclusive)), []rollout.EventKind{"analysisInconclusive", "paused"}},
+		{"a measurement is recorded", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(atStep(rollout.Progressing, 1, ""), func(s *rollout.State) {
+			run(rollout.AnalysisRunning)(s)
+			s.Analyses[0].Metrics[0].Count = 1
+		}), nil},
+		{"the app is removed", healthy("v1"), rollout.State{}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Kinds(c.before, c.after)); diff != "" {
+				t.Errorf("kinds (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// states are all that the table's transitions lead through.
+func states() []rollout.State {
+	return []rollout.State{
+		{}, healthy("v1"), healthy("v2"), degraded(), retreating(true), retreating(false), atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""),
+		atStep(rollout.Stalled, 1, ""), atStep(rollout.Promoting, 3, "Ann"), with(atStep(rollout.Promoting, 3, ""), func(s *rollout.State) { s.Reason = "late" }),
+		with(healthy("v1"), held("InvalidInput", "bad")), with(degraded(), held("InvalidInput", "bad")), with(atStep(rollout.Paused, 1, ""), held(rollout.HeldClosed, "until Monday")),
+		with(retreating(true), run(rollout.AnalysisFailed)), with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)),
+	}
+}
+
+// TestEqualStatesAreNoNews: and each transition is told in words, with an
+// outcome, however the states follow each other.
+func TestEqualStatesAreNoNews(t *testing.T) {
+	for i, before := range states() {
+		if kinds := Kinds(before, before); len(kinds) > 0 {
+			t.Errorf("state %d and itself: %v", i, kinds)
+		}
+		for j, after := range states() {
+			commit := rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
+			for _, e := range Events("prod", commit, Links{}) {
+				if e.Title == "" || e.Outcome == "" || !slices.Contains(e.Kinds, e.Kind) || e.ID != "id/shop" {
+					t.Errorf("states %d and %d: %+v", i, j, e)
+				}
+			}
+		}
+	}
+}
+
+// TestTroubleEndsOnce walks at random through states: what was opened is closed
+// exactly once, and nothing is open where nothing is wrong.
+func TestTroubleEndsOnce(t *testing.T) {
+	all := states()
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		open := map[string]bool{}
+		before := rollout.State{}
+		for range 50 {
+			after := all[random.IntN(len(all))]
+			commit := rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
+			for _, e := range Events("prod", commit, Links{}) {
+				for _, over := range e.Over {
+					delete(open, over)
+				}
+				if e.Is(rollout.TroubleKinds()...) {
+					open[e.Trouble] = true
+				}
+			}
+			for trouble := range open {
+				if !slices.Contains(troubles("prod/shop/", after), trouble) {
+					t.Fatalf("seed %d: %s is open, and the state is %+v", seed, trouble, after)
+				}
+			}
+			before = after
+		}
+	}
+}
+
+func TestEventSaysWhatToDo(t *testing.T) {
+	links := Links{Commit: func(id string) string { return "https://git/c/" + id }, Branch: func(name string) string { return "https://git/b/" + name }}
+	tell := func(before, after rollout.State) rollout.Event {
+		events := Events("prod", rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, links)
+		if len(events) != 1 {
+			t.Fatalf("%d events", len(events))
+		}
+		return events[0]
+	}
+	paused := tell(atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""))
+	if paused.Title != "shop in prod: paused at step 2/3 (weight 40)" || paused.Text != "Waits for a promotion: merge gitrollout/promote/prod/shop" ||
+		paused.ProposalURL != "https://git/b/gitrollout/promote/prod/shop" || paused.CommitURL != "https://git/c/"+strings.Repeat("c", 40) {
+		t.Errorf("got %+v", paused)
+	}
+	timed := tell(atStep(rollout.Progressing, 0, ""), with(atStep(rollout.Paused, 1, ""), func(s *rollout.State) { s.Progress[0].Name = "pause 10m0s" }))
+	if timed.Text != "Waits for 10m0s to pass" || timed.Proposal != "" {
+		t.Errorf("got %q, %q", timed.Text, timed.Proposal)
+	}
+	last := tell(atStep(rollout.Paused, 2, ""), atStep(rollout.Promoting, 3, "Ann"))
+	if last.Title != "shop in prod: promoted, now through its steps" {
+		t.Errorf("got %q", last.Title)
+	}
+	failed := tell(with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisFailed)))
+	want := "it is bad\nWaits for Git to agree with what serves: merge gitrollout/revert/prod/shop, or push a new version\nMetric errors: Failed, last [0.2]"
+	if failed.Text != want || failed.Trouble != "prod/shop/v2" {
+		t.Errorf("got %q, %q", failed.Text, failed.Trouble)
+	}
+}
+
+func TestFor(t *testing.T) {
+	e := As(rollout.Event{App: "shop", Cluster: "prod", Kinds: []rollout.EventKind{rollout.EventPaused, rollout.EventStepCompleted}, Author: "Ann"}, rollout.EventPaused)
+	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
+	for _, c := range []struct {
+		name string
+		r    rollout.Receiver
+		ok   bool
+		want string // of the title
+		err  bool
+	}{
+		{name: "defaults", ok: true, want: "shop in prod: paused"},
+		{name: "another kind of the same transition", r: rollout.Receiver{On: []rollout.EventKind{rollout.EventStepCompleted}}, ok: true, want: "shop in prod: now"},
+		{name: "not asked for", r: rollout.Receiver{On: []rollout.EventKind{rollout.EventAborted}}},
+		{name: "another app", r: rollout.Receiver{Apps: []string{"cart-*"}}},
+		{name: "this app", r: rollout.Receiver{Apps: []string{"sh*"}}, ok: true, want: "shop in prod: paused"},
+		{name: "template", r: rollout.Receiver{Title: parse("{{.App}} by {{.Author}} is {{.Kind}}")}, ok: true, want: "shop by Ann is paused"},
+		{name: "a template that fails", r: rollout.Receiver{Title: parse("{{index .Analyses 3}}")}, ok: true, want: "shop in prod: paused", err: true},
+		{name: "a template that does not end", r: rollout.Receiver{Title: parse(`{{define "u"}}{{range .Kinds}}xxxxxxxx{{end}}{{template "u" .}}{{end}}{{template "u" .}}`)}, ok: true, want: "shop in prod: paused", err: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, ok, err := For(c.r, Manner{Defaults: []rollout.EventKind{rollout.EventPaused}}, e)
+			if ok != c.ok || m.Title != c.want || (err != nil) != c.err {
+				t.Errorf("got %q, %t, %v", m.Title, ok, err)
+			}
+		})
+	}
+}
+
+func TestPending(t *testing.T) {
+	line := []rollout.Recorded{
+		{ID: "2", Parent: "1", When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}, {App: "shop", After: healthyStart("shop")}}},
+		{ID: "3", Parent: "2", When: start.Add(23 * time.Hour), Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}},
+	}
+	manner := Manner{Defaults: []rollout.EventKind{rollout.EventStarted}}
+	at := rollout.Cursor{Told: "1", App: "cart"}
+	b := Pending("prod", rollout.Receiver{}, manner, at, "2", line, Links{}, start)
+	if len(b.Due) != 2 || !b.Due[0].Repeat || b.Due[1].Repeat || b.Due[0].After != (rollout.Cursor{Told: "1", App: "shop"}) || b.End != (rollout.Cursor{Told: "3"}) {
+		t.Errorf("got %+v", b)
+	}
+	if late := Pending("prod", rollout.Receiver{}, manner, at, "", line, Links{}, start.Add(25*time.Hour)); len(late.Due) != 1 || late.Dropped != 1 {
+		t.Errorf("a day later: %+v", late)
+	}
+}
+
+func healthyStart(app string) rollout.State {
+	return rollout.State{App: app, Phase: rollout.Progressing, Release: release("v1")}
+}

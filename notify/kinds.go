@@ -1,0 +1,104 @@
+package notify
+
+import (
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Kinds returns what the transition from one recorded state to another is, the
+// most telling first. Equal states are nothing.
+func Kinds(before, after rollout.State) []rollout.EventKind {
+	is := map[rollout.EventKind]bool{}
+	releaseKinds(is, before, after)
+	analysisKinds(is, before, after)
+	b, a := before.Held, after.Held
+	isNew := a != nil && (b == nil || b.Reason != a.Reason || b.Message != a.Message)
+	is[rollout.EventHeld] = isNew && !a.Waits()
+	is[rollout.EventWaiting] = a.Waits() && (!b.Waits() || b.Commit != a.Commit)
+	is[rollout.EventRecovered] = len(troubles("", before)) > 0 && len(troubles("", after)) == 0
+	var kinds []rollout.EventKind
+	for _, kind := range rollout.EventKinds() {
+		if is[kind] {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
+	same := sameRelease(before.Release, after.Release)
+	stepped, opened := moved(before, after)
+	stepped = stepped && same && after.Phase != rollout.Aborting
+	turned := after.Phase != before.Phase
+	aborts := turned && after.Phase == rollout.Aborting
+	is[rollout.EventStarted] = !same && after.Release != nil && !aborts
+	is[rollout.EventStepCompleted] = stepped
+	is[rollout.EventPromoted] = stepped && opened
+	is[rollout.EventPaused] = after.Phase == rollout.Paused && (turned || stepped || !same)
+	is[rollout.EventCompleted] = after.Release == nil && before.Release != nil && before.Phase != rollout.Aborting &&
+		after.Stable != nil && after.Stable.Hash == before.Release.Hash
+	is[rollout.EventAborted] = aborts && after.Retreat != nil && after.Retreat.Reject
+	is[rollout.EventRolledBack] = aborts && !is[rollout.EventAborted]
+	is[rollout.EventRestored] = turned && before.Phase == rollout.Aborting
+	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
+}
+
+func sameRelease(a, b *rollout.Release) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Hash == b.Hash && a.Since.Equal(b.Since)
+}
+
+// moved reports whether a workload is at a later step, and whether somebody
+// opened the gate for it.
+func moved(before, after rollout.State) (stepped, opened bool) {
+	for _, p := range after.Progress {
+		was, found := before.ProgressOf(p.Workload)
+		if found && p.Step > was.Step {
+			stepped, opened = true, opened || p.Opened != ""
+		}
+	}
+	return stepped, opened
+}
+
+// stalls reports whether a release is later than its deadline. A promotion that
+// is late stays one, and has a reason.
+func stalls(s rollout.State) bool {
+	return s.Phase == rollout.Stalled || (s.Phase == rollout.Promoting && s.Reason != "")
+}
+
+var analysisEvents = map[rollout.AnalysisPhase]rollout.EventKind{
+	rollout.AnalysisFailed: rollout.EventAnalysisFailed, rollout.AnalysisErrored: rollout.EventAnalysisError,
+	rollout.AnalysisInconclusive: rollout.EventAnalysisInconclusive,
+}
+
+func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
+	for _, run := range after.Analyses {
+		i := slices.IndexFunc(before.Analyses, func(o rollout.AnalysisRun) bool { return o.Name == run.Name && o.Started.Equal(run.Started) })
+		if i < 0 {
+			is[rollout.EventAnalysisStarted] = true
+		}
+		if kind, bad := analysisEvents[run.Phase]; bad && (i < 0 || before.Analyses[i].Phase != run.Phase) {
+			is[kind] = true
+		}
+	}
+}
+
+// troubles names what is wrong with an app: each name is the same for as long as
+// the trouble lasts, from a release that stalls to the revert of it. There are
+// two at most, and the release's is first.
+func troubles(prefix string, s rollout.State) []string {
+	var all []string
+	switch {
+	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:
+		all = append(all, prefix+string(s.Rejected[0].Hash))
+	case s.Release != nil && (stalls(s) || (s.Phase == rollout.Aborting && s.Retreat != nil && s.Retreat.Reject)):
+		all = append(all, prefix+string(s.Release.Hash))
+	}
+	if s.Held != nil && !s.Held.Waits() {
+		all = append(all, prefix+"held")
+	}
+	return all
+}

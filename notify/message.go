@@ -1,0 +1,124 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Message is an event as one receiver is told of it.
+type Message struct {
+	rollout.Event
+	Facts []Fact // what most people want to know of the release
+	Ends  bool   // the receiver did not ask for the event; it is told what is over
+}
+
+// Manner is how a service is told.
+type Manner struct {
+	Defaults []rollout.EventKind // for a receiver that names none
+	Resolves bool                // it keeps what is wrong open until it is told that it is over
+}
+
+// Fact is a name and a value.
+type Fact struct{ Name, Value string }
+
+// maxText bounds what a template writes and what a reason holds, in characters:
+// Slack's blocks take 3,000, Discord's embeds 4,096.
+const maxText = 2500
+
+// For returns what a receiver is told of an event, if anything. A template that
+// fails on it is reported, and the default stands in for it.
+func For(r rollout.Receiver, manner Manner, e rollout.Event) (m Message, ok bool, err error) {
+	wanted := r.On
+	if len(wanted) == 0 {
+		wanted = manner.Defaults
+	}
+	i := slices.IndexFunc(e.Kinds, func(k rollout.EventKind) bool { return slices.Contains(wanted, k) })
+	m.Ends = i < 0 && manner.Resolves && len(e.Over) > 0
+	if (i < 0 && !m.Ends) || !r.Wants(e.App) {
+		return m, false, nil
+	}
+	m.Event = As(e, e.Kinds[max(i, 0)])
+	m.Facts = factsOf(m.Event)
+	for _, t := range []struct {
+		template *template.Template
+		into     *string
+	}{{r.Title, &m.Title}, {r.Text, &m.Text}} {
+		if t.template == nil {
+			continue
+		}
+		var b strings.Builder
+		if failed := t.template.Execute(&bounded{b: &b}, m.Event); failed != nil {
+			err = fmt.Errorf("template of notification %s: %w", r.Name, failed)
+			continue
+		}
+		*t.into = b.String()
+	}
+	m.Title = cut(strings.Join(strings.Fields(m.Title), " "), 200)
+	m.Text = cut(strings.TrimSpace(m.Text), maxText)
+	return m, true, err
+}
+
+// bounded takes no more than a message may hold, so that no template fills the
+// memory.
+type bounded struct{ b *strings.Builder }
+
+// Write is io.Writer's.
+func (w *bounded) Write(p []byte) (int, error) {
+	if w.b.Len() > 4*maxText {
+		return 0, fmt.Errorf("it writes more than %d bytes", 4*maxText)
+	}
+	return w.b.Write(p)
+}
+
+func factsOf(e rollout.Event) []Fact {
+	var all []Fact
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, Fact{Name: name, Value: value})
+		}
+	}
+	add("Release", string(e.Release))
+	if e.Commit != "" {
+		add("Commit", strings.TrimSpace(rollout.ShortID(e.Commit)+" "+cut(e.Subject, 100)))
+	}
+	add("Author", e.Author)
+	if e.Stable != e.Release {
+		add("Stable", string(e.Stable))
+	}
+	if e.Step > 0 && !e.Is(rollout.EventCompleted) {
+		add("Step", fmt.Sprintf("%d/%d %s", e.Step, e.Steps, e.StepName))
+	}
+	return all
+}
+
+// cut shortens a text to a number of characters.
+func cut(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}
+
+// Sample is an event to try a receiver with, of one kind and at a moment.
+func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
+	const app = "sample"
+	e := rollout.Event{
+		ID: "sample-" + at.UTC().Format("20060102T150405Z") + "/" + app, Kinds: []rollout.EventKind{kind}, At: at, Cluster: cluster, App: app,
+		Release: "h1-7b4e2a91d0", Stable: "h1-0123456789", Commit: "9f31c0de9f31c0de9f31c0de9f31c0de9f31c0de",
+		Author: "gitrollout notify test", Subject: "a sample", Since: at.Add(-time.Minute), Step: 2, Steps: 4, StepName: "pause", Weight: 20,
+		Reason: "This is a sample: nothing has happened.",
+	}
+	trouble := cluster + "/" + app + "/" + string(e.Release)
+	if outcomes[kind] == rollout.OutcomeBad {
+		e.Trouble = trouble
+	} else {
+		e.Over = []string{trouble}
+	}
+	return As(e, kind)
+}

@@ -1,0 +1,214 @@
+package service
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/mail"
+	"net/textproto"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// mailServer is a small SMTP server (RFC 5321) with STARTTLS and PLAIN.
+type mailServer struct {
+	t        *testing.T
+	listener net.Listener
+	tls      *tls.Config // nil: it offers none
+	implicit bool        // TLS from the start
+	refuse   string      // what it says to each recipient, "" to take it
+	users    map[string]string
+
+	mails []string
+	to    []string
+	plain bool // a mail came without TLS
+}
+
+func (s *mailServer) start() *mailServer {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.listener = l
+	s.t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.talk(conn)
+		}
+	}()
+	return s
+}
+
+func (s *mailServer) port() string {
+	_, port, _ := net.SplitHostPort(s.listener.Addr().String())
+	return port
+}
+
+// talk is one connection, from the greeting to QUIT.
+func (s *mailServer) talk(conn net.Conn) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	secure, known := s.implicit, len(s.users) == 0
+	if s.implicit {
+		conn = tls.Server(conn, s.tls)
+	}
+	r := textproto.NewReader(bufio.NewReader(conn))
+	say := func(format string, args ...any) { fmt.Fprintf(conn, format+"\r\n", args...) }
+	say("220 mail.test ready")
+	for {
+		line, err := r.ReadLine()
+		if err != nil {
+			return
+		}
+		verb, rest, _ := strings.Cut(line, " ")
+		switch strings.ToUpper(verb) {
+		case "EHLO":
+			say("250-mail.test")
+			if s.tls != nil && !secure {
+				say("250-STARTTLS")
+			}
+			if len(s.users) > 0 {
+				say("250-AUTH PLAIN")
+			}
+			say("250 8BITMIME")
+		case "STARTTLS":
+			say("220 go on")
+			conn = tls.Server(conn, s.tls)
+			r = textproto.NewReader(bufio.NewReader(conn))
+			secure = true
+		case "AUTH":
+			text, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "PLAIN "))
+			parts := strings.Split(string(text), "\x00")
+			if known = len(parts) == 3 && s.users[parts[1]] == parts[2]; known {
+				say("235 welcome")
+			} else {
+				say("535 5.7.8 no such user or password")
+			}
+		case "MAIL":
+			if !known {
+				say("530 5.7.0 who are you?")
+				continue
+			}
+			say("250 ok")
+		case "RCPT":
+			if s.refuse != "" {
+				say("%s", s.refuse)
+				continue
+			}
+			s.to = append(s.to, rest)
+			say("250 ok")
+		case "DATA":
+			say("354 go on")
+			text, err := r.ReadDotBytes()
+			if err != nil {
+				return
+			}
+			s.mails, s.plain = append(s.mails, string(text)), s.plain || !secure
+			say("250 taken")
+		case "QUIT":
+			say("221 bye")
+			return
+		default:
+			say("250 ok")
+		}
+	}
+}
+
+// certificate makes one for 127.0.0.1, and the pool that trusts it.
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+func TestEmail(t *testing.T) {
+	cert, pool := certificate(t)
+	secure := &tls.Config{Certificates: []tls.Certificate{cert}}
+	users := map[string]string{"user": "s3cr3t-password"}
+	for _, c := range []struct {
+		name    string
+		server  mailServer
+		tls     string
+		account bool
+		final   bool
+		says    string // "" for it arrives
+	}{
+		{name: "STARTTLS and a password", server: mailServer{tls: secure, users: users}, account: true},
+		{name: "TLS", server: mailServer{tls: secure, implicit: true, users: users}, tls: "tls", account: true},
+		{name: "none", server: mailServer{}, tls: "none"},
+		{name: "no STARTTLS", server: mailServer{users: users}, account: true, says: "STARTTLS"},
+		{name: "wrong password", server: mailServer{tls: secure, users: map[string]string{"user": "other"}}, account: true, final: true, says: "535"},
+		{name: "unknown recipient", server: mailServer{tls: secure, refuse: "550 5.1.1 nobody of that name"}, final: true, says: "nobody of that name"},
+		{name: "later", server: mailServer{tls: secure, refuse: "451 4.3.0 greylisted"}, says: "greylisted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.server
+			s.t = t
+			s.start()
+			r := rollout.Receiver{Name: "mail", Service: "email", Credentials: map[string]rollout.Credential{}, Lists: map[string][]string{"to": {"Bea <bea@example.com>", "cy@example.com"}},
+				Settings: map[string]string{"host": "127.0.0.1", "port": s.port(), "from": "Releases <releases@example.com>", "tls": c.tls}}
+			if c.account {
+				r.Credentials = map[string]rollout.Credential{"username": {Env: "USER"}, "password": {Env: "PASSWORD"}}
+			}
+			d := deps("")
+			d.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+			var ids []string
+			for range 2 { // the same event is the same Message-ID
+				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
+				if c.says != "" {
+					var failed *Failure
+					if !errors.As(err, &failed) || failed.Final != c.final || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cr3t") {
+						t.Errorf("got %v, want %q, final %t", err, c.says, c.final)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := mail.ReadMessage(strings.NewReader(s.mails[len(s.mails)-1]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, got.Header.Get("Message-ID"))
+				if got.Header.Get("Subject") != "shop in prod-eu: release aborted, going back to stable" || got.Header.Get("Auto-Submitted") != "auto-generated" {
+					t.Errorf("headers %v", got.Header)
+				}
+			}
+			if ids[0] != ids[1] || !strings.HasSuffix(ids[0], "@example.com>") {
+				t.Errorf("Message-IDs %q", ids)
+			}
+			if len(s.to) != 4 || s.plain != (c.tls == "none") {
+				t.Errorf("to %q, without TLS %t", s.to, s.plain)
+			}
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package render
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const experimentTemplate = `
+apiVersion: argoproj.io/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: errors}
+spec:
+  args: [{name: canary}, {name: baseline}, {name: since}, {name: region}]
+  metrics:
+  - name: errors
+    interval: 1m
+    count: 3
+    provider: {prometheus: {address: "http://p", query: "a{canary='{{args.canary}}',base='{{args.baseline}}'}[{{args.since}}] {{args.region}}"}}
+`
+
+const experimentRollout = `
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web}
+spec:
+  progressDeadlineSeconds: 120
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  strategy:
+    canary:
+      stableService: web
+      steps:
+      - experiment:
+          duration: 1h
+          templates:
+          - {name: baseline, specRef: stable, service: {}}
+          - name: canary
+            specRef: canary
+            replicas: 3
+            metadata: {labels: {app: web-try}, annotations: {note: try}}
+            selector: {matchLabels: {app: web-try}}
+            service: {name: web-try}
+          analyses:
+          - name: errors
+            templateName: errors
+            requiredForCompletion: true
+            args:
+            - {name: canary, value: "{{templates.canary.podTemplateHash}}"}
+            - {name: baseline, value: "{{ templates.baseline.replicaset.name }}"}
+            - {name: since, value: "{{experiment.availableAt}}..{{experiment.finishedAt}}"}
+            - {name: region, value: eu}
+          dryRun: [{metricName: err.*}]
+      - setWeight: 50
+`
+
+// experimentApp is the base of the refused inputs with an experiment.
+func experimentApp(t *testing.T, document string) map[string]string {
+	t.Helper()
+	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
+	repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, rollout.yaml, errors.yaml]\n"
+	repo["rollout.yaml"], repo["errors.yaml"] = document, experimentTemplate
+	return repo
+}
+
+func renderApp(t *testing.T, repo map[string]string) *rollout.Render {
+	t.Helper()
+	r, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestExperiment(t *testing.T) {
+	r := renderApp(t, experimentApp(t, experimentRollout))
+	got := *r.Specs[0].Canary.Steps[0].Experiment
+	metric := got.Analyses[0].Metrics[0]
+	want := rollout.Experiment{
+		Duration: new(time.Hour), ProgressDeadlineSeconds: 120,
+		Templates: []rollout.ExperimentTemplate{
+			{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 1, Service: new("")},
+			{
+				Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 3, Labels: map[string]string{"app": "web-try"}, Annotations: map[string]string{"note": "try"},
+				Selector: map[string]any{"matchLabels": map[string]any{"app": "web-try"}}, Service: new("web-try"),
+			},
+		},
+		Analyses: []rollout.ExperimentAnalysis{{Name: "errors", Required: true, Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric}}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	pods := map[string]string{
+		"canary": "{{templates.canary.podTemplateHash}}", "baseline": "{{ templates.baseline.replicaset.name }}",
+		"since": "{{experiment.availableAt}}..{{experiment.finishedAt}}",
+	}
+	if diff := cmp.Diff(pods, metric.Pods); diff != "" || !metric.DryRun {
+		t.Errorf("dry run %t, arguments (-want +got):\n%s", metric.DryRun, diff)
+	}
+	if query := metric.Config["query"].(string); !strings.HasSuffix(query, "] eu") {
+		t.Errorf("the query is %s", query)
+	}
+	if len(r.Warnings) > 0 {
+		t.Errorf("warnings: %v", r.Warnings)
+	}
+}
+
+// TestExperimentWarnings are about what is accepted and hardly meant.
+func TestExperimentWarnings(t *testing.T) {
+	for name, tc := range map[string]struct{ old, with, want string }{
+		"users are sent there": {"{app: web-try}, annotations", "{app: web}, annotations", "metadata.labels: Service/shop/web selects the pods"},
+		"no delay":             {"duration: 1h", "duration: 1h\n          scaleDownDelaySeconds: 10", "scaleDownDelaySeconds is ignored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			document := strings.Replace(experimentRollout, tc.old, tc.with, 1)
+			document = strings.Replace(document, "            selector: {matchLabels: {app: web-try}}\n", "", 1)
+			if all := strings.Join(renderApp(t, experimentApp(t, document)).Warnings, "\n"); !strings.Contains(all, tc.want) {
+				t.Errorf("the warnings %q have no %q", all, tc.want)
+			}
+		})
+	}
+}
+
+// TestExperimentOfTheDocs renders what docs/analysis.md shows.
+func TestExperimentOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/analysis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Try two versions side by side\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(section, -1)
+	if len(blocks) == 0 {
+		t.Fatal("docs/analysis.md shows no experiment")
+	}
+	steps := "\n" + strings.TrimRight(strings.ReplaceAll("\n"+blocks[0][1], "\n", "\n      "), " \n") + "\n"
+	head, _, _ := strings.Cut(experimentRollout, "\n      steps:")
+	repo := experimentApp(t, strings.Replace(head, "argoproj.io", "gitrollout.dev", 1)+steps)
+	repo["errors.yaml"] = strings.Replace(experimentTemplate, "{name: canary}, {name: baseline}, {name: since}, {name: region}", "{name: canary, value: x}, {name: baseline, value: x}, {name: since, value: x}, {name: region, value: x}", 1)
+	e := renderApp(t, repo).Specs[0].Canary.Steps[0].Experiment
+	if e == nil || len(e.Templates) != 2 || len(e.Analyses) != 1 {
+		t.Errorf("the page's experiment is read as %+v", e)
+	}
+}

@@ -1,0 +1,436 @@
+package rollout
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/mail"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	texttemplate "text/template" // a test has a template of its own
+	"time"
+)
+
+// Receiver is one entry of a Config's notifications: who is told of what.
+type Receiver struct {
+	Name        string
+	Service     string                 // slack, msteams …: a key of Services
+	Settings    map[string]string      // what is not secret: address, channel, host …
+	Lists       map[string][]string    // to, tags
+	Credentials map[string]Credential  // url, token …
+	Headers     map[string]Credential  // of a webhook
+	On          []EventKind            // none: what the service's default is
+	Apps        []string               // globs over names of apps; none means all apps
+	Title, Text *texttemplate.Template // over an Event; nil: the defaults
+
+	source string // the entry as it was written, for Equal
+}
+
+// Credential says where a secret is. It is itself never in Git.
+type Credential struct {
+	Secret    SecretRef // of the cluster
+	Namespace string    // of the Secret; "": the reconciler's own
+	Env       string    // or a variable of the reconciler's environment
+	File      string    // or a file of the folder that GITROLLOUT_NOTIFY_DIR names
+}
+
+// EnvPrefix is what the variables begin with that notifications may use: others
+// hold the credentials for Git.
+const EnvPrefix = "GITROLLOUT_NOTIFY_"
+
+// Equal reports whether two receivers are told the same in the same way.
+func (r Receiver) Equal(o Receiver) bool { return r.source == o.source }
+
+// Wants reports whether the receiver is told of an app.
+func (r Receiver) Wants(app string) bool {
+	return len(r.Apps) == 0 || slices.ContainsFunc(r.Apps, func(glob string) bool {
+		is, _ := path.Match(glob, app)
+		return is
+	})
+}
+
+// ServiceFields are the fields of one service's block.
+type ServiceFields struct {
+	Needs []string    // each one, or one of those that | separates
+	May   []string    // besides
+	Only  []EventKind // that it may be told of; none: all
+}
+
+// TroubleKinds are the events that begin what an on-call service keeps open until
+// it is over.
+func TroubleKinds() []EventKind { return []EventKind{EventAborted, EventStalled, EventHeld} }
+
+// Services is the table of services, by the name of their block.
+func Services() map[string]ServiceFields {
+	return map[string]ServiceFields{
+		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
+		"msteams":      {Needs: []string{"url"}},
+		"discord":      {Needs: []string{"url"}},
+		"googleChat":   {Needs: []string{"url"}},
+		"rocketChat":   {Needs: []string{"url"}, May: []string{"channel"}},
+		"webhook":      {Needs: []string{"url|address"}, May: []string{"headers", "signingKey"}},
+		"email":        {Needs: []string{"host", "from", "to"}, May: []string{"port", "tls", "username", "password"}},
+		"pagerDuty":    {Needs: []string{"routingKey"}, May: []string{"address"}, Only: TroubleKinds()},
+		"opsgenie":     {Needs: []string{"apiKey"}, May: []string{"address"}, Only: TroubleKinds()},
+		"alertmanager": {Needs: []string{"address"}, May: []string{"token", "username", "password"}, Only: TroubleKinds()},
+		"grafana":      {Needs: []string{"address", "token"}, May: []string{"dashboard", "tags"}},
+	}
+}
+
+// maxReceivers bounds the list: each one is kept on record.
+const maxReceivers = 50
+
+// receiverFile is an entry's form in the file.
+type receiverFile struct {
+	Name     string       `json:"name"`
+	Events   []string     `json:"events"` // not on, which YAML takes for true
+	Apps     []string     `json:"apps"`
+	Template templateFile `json:"template"`
+
+	Slack        *serviceFile `json:"slack"`
+	MSTeams      *serviceFile `json:"msteams"`
+	Discord      *serviceFile `json:"discord"`
+	GoogleChat   *serviceFile `json:"googleChat"`
+	RocketChat   *serviceFile `json:"rocketChat"`
+	Webhook      *serviceFile `json:"webhook"`
+	Email        *serviceFile `json:"email"`
+	PagerDuty    *serviceFile `json:"pagerDuty"`
+	Opsgenie     *serviceFile `json:"opsgenie"`
+	Alertmanager *serviceFile `json:"alertmanager"`
+	Grafana      *serviceFile `json:"grafana"`
+}
+
+type templateFile struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// serviceFile has the fields of all services; Services says which has which.
+type serviceFile struct {
+	URL        *credentialFile           `json:"url"`
+	Token      *credentialFile           `json:"token"`
+	RoutingKey *credentialFile           `json:"routingKey"`
+	APIKey     *credentialFile           `json:"apiKey"`
+	SigningKey *credentialFile           `json:"signingKey"`
+	Username   *credentialFile           `json:"username"`
+	Password   *credentialFile           `json:"password"`
+	Headers    map[string]credentialFile `json:"headers"`
+
+	Address   string   `json:"address"`
+	Channel   string   `json:"channel"`
+	Host      string   `json:"host"`
+	Port      int      `json:"port"`
+	From      string   `json:"from"`
+	To        []string `json:"to"`
+	TLS       string   `json:"tls"`
+	Dashboard string   `json:"dashboard"`
+	Tags      []string `json:"tags"`
+}
+
+// credentialFile is a credential's form. A plain text is noticed, to say why it
+// is refused.
+type credentialFile struct {
+	SecretRef *struct {
+		Name      string `json:"name"`
+		Key       string `json:"key"`
+		Namespace string `json:"namespace"`
+	} `json:"secretRef"`
+	Env  string `json:"env"`
+	File string `json:"file"`
+
+	wrong string
+}
+
+// UnmarshalJSON reads a credential, and notes what is wrong with one.
+func (c *credentialFile) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] != '{' {
+		c.wrong = "is written out, and the configuration is in Git"
+		return nil
+	}
+	type plain credentialFile
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode((*plain)(c)); err != nil {
+		c.wrong = "is not one of secretRef, env and file: " + strings.TrimPrefix(oneLine(err), "json: ")
+	}
+	return nil
+}
+
+// section reads one service's block, or the like, and collects what it finds.
+type section struct {
+	file, field string
+	into        *Receiver
+	set         []string // fields that are there
+}
+
+func (s *section) invalid(field, fix, format string, args ...any) error {
+	return &InvalidError{File: s.file, Field: s.field + "." + field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
+	if len(raws) > maxReceivers {
+		return nil, &InvalidError{File: file, Field: "notifications", Msg: fmt.Sprintf("has %d entries, at most %d are allowed", len(raws), maxReceivers), Fix: "name several apps in one entry"}
+	}
+	var all []Receiver
+	for i, raw := range raws {
+		s := &section{file: file, field: fmt.Sprintf("notifications[%d]", i)}
+		r, err := s.receiver(raw)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(o Receiver) bool { return o.Name == r.Name }) {
+			return nil, s.invalid("name", "give each entry a name of its own", "%q is there twice", r.Name)
+		}
+		all = append(all, *r)
+	}
+	return all, nil
+}
+
+func (s *section) receiver(raw receiverFile) (*Receiver, error) {
+	r := &Receiver{Name: raw.Name, Apps: raw.Apps, Settings: map[string]string{}, Lists: map[string][]string{}, Credentials: map[string]Credential{}}
+	s.into = r
+	if !dnsLabel.MatchString(r.Name) {
+		return nil, s.invalid("name", "use lower-case letters, digits and -, at most 63", "%q is not a name", r.Name)
+	}
+	blocks := map[string]*serviceFile{
+		"slack": raw.Slack, "msteams": raw.MSTeams, "discord": raw.Discord, "googleChat": raw.GoogleChat, "rocketChat": raw.RocketChat,
+		"webhook": raw.Webhook, "email": raw.Email, "pagerDuty": raw.PagerDuty, "opsgenie": raw.Opsgenie, "alertmanager": raw.Alertmanager, "grafana": raw.Grafana,
+	}
+	maps.DeleteFunc(blocks, func(_ string, b *serviceFile) bool { return b == nil })
+	names := slices.Sorted(maps.Keys(blocks))
+	if len(names) != 1 {
+		return nil, &InvalidError{File: s.file, Field: s.field, Msg: fmt.Sprintf("names %d services %v", len(names), names),
+			Fix: "write one of " + strings.Join(slices.Sorted(maps.Keys(Services())), ", ")}
+	}
+	r.Service = names[0]
+	if err := s.kinds(raw.Events); err != nil {
+		return nil, err
+	}
+	if err := checkGlobs(s.file, s.field+".apps", raw.Apps); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.Title, err = s.template("title", raw.Template.Title); err != nil {
+		return nil, err
+	}
+	if r.Text, err = s.template("text", raw.Template.Text); err != nil {
+		return nil, err
+	}
+	written, err := json.Marshal(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.field, err)
+	}
+	r.source = string(written)
+	block := &section{file: s.file, field: s.field + "." + r.Service, into: r}
+	return r, block.service(*blocks[r.Service])
+}
+
+// argoTriggers are the names that people bring along.
+var argoTriggers = map[string]EventKind{
+	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
+	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted, "on-analysis-run-running": EventAnalysisStarted,
+	"on-analysis-run-failed": EventAnalysisFailed, "on-analysis-run-error": EventAnalysisError,
+}
+
+func (s *section) kinds(names []string) error {
+	for i, name := range names {
+		kind := EventKind(name)
+		if !slices.Contains(EventKinds(), kind) {
+			var all []string
+			for _, k := range EventKinds() {
+				all = append(all, string(k))
+			}
+			slices.Sort(all)
+			fix := "use some of " + strings.Join(all, ", ")
+			if ours, known := argoTriggers[name]; known {
+				fix = "use " + string(ours)
+			}
+			return s.invalid(fmt.Sprintf("events[%d]", i), fix, "%q is not an event", name)
+		}
+		if only := Services()[s.into.Service].Only; len(only) > 0 && !slices.Contains(only, kind) {
+			return s.invalid(fmt.Sprintf("events[%d]", i), fmt.Sprintf("use some of %v", only), "%s gets what is wrong until it is over, and %q is never over", s.into.Service, name)
+		}
+		s.into.On = append(s.into.On, kind)
+	}
+	return nil
+}
+
+// template parses a template and tries it on an event that has nothing but a
+// kind, so that a misspelt field is noticed before a release is.
+func (s *section) template(name, text string) (*texttemplate.Template, error) {
+	if text == "" {
+		return nil, nil
+	}
+	t, err := texttemplate.New(name).Option("missingkey=error").Parse(text)
+	if err == nil {
+		err = t.Execute(io.Discard, Event{Kind: EventPaused, Kinds: []EventKind{EventPaused}, At: time.Unix(0, 0)})
+	}
+	if err != nil {
+		return nil, s.invalid("template."+name, "see docs/notifications.md for the fields of an event", "is not a template: %v", strings.TrimPrefix(oneLine(err), "template: "))
+	}
+	return t, nil
+}
+
+func (s *section) service(raw serviceFile) error {
+	given := map[string]*credentialFile{
+		"url": raw.URL, "token": raw.Token, "routingKey": raw.RoutingKey, "apiKey": raw.APIKey, "signingKey": raw.SigningKey, "username": raw.Username, "password": raw.Password,
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name] == nil {
+			continue
+		}
+		read, err := s.credential(name, *given[name])
+		if err != nil {
+			return err
+		}
+		s.into.Credentials[name] = read
+		s.set = append(s.set, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(raw.Headers)) {
+		read, err := s.credential("headers."+name, raw.Headers[name])
+		if err != nil {
+			return err
+		}
+		if s.into.Headers == nil {
+			s.into.Headers = map[string]Credential{}
+			s.set = append(s.set, "headers")
+		}
+		s.into.Headers[name] = read
+	}
+	port := ""
+	if raw.Port != 0 {
+		port = fmt.Sprint(raw.Port)
+	}
+	for name, text := range map[string]string{
+		"address": raw.Address, "channel": raw.Channel, "host": raw.Host, "port": port, "from": raw.From, "tls": raw.TLS, "dashboard": raw.Dashboard,
+	} {
+		if text != "" {
+			s.into.Settings[name] = text
+			s.set = append(s.set, name)
+		}
+	}
+	for name, list := range map[string][]string{"to": raw.To, "tags": raw.Tags} {
+		if len(list) > 0 {
+			s.into.Lists[name] = list
+			s.set = append(s.set, name)
+		}
+	}
+	slices.Sort(s.set)
+	if err := s.checkFields(); err != nil {
+		return err
+	}
+	return s.checkValues(raw)
+}
+
+// checkFields compares the fields that are there with the service's own.
+func (s *section) checkFields() error {
+	row := Services()[s.into.Service]
+	allowed := slices.Clone(row.May)
+	for _, need := range row.Needs {
+		among := strings.Split(need, "|")
+		allowed = append(allowed, among...)
+		has := 0
+		for _, name := range among {
+			if slices.Contains(s.set, name) {
+				has++
+			}
+		}
+		switch {
+		case has == 0:
+			return s.invalid(among[0], "write "+strings.Join(among, " or "), "is missing")
+		case has > 1:
+			return s.invalid(among[1], "write "+strings.Join(among, " or ")+", and not both", "is there besides %s", among[0])
+		}
+	}
+	for _, name := range s.set {
+		if !slices.Contains(allowed, name) {
+			return s.invalid(name, "leave it out; "+s.into.Service+" has "+strings.Join(allowed, ", "), "is not a field of %s", s.into.Service)
+		}
+	}
+	return nil
+}
+
+// headerName is a token as HTTP has it.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func (s *section) checkValues(raw serviceFile) error {
+	if raw.Address != "" {
+		u, err := url.Parse(raw.Address)
+		switch {
+		case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
+			return s.invalid("address", "write https://host or the like", "%q is not an address", redact(raw.Address))
+		case u.User != nil:
+			return s.invalid("address", "name the Secret that holds them", "%q has credentials", redact(raw.Address))
+		}
+	}
+	if _, hasToken := s.into.Credentials["token"]; s.into.Service == "slack" && hasToken != (raw.Channel != "") {
+		return s.invalid("channel", "write channel together with token; the url of a webhook has a channel of its own", "and token go together")
+	}
+	if s.into.Service == "email" {
+		for i, text := range append([]string{raw.From}, raw.To...) {
+			if _, err := mail.ParseAddress(text); err != nil && text != "" {
+				field := "from"
+				if i > 0 {
+					field = fmt.Sprintf("to[%d]", i-1)
+				}
+				return s.invalid(field, "write ann@example.com, or Ann <ann@example.com>", "%q is not an address", text)
+			}
+		}
+		if !slices.Contains([]string{"", "starttls", "tls", "none"}, raw.TLS) {
+			return s.invalid("tls", "use starttls (the default), tls or none", "%q is not known", raw.TLS)
+		}
+		if raw.Port < 0 || raw.Port > 65535 {
+			return s.invalid("port", "use 587, 465 or 25", "%d is not a port", raw.Port)
+		}
+	}
+	_, user := s.into.Credentials["username"]
+	if user && raw.TLS == "none" {
+		return s.invalid("tls", "use starttls or tls", "is none, and there is a password to send")
+	}
+	if _, password := s.into.Credentials["password"]; user != password {
+		return s.invalid("password", "write both, or neither", "and username go together")
+	}
+	for name := range raw.Headers {
+		if !headerName.MatchString(name) {
+			return s.invalid("headers."+name, "use letters, digits and -", "is not the name of a header")
+		}
+	}
+	return nil
+}
+
+func (s *section) credential(name string, raw credentialFile) (Credential, error) {
+	const fix = "name a Secret: {secretRef: {name: notifications, key: slack}}"
+	var c Credential
+	ways := 0
+	if r := raw.SecretRef; r != nil {
+		ways++
+		c.Secret, c.Namespace = SecretRef{Name: r.Name, Key: r.Key}, r.Namespace
+		if r.Name == "" || r.Key == "" {
+			return c, s.invalid(name+".secretRef", fix, "needs a name and a key")
+		}
+	}
+	if c.Env = raw.Env; raw.Env != "" {
+		ways++
+		if !strings.HasPrefix(raw.Env, EnvPrefix) {
+			return c, s.invalid(name+".env", "give the reconciler a variable "+EnvPrefix+"SLACK, or the like", "%q does not begin with %s, as those for notifications do", raw.Env, EnvPrefix)
+		}
+	}
+	if c.File = raw.File; raw.File != "" {
+		ways++
+		if strings.ContainsAny(raw.File, `/\`) || raw.File == ".." || raw.File == "." {
+			return c, s.invalid(name+".file", "name a file of the folder "+EnvPrefix+"DIR, without a path", "%q is not a file's name", raw.File)
+		}
+	}
+	switch {
+	case raw.wrong != "":
+		return c, s.invalid(name, fix, "%s", raw.wrong)
+	case ways != 1:
+		return c, s.invalid(name, fix, "needs one of secretRef, env and file")
+	}
+	return c, nil
+}

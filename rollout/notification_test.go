@@ -1,0 +1,112 @@
+package rollout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const notifiedHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\nnotifications:\n"
+
+func TestParseReceivers(t *testing.T) {
+	c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(notifiedHead+`
+- name: team
+  slack: {url: {secretRef: {name: chat, key: slack, namespace: ops}}}
+  events: [paused, aborted]
+  apps: [shop, cart-*]
+  template:
+    title: "{{.App}} {{.Kind}}"
+    text: "{{range .Analyses}}{{.Metric}} {{end}}{{.Text}}"
+- name: bus
+  webhook:
+    address: https://bus.example.com/in
+    headers: {X-Key: {env: GITROLLOUT_NOTIFY_BUS}}
+    signingKey: {file: bus}
+- name: mail
+  email: {host: smtp.example.com, port: 465, tls: tls, from: Shop <shop@example.com>, to: [ann@example.com], username: {env: GITROLLOUT_NOTIFY_USER}, password: {env: GITROLLOUT_NOTIFY_PASS}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.Receivers[0]
+	want := Credential{Secret: SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}
+	if r.Service != "slack" || r.Credentials["url"] != want || !r.Wants("cart-eu") || r.Wants("other") {
+		t.Errorf("got %+v", r)
+	}
+	if diff := cmp.Diff([]EventKind{EventPaused, EventAborted}, r.On); diff != "" {
+		t.Error(diff)
+	}
+	if bus := c.Receivers[1]; bus.Headers["X-Key"].Env != "GITROLLOUT_NOTIFY_BUS" || bus.Credentials["signingKey"].File != "bus" || bus.Settings["address"] != "https://bus.example.com/in" {
+		t.Errorf("got %+v", bus)
+	}
+	if mail := c.Receivers[2]; mail.Settings["port"] != "465" || mail.Lists["to"][0] != "ann@example.com" {
+		t.Errorf("got %+v", mail)
+	}
+}
+
+func TestParseReceiversRefuses(t *testing.T) {
+	for _, c := range []struct{ name, entry, field, says, fix string }{
+		{"no service", "{name: a}", "notifications[0]", "names 0 services", "slack"},
+		{"two services", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}, slack: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0]", "names 2 services", ""},
+		{"no name", "{discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].name", "is not a name", ""},
+		{"a credential in Git", "{name: a, slack: {url: https://hooks.slack.com/services/T/B/X}}", "notifications[0].slack.url", "in Git", "secretRef"},
+		{"no credential", "{name: a, slack: {}}", "notifications[0].slack.url", "is missing", "url or token"},
+		{"url and token", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, token: {env: GITROLLOUT_NOTIFY_A}, channel: x}}", "notifications[0].slack.token", "besides url", ""},
+		{"token without a channel", "{name: a, slack: {token: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].slack.channel", "go together", ""},
+		{"another service's field", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, host: x}}", "notifications[0].slack.host", "is not a field of slack", "channel"},
+		{"an unknown field", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, color: x}}", "notifications[0].slack.color", "is not a known field", ""},
+		{"a credential of Git's", "{name: a, slack: {url: {env: GITROLLOUT_GIT_TOKEN}}}", "notifications[0].slack.url.env", "does not begin with GITROLLOUT_NOTIFY_", ""},
+		{"a path", "{name: a, slack: {url: {file: ../../token}}}", "notifications[0].slack.url.file", "is not a file's name", ""},
+		{"two ways", "{name: a, slack: {url: {file: x, env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].slack.url", "needs one of", ""},
+		{"a misspelt way", "{name: a, slack: {url: {secret: x}}}", "notifications[0].slack.url", "unknown field", ""},
+		{"half a Secret", "{name: a, slack: {url: {secretRef: {name: x}}}}", "notifications[0].slack.url.secretRef", "needs a name and a key", ""},
+		{"an unknown event", "{name: a, events: [finished], discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].events[0]", "is not an event", "completed"},
+		{"Argo's trigger", "{name: a, events: [on-rollout-completed], discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].events[0]", "is not an event", "use completed"},
+		{"an event that is never over", "{name: a, events: [completed], pagerDuty: {routingKey: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].events[0]", "never over", "aborted"},
+		{"a pattern", "{name: a, apps: ['['], discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].apps[0]", "is not a pattern", ""},
+		{"a template", "{name: a, template: {title: '{{.Nope}}'}, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].template.title", "Nope", "docs/notifications.md"},
+		{"a template that is none", "{name: a, template: {text: '{{if}}'}, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].template.text", "missing value for if", ""},
+		{"an address", "{name: a, webhook: {address: example.com}}", "notifications[0].webhook.address", "is not an address", ""},
+		{"an address with a password", "{name: a, webhook: {address: 'https://u:pass@example.com'}}", "notifications[0].webhook.address", "***@example.com", ""},
+		{"a header", "{name: a, webhook: {address: https://example.com, headers: {'a b': {env: GITROLLOUT_NOTIFY_A}}}}", "notifications[0].webhook.headers.a b", "is not the name of a header", ""},
+		{"a recipient", "{name: a, email: {host: x, from: a@example.com, to: [nobody]}}", "notifications[0].email.to[0]", "is not an address", ""},
+		{"a password in the open", "{name: a, email: {host: x, tls: none, from: a@example.com, to: [b@example.com], username: {env: GITROLLOUT_NOTIFY_A}, password: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].email.tls", "password", ""},
+		{"half an account", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com], username: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].email.password", "go together", ""},
+		{"the same name", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}\n- {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[1].name", "twice", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+c.entry+"\n"))
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) {
+				t.Fatalf("got %v", err)
+			}
+			if invalid.Field != c.field || !strings.Contains(invalid.Msg, c.says) || !strings.Contains(invalid.Fix, c.fix) {
+				t.Errorf("field %q says %q, fix %q", invalid.Field, invalid.Msg, invalid.Fix)
+			}
+			if strings.Contains(err.Error(), "hooks.slack.com") || strings.Contains(err.Error(), "u:pass") {
+				t.Errorf("tells a credential: %v", err)
+			}
+		})
+	}
+}
+
+func TestNotified(t *testing.T) {
+	n := Notified{By: "p", Receivers: map[string]Cursor{"b": {Told: "2", App: "shop", Claimed: "3"}, "a": {}}}
+	data, err := n.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParseNotified(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := got.Encode()
+	if string(again) != string(data) || got.Receivers["b"] != n.Receivers["b"] {
+		t.Errorf("%s became %s", data, again)
+	}
+	if _, err := ParseNotified([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Notified\nnews: 1\n")); err == nil {
+		t.Error("an unknown field is read over")
+	}
+}

@@ -1,0 +1,89 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// meter is the metrics of a story: what a script says that they measure, from
+// then on. One that it says nothing of is successful.
+type meter struct {
+	now   func() time.Time
+	touch func(app string)
+
+	mu     sync.Mutex
+	says   map[string]reading // by metric
+	done   map[string][]strategies.Measured
+	counts int // measurements made
+}
+
+// reading is a result for the conditions or, with a phase, a verdict.
+type reading struct {
+	phase rollout.AnalysisPhase
+	value any
+}
+
+var phases = []rollout.AnalysisPhase{
+	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
+}
+
+// set is the command measure METRIC RESULT: a phase, or JSON.
+func (m *meter) set(args []string) error {
+	if len(args) < 2 {
+		return fmt.Errorf("measure what? write measure METRIC Failed, or a result for its conditions: measure METRIC [0.2]")
+	}
+	text := strings.Join(args[1:], " ")
+	r := reading{phase: rollout.AnalysisPhase(text)}
+	if !slices.Contains(phases, r.phase) {
+		r.phase = ""
+		if err := json.Unmarshal([]byte(text), &r.value); err != nil {
+			return fmt.Errorf("measure %s: %q is neither a phase (Successful, Failed, Inconclusive, Error) nor a result in JSON", args[0], text)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.says[args[0]] = r
+	return nil
+}
+
+// Measure is the reconciler's Analyzer: it has the results at once.
+func (m *meter) Measure(app rollout.App, due []strategies.Measure) {
+	m.mu.Lock()
+	for _, d := range due {
+		got := strategies.Measured{Run: d.Run, Release: d.Release, Started: d.Started, Metric: d.Metric.Name, At: m.now(), Samples: -1, Phase: rollout.AnalysisSuccessful}
+		if r, said := m.says[d.Metric.Name]; said {
+			if got.Phase, got.Value = r.phase, r.value; d.Metric.Compare != nil {
+				got.Stable = m.says["stable:"+d.Metric.Name].value
+			}
+		}
+		if got.Phase == rollout.AnalysisErrored {
+			got.Message = "the script says that it cannot be measured"
+		}
+		m.counts++
+		m.done[app.Name] = append(m.done[app.Name], got)
+	}
+	m.mu.Unlock()
+	m.touch(app.Name)
+}
+
+// Measured is the reconciler's Analyzer.
+func (m *meter) Measured(app string) []strategies.Measured {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	got := m.done[app]
+	delete(m.done, app)
+	return got
+}
+
+func (m *meter) made() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts
+}

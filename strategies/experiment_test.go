@@ -1,0 +1,173 @@
+package strategies
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/experiment"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// trying is an app at an experiment that began at noon, with pods of both
+// templates, so many of them ready since noon.
+func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *history) {
+	t.Helper()
+	e := &rollout.Experiment{
+		Duration: new(time.Hour), ProgressDeadlineSeconds: 120,
+		Templates: []rollout.ExperimentTemplate{
+			{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 2, Service: new("")}, {Name: "candidate", SpecRef: rollout.SpecCanary, Replicas: 2},
+		},
+		Analyses: []rollout.ExperimentAnalysis{{Name: "errors", Analysis: &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute}}}}},
+	}
+	if change != nil {
+		change(e)
+	}
+	h := oneWeb(func(s *rollout.Spec) {
+		s.Name = "web"
+		s.Canary.Steps = []rollout.Step{{Experiment: e}, {SetWeight: new(50)}}
+	})
+	h.push(version("v2"))
+	in := world(h)
+	in.Now = noon
+	in.State = Decide(in).State
+	in.Source = h.at(in.State.Source)
+	for _, tmpl := range e.Templates {
+		r := pods(tmpl.Replicas, ready)
+		r.Name, r.PodHash, r.Current = "set-of-"+tmpl.Name, "hash-of-"+tmpl.Name, true
+		name := experiment.Name(web, in.State.Release.Hash, 0, tmpl.Name)
+		in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace, Name: name}] = rollout.ObservedWorkload{
+			Replicas: tmpl.Replicas, Synced: true, Revisions: []rollout.Revision{r},
+		}
+	}
+	return in, h
+}
+
+// TestExperimentClock begins when all pods are available, and is looked at again
+// when something is due.
+func TestExperimentClock(t *testing.T) {
+	in, _ := trying(t, nil, 1)
+	in.Now = noon.Add(time.Minute)
+	d := Decide(in)
+	if want := noon.Add(2 * time.Minute); d.Subject != "" || !d.Requeue.Equal(want) || !strings.Contains(d.Waiting, "baseline: 1 of 2 available") {
+		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting, d.Requeue, want)
+	}
+
+	in, _ = trying(t, nil, 2)
+	in.Now = noon.Add(90*time.Second + time.Millisecond)
+	d = Decide(in)
+	begun := noon.Add(91 * time.Second)
+	if p := d.State.Progress[0]; p.Available == nil || !p.Available.Equal(begun) || p.Step != 0 {
+		t.Fatalf("with all pods available the progress is %+v", p)
+	}
+	if len(d.State.Analyses) != 1 || d.State.Analyses[0].Name != "web/step-1/errors" {
+		t.Errorf("the analyses are %+v", d.State.Analyses)
+	}
+	in.State, in.Now = d.State, begun.Add(time.Minute)
+	in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace, Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}] = rollout.ObservedWorkload{}
+	if d = Decide(in); d.Subject != "" || !d.Requeue.Equal(begun.Add(time.Hour)) {
+		t.Errorf("with pods lost: %q, looks again at %s, want when the duration is over", d.Subject, d.Requeue)
+	}
+	in.Now = begun.Add(time.Hour)
+	if d = Decide(in); d.State.Progress[0].Step != 1 || d.State.Progress[0].Available != nil || d.State.Analyses[0].Phase != rollout.AnalysisSuccessful {
+		t.Errorf("after the duration: %+v, %+v", d.State.Progress, d.State.Analyses)
+	}
+}
+
+// TestExperimentOfAnUnreadableHead is watched all the same.
+func TestExperimentOfAnUnreadableHead(t *testing.T) {
+	in, _ := trying(t, nil, 1)
+	in.Head.Render, in.Head.Err = nil, &rollout.InvalidError{Msg: "is not valid YAML"}
+	d := Decide(in)
+	if !d.Requeue.Equal(noon.Add(2 * time.Minute)) {
+		t.Errorf("looks again at %s, want at the deadline", d.Requeue)
+	}
+	in.State, in.Now = d.State, noon.Add(2*time.Minute)
+	if d = Decide(in); !d.Retreat || !strings.Contains(d.State.Reason, "1 of 2 pods of the experiment's baseline are available") {
+		t.Errorf("after the deadline: %q", d.Subject)
+	}
+}
+
+// TestExperimentMeasures names the experiment's own pods.
+func TestExperimentMeasures(t *testing.T) {
+	texts := map[string]string{
+		"templates.baseline.podTemplateHash": "hash-of-baseline", "templates.baseline.replicaset.name": "set-of-baseline",
+		"templates.candidate.podTemplateHash": "hash-of-candidate", "templates.candidate.replicaset.name": "set-of-candidate",
+		"experiment.availableAt": "2026-11-20T12:00:00Z", "experiment.finishedAt": "2026-11-20T13:00:00Z",
+	}
+	for name, tc := range map[string]struct {
+		reason         string
+		change         func(*rollout.Experiment)
+		latest, stable string
+	}{
+		"both":       {"the experiment's own", nil, "hash-of-candidate", "hash-of-baseline"},
+		"one":        {"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] }, "hash-of-candidate", commitID(0)},
+		"two stable": {"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable }, "", "hash-of-baseline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, _ := trying(t, tc.change, 2)
+			d := Decide(in)
+			if len(d.Measure) != 1 {
+				t.Fatalf("%d measurements are due", len(d.Measure))
+			}
+			m := d.Measure[0]
+			if m.Latest != tc.latest || m.Stable != tc.stable {
+				t.Errorf("%s: %q and %q, want %q and %q", tc.reason, m.Latest, m.Stable, tc.latest, tc.stable)
+			}
+			for key, text := range m.Texts {
+				if texts[key] != text {
+					t.Errorf("{{%s}} is %s, want %s", key, text, texts[key])
+				}
+			}
+			if name == "both" && len(m.Texts) != len(texts) {
+				t.Errorf("the texts are %v", m.Texts)
+			}
+			in.State, in.Observed.Workloads = d.State, nil
+			if d = Decide(in); len(d.Measure) > 0 {
+				t.Errorf("without ReplicaSets %+v is due", d.Measure)
+			}
+		})
+	}
+}
+
+// TestExperimentDesired is what is applied for an experiment, and when.
+func TestExperimentDesired(t *testing.T) {
+	in, h := trying(t, nil, 2)
+	names := func(s rollout.State, stable *rollout.Render) []string {
+		v := View{Now: in.Now, Source: h.at(s.Source), Stable: stable, Observed: in.Observed}
+		if need := s.Phase == rollout.Progressing && s.Release != nil; NeedsStable(s, v) != need {
+			t.Errorf("phase %s needs stable: %t, want %t", s.Phase, !need, need)
+		}
+		var all []string
+		for _, o := range mustDesired(s, v) {
+			if o.Annotation(rollout.AnnotationGenerated) == "web" {
+				version, _ := o.Map("spec", "template")["version"].(string)
+				all = append(all, strings.TrimSpace(o.Kind()+" "+o.Name()[strings.LastIndex(o.Name(), "-")+1:]+" "+version))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	if diff := cmp.Diff([]string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"}, names(in.State, h.at(commitID(0)))); diff != "" {
+		t.Errorf("at the step (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {
+		t.Errorf("without the stable commit (-want +got):\n%s", diff)
+	}
+	ahead, err := Ahead(h.at(commitID(1)))
+	if err != nil || len(ahead) != 3 {
+		t.Errorf("the API server is asked about %d objects ahead (%v), want two Deployments and a Service", len(ahead), err)
+	}
+	back := retreat(in, cause{reason: "aborted", to: commitID(0), reject: true}).State
+	later := in.State
+	later.Progress = []rollout.Progress{progressAt(planOf(h.at(commitID(1)).Specs[0]), web, 2, noon)}
+	later.Phase = rollout.Promoting
+	for what, s := range map[string]rollout.State{"the way back": back, "promoting": later} {
+		if got := names(s, h.at(commitID(0))); got != nil {
+			t.Errorf("%s asks for %v", what, got)
+		}
+	}
+}

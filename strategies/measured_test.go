@@ -1,0 +1,182 @@
+package strategies
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// lab is a release that has come to the step where it is measured. Nothing moves
+// in its cluster any more: what is decided follows from the measurements and the
+// time.
+type lab struct {
+	Input
+	commits int // of the state branch
+	order   []string
+}
+
+// newLab releases v2 of a web with ten pods up to its step of 20 %.
+func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
+	t.Helper()
+	weight, replicas := 20, 10
+	spec := rollout.Spec{
+		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: "web"}, Replicas: &replicas, Scaling: rollout.Surge,
+		MaxSurge: rollout.Amount{Value: 25, Percent: true}, MaxUnavailable: rollout.Amount{Value: 25, Percent: true}, ProgressDeadlineSeconds: 600,
+		Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: &weight}, {Analysis: &rollout.Analysis{Metrics: metrics}}}},
+	}
+	l := newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}), kube.New(rand.New(rand.NewPCG(1, 1)), noon))
+	l.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
+	come := func(what string, there func() bool) {
+		for !there() {
+			if !l.rest() {
+				t.Fatalf("%s: the world does not come to rest", what)
+			}
+			if there() {
+				return
+			}
+			due := l.nextDue()
+			if due.IsZero() {
+				t.Fatalf("%s: nothing happens any more: %s", what, dump(l.state))
+			}
+			l.kube.Now = due
+		}
+	}
+	come("v1 healthy", func() bool { return l.state.Phase == rollout.Healthy })
+	l.git.push(func(s *source) { s.workloads = slices.Clone(s.workloads); s.workloads[0].version = "v2" })
+	come("v2 measured", func() bool { return len(l.state.Analyses) == 1 })
+	return &lab{Input: l.input(l.state, true)}
+}
+
+// step decides once, with what was measured.
+func (l *lab) step() Decision {
+	d := Decide(l.Input)
+	if d.Subject != "" {
+		l.State = d.State
+		l.commits++
+	}
+	return d
+}
+
+// crash forgets what Git does not know.
+func (l *lab) crash(t testing.TB) {
+	t.Helper()
+	data, err := l.State.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := rollout.ParseState("state.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.State, l.Runs = *s, nil
+}
+
+// live releases until there is a verdict, or a time is up: whatever is due is
+// measured at once. It returns the last phase of the run.
+func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Measured) rollout.AnalysisPhase {
+	t.Helper()
+	for range 100_000 {
+		d := l.step()
+		if len(d.State.Analyses) == 1 && d.State.Analyses[0].Phase.Done() {
+			return d.State.Analyses[0].Phase
+		}
+		if d.Retreat || d.State.Phase != rollout.Progressing {
+			t.Fatalf("without a verdict it is %s: %s", d.State.Phase, d.Subject)
+		}
+		if d.Subject != "" {
+			continue
+		}
+		for _, m := range d.Measure {
+			got := measure(m, l.Now)
+			got.Run, got.Release, got.Started, got.Metric, got.At = m.Run, m.Release, m.Started, m.Metric.Name, l.Now
+			l.Runs = Record(l.Input, got)
+		}
+		if len(d.Measure) > 0 {
+			continue
+		}
+		if d.Requeue.IsZero() || !d.Requeue.After(l.Now) {
+			t.Fatalf("nothing is due: %s, requeue %s at %s", dump(d.State.Analyses), d.Requeue, l.Now)
+		}
+		if d.Requeue.After(until) {
+			return rollout.AnalysisRunning
+		}
+		l.Now = d.Requeue
+	}
+	t.Fatal("it never ends")
+	return ""
+}
+
+// what a provider may say at a moment.
+var said = map[rollout.AnalysisPhase]Measured{
+	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1}, rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
+	rollout.AnalysisErrored: {Phase: rollout.AnalysisErrored, Message: "no answer", Samples: -1}, rollout.AnalysisPending: {Samples: -1},
+}
+
+// TestCrashAtEachMeasurement: a process that dies after any measurement comes to
+// the verdict of one that lives on, at the same moment if the version goes back, as
+// long as the world says the same at the same time. Good measurements are made
+// again, so what passes, or is in
+// error, may do so later, but never sooner.
+func TestCrashAtEachMeasurement(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	words := slices.Sorted(maps.Keys(said))
+	crashes, verdicts := 0, map[rollout.AnalysisPhase]int{}
+	sequences := 200
+	if testing.Short() {
+		sequences = 60
+	}
+	for range sequences {
+		m := rollout.Metric{
+			Name: "m", Interval: 10 * time.Second, Count: 3 + rng.IntN(8), FailureLimit: rng.IntN(4), InconclusiveLimit: rng.IntN(3),
+			ConsecutiveErrorLimit: rng.IntN(4), Retention: 10, OnNoData: rollout.NoDataWait, SuccessCondition: "result < 0.3", FailureCondition: "result > 0.7",
+		}
+		start := newLab(t, m)
+		odds := rng.Float64()
+		sequence := make([]rollout.AnalysisPhase, 60) // what is said in each ten seconds
+		for i := range sequence {
+			sequence[i] = rollout.AnalysisSuccessful
+			if i < 30 && rng.Float64() < odds {
+				sequence[i] = words[rng.IntN(len(words))]
+			}
+		}
+		live := func(crashAt int) (*lab, rollout.AnalysisPhase, int) {
+			l, n := *start, 0
+			phase := l.live(t, start.Now.Add(20*time.Minute), func(_ Measure, now time.Time) Measured {
+				if n++; n-1 == crashAt {
+					l.crash(t)
+				}
+				i := min(int(now.Sub(start.Now)/(10*time.Second)), len(sequence)-1)
+				return said[sequence[i]]
+			})
+			return &l, phase, n
+		}
+		whole, want, n := live(-1)
+		verdicts[want]++
+		for at := 1; at < n; at++ {
+			crashes++
+			l, got, _ := live(at)
+			switch {
+			case want == rollout.AnalysisFailed, want == rollout.AnalysisInconclusive:
+				if got != want || !l.Now.Equal(whole.Now) {
+					t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got, l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
+				}
+			case got == rollout.AnalysisErrored && want == rollout.AnalysisErrored:
+			case got == rollout.AnalysisErrored && l.Now.Before(whole.Now):
+				t.Fatalf("%+v of %v: a crash at %d makes a row of errors longer", m, sequence[:30], at)
+			case got != want && l.Now.Before(whole.Now):
+				t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got, l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
+			}
+		}
+	}
+	t.Logf("%d crashes; verdicts without: %v", crashes, verdicts)
+	for _, phase := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored} {
+		if verdicts[phase] < sequences/50 {
+			t.Errorf("only %d are %s: the test shows little", verdicts[phase], phase)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package strategies
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// kindOf is one kind of release: the new version has a fifth of the requests.
+type kindOf struct {
+	rate   float64    // requests per second to the new version
+	shares [2]float64 // of them that fail: the new version's, stable's
+}
+
+// worldOf is what two versions answer over time: so many requests, and how many
+// of them failed, at each moment that somebody asked.
+type worldOf struct {
+	kindOf
+	rng  *rand.Rand
+	at   []time.Time
+	sums [][2][2]float64 // for each moment and version: failed, all
+}
+
+// ask lets the requests arrive that were sent since the last time.
+func (w *worldOf) ask(now time.Time) {
+	if len(w.at) == 0 {
+		w.at, w.sums = []time.Time{now}, [][2][2]float64{{}}
+		return
+	}
+	last := len(w.at) - 1
+	since := now.Sub(w.at[last]).Seconds()
+	sums := w.sums[last]
+	for i, rate := range []float64{w.rate, 4 * w.rate} {
+		bad := w.poisson(since * rate * w.shares[i])
+		sums[i][0] += bad
+		sums[i][1] += bad + w.poisson(since*rate*(1-w.shares[i]))
+	}
+	w.at, w.sums = append(w.at, now), append(w.sums, sums)
+}
+
+// poisson draws a number of requests that come independently of each other, with
+// the normal distribution where that makes no difference.
+func (w *worldOf) poisson(mean float64) float64 {
+	if mean > 100 {
+		return math.Max(0, math.Round(mean+math.Sqrt(mean)*w.rng.NormFloat64()))
+	}
+	n, p := 0.0, w.rng.Float64()
+	for limit := math.Exp(-mean); p > limit; n++ {
+		p *= w.rng.Float64()
+	}
+	return n
+}
+
+// compared is what the documentation's query for a comparison returns: all that
+// there was since the beginning, which is less than its ten minutes.
+func (w *worldOf) compared() Measured {
+	sums := w.sums[len(w.sums)-1]
+	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
+	return Measured{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
+}
+
+// share is what the query of the first example returns: of the last minute.
+func (w *worldOf) share() Measured {
+	last := len(w.at) - 1
+	first := slices.IndexFunc(w.at, func(at time.Time) bool { return w.at[last].Sub(at) <= time.Minute })
+	all := w.sums[last][0][1] - w.sums[first][0][1]
+	if all == 0 {
+		return Measured{Value: []any{}, Samples: -1}
+	}
+	return Measured{Value: []any{(w.sums[last][0][0] - w.sums[first][0][0]) / all}, Samples: -1}
+}
+
+// verdicts are those of many releases.
+type verdicts struct {
+	back             int
+	requests, failed []float64 // to and of the new version, until it went back
+}
+
+func median(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(all))[len(all)/2]
+}
+
+// judge releases so many versions with the whole decision in the loop.
+func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*worldOf) Measured) verdicts {
+	var v verdicts
+	for i := range releases {
+		w := &worldOf{rng: rand.New(rand.NewPCG(seed, i)), kindOf: kind}
+		l := *start
+		phase := l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Measured {
+			w.ask(now)
+			return result(w)
+		})
+		switch phase {
+		case rollout.AnalysisSuccessful:
+			if l.State.Phase != rollout.Promoting || len(l.State.Rejected) > 0 {
+				t.Fatalf("what is successful is %s", l.State.Phase)
+			}
+		case rollout.AnalysisFailed:
+			if l.State.Phase != rollout.Aborting || len(l.State.Rejected) != 1 {
+				t.Fatalf("what has failed is %s", l.State.Phase)
+			}
+			v.back++
+			sums := w.sums[len(w.sums)-1]
+			v.requests, v.failed = append(v.requests, sums[0][1]), append(v.failed, sums[0][0])
+		default:
+			t.Fatalf("a run ends %s", phase)
+		}
+	}
+	return v
+}
+
+// TestSharesOfFailures releases 200 versions of each kind and compares what
+// becomes of them with the table in docs/analysis.md: no good one goes back with a
+// comparison, and how many bad ones go through, and how long they are noticed
+// after, is as it says there.
+func TestSharesOfFailures(t *testing.T) {
+	releases := uint64(200)
+	if testing.Short() {
+		releases = 10
+	}
+	compare := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, MinSamples: 50, Compare: &rollout.Compare{}, ConsecutiveErrorLimit: 4, Retention: 10})
+	plain := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, FailureLimit: 2, SuccessCondition: "result[0] < 0.01", OnNoData: rollout.NoDataWait, ConsecutiveErrorLimit: 4, Retention: 10})
+	docs, err := os.ReadFile("../docs/analysis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []kindOf{
+		{20, [2]float64{0.001, 0.001}}, {20, [2]float64{0.005, 0.001}}, {20, [2]float64{0.02, 0.001}}, {20, [2]float64{0.05, 0.001}}, {20, [2]float64{0.2, 0.001}},
+		{2, [2]float64{0.001, 0.001}}, {2, [2]float64{0.005, 0.001}}, {2, [2]float64{0.02, 0.001}}, {2, [2]float64{0.05, 0.001}},
+		{20, [2]float64{0.02, 0.02}}, {20, [2]float64{0.04, 0.02}},
+	}
+	var rows []string
+	for i, kind := range kinds {
+		a := judge(t, compare, uint64(i+1), releases, kind, (*worldOf).compared)
+		b := judge(t, plain, uint64(i+1), releases, kind, (*worldOf).share)
+		row := fmt.Sprintf("| %g/s | %g %% | %g %% |", kind.rate, 100*kind.shares[1], 100*kind.shares[0])
+		for _, v := range []verdicts{a, b} {
+			row += fmt.Sprintf(" %d |", v.back)
+			if v.back == 0 {
+				row += " – |"
+				continue
+			}
+			row += fmt.Sprintf(" %.0f, %.0f, %.0fs |", median(v.requests), median(v.failed), median(v.requests)/kind.rate)
+		}
+		if rows = append(rows, row); kind.shares[0] == kind.shares[1] && a.back > 0 {
+			t.Errorf("of %d good releases %d went back: %s", releases, a.back, row)
+		}
+		if !testing.Short() && !strings.Contains(string(docs), row+"\n") {
+			t.Errorf("docs/analysis.md has not %s", row)
+		}
+	}
+	t.Log("\n" + strings.Join(rows, "\n"))
+}
