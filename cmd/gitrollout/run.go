@@ -106,7 +106,7 @@ func reconcile(ctx context.Context, source sourceOptions, keys trustOptions, tar
 	}
 	stop := l.startBackground()
 	l.Writer, l.Exclusive = election.identity()
-	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(func(ctx context.Context) error { return l.Run(ctx, interval) }))
+	err = election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(l, func(ctx context.Context) error { return l.Run(ctx, interval) }))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err
