@@ -68,6 +68,12 @@ func fieldGroups() []struct {
 		{"….analysis.args[].valueFrom.fieldRef", fieldRefFields},
 		{"….analysis.dryRun[]", dryRunFields},
 		{"….analysis.measurementRetention[]", retentionFields},
+		{"….steps[].experiment", experimentFields},
+		{"….experiment.templates[]", experimentTemplateFields},
+		{"….experiment.templates[].metadata", experimentMetadataFields},
+		{"….experiment.templates[].selector", experimentSelectorFields},
+		{"….experiment.templates[].service", experimentServiceFields},
+		{"….experiment.analyses[]", experimentAnalysisFields},
 		{"….canary.trafficRouting", trafficFields},
 		{"….trafficRouting.managedRoutes[]", managedRouteFields},
 		{"….trafficRouting.sticky", stickyFields},
@@ -119,7 +125,7 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`"([a-zA-Z]+)": +(?:\{|fieldRule)`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`"([a-zA-Z]+)": +\{`).FindAllStringSubmatch(string(source), -1) {
 		if !seen[m[1]] {
 			t.Errorf("fields.go has %s, which is in none of the page's groups", m[1])
 		}

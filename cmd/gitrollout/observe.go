@@ -170,13 +170,6 @@ func (seen *outside) attach(ctx context.Context, l *loop) error {
 		tracers = append(tracers, t.Trace)
 	}
 	l.Trace = reconciler.Tracers(tracers...)
-	others := l.Publish
-	l.Publish = func(looks []reconciler.Look, gone []string) {
-		m.Publish(looks, gone)
-		if others != nil {
-			others(looks, gone)
-		}
-	}
 	return nil
 }
 
@@ -189,10 +182,17 @@ func (seen *outside) noteFetch(ctx context.Context, part reconciler.Part, _ stri
 	}
 }
 
-// leads notes that it is this process' turn, and works.
-func (seen *outside) leads(work func(context.Context) error) func(context.Context) error {
+// leads returns work that notes when it is this process' turn. From now on what
+// passes come to is counted, besides what else is told of them.
+func (seen *outside) leads(l *loop, work func(context.Context) error) func(context.Context) error {
+	m, others := seen.metrics.Load(), l.Publish
+	l.Publish = func(looks []reconciler.Look, gone []string) {
+		m.Publish(looks, gone)
+		if others != nil {
+			others(looks, gone)
+		}
+	}
 	return func(ctx context.Context) error {
-		m := seen.metrics.Load()
 		m.Leading(true)
 		defer m.Leading(false)
 		return work(ctx)

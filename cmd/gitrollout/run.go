@@ -124,7 +124,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	defer stopDashboard()
 	stop := l.startBackground()
 	l.Writer, l.Exclusive = c.election.identity()
-	err = c.election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(func(ctx context.Context) error { return l.Run(ctx, c.interval) }))
+	err = c.election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(l, func(ctx context.Context) error { return l.Run(ctx, c.interval) }))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err
