@@ -24,6 +24,8 @@ func Sections(argo bool) map[string][]Field {
 		"mirrorRoute": mirrorRouteFields, "mirrorMatch": mirrorMatchFields, "textMatch": textMatchFields, "namedMatch": namedMatchFields,
 		"match": matchFields, "analysis": analysisFields, "stepAnalysis": stepAnalysisFields, "templateRef": templateRefFields,
 		"dryRun": dryRunFields, "retention": retentionFields, "arg": argFields, "valueFrom": valueFromFields, "fieldRef": fieldRefFields,
+		"experiment": experimentFields, "experimentTemplate": experimentTemplateFields, "experimentMetadata": experimentMetadataFields,
+		"experimentService": experimentServiceFields, "experimentSelector": experimentSelectorFields, "experimentAnalysis": experimentAnalysisFields,
 	}
 	sections := make(map[string][]Field, len(tables))
 	for name, rules := range tables {
@@ -43,6 +45,7 @@ func Sections(argo bool) map[string][]Field {
 // Argo Rollouts would not understand it.
 var ownOnly = map[string][]string{
 	"canary": {"scaling"}, "step": {"name", "match"}, "pause": {"until", "timeZone", "timeout", "onTimeout"},
+	"experiment": {"progressDeadlineSeconds"}, "experimentAnalysis": {"templates"},
 	"trafficRouting": {"settle", "sticky", "gatewayAPI", "object"},
 }
 

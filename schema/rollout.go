@@ -63,6 +63,12 @@ func (m *maker) rules(section string) node {
 		return node{"required": []string{"templates"}}
 	case "templateRef":
 		return node{"required": []string{"templateName"}}
+	case "experiment":
+		return node{"required": []string{"templates"}}
+	case "experimentTemplate":
+		return node{"required": []string{"name", "specRef"}}
+	case "experimentAnalysis":
+		return node{"required": []string{"name"}}
 	case "workloadRef":
 		return node{"required": []string{"apiVersion", "kind", "name"}}
 	case "pingPong":
@@ -136,6 +142,7 @@ func (m *maker) types(section string) node {
 		return node{
 			"setWeight": number(0, 1_000_000), "pause": m.section("pause"), "setCanaryScale": m.section("canaryScale"), "analysis": m.section("stepAnalysis"),
 			"setHeaderRoute": m.section("headerRoute"), "setMirrorRoute": m.section("mirrorRoute"), "match": list(m.section("match")), "name": name(),
+			"experiment": m.section("experiment"),
 		}
 	case "pause":
 		return node{"duration": seconds(), "timeout": seconds(), "onTimeout": oneOf("abort", "promote")}
@@ -183,6 +190,27 @@ func (m *maker) moreTypes(section string) node {
 		return node{"name": name(), "valueFrom": m.section("valueFrom")}
 	case "valueFrom":
 		return node{"podTemplateHashValue": oneOf("Stable", "Latest"), "fieldRef": m.section("fieldRef")}
+	case "experiment":
+		return node{
+			"templates": atLeastOne(m.section("experimentTemplate")), "analyses": list(m.section("experimentAnalysis")), "duration": seconds(),
+			"progressDeadlineSeconds": number(1, 2147483647), "dryRun": list(m.section("dryRun")),
+		}
+	case "experimentTemplate":
+		return node{
+			"name": partName(), "specRef": oneOf("stable", "canary"), "replicas": number(1, 2147483647), "metadata": m.section("experimentMetadata"),
+			"selector": m.section("experimentSelector"), "service": m.section("experimentService"),
+		}
+	case "experimentMetadata":
+		return node{"labels": texts(), "annotations": texts()}
+	case "experimentSelector":
+		return node{"matchLabels": texts(), "matchExpressions": list(mapping())}
+	case "experimentService":
+		return node{"name": label()}
+	case "experimentAnalysis":
+		return node{
+			"name": partName(), "templateName": name(), "clusterScope": boolean(), "templates": list(m.section("templateRef")),
+			"args": list(m.section("arg")), "requiredForCompletion": boolean(),
+		}
 	case "analysisHistory":
 		return node{"successfulRunHistoryLimit": count(), "unsuccessfulRunHistoryLimit": count()}
 	default:
@@ -221,3 +249,8 @@ func (m *maker) plugins(gateway node) node {
 	}
 	return closed(fields)
 }
+
+// partName becomes part of other names.
+func partName() node { return pattern(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`) }
+
+func texts() node { return node{"type": "object", "additionalProperties": text()} }
