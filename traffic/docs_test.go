@@ -8,37 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/docpage"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-const (
-	docsPage   = "../docs/traffic.md"
-	tableBegin = "<!-- routers: written by go test ./traffic -update -->\n"
-	tableEnd   = "<!-- end of routers -->"
-)
+const docsPage = "../docs/traffic.md"
 
 // TestDocsTable compares the docs' table of routers with what the routers say of
 // themselves.
 func TestDocsTable(t *testing.T) {
-	raw, err := os.ReadFile(docsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(raw), tableBegin)
-	got, after, closed := strings.Cut(rest, tableEnd)
-	if !found || !closed {
-		t.Fatalf("%s has no table between %q and %q", docsPage, tableBegin, tableEnd)
-	}
-	want := docsTable()
-	if *update {
-		if err := os.WriteFile(docsPage, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of %s (-want +got), write it anew with -update:\n%s", docsPage, diff)
-	}
+	docpage.Table(t, docsPage, "routers", docsTable(), *update)
 }
 
 func docsTable() string {

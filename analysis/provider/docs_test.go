@@ -2,43 +2,20 @@ package provider
 
 import (
 	"flag"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/docpage"
 )
 
 var update = flag.Bool("update", false, "write the docs' table of providers anew")
 
-const (
-	docsPage   = "../../docs/metric-providers.md"
-	tableBegin = "<!-- providers: written by go test ./analysis/provider -update -->\n"
-	tableEnd   = "<!-- end of providers -->"
-)
+const docsPage = "../../docs/metric-providers.md"
 
 // TestDocsTable compares the docs' table of providers with what they say of
 // themselves.
 func TestDocsTable(t *testing.T) {
-	raw, err := os.ReadFile(docsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(raw), tableBegin)
-	got, after, closed := strings.Cut(rest, tableEnd)
-	if !found || !closed {
-		t.Fatalf("%s has no table between %q and %q", docsPage, tableBegin, tableEnd)
-	}
-	want := docsTable()
-	if *update {
-		if err := os.WriteFile(docsPage, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of %s (-want +got), write it anew with -update:\n%s", docsPage, diff)
-	}
+	docpage.Table(t, docsPage, "providers", docsTable(), *update)
 }
 
 func docsTable() string {

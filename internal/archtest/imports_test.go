@@ -67,6 +67,7 @@ var table = map[string]rule{
 	"internal/testbin":       {},
 	"internal/testcluster":   {own: []string{"internal/testbin"}, others: kubernetes},
 	"internal/e2e/dashboard": {},
+	"internal/docpage":       {others: []string{"github.com/google/go-cmp/cmp"}},
 	"internal/oidctest":      {},
 }
 

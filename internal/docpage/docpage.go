@@ -1,0 +1,38 @@
+// Package docpage keeps tables of the documentation as the code has them, for
+// tests. Its neighbours are the tests of packages that have such a table: traffic
+// and analysis/provider.
+package docpage
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Table compares what stands between two comments of a page, "<!-- NAME: … -->"
+// and "<!-- end of NAME -->", with want, or writes it there.
+func Table(t *testing.T, page, name, want string, update bool) {
+	t.Helper()
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, end := string(raw), "<!-- end of "+name+" -->"
+	i := strings.Index(text, "<!-- "+name+": ")
+	j := strings.Index(text, end)
+	if i < 0 || j < i {
+		t.Fatalf("%s has no table between <!-- %s: … --> and %s", page, name, end)
+	}
+	i += strings.Index(text[i:], "-->\n") + len("-->\n")
+	if update {
+		if err := os.WriteFile(page, []byte(text[:i]+want+text[j:]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, text[i:j]); diff != "" {
+		t.Errorf("the table of %s in %s (-want +got), write it anew with -update:\n%s", name, page, diff)
+	}
+}
