@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -234,8 +235,21 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 	if c.dryRun {
 		return nil
 	}
-	_, err := fmt.Fprintf(c.out, "next     git add .gitrollout, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n", cluster, cluster)
+	_, err := fmt.Fprintf(c.out, "next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n", strings.Join(folders(files), " "), cluster, cluster)
 	return err
+}
+
+// folders are those to add to Git: .gitrollout, and those of documents of apps.
+func folders(files []scaffold.File) []string {
+	set := map[string]bool{}
+	for _, f := range files {
+		if dir, _, inside := strings.Cut(f.Path, "/"); inside && dir == ".gitrollout" {
+			set[dir] = true
+		} else {
+			set[path.Dir(f.Path)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
 }
 
 func indented(text string) string {
