@@ -18,7 +18,7 @@ type gnupg struct {
 func newGnuPG(t *testing.T, owner string) gnupg {
 	t.Helper()
 	if _, err := exec.LookPath("gpg"); err != nil {
-		t.Skip("gpg is not installed, which makes the signatures that this test checks")
+		t.Fatal("gpg is not installed, which makes the signatures that this test checks: make programs")
 	}
 	home, err := os.MkdirTemp("", "gpg") // its socket's path must be short
 	if err != nil {
