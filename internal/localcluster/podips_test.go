@@ -23,7 +23,7 @@ func TestPodsListenOnTheirAddresses(t *testing.T) {
 		command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		output, err := command.CombinedOutput()
 		if err != nil && len(output) == 0 {
-			t.Fatalf("no network namespace can be made here: %v", err)
+			t.Skipf("no network namespace can be made here: %v", err)
 		}
 		if t.Log(string(output)); err != nil {
 			t.Fatal(err)
