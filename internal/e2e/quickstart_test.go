@@ -161,6 +161,10 @@ func TestQuickStart(t *testing.T) {
 		t.Fatalf("diff: exit code %d, want 1 for differences\n%s", code, out)
 	}
 	// 3. Run it.
+	const doctor = "gitrollout doctor --repo https://git.example.com/shop.git --cluster prod"
+	if out, code := n.do(doctor, "--repo", server.URL); code != 0 {
+		t.Fatalf("doctor: exit code %d\n%s", code, out)
+	}
 	const run = "gitrollout run --repo https://git.example.com/shop.git --cluster prod"
 	log := &lockedBuffer{}
 	loop := n.command(context.Background(), run, "--repo", server.URL, "--interval", "200ms", "--metrics-address=")
@@ -177,6 +181,9 @@ func TestQuickStart(t *testing.T) {
 	n.watch("Healthy")
 	// 4. Release something.
 	n.write(map[string]string{folder + "shop.yaml": strings.ReplaceAll(quickStartApp, "shop:v1", "shop:v2")})
+	if out, code := n.do("gitrollout plan"); code != 0 || !strings.Contains(out, "setWeight 20") {
+		t.Fatalf("plan: exit code %d\n%s", code, out)
+	}
 	n.push("shop: v2")
 	n.watch("Paused")
 	n.git("pull", "-q", "--no-rebase", "origin", "gitrollout/promote/prod/shop")
@@ -192,7 +199,7 @@ func TestQuickStart(t *testing.T) {
 		t.Errorf("once: exit code %d\n%s", code, out)
 	}
 
-	for _, m := range regexp.MustCompile("(?m)^    (gitrollout [^#\n]*)|`(gitrollout (?:once|get|list|diff|validate|render)[^`]*)`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^    (gitrollout [^#\n]*)|`(gitrollout (?:once|get|list|diff|doctor|plan|validate|render)[^`]*)`").FindAllStringSubmatch(string(page), -1) {
 		if line := strings.TrimSpace(m[1] + m[2]); !n.typed[line] {
 			t.Errorf("the page says %q, which the test does not do", line)
 		}
