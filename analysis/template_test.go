@@ -1,0 +1,199 @@
+package analysis
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// templates reads AnalysisTemplates, by name; those whose names begin with cluster-
+// are the cluster's.
+func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Template {
+	t.Helper()
+	all := map[TemplateRef]*Template{}
+	for name, text := range specs {
+		var spec any
+		if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		scoped := strings.HasPrefix(name, "cluster-")
+		read, err := ParseTemplate(name, scoped, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[TemplateRef{name, scoped}] = read
+	}
+	return func(ref TemplateRef) *Template { return all[ref] }
+}
+
+const web = "provider: {web: {url: \"http://m/{{args.path}}\"}}"
+
+// TestInstantiate fills arguments in, puts templates together, and sets what is
+// not written.
+func TestInstantiate(t *testing.T) {
+	defaults := Metric{Provider: "web", Count: 1, ConsecutiveErrorLimit: 4, Retention: 10}
+	with := func(change func(*Metric)) Metric { m := defaults; change(&m); return m }
+	path := func(p string) map[string]any { return map[string]any{"url": "http://m/" + p} }
+	cases := map[string]struct {
+		templates map[string]string
+		refs      []TemplateRef
+		given     Values
+		want      []Metric
+	}{
+		"defaults": {
+			map[string]string{"a": "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{},
+			[]Metric{with(func(m *Metric) { m.Name, m.Config = "m", path("x") })},
+		},
+		"the Rollout's value goes before the template's": {
+			map[string]string{"a": "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{Plain: map[string]string{"path": "y", "other": "z"}},
+			[]Metric{with(func(m *Metric) { m.Name, m.Config = "m", path("y") })},
+		},
+		"numbers, durations and conditions out of arguments": {
+			map[string]string{"a": `{args: [{name: times, value: "3"}, {name: limit, value: "0.05"}, {name: each, value: 20s}], metrics: [{name: m, count: "{{args.times}}", failureLimit: "{{ args.times }}", interval: "{{args.each}}", initialDelay: 1m, successCondition: "result < {{args.limit}}", provider: {web: {url: u}}}]}`},
+			[]TemplateRef{{"a", false}}, Values{},
+			[]Metric{with(func(m *Metric) {
+				m.Name, m.Config, m.Count, m.FailureLimit = "m", map[string]any{"url": "u"}, 3, 3
+				m.Interval, m.InitialDelay, m.SuccessCondition = 20*time.Second, time.Minute, "result < 0.05"
+			})},
+		},
+		"what is out of a Secret stays as it is": {
+			map[string]string{"a": "{args: [{name: path, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{},
+			[]Metric{with(func(m *Metric) {
+				m.Name, m.Config, m.Secrets = "m", path("{{args.path}}"), map[string]SecretRef{"path": {"s", "k"}}
+			})},
+		},
+		"and so is a version's hash": {
+			map[string]string{"a": "{args: [{name: path}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{Pods: map[string]string{"path": "Latest"}},
+			[]Metric{with(func(m *Metric) {
+				m.Name, m.Config, m.Pods = "m", path("{{args.path}}"), map[string]string{"path": "Latest"}
+			})},
+		},
+		"templates of templates, each once": {
+			map[string]string{
+				"a":         "{templates: [{templateName: b}, {templateName: cluster-c, clusterScope: true}], metrics: [{name: a, provider: {web: {url: u}}}]}",
+				"b":         "{templates: [{templateName: cluster-c, clusterScope: true}], metrics: [{name: b, provider: {web: {url: u}}}]}",
+				"cluster-c": "{metrics: [{name: c, provider: {web: {url: u}}}]}",
+			}, []TemplateRef{{"a", false}, {"b", false}}, Values{},
+			[]Metric{
+				with(func(m *Metric) { m.Name, m.Config = "a", map[string]any{"url": "u"} }),
+				with(func(m *Metric) { m.Name, m.Config = "b", map[string]any{"url": "u"} }),
+				with(func(m *Metric) { m.Name, m.Config = "c", map[string]any{"url": "u"} }),
+			},
+		},
+		"rules name metrics by expressions": {
+			map[string]string{"a": "{dryRun: [{metricName: lat.*}], measurementRetention: [{metricName: errors, limit: 20}, {metricName: .*, limit: 15}], metrics: [{name: errors, provider: {web: {url: u}}}, {name: latency, provider: {web: {url: u}}}]}"},
+			[]TemplateRef{{"a", false}}, Values{},
+			[]Metric{
+				with(func(m *Metric) { m.Name, m.Config, m.Retention = "errors", map[string]any{"url": "u"}, 20 }),
+				with(func(m *Metric) {
+					m.Name, m.Config, m.Retention, m.DryRun = "latency", map[string]any{"url": "u"}, 15, true
+				}),
+			},
+		},
+		"an interval without a count goes on": {
+			map[string]string{"a": "{metrics: [{name: m, interval: 1m, provider: {web: {url: u}}}]}"}, []TemplateRef{{"a", false}}, Values{},
+			[]Metric{with(func(m *Metric) {
+				m.Name, m.Config, m.Count, m.Interval = "m", map[string]any{"url": "u"}, 0, time.Minute
+			})},
+		},
+		"a comparison": {
+			map[string]string{"a": "{metrics: [{name: m, minSamples: 50, onNoData: wait, startWhen: len(result) == 2, compare: {to: stable, maxIncrease: 0.01, confidence: 0.99}, provider: {web: {url: u}}}]}"}, []TemplateRef{{"a", false}}, Values{},
+			[]Metric{with(func(m *Metric) {
+				m.Name, m.Config, m.MinSamples, m.OnNoData, m.StartWhen = "m", map[string]any{"url": "u"}, 50, NoDataWait, "len(result) == 2"
+				m.Compare = &Compare{MaxIncrease: 0.01, Confidence: 0.99}
+			})},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Instantiate(templates(t, c.templates), c.refs, c.given, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range got { // empty or absent: the same
+				if len(got[i].Secrets) == 0 {
+					got[i].Secrets = nil
+				}
+				if len(got[i].Pods) == 0 {
+					got[i].Pods = nil
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestInstantiateChecksProviders: what a provider says is wrong is blamed on its
+// place in its template.
+func TestInstantiateChecksProviders(t *testing.T) {
+	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, provider: {web: {url: u}}}]}", "b": "{metrics: [{name: b, provider: {web: {url: u}}}, {name: c, provider: {job: {}}}]}"})
+	check := func(kind string, _ map[string]any) error {
+		if kind == "job" {
+			return &ProblemError{Field: "provider.job.spec", Msg: "is missing", Fix: "write it"}
+		}
+		return nil
+	}
+	_, err := Instantiate(find, []TemplateRef{{"a", false}}, Values{}, check)
+	var got *ProblemError
+	if !errors.As(err, &got) {
+		t.Fatalf("error %v, want a *ProblemError", err)
+	}
+	if diff := cmp.Diff(&ProblemError{Template: "b", Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestMistakesHaveOneMessage: the same mistakes in maps, whose order is random, are
+// told in the same words each time, so that an app's record does not change.
+func TestMistakesHaveOneMessage(t *testing.T) {
+	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", provider: {web: {url: u}}}]}`})
+	for _, given := range []Values{{}, {Plain: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}}} {
+		first := ""
+		for range 50 {
+			_, err := Instantiate(find, []TemplateRef{{"a", false}}, given, nil)
+			if err == nil {
+				t.Fatal("it is accepted")
+			}
+			if first == "" {
+				first = err.Error()
+			}
+			if err.Error() != first {
+				t.Fatalf("%q and %q", first, err)
+			}
+		}
+	}
+}
+
+// FuzzParseTemplate reads whatever somebody writes without a panic, and what it
+// takes can be put together or is refused.
+func FuzzParseTemplate(f *testing.F) {
+	for _, text := range []string{
+		"{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}",
+		"{metrics: [{name: m, interval: 1m, count: \"{{args.n}}\", compare: {to: stable}, provider: {prometheus: {}}}]}",
+		"{templates: [{templateName: t}]}", "[]", "{metrics: [null]}", "{metrics: [{provider: null}]}", "{args: [{valueFrom: {}}]}", "{dryRun: [{metricName: (}], metrics: [{}]}",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var spec any
+		if yaml.Unmarshal([]byte(text), &spec) != nil {
+			return
+		}
+		read, err := ParseTemplate("t", false, spec)
+		if err != nil {
+			return
+		}
+		metrics, err := Instantiate(func(TemplateRef) *Template { return read }, []TemplateRef{{"t", false}}, Values{}, nil)
+		for _, m := range metrics {
+			if err != nil || m.Name == "" || m.Provider == "" || m.Count < 0 || m.Interval < 0 || m.Retention < 1 {
+				t.Errorf("metric %+v, error %v", m, err)
+			}
+		}
+	})
+}
