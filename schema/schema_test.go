@@ -253,3 +253,26 @@ func TestBadDocuments(t *testing.T) {
 // byForm are the messages about a field that is unknown, of the wrong type or out
 // of its range.
 var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is not a duration|is negative|is not one of`)
+
+// TestServicesHaveTheirOwnFields: an editor offers a service what it has, and
+// nothing of the others.
+func TestServicesHaveTheirOwnFields(t *testing.T) {
+	schemas := checker(t)
+	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: a}]\nnotifications:\n"
+	for text, want := range map[string]bool{
+		"- {name: team, slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}}":                                                     true,
+		"- {name: team, slack: {token: {secretRef: {name: s, key: k}}, channel: releases}, events: [aborted], apps: [a*]}": true,
+		"- {name: mail, email: {host: mail, from: a@example.com, to: [b@example.com]}}":                                    true,
+		"- {name: team, slack: {host: mail}}":                                                                              false,
+		"- {name: mail, email: {host: mail}}":                                                                              false,
+		"- {name: two, slack: {}, discord: {url: {env: X}}}":                                                               false,
+		"- {name: none}":               false,
+		"- {discord: {url: {env: X}}}": false,
+		"- {name: team, discord: {url: {env: X}}, events: [everything]}": false,
+	} {
+		errs, n := errorsIn(t, schemas, "config.yaml", []byte(head+text+"\n"))
+		if n != 1 || (len(errs) == 0) != want {
+			t.Errorf("%s: %d documents, errors %v, want valid %v", text, n, errs, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package schema
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/analysis"
@@ -107,6 +108,9 @@ func fileSchema(kind string) node {
 			delete(fields, field)
 		}
 	}
+	if kind == "Config" {
+		services(fields)
+	}
 	for path, make := range rules.fields {
 		refine(s, strings.Split(path, "."), make())
 	}
@@ -118,6 +122,35 @@ func fileSchema(kind string) node {
 	fields["apiVersion"], fields["kind"] = node{"const": rollout.APIVersion}, node{"const": kind}
 	s["required"] = append([]string{"apiVersion", "kind"}, rules.required...)
 	return s
+}
+
+// services leaves each notification service the fields that it has, and a receiver
+// exactly one service.
+func services(config node) {
+	receiver := config["notifications"].(node)["items"].(node)
+	fields := receiver["properties"].(node)
+	var one []node
+	for _, name := range slices.Sorted(maps.Keys(rollout.Services())) {
+		service := rollout.Services()[name]
+		block := fields[name].(node)
+		all := block["properties"].(node)
+		own, required := node{}, []string{}
+		for _, field := range slices.Concat(service.Needs, service.May) {
+			either := strings.Split(field, "|")
+			for _, f := range either {
+				own[f] = all[f]
+			}
+			if len(either) == 1 && slices.Contains(service.Needs, field) {
+				required = append(required, field)
+			}
+		}
+		if block["properties"] = own; len(required) > 0 {
+			block["required"] = required
+		}
+		one = append(one, node{"required": []string{name}})
+	}
+	receiver["oneOf"], receiver["required"] = one, []string{"name"}
+	fields["events"] = list(node{"enum": rollout.EventKinds()})
 }
 
 // optional makes no field required: the forms of these files do without omitempty.
