@@ -123,7 +123,7 @@ func (w *world) awaitUnlisted() rollout.State {
 // a kill, for as long as it was asked for, and not longer.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
-	app := tried("duration: 8s", "pause: {}")
+	app := tried("duration: 25s", "pause: {}")
 	w := newWorld(t, app.files()).start()
 	w.awaitHealthy(w.repo.Head())
 	second := w.push("v2", app.at("v2").files())
@@ -152,8 +152,8 @@ func TestExperiment(t *testing.T) {
 	w.restartAfterKill()
 	w.awaitStep(1, rollout.Paused)
 	after := w.state()
-	if lasted := after.Progress[0].Entered.Sub(*begun.Progress[0].Available); lasted < 8*time.Second {
-		t.Errorf("it lasted %s, want 8s at least", lasted)
+	if lasted := after.Progress[0].Entered.Sub(*begun.Progress[0].Available); lasted < 25*time.Second {
+		t.Errorf("it lasted %s, want 25s at least", lasted)
 	}
 	if got, want := [2]int{w.pods.count("v1"), w.pods.count("v2")}, [2]int{3, 2}; got != want {
 		t.Errorf("pods of v1 and v2 that were started: %v, want %v", got, want)
