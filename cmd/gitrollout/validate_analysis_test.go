@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// TestValidateRefusesTemplates gives each of the refused analyses of package
+// render to the program as a person does: in a folder, without a network.
+func TestValidateRefusesTemplates(t *testing.T) {
+	t.Parallel()
+	const folder = "../../render/testdata/invalid/analysis/"
+	base, err := txtar.ParseFile(folder + "base.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(folder + "*.txtar")
+	if err != nil || len(files) < 80 {
+		t.Fatalf("%d archives, %v", len(files), err)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "base.txtar" {
+			continue
+		}
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		write := func(name string, data []byte) {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/demo\n  namespace: shop\n"))
+		for _, f := range append(base.Files, archive.Files...) {
+			write("apps/demo/"+f.Name, f.Data)
+		}
+		_, want, _ := strings.Cut(string(archive.Comment), "want: ")
+		var out, errs strings.Builder
+		code := run(t.Context(), []string{"validate", dir, "-o", "json"}, strings.NewReader(""), &out, &errs)
+		var got struct {
+			Clusters []struct {
+				Apps []struct {
+					Error *struct{ File, Field, Message, Fix string }
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(out.String()), &got); err != nil || len(got.Clusters) != 1 || len(got.Clusters[0].Apps) != 1 || got.Clusters[0].Apps[0].Error == nil {
+			t.Errorf("%s: exit code %d, %v:\n%s%s", filepath.Base(file), code, err, out.String(), errs.String())
+			continue
+		}
+		e := got.Clusters[0].Apps[0].Error
+		parts := slices.DeleteFunc([]string{strings.TrimPrefix(e.File, "apps/demo/"), e.Field, e.Message}, func(s string) bool { return s == "" })
+		message := strings.Join(parts, ": ")
+		if e.Fix != "" {
+			message += "; " + e.Fix
+		}
+		if code != int(exitFailed) || !strings.HasPrefix(e.File, "apps/demo/") || message != strings.TrimSpace(want) {
+			t.Errorf("%s: exit code %d\n got: %s\nwant: %s", filepath.Base(file), code, message, want)
+		}
+	}
+}
