@@ -63,7 +63,7 @@ func TestInstantiate(t *testing.T) {
 		"what is out of a Secret stays as it is": {
 			map[string]string{"a": "{args: [{name: path, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{},
 			[]Metric{with(func(m *Metric) {
-				m.Name, m.Config, m.Secrets = "m", path("{{args.path}}"), map[string]SecretRef{"path": {"s", "k"}}
+				m.Name, m.Config, m.Secrets = "m", path("{{args.path}}"), map[string]SecretRef{"path": {Name: "s", Key: "k"}}
 			})},
 		},
 		"and so is a version's hash": {
