@@ -18,6 +18,7 @@ func (r *Reconciler) proposals(ctx context.Context, s *step) []Update {
 	var updates []Update
 	before, after := s.input, s.input
 	before.State, after.State = s.app.state, s.decision.State
+	before.Runs, after.Runs = nil, nil // as on record: a verdict shuts a gate when it is recorded, and is then to be asked about
 
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, s.app.Name)
 	was, wasShut := strategies.Gate(before)
