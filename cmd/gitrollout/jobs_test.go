@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestJobsMeasure runs measurements that are Jobs on a real control plane: one that
+// completes, one that fails, one whose image cannot be pulled, and one of somebody
+// else. A measurement that is asked for again is found and not made twice, and
+// nothing is left of one that is over.
+func TestJobsMeasure(t *testing.T) {
+	t.Parallel()
+	kube := testcluster.Shared(t)
+	ns := kube.Namespace(t)
+	client, err := cluster.New(kube.Config, cluster.Options{Cluster: "test", OnChange: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := provider.Deps{Jobs: jobs{client}, Now: time.Now}
+	job := func(image, spec string) map[string]any {
+		return fromYAML(t, `
+metadata: {labels: {team: shop}}
+spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check, image: "`+image+`"}]}}}`)
+	}
+	list := func() int {
+		all, err := kube.Kube.BatchV1().Jobs(ns).List(t.Context(), metav1.ListOptions{LabelSelector: provider.LabelMeasurement})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all.Items)
+	}
+	for name, c := range map[string]struct {
+		config map[string]any
+		want   rollout.AnalysisPhase
+		says   string
+	}{
+		"complete":  {job("check:v1-run200ms", ""), rollout.AnalysisSuccessful, ""},
+		"fails":     {job("check:v1-crash", "backoffLimit: 0, "), rollout.AnalysisFailed, ""},
+		"too slow":  {job("check:v1-run1h", "activeDeadlineSeconds: 1, "), rollout.AnalysisFailed, "deadline"},
+		"bad image": {job("check:v1-badimage", ""), rollout.AnalysisInconclusive, "ImagePull"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := provider.Request{Kind: "job", Config: c.config, Namespace: ns, ID: "m-" + strings.ReplaceAll(name, " ", "-"), Rollout: "shop", Started: time.Now()}
+			var got provider.Result
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+				if got, err = provider.Measure(t.Context(), deps, request); err != nil {
+					t.Fatal(err)
+				}
+				if got.Phase != rollout.AnalysisRunning || time.Now().After(deadline) {
+					break
+				}
+			}
+			if got.Phase != c.want || !strings.Contains(strings.ToLower(got.Message), strings.ToLower(c.says)) {
+				t.Errorf("%s %q, want %s with %q", got.Phase, got.Message, c.want, c.says)
+			}
+			if n := list(); n != 1 {
+				t.Errorf("%d Jobs were made, want 1", n)
+			}
+			for range 2 { // it may be asked for again
+				if err := provider.Stop(t.Context(), deps, request); err != nil {
+					t.Error(err)
+				}
+			}
+			for deadline := time.Now().Add(time.Minute); list() > 0; time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the Job is still there")
+				}
+			}
+		})
+	}
+}
+
+// TestJobsOfOthers: a Job of the same name that no measurement made is neither
+// taken for one nor touched, and a missing right is named.
+func TestJobsOfOthers(t *testing.T) {
+	t.Parallel()
+	kube := testcluster.Shared(t)
+	ns := kube.Namespace(t)
+	client, err := cluster.New(kube.Config, cluster.Options{Cluster: "test", OnChange: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := fromYAML(t, `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: check, namespace: `+ns+`, annotations: {gitrollout.dev/measurement-id: mine}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:v1-run1h"}]}}}`)
+	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement); err != nil {
+		t.Fatal(err)
+	}
+	object["metadata"].(map[string]any)["annotations"] = map[string]any{provider.AnnotationMeasurement: "yours"}
+	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement); err == nil || !strings.Contains(err.Error(), "exists and is not this measurement's") {
+		t.Errorf("somebody else's Job: error %v", err)
+	}
+	if _, err := client.SecretData(t.Context(), ns, "nobody"); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {
+		t.Errorf("a Secret that is not there: error %v", err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics", Namespace: ns}, StringData: map[string]string{"token": "t0ken"}}
+	if _, err := kube.Kube.CoreV1().Secrets(ns).Create(context.Background(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := client.SecretData(t.Context(), ns, "metrics"); err != nil || data["token"] != "t0ken" {
+		t.Errorf("%v, %v", data, err)
+	}
+}
+
+func fromYAML(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var out map[string]any
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
