@@ -59,8 +59,15 @@ func forgeToken(source sourceOptions, auth git.Auth) func(context.Context) (stri
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// startForge begins the worker's work and returns what ends it.
-func startForge(w *forge.Worker) (stop func()) {
+// backgroundWorker does what follows a pass without making it wait. Flush ends
+// what is under way, as far as its context allows.
+type backgroundWorker interface {
+	Run(ctx context.Context)
+	Flush(ctx context.Context)
+}
+
+// startWorker begins a worker's work and returns what ends it.
+func startWorker(w backgroundWorker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -67,23 +67,6 @@ func serviceDeps(client *cluster.Client) service.Deps {
 	return service.Deps{Client: service.NewClient(), Secret: ownSecrets(client), Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now}
 }
 
-// startNotifier begins the worker's work and returns what ends it.
-func startNotifier(w *worker.Worker) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.Run(ctx)
-	}()
-	return func() {
-		last, done := context.WithTimeout(context.Background(), forgeFlush)
-		w.Flush(last)
-		done()
-		cancel()
-		<-ended
-	}
-}
-
 // toldRecord is the record of who was told of what, on its branch.
 type toldRecord struct {
 	repo            *git.Repo

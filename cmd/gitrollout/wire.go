@@ -205,7 +205,7 @@ func readDir(tree render.Tree, path string) ([]rollout.Entry, error) {
 
 // startBackground begins what works beside the passes and returns what ends it.
 func (l *loop) startBackground() (stop func()) {
-	stopForge, stopNotifier := startForge(l.forge), startNotifier(l.tell)
+	stopForge, stopNotifier := startWorker(l.forge), startWorker(l.tell)
 	return func() {
 		stopNotifier()
 		stopForge()
