@@ -1,0 +1,108 @@
+package render
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestArgoAnalyses reads documents as Argo Rollouts' users have them: templates in a
+// folder that several apps share, one of them of the cluster, arguments of every
+// kind, dry runs, and what is measured in the background and at a step. Nothing of
+// it is applied.
+func TestArgoAnalyses(t *testing.T) {
+	tree := newTree(map[string]string{
+		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",
+		"shared/errors.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: ClusterAnalysisTemplate
+metadata: {name: errors}
+spec:
+  args:
+  - name: hash
+  - {name: token, valueFrom: {secretKeyRef: {name: metrics, key: token}}}
+  - {name: limit, value: "0.01"}
+  metrics:
+  - name: errors
+    interval: 30s
+    failureLimit: 2
+    successCondition: result < {{args.limit}}
+    provider:
+      web: {url: "http://metrics/{{args.hash}}", headers: [{key: Authorization, value: "Bearer {{args.token}}"}]}
+`,
+		"shared/latency.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: latency}
+spec:
+  args: [{name: region}]
+  dryRun: [{metricName: latency}]
+  metrics:
+  - name: latency
+    count: 3
+    interval: 1m
+    provider: {prometheus: {address: "http://prometheus:9090", query: 'p99{region="{{args.region}}"}'}}
+`,
+		"app/kustomization.yaml": "namespace: shop\nresources: [web.yaml, rollout.yaml, ../shared]\n",
+		"app/web.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:1"}]}}
+`,
+		"app/rollout.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web, labels: {region: eu}}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  strategy:
+    canary:
+      analysis:
+        startingStep: 1
+        templates: [{templateName: errors, clusterScope: true}]
+        args:
+        - {name: hash, valueFrom: {podTemplateHashValue: Latest}}
+        - {name: limit, value: "0.05"}
+      steps:
+      - setWeight: 20
+      - analysis:
+          templates: [{templateName: latency}]
+          args: [{name: region, valueFrom: {fieldRef: {fieldPath: "metadata.labels['region']"}}}]
+      - pause: {}
+`,
+	})
+	got, err := New(CheckProviders(provider.Check)).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range got.Objects {
+		if kind := o.Ref().Kind; kind != "Deployment" {
+			t.Errorf("a %s would be applied", kind)
+		}
+	}
+	if len(got.Specs) != 1 {
+		t.Fatalf("%d specs", len(got.Specs))
+	}
+	c := got.Specs[0].Canary
+	background := rollout.Analysis{StartingStep: 1, Metrics: []rollout.Metric{{
+		Name: "errors", Interval: 30 * time.Second, FailureLimit: 2, SuccessCondition: "result < 0.05", ConsecutiveErrorLimit: 4, Retention: 10, Provider: "web",
+		Config: map[string]any{
+			"url": "http://metrics/{{args.hash}}", "headers": []any{map[string]any{"key": "Authorization", "value": "Bearer {{args.token}}"}},
+		},
+		Secrets: map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}, Pods: map[string]string{"hash": "Latest"},
+	}}}
+	if diff := cmp.Diff(&background, c.Analysis); diff != "" {
+		t.Errorf("in the background (-want +got):\n%s", diff)
+	}
+	step := rollout.Analysis{Metrics: []rollout.Metric{{
+		Name: "latency", Count: 3, Interval: time.Minute, ConsecutiveErrorLimit: 4, Retention: 10, DryRun: true, Provider: "prometheus",
+		Config:  map[string]any{"address": "http://prometheus:9090", "query": `p99{region="eu"}`},
+		Secrets: map[string]rollout.SecretRef{}, Pods: map[string]string{},
+	}}}
+	if diff := cmp.Diff(&step, c.Steps[1].Analysis); diff != "" {
+		t.Errorf("at the step (-want +got):\n%s", diff)
+	}
+}
