@@ -17,12 +17,12 @@ SEEDS    ?= 1000
 ROOT := $(CURDIR)
 NEST := internal/localcluster
 # Packages whose tests are pure or talk to servers inside the test process.
-UNIT := ./rollout/... ./analysis/... ./metrics/... ./tracing/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
+UNIT := ./rollout/... ./analysis/... ./publish/metrics/... ./publish/tracing/... ./strategies/... ./render/... ./git/... ./simulate/... ./internal/archtest/... ./internal/gittest/... ./internal/testbin/...
 # Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them. And a real
 # browser's times are measured.
 ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollout/internal/e2e/analysis gitrollout.dev/gitrollout/internal/e2e/dashboard
 # Packages that are cheap enough under the race detector at every run.
-RACE := ./rollout/... ./analysis/... ./strategies/... ./reconciler/... ./simulate/... ./forge/...
+RACE := ./rollout/... ./analysis/... ./strategies/... ./reconciler/... ./simulate/... ./publish/forge/...
 
 .DEFAULT_GOAL := help
 .PHONY: help programs build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
@@ -105,7 +105,7 @@ lint: ## Run go vet and golangci-lint (built from the module proxy at the first 
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run ./...
 
 golden: ## Write the expected outputs of the tests anew; look at the diff before committing
-	$(GO) test ./rollout/... ./strategies/... ./render/... ./metrics/... ./cmd/... -update
+	$(GO) test ./rollout/... ./strategies/... ./render/... ./publish/metrics/... ./cmd/... -update
 
 clean: ## Remove what was built
 	rm -rf bin

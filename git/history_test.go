@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/sign"
 )
 
 // promoted is a repository in which Ann's signature counts.

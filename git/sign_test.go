@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/sign"
 )
 
 // signer reads a key and returns it with git.Options.Sign's function.

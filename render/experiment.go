@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/analysis"
-	"gitrollout.dev/gitrollout/experiment"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
 // What Kubernetes takes for names that become parts of others (RFC 1123), for

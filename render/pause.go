@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/schedule"
+	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
 // readPauseUntil reads a pause that ends at a moment of a schedule.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/schedule"
+	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
 // Window is an entry of a Config's windows: a time in which releases may or must

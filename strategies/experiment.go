@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/experiment"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
 // An experiment is there while its step lasts, and nowhere else:

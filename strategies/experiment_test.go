@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gitrollout.dev/gitrollout/experiment"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
 // trying is an app at an experiment that began at noon, with pods of both

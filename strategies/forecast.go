@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/schedule"
+	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
 // Forecast is the release of one workload as it goes when nothing is in its way:

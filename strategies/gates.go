@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/schedule"
+	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
 // verdict says whether a step is done and, if not, what it waits for.

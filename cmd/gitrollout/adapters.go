@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis/provider"
-	"gitrollout.dev/gitrollout/analysis/worker"
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/render"
 )
 
 // newAnalyzer makes the worker that measures for the loop's analyses.
-func newAnalyzer(ctx context.Context, client *cluster.Client, touch func(app string), log *slog.Logger) *worker.Worker {
-	return worker.New(ctx, worker.Options{
+func newAnalyzer(ctx context.Context, client *cluster.Client, touch func(app string), log *slog.Logger) *measure.Worker {
+	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
 			Client: provider.Clients(), Secret: ownSecrets(client), Jobs: jobs{client}, Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now,
 		},

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/sign"
+	"gitrollout.dev/gitrollout/git/sign"
 )
 
 // credentialOptions say how to reach the Git server and as whom. What is secret

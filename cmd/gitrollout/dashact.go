@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
-	"gitrollout.dev/gitrollout/dashboard"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // dashActor carries out what people ask for on the page: what promote, hold,

@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/dashboard"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // dashAddress is where the dashboard is unless a flag says otherwise: for this

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"gitrollout.dev/gitrollout/dashboard"
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/dashboard"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // dashFeed takes what the passes of a reconciler have looked at to a board,

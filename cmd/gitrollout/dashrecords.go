@@ -9,10 +9,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"gitrollout.dev/gitrollout/dashboard"
-	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // dashRecords looks into Git for the pages of the dashboard. It has a mirror of

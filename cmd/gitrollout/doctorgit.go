@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

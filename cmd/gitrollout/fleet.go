@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // fleetFilter says which apps list shows, and in which order.

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func fleet() status.Listing {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/forge"
 )
 
 // forgeFlush is how long a program that ends goes on telling the forge what has

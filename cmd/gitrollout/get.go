@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/forge"
+	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // lookCommand is what get and list share.

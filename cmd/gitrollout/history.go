@@ -10,7 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // historyCommand shows what the state branch remembers of one app.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func past() status.History {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/scaffold"
+	"gitrollout.dev/gitrollout/render/schema"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/scaffold"
-	"gitrollout.dev/gitrollout/schema"
 )
 
 type initCommand struct {

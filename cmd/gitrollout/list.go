@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func newList(s streams) *cobra.Command {

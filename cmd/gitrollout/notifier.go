@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/notify"
-	"gitrollout.dev/gitrollout/notify/service"
-	"gitrollout.dev/gitrollout/notify/worker"
+	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/service"
+	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/notify"
-	"gitrollout.dev/gitrollout/notify/service"
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/service"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/metrics"
+	"gitrollout.dev/gitrollout/publish/metrics"
+	"gitrollout.dev/gitrollout/publish/tracing"
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/tracing"
 )
 
 // defaultMetrics is a port that Prometheus and its exporters leave alone. Numbers

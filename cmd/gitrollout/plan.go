@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/plan"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // plans is what plan prints as JSON or YAML.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/plan"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // plannedViews are plans with everything that is shown of one.

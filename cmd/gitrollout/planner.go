@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/plan"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // planSides are the two trees that plan compares.

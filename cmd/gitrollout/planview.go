@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"gitrollout.dev/gitrollout/plan"
+	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // drawPlans shows plans on a terminal.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func newPromote(s streams) *cobra.Command {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/schema"
+	"gitrollout.dev/gitrollout/render/schema"
 )
 
 type schemaCommand struct {

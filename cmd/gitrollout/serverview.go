@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // serverView shows what a reconciler shows on its own page: as Git and the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // reconcilerPage is what the client relies on of a reconciler's page: the list of

@@ -15,8 +15,8 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // statusCommand tells scripts what became of a release.

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/sign"
 )
 
 // trustOptions say whose signatures count. They are flags and not part of the

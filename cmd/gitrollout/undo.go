@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/forge"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // undoCommand proposes to take an app back in Git.

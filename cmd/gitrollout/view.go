@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // labelWidth is how many columns the labels on the left take.

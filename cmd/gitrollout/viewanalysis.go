@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // verdictMark is the sign and the colour of a measurement, a metric or a run.

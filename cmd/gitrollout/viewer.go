@@ -10,7 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // viewer is where that comes from which get and list show: Git and, if it can be

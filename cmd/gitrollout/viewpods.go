@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // maxPods is how many pods of a revision are drawn one by one. Those with

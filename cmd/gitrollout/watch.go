@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // watcher shows the same look again and again: in place on a terminal, otherwise a

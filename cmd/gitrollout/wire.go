@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/forge"
-	"gitrollout.dev/gitrollout/notify/worker"
+	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"

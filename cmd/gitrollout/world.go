@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // world is what a command sees: the users' branch, the state branch, and the

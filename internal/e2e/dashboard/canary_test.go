@@ -16,9 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"gitrollout.dev/gitrollout/dashboard"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // binary is the program under test, built once.

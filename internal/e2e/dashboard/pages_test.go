@@ -14,10 +14,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"gitrollout.dev/gitrollout/dashboard"
 	"gitrollout.dev/gitrollout/internal/oidctest"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/status"
+	"gitrollout.dev/gitrollout/views/dashboard"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // fleet is what a test shows.

@@ -1,0 +1,244 @@
+package sign_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git/sign"
+)
+
+const commit = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n" +
+	"author Ann <ann@example.com> 1767225600 +0000\n" +
+	"committer Ann <ann@example.com> 1767225600 +0000\n\nshop: blue\n"
+
+// keygen makes a key with the real ssh-keygen and returns its file and its public line.
+func keygen(t testing.TB, args ...string) (file, public string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "key")
+	out, err := exec.Command("ssh-keygen", append([]string{"-q", "-N", "", "-C", "", "-f", file}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("ssh-keygen: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(file + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, strings.TrimSpace(string(data))
+}
+
+// opensshSigns signs a commit as git does, with the real ssh-keygen.
+func opensshSigns(t testing.TB, key, space, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "payload")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("ssh-keygen", "-Y", "sign", "-n", space, "-f", key, file).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen -Y sign: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(file + ".sig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func insert(t testing.TB, content, signature string) []byte {
+	t.Helper()
+	signed, err := sign.Insert([]byte(content), signature)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+// verify checks a commit against an allowed_signers file.
+func verify(t testing.TB, signers string, signed []byte) (string, error) {
+	t.Helper()
+	list, err := sign.ParseSigners("signers", []byte(signers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sign.Policy{SSH: list}.Verify(signed)
+}
+
+func TestSignaturesOfOpenSSH(t *testing.T) {
+	for _, args := range [][]string{{"-t", "ed25519"}, {"-t", "rsa", "-b", "2048"}, {"-t", "ecdsa", "-b", "256"}, {"-t", "ecdsa", "-b", "521"}} {
+		key, public := keygen(t, args...)
+		signed := insert(t, commit, opensshSigns(t, key, "git", commit))
+		if who, err := verify(t, "ann@example.com,ann namespaces=\"git\" "+public+" a comment\n", signed); err != nil || who != "ann@example.com" {
+			t.Errorf("%v: %q, %v", args, who, err)
+		}
+		for name, other := range map[string]string{
+			"another message": strings.Replace(string(signed), "shop: blue", "shop: evil", 1),
+			"another tree":    strings.Replace(string(signed), "tree 4b", "tree 5b", 1),
+			"another parent":  strings.Replace(string(signed), "\nauthor", "\nparent 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor", 1),
+		} {
+			if who, err := verify(t, "ann "+public, []byte(other)); err == nil {
+				t.Errorf("%v: %s verifies as %s", args, name, who)
+			}
+		}
+	}
+}
+
+func TestKeyIsChecked(t *testing.T) {
+	key, public := keygen(t, "-t", "ed25519")
+	_, other := keygen(t, "-t", "ed25519")
+	signed := insert(t, commit, opensshSigns(t, key, "git", commit)) // of 2026-01-01T00:00:00Z
+	file := insert(t, commit, opensshSigns(t, key, "file", commit))
+	cases := map[string]struct {
+		signers string
+		commit  []byte
+		want    string // "" = accepted
+	}{
+		"listed":               {"ann " + public, signed, ""},
+		"listed second":        {"# team\n\nbob " + other + "\nann " + public, signed, ""},
+		"quoted principal":     {`"ann lee" ` + public, signed, ""},
+		"not listed":           {"bob " + other, signed, "not in signers"},
+		"unsigned":             {"ann " + public, []byte(commit), "not signed"},
+		"for files":            {"ann " + public, file, `for "file"`},
+		"valid":                {`ann valid-after="20251231",valid-before="20260102Z" ` + public, signed, ""},
+		"not valid yet":        {`ann valid-after="202601010001" ` + public, signed, "valid from"},
+		"not valid any more":   {`ann valid-before="20260101" ` + public, signed, "valid until"},
+		"valid on one line":    {`ann valid-before="20250101" ` + public + "\nann " + public, signed, ""},
+		"other namespace":      {`ann namespaces="file" ` + public + "\nbob " + other, signed, "not in signers"},
+		"pattern of namespace": {`ann namespaces="file,g*" ` + public, signed, ""},
+		"negated namespace":    {`ann namespaces="*,!git" ` + public + "\nbob " + other, signed, "not in signers"},
+		"two signatures":       {"ann " + public, insert(t, string(signed), opensshSigns(t, key, "git", commit)), "more than one"},
+		"no armor":             {"ann " + public, insert(t, commit, "hello"), "neither"},
+		"broken armor":         {"ann " + public, insert(t, commit, "-----BEGIN SSH SIGNATURE-----\n!!!\n-----END SSH SIGNATURE-----"), "malformed"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			who, err := verify(t, c.signers, c.commit)
+			if c.want == "" && (err != nil || who == "") {
+				t.Errorf("refused: %v", err)
+			}
+			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%q, %v; want an error with %q", who, err, c.want)
+			}
+		})
+	}
+	if _, err := verify(t, "ann "+public, []byte(commit)); !errors.Is(err, sign.ErrUnsigned) {
+		t.Errorf("unsigned: %v", err)
+	}
+}
+
+func TestSignersThatAreRefused(t *testing.T) {
+	_, public := keygen(t, "-t", "ed25519")
+	for text, want := range map[string]string{
+		"":                             "lists no key",
+		"# nothing\n":                  "lists no key",
+		"ann\n":                        "line 1",
+		"\nann ssh-ed25519 AAAA":       "line 2",
+		"ann cert-authority " + public: "cert-authority is not supported",
+		"ann valid-before=\"tomorrow\" " + public: "tomorrow",
+		"ann surprise " + public:                  "surprise",
+		`ann namespaces="file" ` + public:         "lists no key",
+	} {
+		if _, err := sign.ParseSigners("signers", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "signers") {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestOpenSSHReadsOurs has the real ssh-keygen verify what Key signs.
+func TestOpenSSHReadsOurs(t *testing.T) {
+	for _, args := range [][]string{{"-t", "ed25519"}, {"-t", "rsa", "-b", "2048"}} {
+		file, public := keygen(t, args...)
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := sign.ParseKey(data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signature, err := key.Sign(rand.Reader, []byte(commit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := key.Sign(rand.Reader, []byte(commit)); err != nil || again != signature {
+			t.Errorf("%v: signed twice, two signatures (%v)", args, err)
+		}
+		dir := t.TempDir()
+		write := func(name, content string) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		check := exec.Command("ssh-keygen", "-Y", "verify", "-n", "git", "-I", "bot", "-f", write("signers", "bot "+public+"\n"), "-s", write("sig", signature))
+		check.Stdin = strings.NewReader(commit)
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%v: ssh-keygen -Y verify: %v\n%s", args, err, out)
+		}
+		if who, err := (sign.Policy{SSH: key.Signers("bot")}).Verify(insert(t, commit, signature)); err != nil || who != "bot" {
+			t.Errorf("%v: %q, %v", args, who, err)
+		}
+	}
+}
+
+func TestKeysThatAreRefused(t *testing.T) {
+	locked, _ := keygen(t, "-t", "ed25519")
+	if out, err := exec.Command("ssh-keygen", "-q", "-p", "-P", "", "-N", "open sesame", "-f", locked).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen -p: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(locked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, passphrase := range []string{"", "wrong"} {
+		if _, err := sign.ParseKey(data, []byte(passphrase)); !errors.Is(err, sign.ErrPassphrase) {
+			t.Errorf("passphrase %q: %v", passphrase, err)
+		}
+	}
+	if _, err := sign.ParseKey(data, []byte("open sesame")); err != nil {
+		t.Error(err)
+	}
+	ecdsa, _ := keygen(t, "-t", "ecdsa")
+	if data, err = os.ReadFile(ecdsa); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sign.ParseKey(data, nil); err == nil || !strings.Contains(err.Error(), "ssh-ed25519") {
+		t.Errorf("ecdsa: %v", err)
+	}
+	if _, err := sign.ParseKey([]byte("no key"), nil); err == nil {
+		t.Error("no key was read")
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	key, public := keygen(f, "-t", "ed25519")
+	list, err := sign.ParseSigners("signers", []byte("ann "+public))
+	if err != nil {
+		f.Fatal(err)
+	}
+	good := insert(f, commit, opensshSigns(f, key, "git", commit))
+	f.Add(good)
+	f.Add([]byte(commit))
+	f.Add(insert(f, commit, "-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----\n"))
+	policy := sign.Policy{SSH: list, OpenPGP: &sign.Keyring{}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if who, err := policy.Verify(data); err == nil && !strings.Contains(string(data), "shop: blue") {
+			t.Errorf("%q verifies as %s", data, who)
+		}
+	})
+}
+
+func FuzzParseSigners(f *testing.F) {
+	f.Add(`ann namespaces="git",valid-before="20260101" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJl3dIeudNqd0DPMRD6OIh65tjkxFNOtGiiJmDDWvmJT`)
+	f.Add(`"a b",c cert-authority ssh-rsa AAAA`)
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := sign.ParseSigners("signers", []byte(text))
+		if (list == nil) == (err == nil) {
+			t.Errorf("%q: %v, %v", text, list, err)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"time"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+)
+
+// alertLasts is for how long an alert is active that nothing ends. Alertmanager
+// drops one without an end after its resolve_timeout, 5 minutes, unless it is
+// sent again and again.
+const alertLasts = 30 * 24 * time.Hour
+
+// sendAlertmanager posts alerts by the API v2. An alert is known by its labels:
+// the same ones with an end in the past resolve it.
+// https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml
+func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
+	var alerts []any
+	at := m.At.UTC()
+	for _, over := range m.Over {
+		alerts = append(alerts, map[string]any{"labels": alertLabels(m, over), "endsAt": at.Format(time.RFC3339)})
+	}
+	if !m.Ends && m.Trouble != "" {
+		alert := map[string]any{
+			"labels": alertLabels(m, m.Trouble), "startsAt": at.Format(time.RFC3339), "endsAt": at.Add(alertLasts).Format(time.RFC3339),
+			"annotations": map[string]string{"summary": m.Title, "description": m.Text},
+		}
+		if m.CommitURL != "" {
+			alert["generatorURL"] = m.CommitURL
+		}
+		alerts = append(alerts, alert)
+	}
+	if len(alerts) == 0 {
+		return nil
+	}
+	headers := map[string]string{}
+	switch {
+	case s.values["token"] != "":
+		headers["Authorization"] = "Bearer " + s.values["token"]
+	case s.values["username"] != "":
+		basic := base64.StdEncoding.EncodeToString([]byte(s.values["username"] + ":" + s.values["password"]))
+		s.secrets = append(s.secrets, basic)
+		headers["Authorization"] = "Basic " + basic
+	}
+	_, err := s.post(ctx, s.base("")+"/api/v2/alerts", headers, alerts)
+	return err
+}
+
+func alertLabels(m notify.Message, trouble string) map[string]string {
+	return map[string]string{"alertname": "GitrolloutRelease", "cluster": m.Cluster, "app": m.App, "trouble": trouble, "severity": "critical"}
+}

@@ -1,0 +1,66 @@
+package service
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestPage: the tables of the page are those of the code.
+func TestPage(t *testing.T) {
+	data, err := os.ReadFile("../../../docs/notifications.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	quoted := func(names []string, between string) string {
+		if len(names) == 0 {
+			return "–"
+		}
+		return "`" + strings.Join(names, "`"+between+"`") + "`"
+	}
+	fields := rollout.Services()
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		var told string
+		switch {
+		case table[name].resolves:
+			told = "what is wrong, until it is over"
+		case slices.Equal(table[name].defaults, chat):
+			told = "the usual"
+		case slices.Equal(table[name].defaults, rollout.EventKinds()):
+			told = "everything"
+		default:
+			told = quoted(texts(table[name].defaults), ", ")
+		}
+		needs := strings.ReplaceAll(quoted(fields[name].Needs, ", "), "|", "` or `")
+		row := fmt.Sprintf("| `%s` | %s | %s | %s |", name, needs, quoted(fields[name].May, ", "), told)
+		if !strings.Contains(page, row) {
+			t.Errorf("the page has no row\n%s", row)
+		}
+	}
+	last := 0
+	for _, kind := range rollout.EventKinds() {
+		i := strings.Index(page, "\n| `"+string(kind)+"` |")
+		if i < last {
+			t.Errorf("event %s is not in the page's table, or not in its place", kind)
+		}
+		last = i
+	}
+	usual := "The usual is " + strings.ReplaceAll(quoted(texts(chat), ", "), ", `recovered`", " and `recovered`") + "."
+	if !strings.Contains(strings.Join(strings.Fields(page), " "), usual) {
+		t.Errorf("the page does not say: %s", usual)
+	}
+}
+
+func texts(kinds []rollout.EventKind) []string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, string(k))
+	}
+	return all
+}

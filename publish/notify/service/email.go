@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	netmail "net/mail"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"github.com/wneessen/go-mail"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+)
+
+// sendEmail sends one message to all recipients. Its Message-ID follows from the
+// event, so mail servers that know it drop the second copy.
+func sendEmail(ctx context.Context, s *session, m notify.Message) error {
+	msg, err := email(s, m)
+	if err != nil {
+		return &Failure{Final: true, msg: err.Error()}
+	}
+	client, err := mailClient(s)
+	if err != nil {
+		return &Failure{Final: true, msg: err.Error()}
+	}
+	if err := client.DialAndSendWithContext(ctx, msg); err != nil {
+		return &Failure{Final: isFinalMail(err), msg: s.receiver.Settings["host"] + ": " + err.Error()}
+	}
+	return nil
+}
+
+func email(s *session, m notify.Message) (*mail.Msg, error) {
+	msg := mail.NewMsg()
+	from := s.receiver.Settings["from"]
+	if err := msg.From(from); err != nil {
+		return nil, err
+	}
+	if err := msg.To(s.receiver.Lists["to"]...); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(s.receiver.Name + "\n" + m.ID))
+	domain := "gitrollout.dev"
+	if parsed, err := netmail.ParseAddress(from); err == nil {
+		domain = parsed.Address[strings.LastIndex(parsed.Address, "@")+1:]
+	}
+	msg.SetMessageIDWithValue(hex.EncodeToString(sum[:16]) + "@" + domain)
+	msg.SetDateWithValue(m.At)
+	msg.Subject(m.Title)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation answers
+	// All that is told of a release is one thread.
+	thread := sha256.Sum256([]byte(m.Cluster + "/" + m.App + "/" + string(m.Release)))
+	msg.SetGenHeader(mail.HeaderReferences, "<"+hex.EncodeToString(thread[:16])+"@"+domain+">")
+	msg.SetBodyString(mail.TypeTextPlain, emailText(m))
+	return msg, nil
+}
+
+func emailText(m notify.Message) string {
+	var b strings.Builder
+	b.WriteString(m.Title + "\n\n")
+	if m.Text != "" {
+		b.WriteString(m.Text + "\n\n")
+	}
+	for _, f := range m.Facts {
+		b.WriteString(f.Name + ": " + f.Value + "\n")
+	}
+	for _, l := range linksOf(m) {
+		b.WriteString(l.Name + ": " + l.Value + "\n")
+	}
+	return b.String()
+}
+
+// mailClient connects by STARTTLS on port 587 unless told otherwise: by TLS from
+// the start on port 465, or without any on port 25.
+func mailClient(s *session) (*mail.Client, error) {
+	options := []mail.Option{mail.WithTimeout(Timeout)}
+	port, without := 587, false
+	switch s.receiver.Settings["tls"] {
+	case "tls":
+		port = 465
+		options = append(options, mail.WithSSL())
+	case "none":
+		port, without = 25, true
+		options = append(options, mail.WithTLSPolicy(mail.NoTLS))
+	default:
+		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
+	}
+	if text := s.receiver.Settings["port"]; text != "" {
+		var err error
+		if port, err = strconv.Atoi(text); err != nil {
+			return nil, err
+		}
+	}
+	options = append(options, mail.WithPort(port))
+	host := s.receiver.Settings["host"]
+	if s.TLS != nil && !without {
+		config := s.TLS.Clone()
+		config.ServerName = host
+		options = append(options, mail.WithTLSConfig(config))
+	}
+	if user := s.values["username"]; user != "" {
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(s.values["password"]))
+	}
+	return mail.NewClient(host, options...)
+}
+
+// isFinalMail tells a 5xx answer, which another attempt would not change, from
+// a 4xx one and from a broken connection (RFC 5321, 4.2.1).
+func isFinalMail(err error) bool {
+	var sent *mail.SendError
+	if errors.As(err, &sent) && sent.ErrorCode() != 0 {
+		return sent.ErrorCode() >= 500
+	}
+	var answer *textproto.Error
+	return errors.As(err, &answer) && answer.Code >= 500
+}

@@ -1,0 +1,34 @@
+package service
+
+import (
+	"context"
+	"net/url"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+)
+
+// sendOpsgenie creates and closes alerts, whose alias is what is wrong: creating
+// one that is open counts it, and opens no other.
+// https://docs.opsgenie.com/docs/alert-api
+func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
+	address := s.base("https://api.opsgenie.com") + "/v2/alerts"
+	headers := map[string]string{"Authorization": "GenieKey " + s.values["apiKey"]}
+	for _, over := range m.Over {
+		body := map[string]any{"source": "gitrollout", "note": m.Title}
+		if _, err := s.post(ctx, address+"/"+url.PathEscape(over)+"/close?identifierType=alias", headers, body); err != nil {
+			return err
+		}
+	}
+	if m.Ends || m.Trouble == "" {
+		return nil
+	}
+	info := details(m)
+	for _, l := range linksOf(m) {
+		info[l.Name+" URL"] = l.Value
+	}
+	_, err := s.post(ctx, address, headers, map[string]any{
+		"message": cut(m.Title, 130), "alias": m.Trouble, "description": m.Text, "source": "gitrollout", "entity": m.App,
+		"priority": "P2", "tags": []string{"gitrollout", m.Cluster, string(m.Kind)}, "details": info,
+	})
+	return err
+}

@@ -1,0 +1,63 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+)
+
+// sendPagerDuty triggers and resolves by the Events API v2. What is wrong has the
+// same key until it is over, and a key that is open already opens nothing new.
+// https://developer.pagerduty.com/docs/events-api-v2-overview
+func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
+	address := s.base("https://events.pagerduty.com") + "/v2/enqueue"
+	for _, over := range m.Over {
+		_, err := s.post(ctx, address, nil, map[string]any{"routing_key": s.values["routingKey"], "event_action": "resolve", "dedup_key": over})
+		if err != nil {
+			return err
+		}
+	}
+	if m.Ends || m.Trouble == "" {
+		return nil
+	}
+	var links []any
+	for _, l := range linksOf(m) {
+		links = append(links, map[string]any{"href": l.Value, "text": l.Name})
+	}
+	body := map[string]any{
+		"routing_key": s.values["routingKey"], "event_action": "trigger", "dedup_key": m.Trouble, "client": "gitrollout",
+		"payload": map[string]any{
+			"summary": m.Title, "source": m.Cluster, "severity": "critical", "timestamp": m.At.UTC().Format(time.RFC3339),
+			"component": m.App, "group": m.Cluster, "class": string(m.Kind), "custom_details": details(m),
+		},
+	}
+	if len(links) > 0 {
+		body["links"] = links
+	}
+	_, err := s.post(ctx, address, nil, body)
+	return err
+}
+
+// details are a message's facts and its text, by name.
+func details(m notify.Message) map[string]string {
+	d := map[string]string{}
+	for _, f := range m.Facts {
+		d[f.Name] = f.Value
+	}
+	if m.Text != "" {
+		d["Text"] = m.Text
+	}
+	return d
+}
+
+// linksOf are a message's addresses on the forge.
+func linksOf(m notify.Message) []notify.Fact {
+	var all []notify.Fact
+	for _, l := range []notify.Fact{{Name: "Commit", Value: m.CommitURL}, {Name: "Proposal", Value: m.ProposalURL}} {
+		if l.Value != "" {
+			all = append(all, l)
+		}
+	}
+	return all
+}

@@ -1,0 +1,385 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+var at = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+
+// aborted is a release of an author who would be a link, and mention everybody.
+func aborted() rollout.Event {
+	return rollout.Event{
+		ID: strings.Repeat("ab", 20) + "/shop", Kinds: []rollout.EventKind{rollout.EventAborted, rollout.EventAnalysisFailed}, At: at, Cluster: "prod-eu", App: "shop",
+		Reason: "metric error-rate: <!channel> failed & went back", Release: "h1-7b4e2a91d0", Stable: "h1-0123456789", Commit: strings.Repeat("9f", 20),
+		Author: "Ann <ann@example.com>", Subject: `Cheaper "basket" <https://evil.example|click>`, Since: at.Add(-10 * time.Minute),
+		Step: 2, Steps: 4, StepName: "setWeight 40", Weight: 40,
+		Waiting: "Git to agree with what serves", Proposal: "gitrollout/revert/prod-eu/shop",
+		Analyses:  []rollout.EventAnalysis{{Run: "step-2", Metric: "error-rate", Phase: rollout.AnalysisFailed, Value: "[0.2]"}},
+		CommitURL: "https://git.example.com/shop/commit/9f9f", ProposalURL: "https://git.example.com/shop/tree/gitrollout/revert/prod-eu/shop",
+		Trouble: "prod-eu/shop/h1-7b4e2a91d0",
+	}
+}
+
+// recovered is what ends it.
+func recovered() rollout.Event {
+	e := aborted()
+	e.ID = strings.Repeat("cd", 20) + "/shop"
+	e.Kinds, e.At, e.Trouble, e.Reason, e.Waiting, e.Proposal, e.ProposalURL, e.Analyses = []rollout.EventKind{rollout.EventRecovered}, at.Add(time.Hour), "", "", "", "", "", nil
+	e.Over = []string{"prod-eu/shop/h1-7b4e2a91d0"}
+	return e
+}
+
+// request is what a contract server has taken.
+type request struct {
+	Path    string            `json:"path"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+}
+
+// contract is a service as its public API documentation describes it.
+type contract struct {
+	path     func(string) bool
+	auth     [2]string // a header and its value
+	media    string    // default application/json
+	required []string  // paths of fields
+	status   int
+	answer   string
+}
+
+func is(path string) func(string) bool { return func(got string) bool { return got == path } }
+
+// hookPath is a webhook's, whose last part is its password.
+const hookPath = "/hooks/T0000/s3cr3t-of-the-webhook"
+
+var contracts = map[string]contract{
+	"slack":      {path: is(hookPath), required: []string{"text", "attachments.0.blocks.0.type", "attachments.0.color"}, status: 200, answer: "ok"},
+	"slackToken": {path: is("/chat.postMessage"), auth: [2]string{"Authorization", "Bearer xoxb-s3cr3t-token"}, required: []string{"channel", "text"}, status: 200, answer: `{"ok":true}`},
+	"msteams":    {path: is(hookPath), required: []string{"type", "attachments.0.contentType", "attachments.0.content.type", "attachments.0.content.version"}, status: 202},
+	"discord":    {path: is(hookPath), required: []string{"embeds.0.title", "allowed_mentions.parse"}, status: 204},
+	"googleChat": {path: is(hookPath), required: []string{"cardsV2.0.card.sections.0.widgets", "thread.threadKey"}, status: 200, answer: "{}"},
+	"rocketChat": {path: is(hookPath), required: []string{"attachments.0.title"}, status: 200, answer: `{"success":true}`},
+	"webhook": {path: is(hookPath), auth: [2]string{"X-Api-Key", "s3cr3t-of-a-header"}, media: "application/cloudevents+json", status: 204,
+		required: []string{"specversion", "id", "source", "type", "time", "data.app"}},
+	"pagerDuty": {path: is("/v2/enqueue"), required: []string{"routing_key", "event_action", "dedup_key"}, status: 202, answer: `{"status":"success"}`},
+	"opsgenie": {path: func(p string) bool { return p == "/v2/alerts" || strings.HasSuffix(p, "/close") }, auth: [2]string{"Authorization", "GenieKey s3cr3t-api-key"},
+		required: []string{"source"}, status: 202},
+	"alertmanager": {path: is("/api/v2/alerts"), auth: [2]string{"Authorization", "Basic dXNlcjpzM2NyM3QtcGFzc3dvcmQ="}, required: []string{"0.labels.alertname", "0.endsAt"}, status: 200},
+	"grafana":      {path: is("/api/annotations"), auth: [2]string{"Authorization", "Bearer glsa-s3cr3t-token"}, required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
+}
+
+// serve takes requests as the contract says, and refuses the rest.
+func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, err := io.ReadAll(r.Body)
+		var body any
+		media := c.media
+		if media == "" {
+			media = "application/json"
+		}
+		switch {
+		case err != nil || json.Unmarshal(data, &body) != nil:
+			t.Errorf("the body is not JSON: %s", data)
+		case r.Method != http.MethodPost || !c.path(r.URL.Path):
+			t.Errorf("%s %s is not what the documentation says", r.Method, r.URL)
+		case !strings.HasPrefix(r.Header.Get("Content-Type"), media):
+			t.Errorf("Content-Type %s, want %s", r.Header.Get("Content-Type"), media)
+		case c.auth[0] != "" && r.Header.Get(c.auth[0]) != c.auth[1]:
+			t.Errorf("%s is %q", c.auth[0], r.Header.Get(c.auth[0]))
+		}
+		for _, field := range c.required {
+			if !has(body, strings.Split(field, ".")) {
+				t.Errorf("%s is missing in %s", field, data)
+			}
+		}
+		*taken = append(*taken, request{Path: r.URL.RequestURI(), Body: data})
+		if signature := r.Header.Get(signatureHeader); signature != "" {
+			(*taken)[len(*taken)-1].Headers = map[string]string{signatureHeader: signature}
+		}
+		w.WriteHeader(c.status)
+		if c.status != http.StatusNoContent {
+			_, _ = io.WriteString(w, c.answer)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func has(v any, path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		inner, ok := v[path[0]]
+		return ok && has(inner, path[1:])
+	case []any:
+		return len(v) > 0 && path[0] == "0" && has(v[0], path[1:])
+	}
+	return false
+}
+
+// env are the credentials of the tests. The webhook's is the server's.
+func env(server string) func(string) string {
+	return func(name string) string {
+		return map[string]string{
+			"HOOK": server + hookPath, "SLACK": "xoxb-s3cr3t-token", "KEY": "s3cr3t-api-key", "GRAFANA": "glsa-s3cr3t-token",
+			"USER": "user", "PASSWORD": "s3cr3t-password", "HEADER": "s3cr3t-of-a-header", "SIGN": "s3cr3t-to-sign",
+		}[name]
+	}
+}
+
+// receiverOf is how a service of the table is configured in these tests.
+func receiverOf(name, server string) rollout.Receiver {
+	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{}, Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
+	credential := func(field, env string) { r.Credentials[field] = rollout.Credential{Env: env} }
+	switch name {
+	case "slackToken":
+		credential("token", "SLACK")
+		r.Settings["channel"], r.Settings["address"] = "#releases", server
+	case "webhook":
+		credential("url", "HOOK")
+		credential("signingKey", "SIGN")
+		r.Headers = map[string]rollout.Credential{"X-Api-Key": {Env: "HEADER"}}
+	case "pagerDuty":
+		credential("routingKey", "KEY")
+		r.Settings["address"] = server
+	case "opsgenie":
+		credential("apiKey", "KEY")
+		r.Settings["address"] = server
+	case "alertmanager":
+		credential("username", "USER")
+		credential("password", "PASSWORD")
+		r.Settings["address"] = server + "/"
+	case "grafana":
+		credential("token", "GRAFANA")
+		r.Settings["address"], r.Settings["dashboard"], r.Lists["tags"] = server, "shop-dash", []string{"team:shop"}
+	default:
+		credential("url", "HOOK")
+	}
+	return r
+}
+
+func deps(server string) Deps {
+	return Deps{Client: NewClient(), Getenv: env(server), Now: func() time.Time { return at }}
+}
+
+func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Message {
+	t.Helper()
+	if r.On == nil && r.Service == "grafana" {
+		r.On = []rollout.EventKind{rollout.EventAborted, rollout.EventRecovered}
+	}
+	m, ok, err := notify.For(r, MannerOf(r.Service), e)
+	if err != nil || !ok {
+		t.Fatalf("%s is not told of %v: %v", r.Service, e.Kinds, err)
+	}
+	return m
+}
+
+// TestContracts sends what is wrong and then what ends it to each service, and
+// compares what arrives.
+func TestContracts(t *testing.T) {
+	for name, c := range contracts {
+		t.Run(name, func(t *testing.T) {
+			var taken []request
+			server := c.serve(t, &taken)
+			r := receiverOf(name, server.URL)
+			for _, e := range []rollout.Event{aborted(), recovered()} {
+				if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, e)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := json.MarshalIndent(taken, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", name+".json")
+			if *update {
+				if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimSpace(string(want)), string(got)); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFailures: what is worth another attempt, when, and that no error tells a
+// credential, whatever a service answers.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(w http.ResponseWriter, r *http.Request)
+		final  bool
+		after  time.Duration
+		says   string
+	}{
+		{name: "400", answer: status(400), final: true, says: "400 Bad Request: no /hooks"},
+		{name: "404", answer: status(404), final: true, says: "404"},
+		{name: "429", answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			status(429)(w, r)
+		}, after: 7 * time.Second, says: "429"},
+		{name: "503 until", answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", at.Add(2*time.Minute).Format(http.TimeFormat))
+			status(503)(w, r)
+		}, after: 2 * time.Minute, says: "503"},
+		{name: "429 for a week", answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "604800")
+			status(429)(w, r)
+		}, after: time.Hour, says: "429"},
+		{name: "500", answer: status(500), says: "500"},
+		{name: "redirect", answer: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://elsewhere.example/", http.StatusTemporaryRedirect)
+		}, final: true, says: "307"},
+		{name: "hangs up", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "EOF"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, name := range slices.Sorted(maps.Keys(contracts)) {
+				server := httptest.NewServer(http.HandlerFunc(c.answer))
+				r := receiverOf(name, server.URL)
+				err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, aborted()))
+				server.Close()
+				var failed *Failure
+				if !errors.As(err, &failed) {
+					t.Fatalf("%s: %v is not a Failure", name, err)
+				}
+				if failed.Final != c.final || failed.After != c.after {
+					t.Errorf("%s: final %t after %s, want %t after %s: %v", name, failed.Final, failed.After, c.final, c.after, err)
+				}
+				if strings.Contains(err.Error(), "s3cr3t") {
+					t.Errorf("%s tells a credential: %v", name, err)
+				}
+				if !strings.Contains(err.Error(), strings.Split(c.says, " ")[0]) {
+					t.Errorf("%s: %v does not say %q", name, err, c.says)
+				}
+			}
+		})
+	}
+}
+
+// status answers with what it was sent, as some services do.
+func status(code int) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		w.WriteHeader(code)
+		fmt.Fprintf(w, "no %s %v %.100s", r.URL, r.Header["Authorization"], data)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer server.Close()
+	defer close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	r := receiverOf("slack", server.URL)
+	err := Send(ctx, deps(server.URL), r, messageFor(t, r, aborted()))
+	var failed *Failure
+	if !errors.As(err, &failed) || failed.Final || strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSlackSaysNo(t *testing.T) {
+	for said, final := range map[string]bool{"channel_not_found": true, "invalid_auth": true, "internal_error": false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"ok":false,"error":%q}`, said)
+		}))
+		r := receiverOf("slackToken", server.URL)
+		err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, aborted()))
+		server.Close()
+		var failed *Failure
+		if !errors.As(err, &failed) || failed.Final != final || !strings.Contains(err.Error(), said) {
+			t.Errorf("%s: %v", said, err)
+		}
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	var taken []request
+	server := contracts["slack"].serve(t, &taken)
+	d := deps(server.URL)
+	d.Secret = func(_ context.Context, namespace, name string) (map[string]string, error) {
+		if namespace != "ops" || name != "chat" {
+			return nil, fmt.Errorf("no Secret %s/%s", namespace, name)
+		}
+		return map[string]string{"slack": server.URL + hookPath + "\n"}, nil
+	}
+	d.ReadFile = func(path string) ([]byte, error) {
+		if path != "/etc/notify/slack" {
+			return nil, os.ErrNotExist
+		}
+		return []byte(server.URL + hookPath), nil
+	}
+	d.Getenv = func(name string) string { return map[string]string{"GITROLLOUT_NOTIFY_DIR": "/etc/notify"}[name] }
+	for _, c := range []struct {
+		name       string
+		credential rollout.Credential
+		says       string
+	}{
+		{name: "Secret", credential: rollout.Credential{Secret: rollout.SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}},
+		{name: "no such key", credential: rollout.Credential{Secret: rollout.SecretRef{Name: "chat", Key: "teams"}, Namespace: "ops"}, says: "url: the key teams of the Secret chat is empty or not there"},
+		{name: "no such Secret", credential: rollout.Credential{Secret: rollout.SecretRef{Name: "other", Key: "teams"}}, says: "no Secret"},
+		{name: "file", credential: rollout.Credential{File: "slack"}},
+		{name: "no such file", credential: rollout.Credential{File: "teams"}, says: "not exist"},
+		{name: "no such variable", credential: rollout.Credential{Env: "GITROLLOUT_NOTIFY_X"}, says: "GITROLLOUT_NOTIFY_X is empty or not there"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := receiverOf("slack", server.URL)
+			r.Credentials["url"] = c.credential
+			err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
+			if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+			var failed *Failure
+			if errors.As(err, &failed) && failed.Final {
+				t.Error("it is final, and somebody may make the Secret")
+			}
+		})
+	}
+}
+
+// TestTableIsTheConfigurations: the services that can be configured are those
+// that can be sent to.
+func TestTableIsTheConfigurations(t *testing.T) {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table))); diff != "" {
+		t.Errorf("services (-configuration +table):\n%s", diff)
+	}
+	for name, row := range table {
+		if _, tested := contracts[name]; !tested && name != "email" {
+			t.Errorf("%s has no contract", name)
+		}
+		if only := rollout.Services()[name].Only; row.resolves != (len(only) > 0) {
+			t.Errorf("%s resolves %t, and may be told of %v only", name, row.resolves, only)
+		}
+	}
+}

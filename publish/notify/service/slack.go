@@ -1,0 +1,78 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// colors are of the outcomes, for services that take one.
+var colors = map[rollout.Outcome]string{
+	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e", rollout.OutcomeNews: "#36c5f0",
+}
+
+// slackPasses are the errors of chat.postMessage that are not the message's.
+var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
+
+// sendSlack posts to an incoming webhook or, with a token, by chat.postMessage.
+// https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+func sendSlack(ctx context.Context, s *session, m notify.Message) error {
+	body := slackMessage(m)
+	if s.values["url"] != "" {
+		_, err := s.post(ctx, s.values["url"], nil, body)
+		return err
+	}
+	body["channel"] = s.receiver.Settings["channel"]
+	answer, err := s.post(ctx, slackAPI(s)+"/chat.postMessage", map[string]string{"Authorization": "Bearer " + s.values["token"]}, body)
+	if err != nil {
+		return err
+	}
+	var said struct {
+		OK    bool   `json:"ok"`
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal(answer, &said); err != nil || !said.OK {
+		return &Failure{Final: err == nil && !slices.Contains(slackPasses, said.Error), msg: "slack.com: " + said.Error}
+	}
+	return nil
+}
+
+func slackAPI(s *session) string { return s.base("https://slack.com/api") }
+
+func slackMessage(m notify.Message) map[string]any {
+	blocks := []any{slackSection("*" + slackText(m.Title) + "*")}
+	if m.Text != "" {
+		blocks = append(blocks, slackSection(slackText(m.Text)))
+	}
+	var fields []any
+	for _, f := range m.Facts {
+		value := slackText(f.Value)
+		if f.Name == "Commit" && m.CommitURL != "" {
+			value = "<" + m.CommitURL + "|" + strings.ReplaceAll(value, "|", "¦") + ">"
+		}
+		fields = append(fields, map[string]any{"type": "mrkdwn", "text": "*" + f.Name + "*\n" + value})
+	}
+	if len(fields) > 0 {
+		blocks = append(blocks, map[string]any{"type": "section", "fields": fields})
+	}
+	if m.ProposalURL != "" {
+		blocks = append(blocks, slackSection("<"+m.ProposalURL+"|"+slackText(m.Proposal)+">"))
+	}
+	return map[string]any{
+		"text": slackText(m.Title), "unfurl_links": false,
+		"attachments": []any{map[string]any{"color": colors[m.Outcome], "blocks": blocks}},
+	}
+}
+
+func slackSection(text string) map[string]any {
+	return map[string]any{"type": "section", "text": map[string]any{"type": "mrkdwn", "text": text}}
+}
+
+// slackText escapes what would be a link or a mention.
+func slackText(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}

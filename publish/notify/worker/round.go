@@ -1,0 +1,301 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// maxLag is how many commits that tell a receiver nothing are left unread between
+// two writes of the record, so that a start has not much to read.
+const maxLag = 100
+
+// patience bounds what is sent to one receiver on one claim. It is less than the
+// lease, so that nobody takes over from a process that is alive.
+const patience = 20 * time.Second
+
+// forgotten is how old a claim is that is dead whatever its process's clock says.
+const forgotten = 10 * time.Minute
+
+// errBusy is that another process is telling.
+var errBusy = errors.New("another gitrollout is telling")
+
+// task is what one receiver is told in a round.
+type task struct {
+	receiver rollout.Receiver
+	due      []notify.Due
+	end      rollout.Cursor
+}
+
+// plan is what is to be done about a record.
+type plan struct {
+	tasks   []task
+	changed bool
+	wait    time.Duration // until there is something to do, at most
+}
+
+// round writes down what has been told, claims what is next, and sends it. It
+// returns how long nothing is to be done; 0: look again.
+func (w *Worker) round(ctx context.Context) time.Duration {
+	now, v := w.Now(), w.view()
+	if now.Before(w.trouble.after) {
+		return w.trouble.after.Sub(now)
+	}
+	var p plan
+	if w.record != nil { // without asking, if nothing is due for what is known
+		var err error
+		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
+			return p.wait
+		}
+	}
+	var next *rollout.Notified
+	err := w.Update(ctx, now, func(n *rollout.Notified) (err error) {
+		p, err = w.plan(ctx, v, n, now)
+		next = clone(n)
+		return err
+	})
+	switch {
+	case errors.Is(err, errBusy):
+		w.record = nil
+		return max(p.wait, time.Millisecond)
+	case err != nil:
+		if ctx.Err() == nil {
+			w.trouble = w.trouble.next(now, 0)
+			w.report("", fmt.Errorf("notifications wait: %w", err))
+		}
+		w.record = nil
+		return max(w.trouble.after.Sub(now), time.Millisecond)
+	}
+	w.report("", nil)
+	w.record, w.trouble = next, retry{}
+	clear(w.told)
+	if len(p.tasks) == 0 {
+		return p.wait
+	}
+	w.carryOut(ctx, p.tasks)
+	return 0
+}
+
+func clone(n *rollout.Notified) *rollout.Notified {
+	c := *n
+	c.Receivers = maps.Clone(n.Receivers)
+	return &c
+}
+
+// plan changes a record to what it should be, which claims what is to be sent. It
+// may be made several times, and changes nothing of the worker but what it has
+// noticed of another process.
+func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
+	p := plan{wait: time.Hour}
+	if left := w.busy(n, now); left > 0 {
+		p.wait = left
+		return p, errBusy
+	}
+	was := clone(n)
+	if n.Receivers == nil {
+		n.Receivers = map[string]rollout.Cursor{}
+	}
+	if n.By == w.ID {
+		w.writeDown(n)
+	}
+	listed := map[string]bool{}
+	for _, r := range v.config.Receivers {
+		listed[r.Name] = true
+		if _, found := n.Receivers[r.Name]; !found {
+			n.Receivers[r.Name] = rollout.Cursor{Told: v.base[r.Name]}
+		}
+	}
+	maps.DeleteFunc(n.Receivers, func(name string, _ rollout.Cursor) bool { return !listed[name] })
+	lagging := map[string]rollout.Cursor{}
+	for _, r := range v.config.Receivers {
+		if at := w.retries[r.Name].after; now.Before(at) {
+			p.wait = min(p.wait, at.Sub(now))
+			continue
+		}
+		t, lag, err := w.task(ctx, v, n.Receivers[r.Name], r, now)
+		if err != nil {
+			return p, err
+		}
+		switch {
+		case len(t.due) > 0:
+			p.tasks = append(p.tasks, t)
+			c := n.Receivers[r.Name]
+			c.Claimed = v.head
+			n.Receivers[r.Name] = c
+		case lag > maxLag || n.Receivers[r.Name].Claimed != "":
+			n.Receivers[r.Name] = t.end
+		case lag > 0:
+			lagging[r.Name] = t.end
+		}
+	}
+	if w.sign(n); len(p.tasks) > 0 {
+		n.Since = rollout.Second(now)
+	}
+	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
+		maps.Copy(n.Receivers, lagging) // it is written anyway
+	}
+	return p, nil
+}
+
+// writeDown puts into a record how far its receivers have been told.
+func (w *Worker) writeDown(n *rollout.Notified) {
+	for name, cursor := range w.told {
+		if _, listed := n.Receivers[name]; listed {
+			n.Receivers[name] = cursor
+		}
+	}
+	w.sign(n)
+}
+
+// sign says whose the claims of a record are, if there are any.
+func (w *Worker) sign(n *rollout.Notified) {
+	n.By = ""
+	for _, c := range n.Receivers {
+		if c.Claimed != "" {
+			n.By = w.ID
+		}
+	}
+	if n.By == "" {
+		n.Since = time.Time{}
+	}
+}
+
+// busy is for how long another process's claim is to be respected. Clocks of two
+// machines are not compared: a claim that has not changed for the lease, seen
+// from here, is a dead process's.
+func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
+	if n.By == "" || n.By == w.ID {
+		w.foreign = ""
+		return 0
+	}
+	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
+		w.foreign = "" // for those that run for a moment only, as gitrollout once
+		return 0
+	}
+	claim := fmt.Sprint(n.By, n.Receivers)
+	if w.foreign != claim {
+		w.foreign, w.since = claim, now
+	}
+	left := w.since.Add(w.Lease).Sub(now)
+	if left <= 0 {
+		w.foreign = ""
+	}
+	return left
+}
+
+// task is what a receiver is to be told, and how many commits behind it is.
+func (w *Worker) task(ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time) (task, int, error) {
+	t := task{receiver: r, end: rollout.Cursor{Told: v.head}}
+	if at.Told == v.head && at.App == "" {
+		return t, 0, nil
+	}
+	line, err := w.line(ctx, v, at.Told)
+	if errors.Is(err, errAhead) {
+		t.end = at
+		return t, 0, nil
+	}
+	if errors.Is(err, ErrGone) {
+		w.report(r.Name, fmt.Errorf("notification %s: what happened since state commit %s is not told: it %w", r.Name, rollout.ShortID(at.Told), ErrGone))
+		return t, maxLag + 1, nil
+	}
+	if err != nil {
+		return t, 0, fmt.Errorf("read the history of the state branch: %w", err)
+	}
+	claimed := at.Claimed
+	if w.Dedups(r.Service) {
+		claimed = ""
+	}
+	b := notify.Pending(w.Cluster, r, w.MannerOf(r.Service), at, claimed, line, w.Links(v.config.Forge), now)
+	if b.Dropped > 0 {
+		w.report(r.Name, fmt.Errorf("notification %s: %d events are not told: they are older than %s, or more than %d", r.Name, b.Dropped, notify.MaxAge, notify.MaxPending))
+	}
+	if b.Err != nil {
+		w.report("template of "+r.Name, b.Err)
+	}
+	t.due = b.Due
+	return t, len(line), nil
+}
+
+// carryOut sends to all receivers at once, and notes how far each one came.
+func (w *Worker) carryOut(ctx context.Context, tasks []task) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, t := range tasks {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			r := w.send(ctx, t)
+			mu.Lock()
+			defer mu.Unlock()
+			w.note(ctx, t, r)
+		}()
+	}
+	wg.Wait()
+}
+
+// sent is what came of a task.
+type sent struct {
+	n       int     // messages that the receiver has, or will not have
+	refused []error // what it will not have
+	failed  error   // why the next one did not get through, nil if all did
+	after   time.Duration
+}
+
+// send sends messages in order, up to the first one that is to be tried again.
+func (w *Worker) send(ctx context.Context, t task) sent {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var s sent
+	for _, d := range t.due {
+		if ctx.Err() != nil {
+			return s
+		}
+		final, after, err := w.Send(ctx, t.receiver, d.Message)
+		switch {
+		case err == nil:
+		case final:
+			s.refused = append(s.refused, fmt.Errorf("notification %s: %s (%s) is not told: %w", t.receiver.Name, d.Kind, d.ID, err))
+		default:
+			s.failed, s.after = err, after
+			return s
+		}
+		s.n++
+	}
+	return s
+}
+
+// note keeps what came of a task for the record.
+func (w *Worker) note(ctx context.Context, t task, s sent) {
+	name := t.receiver.Name
+	switch {
+	case s.n == len(t.due):
+		w.told[name] = t.end
+	case s.n > 0:
+		w.told[name] = t.due[s.n-1].After
+	case ctx.Err() != nil: // it may have got through: the claim stays
+	default:
+		c := w.record.Receivers[name]
+		w.told[name] = rollout.Cursor{Told: c.Told, App: c.App}
+	}
+	for _, err := range s.refused {
+		w.Log(err, "")
+	}
+	if told := s.n - len(s.refused); told > 0 {
+		w.Log(nil, fmt.Sprintf("%s was told of %d", name, told))
+	}
+	if s.failed == nil {
+		delete(w.retries, name)
+		w.report(name, nil)
+		return
+	}
+	if ctx.Err() == nil {
+		w.retries[name] = w.retries[name].next(w.Now(), s.after)
+		w.report(name, fmt.Errorf("notification %s waits: %w", name, s.failed))
+	}
+}

@@ -1,0 +1,398 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func TestToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"), chat("b"))
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		c := w.commit("shop", "cart")
+		p.Notify(w.config, c.ID, c)
+		synctest.Wait()
+		c = w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		synctest.Wait()
+		p.Notify(w.config, c.ID, nil)
+		end(true)
+		want := []string{"01/cart", "01/shop", "02/shop"}
+		w.wantInbox(map[string][]string{"a": want, "b": want})
+		if w.record.By != "" || w.record.Receivers["a"] != (rollout.Cursor{Told: c.ID}) {
+			t.Errorf("the record is %+v", w.record)
+		}
+		_, again := w.process("two")
+		again(true)
+		if w.writes > 5 { // one to begin, one to claim and one to write down for each commit
+			t.Errorf("%d writes for two commits", w.writes)
+		}
+	})
+}
+
+func TestNothingToTellWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		p, end := w.process("one")
+		p.Notify(w.config, w.commit("shop").ID, nil)
+		synctest.Wait()
+		writes, reads := w.writes, w.reads
+		for range 50 {
+			c := w.commit() // tells nothing
+			p.Notify(w.config, c.ID, c)
+			synctest.Wait()
+		}
+		end(true)
+		if w.writes != writes || w.reads != reads {
+			t.Errorf("%d writes and %d reads for nothing", w.writes-writes, w.reads-reads)
+		}
+		w.wantInbox(map[string][]string{})
+	})
+}
+
+// TestKilled ends a process before it has sent anything, while it sends, and after
+// it has sent but not written that down. Nothing is lost, and what may be double
+// says so.
+func TestKilled(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		claim string // up to which commit the dead process had claimed
+		want  []string
+	}{
+		{name: "before it claimed", want: []string{"02/shop", "03/shop"}},
+		{name: "after it claimed the second commit", claim: "2", want: []string{"02/shop again", "03/shop"}},
+		{name: "after it claimed the third commit", claim: "3", want: []string{"02/shop again", "03/shop again"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, chat("a"), rollout.Receiver{Name: "keyed", Service: "dedups"})
+				w.commit("shop")
+				cursor := rollout.Cursor{Told: w.head()}
+				w.commit("shop")
+				w.commit("shop")
+				if c.claim != "" {
+					cursor.Claimed = strings.Repeat("0", 39) + c.claim
+					w.record.By = "dead"
+				}
+				w.record.Receivers = map[string]rollout.Cursor{"a": cursor, "keyed": cursor}
+				p, end := w.process("next")
+				p.Notify(w.config, w.head(), nil)
+				synctest.Wait()
+				if c.claim != "" {
+					w.wantInbox(map[string][]string{}) // it may yet be alive
+				}
+				time.Sleep(31 * time.Second)
+				end(true)
+				w.wantInbox(map[string][]string{"a": c.want, "keyed": {"02/shop", "03/shop"}})
+			})
+		})
+	}
+}
+
+func TestTwoProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		one, endOne := w.process("one")
+		two, endTwo := w.process("two")
+		one.Notify(w.config, "", nil)
+		two.Notify(w.config, "", nil)
+		synctest.Wait()
+		var want []string
+		for i := range 20 {
+			c := w.commit("shop")
+			want = append(want, fmt.Sprintf("%02d/shop", i+1))
+			one.Notify(w.config, c.ID, c)
+			two.Notify(w.config, c.ID, nil)
+		}
+		time.Sleep(5 * time.Minute)
+		endOne(true)
+		endTwo(true)
+		w.wantInbox(map[string][]string{"a": want})
+	})
+}
+
+// TestForgottenClaim: a process that runs for a moment only takes over a claim
+// that is old.
+func TestForgottenClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.commit("shop")
+		w.record = rollout.Notified{By: "dead", Since: time.Now(), Receivers: map[string]rollout.Cursor{"a": {Claimed: w.head()}}}
+		moment := func(id string) {
+			p, end := w.process(id)
+			p.Notify(w.config, w.head(), nil)
+			time.Sleep(5 * time.Second)
+			end(false)
+		}
+		moment("one")
+		w.wantInbox(map[string][]string{})
+		time.Sleep(10 * time.Minute)
+		moment("two")
+		w.wantInbox(map[string][]string{"a": {"01/shop again"}})
+	})
+}
+
+// TestFlood: of very many events the last ones are told.
+func TestFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		var apps []string
+		for i := range 300 {
+			apps = append(apps, fmt.Sprintf("app%03d", i))
+		}
+		c := w.commit(apps...)
+		p.Notify(w.config, c.ID, c)
+		end(true)
+		if got := w.inbox["a"]; len(got) != notify.MaxPending || got[0] != "01/app100" || len(w.reports) != 1 {
+			t.Errorf("told %d, from %s; reported %q", len(got), got[0], w.reports)
+		}
+	})
+}
+
+// TestRecordIsAhead: a process that has not seen the newest commits does not take
+// the record back.
+func TestRecordIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		old := w.commit("shop").ID
+		one, endOne := w.process("one")
+		one.Notify(w.config, old, nil)
+		synctest.Wait()
+		c := w.commit("shop")
+		one.Notify(w.config, c.ID, c)
+		endOne(true)
+		two, endTwo := w.process("two")
+		two.Notify(w.config, old, nil)
+		synctest.Wait()
+		two.Notify(w.config, w.head(), nil)
+		c = w.commit("shop")
+		two.Notify(w.config, c.ID, c)
+		endTwo(true)
+		w.wantInbox(map[string][]string{"a": {"02/shop", "03/shop"}})
+		if len(w.reports) > 0 {
+			t.Errorf("reported %q", w.reports)
+		}
+	})
+}
+
+func TestServiceIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"), chat("b"))
+		down := true
+		w.answer = func(receiver string, _ notify.Message) (bool, time.Duration, error) {
+			if receiver == "b" && down {
+				return false, 0, errors.New("503")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		for range 3 {
+			c := w.commit("shop")
+			p.Notify(w.config, c.ID, c)
+			time.Sleep(10 * time.Second)
+		}
+		want := []string{"01/shop", "02/shop", "03/shop"}
+		w.wantInbox(map[string][]string{"a": want})
+		if len(w.reports) != 1 || !strings.Contains(w.reports[0], "503") {
+			t.Errorf("reported %q, want it once", w.reports)
+		}
+		end(true) // and another one goes on
+		w.mu.Lock()
+		down = false
+		w.mu.Unlock()
+		p, end = w.process("two")
+		p.Notify(w.config, w.head(), nil)
+		end(true)
+		w.wantInbox(map[string][]string{"a": want, "b": want})
+	})
+}
+
+func TestRefusedIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		tries := 0
+		w.answer = func(_ string, m notify.Message) (bool, time.Duration, error) {
+			if strings.HasSuffix(m.ID, "01/shop") {
+				tries++
+				return true, 0, errors.New("404 no_service")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		for range 2 {
+			c := w.commit("shop")
+			p.Notify(w.config, c.ID, c)
+		}
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"02/shop"}})
+		if tries != 1 || len(w.reports) != 1 || !strings.Contains(w.reports[0], "404 no_service") {
+			t.Errorf("%d tries, reported %q", tries, w.reports)
+		}
+	})
+}
+
+func TestBreakIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		var at []time.Duration
+		start := time.Now()
+		w.answer = func(string, notify.Message) (bool, time.Duration, error) {
+			if at = append(at, time.Since(start)); len(at) == 1 {
+				return false, 42 * time.Second, errors.New("429")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		time.Sleep(time.Minute)
+		end(true)
+		if diff := cmp.Diff([]time.Duration{0, 42 * time.Second}, at); diff != "" {
+			t.Errorf("asked at (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestGitIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		synctest.Wait()
+		w.mu.Lock()
+		w.refuse = errors.New("connection refused")
+		w.mu.Unlock()
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		time.Sleep(time.Second)
+		w.wantInbox(map[string][]string{}) // what cannot be claimed is not sent
+		w.mu.Lock()
+		w.refuse = nil
+		w.mu.Unlock()
+		time.Sleep(time.Minute)
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"01/shop"}})
+	})
+}
+
+func TestNewAndOldReceivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.commit("shop")
+		p, end := w.process("one")
+		p.Notify(w.config, w.head(), nil) // what was before is not told
+		synctest.Wait()
+		w.config = &rollout.Config{Receivers: []rollout.Receiver{chat("b")}}
+		p.Notify(w.config, w.head(), nil)
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		end(true)
+		w.wantInbox(map[string][]string{"b": {"02/shop"}})
+		if _, found := w.record.Receivers["a"]; found {
+			t.Error("a is still on record")
+		}
+	})
+}
+
+func TestStateBranchWasRewritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.record.Receivers = map[string]rollout.Cursor{"a": {Told: "gone"}}
+		w.commit("shop")
+		p, end := w.process("one")
+		p.Notify(w.config, w.head(), nil)
+		synctest.Wait()
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"02/shop"}})
+		if len(w.reports) != 1 {
+			t.Errorf("reported %q", w.reports)
+		}
+	})
+}
+
+// TestKilledAnywhere kills processes after each possible number of effects, a
+// message or a write, and starts others: everything arrives, in order, and twice
+// only what says so.
+func TestKilledAnywhere(t *testing.T) {
+	for effects := range 12 {
+		t.Run(fmt.Sprint(effects), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, chat("a"))
+				left := effects
+				dead := errors.New("killed")
+				step := func() bool { left--; return left >= 0 }
+				update, send := w.update, w.send
+				p := New(Options{
+					ID: "first", Cluster: "prod", History: w.history, Now: time.Now, Log: func(error, string) {},
+					Update: func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+						if !step() {
+							return dead
+						}
+						return update(ctx, now, change)
+					},
+					Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (bool, time.Duration, error) {
+						if !step() {
+							return false, 0, dead
+						}
+						return send(ctx, r, m)
+					},
+					MannerOf: func(string) notify.Manner { return notify.Manner{Defaults: []rollout.EventKind{rollout.EventStarted}} },
+					Dedups:   func(string) bool { return false },
+					Links:    func(*rollout.Forge) notify.Links { return notify.Links{} },
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() { defer close(ended); p.Run(ctx) }()
+				p.Notify(w.config, "", nil)
+				synctest.Wait()
+				for range 3 {
+					c := w.commit("shop")
+					p.Notify(w.config, c.ID, c)
+					synctest.Wait()
+				}
+				left = -1 // it is dead for good
+				cancel()
+				<-ended
+				if len(w.record.Receivers) == 0 {
+					return // it died before it had begun: nobody was promised anything
+				}
+				next, end := w.process("second")
+				next.Notify(w.config, w.head(), nil)
+				time.Sleep(time.Minute)
+				end(true)
+				var once []string
+				for _, got := range w.inbox["a"] {
+					id, again := strings.CutSuffix(got, " again")
+					if slices.Contains(once, id) && !again {
+						t.Errorf("%s arrived twice without saying so: %q", id, w.inbox["a"])
+					}
+					if !slices.Contains(once, id) {
+						once = append(once, id)
+					}
+				}
+				if diff := cmp.Diff([]string{"01/shop", "02/shop", "03/shop"}, once); diff != "" {
+					t.Errorf("lost (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}

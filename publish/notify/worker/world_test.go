@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// world is a state branch, a record with compare-and-swap, and services.
+type world struct {
+	t       *testing.T
+	mu      sync.Mutex
+	line    []rollout.Recorded
+	record  rollout.Notified
+	writes  int
+	reads   int
+	refuse  error // of the record
+	inbox   map[string][]string
+	answer  func(receiver string, m notify.Message) (final bool, after time.Duration, err error)
+	during  func() // while a message is on its way
+	reports []string
+	config  *rollout.Config
+}
+
+func newWorld(t *testing.T, receivers ...rollout.Receiver) *world {
+	return &world{t: t, inbox: map[string][]string{}, config: &rollout.Config{Receivers: receivers}}
+}
+
+func chat(name string) rollout.Receiver { return rollout.Receiver{Name: name, Service: "chat"} }
+
+// commit records that apps were started, and returns the commit.
+func (w *world) commit(apps ...string) *rollout.Recorded {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := rollout.Recorded{ID: fmt.Sprintf("%040d", len(w.line)+1), When: time.Now()}
+	if n := len(w.line); n > 0 {
+		c.Parent = w.line[n-1].ID
+	}
+	for _, app := range apps {
+		release := &rollout.Release{Hash: rollout.Hash(fmt.Sprintf("h1-%d", len(w.line))), Since: c.When}
+		c.Apps = append(c.Apps, rollout.RecordedApp{App: app, After: rollout.State{App: app, Phase: rollout.Progressing, Release: release}})
+	}
+	w.line = append(w.line, c)
+	return &c
+}
+
+func (w *world) head() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.line) == 0 {
+		return ""
+	}
+	return w.line[len(w.line)-1].ID
+}
+
+// update is the compare-and-swap that a branch is.
+func (w *world) update(_ context.Context, _ time.Time, change func(*rollout.Notified) error) error {
+	for {
+		w.mu.Lock()
+		w.reads++
+		was, writes, refused := clone(&w.record), w.writes, w.refuse
+		w.mu.Unlock()
+		if refused != nil {
+			return refused
+		}
+		n := clone(was)
+		if err := change(n); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		same, lost := n.By == was.By && maps.Equal(n.Receivers, was.Receivers), w.writes != writes
+		if !same && !lost {
+			w.record, w.writes = *n, writes+1
+		}
+		w.mu.Unlock()
+		if same || !lost {
+			return nil
+		}
+	}
+}
+
+func (w *world) history(_ context.Context, after, upTo string) ([]rollout.Recorded, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from := slices.IndexFunc(w.line, func(c rollout.Recorded) bool { return c.ID == after })
+	to := slices.IndexFunc(w.line, func(c rollout.Recorded) bool { return c.ID == upTo })
+	if (upTo != "" && to < 0) || (after != "" && from < 0) || from > to {
+		return nil, ErrGone
+	}
+	return slices.Clone(w.line[from+1 : to+1]), nil
+}
+
+func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (bool, time.Duration, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.during != nil {
+		w.during()
+	}
+	if w.answer != nil {
+		if final, after, err := w.answer(r.Name, m); err != nil {
+			return final, after, err
+		}
+	}
+	text := m.ID[38:]
+	if m.Repeat {
+		text += " again"
+	}
+	w.inbox[r.Name] = append(w.inbox[r.Name], text)
+	return false, 0, nil
+}
+
+// process starts a worker. The function ends it: at once, or after a flush.
+func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
+	p := New(Options{
+		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
+		MannerOf: func(string) notify.Manner {
+			return notify.Manner{Defaults: []rollout.EventKind{rollout.EventStarted}}
+		},
+		Dedups: func(service string) bool { return service == "dedups" },
+		Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
+		Log: func(problem error, _ string) {
+			if problem != nil {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.reports = append(w.reports, problem.Error())
+			}
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Run(ctx)
+	}()
+	return p, func(flush bool) {
+		if flush {
+			p.Flush(context.Background())
+		}
+		cancel()
+		<-ended
+	}
+}
+
+func (w *world) wantInbox(want map[string][]string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if diff := cmp.Diff(want, w.inbox); diff != "" {
+		w.t.Errorf("told (-want +got):\n%s\nrecord %+v, reports %q", diff, w.record, w.reports)
+	}
+}

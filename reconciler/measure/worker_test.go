@@ -1,0 +1,331 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+var (
+	noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	shop = rollout.App{Name: "shop"}
+)
+
+// bench is a worker whose touches arrive in a channel.
+type bench struct {
+	*Worker
+	touched chan string
+	mu      sync.Mutex
+	trouble []string
+}
+
+func newBench(t *testing.T, change func(*Options)) *bench {
+	t.Helper()
+	b := &bench{touched: make(chan string, 100)}
+	o := Options{
+		Deps: provider.Deps{
+			Client: func(bool) *http.Client { return http.DefaultClient },
+			Secret: func(context.Context, string, string) (map[string]string, error) {
+				return map[string]string{"token": "s3cr3t-t0ken"}, nil
+			},
+			Now: func() time.Time { return noon }, Backoff: time.Millisecond,
+		},
+		Touch: func(app string) { b.touched <- app },
+		Trouble: func(app, metric string, err error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.trouble = append(b.trouble, fmt.Sprintf("%s %s: %v", app, metric, err))
+		},
+		Patience: time.Millisecond,
+	}
+	if change != nil {
+		change(&o)
+	}
+	b.Worker = New(t.Context(), o)
+	return b
+}
+
+// measured waits for a touch and collects.
+func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
+	t.Helper()
+	select {
+	case got := <-b.touched:
+		if got != app {
+			t.Fatalf("%s is touched, want %s", got, app)
+		}
+		return b.Measured(app)
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s is not touched", app)
+		return nil
+	}
+}
+
+func web(url string) rollout.Metric {
+	return rollout.Metric{Name: "errors", Provider: "web", Config: map[string]any{"url": url}}
+}
+
+func due(m rollout.Metric) []strategies.Measure {
+	return []strategies.Measure{{
+		Run: "shop/step-1", Started: noon, Metric: m, Latest: "new", Stable: "old",
+		Workload: rollout.Workload{Namespace: "shop", Name: "shop"},
+	}}
+}
+
+// serve answers each request with its number, from 1.
+func serve(t *testing.T, before func(*http.Request)) (url string, asked *atomic.Int64) {
+	asked = &atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := asked.Add(1)
+		if before != nil {
+			before(r)
+		}
+		fmt.Fprint(w, n)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, asked
+}
+
+func TestMeasures(t *testing.T) {
+	url, _ := serve(t, nil)
+	b := newBench(t, nil)
+	b.Measure(shop, due(web(url)))
+	got := b.measured(t, "shop")
+	if len(got) != 1 || got[0].Value != 1.0 || got[0].Phase != "" || !got[0].At.Equal(noon) || got[0].Run != "shop/step-1" || got[0].Metric != "errors" || got[0].Samples != -1 {
+		t.Errorf("measured %+v", got)
+	}
+	if again := b.Measured("shop"); len(again) > 0 {
+		t.Errorf("collected twice: %+v", again)
+	}
+}
+
+// A pass that has decided before a measurement was over asks for it once more.
+// That is the same one until somebody has seen what was found.
+func TestNotTwice(t *testing.T) {
+	release := make(chan struct{})
+	url, asked := serve(t, func(*http.Request) { <-release })
+	b := newBench(t, nil)
+	b.Measure(shop, due(web(url)))
+	b.Measure(shop, due(web(url))) // it is under way
+	close(release)
+	<-b.touched
+	b.Measure(shop, due(web(url))) // it is over, and nobody has looked
+	time.Sleep(50 * time.Millisecond)
+	if got := b.Measured("shop"); len(got) != 1 || asked.Load() != 1 {
+		t.Errorf("asked %d times: %+v", asked.Load(), got)
+	}
+	b.Measure(shop, due(web(url))) // the next one
+	if got := b.measured(t, "shop"); len(got) != 1 || asked.Load() != 2 {
+		t.Errorf("asked %d times: %+v", asked.Load(), got)
+	}
+}
+
+// More hanging metrics than there are slots keep nobody else waiting.
+func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
+	hanging, _ := serve(t, func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	url, _ := serve(t, nil)
+	b := newBench(t, func(o *Options) { o.Parallel = 2 })
+	for i := range 5 {
+		m := web(hanging)
+		m.Name = fmt.Sprint("hangs-", i)
+		b.Measure(rollout.App{Name: "other"}, due(m))
+	}
+	time.Sleep(20 * time.Millisecond)
+	b.Measure(shop, due(web(url)))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Value != 1.0 {
+		t.Errorf("measured %+v", got)
+	}
+}
+
+func TestSlots(t *testing.T) {
+	var now, most atomic.Int64
+	url, asked := serve(t, func(*http.Request) {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		time.Sleep(10 * time.Millisecond)
+		now.Add(-1)
+	})
+	b := newBench(t, func(o *Options) { o.Parallel = 2 })
+	for i := range 10 {
+		m := web(url)
+		m.Name = fmt.Sprint("m", i)
+		b.Measure(shop, due(m))
+	}
+	for n := 0; n < 10; {
+		n += len(b.measured(t, "shop"))
+	}
+	if most.Load() > 2 || asked.Load() != 10 {
+		t.Errorf("%d at once, %d in all", most.Load(), asked.Load())
+	}
+}
+
+// gates is a Job that runs until it is let, and tells who asks.
+type gates struct {
+	mu      sync.Mutex
+	asked   []string
+	open    bool
+	deleted int
+}
+
+func (g *gates) Ensure(_ context.Context, job map[string]any) (provider.JobState, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked = append(g.asked, job["metadata"].(map[string]any)["name"].(string))
+	if g.open {
+		return provider.JobState{Complete: true}, nil
+	}
+	return provider.JobState{}, nil
+}
+
+func (g *gates) Delete(context.Context, string, string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deleted++
+	return errors.New("not allowed")
+}
+
+// What runs for long is asked again and again, under the same name, and keeps no
+// slot meanwhile. What it leaves behind is told of.
+func TestRunningHoldsNoSlot(t *testing.T) {
+	g := &gates{}
+	url, _ := serve(t, nil)
+	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
+	job := rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "c:1"}},
+	}}}}}
+	b.Measure(shop, due(job))
+	b.Measure(shop, due(web(url)))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Metric != "errors" || got[0].Phase != "" {
+		t.Errorf("measured %+v", got)
+	}
+	for asked := 0; asked < 3; time.Sleep(time.Millisecond) {
+		g.mu.Lock()
+		if asked = len(g.asked); asked >= 3 {
+			g.open = true
+		}
+		g.mu.Unlock()
+	}
+	got := b.measured(t, "shop")
+	if len(got) != 1 || got[0].Metric != "job" || got[0].Phase != analysis.Successful {
+		t.Errorf("measured %+v", got)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.asked) < 3 || g.asked[0] != g.asked[len(g.asked)-1] {
+		t.Errorf("asked for %v", g.asked)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g.deleted != 1 || len(b.trouble) != 1 || !strings.Contains(b.trouble[0], "what it left behind stays: ") {
+		t.Errorf("%d deleted, told %q", g.deleted, b.trouble)
+	}
+}
+
+// A panic is an error of the measurement. What it says may be anything, so only
+// the log has it.
+func TestPanic(t *testing.T) {
+	b := newBench(t, func(o *Options) {
+		o.Parallel = 1
+		o.Deps.Client = func(bool) *http.Client { panic("at s3cr3t-t0ken") }
+	})
+	b.Measure(shop, due(web("http://127.0.0.1:1")))
+	got := b.measured(t, "shop")
+	if len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "web failed inside") || strings.Contains(got[0].Message, "s3cr3t") {
+		t.Errorf("measured %+v", got)
+	}
+	b.mu.Lock()
+	if len(b.trouble) != 1 || !strings.Contains(b.trouble[0], "worker_test.go") {
+		t.Errorf("told %q", b.trouble)
+	}
+	b.mu.Unlock()
+	b.Measure(shop, due(web("http://127.0.0.1:1")))
+	if got := b.measured(t, "shop"); len(got) != 1 {
+		t.Errorf("after a panic it is not measured again: %+v", got)
+	}
+}
+
+// What is under way when the process ends is nobody's any more.
+func TestEnd(t *testing.T) {
+	begun := make(chan struct{})
+	url, _ := serve(t, func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		begun <- struct{}{}
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBench(t, nil)
+	b.ctx = ctx
+	b.Parallel = 1
+	b.Measure(shop, due(web(url)))
+	<-begun
+	second := web(url)
+	second.Name = "waits for a slot"
+	b.Measure(shop, due(second))
+	cancel()
+	time.Sleep(50 * time.Millisecond)
+	if got := b.Measured("shop"); len(got) > 0 || len(b.touched) > 0 {
+		t.Errorf("measured %+v", got)
+	}
+}
+
+// Both versions are asked for, and an argument out of a Secret is sent and told
+// to nobody.
+func TestComparesAndKeepsSecrets(t *testing.T) {
+	var mu sync.Mutex
+	var sent []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		said := r.URL.Query().Get("hash") + " " + r.Header.Get("Authorization")
+		if sent = append(sent, said); len(sent) > 2 {
+			http.Error(w, "who is "+said, http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, `[1, 100]`)
+	}))
+	t.Cleanup(s.Close)
+	m := rollout.Metric{
+		Name: "errors", Provider: "web", Compare: &rollout.Compare{}, Pods: map[string]string{"hash": "Latest"},
+		Secrets: map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}},
+		Config: map[string]any{
+			"url":     s.URL + "/?hash={{args.hash}}",
+			"headers": []any{map[string]any{"key": "Authorization", "value": "Bearer {{args.token}}"}},
+		},
+	}
+	b := newBench(t, nil)
+	b.Measure(shop, due(m))
+	got := b.measured(t, "shop")
+	if len(got) != 1 || fmt.Sprint(got[0].Value, got[0].Stable) != "[1 100] [1 100]" {
+		t.Errorf("measured %+v", got)
+	}
+	b.Measure(shop, due(m))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "403 Forbidden") || strings.Contains(got[0].Message, "s3cr3t") {
+		t.Errorf("measured %+v", got)
+	}
+	mu.Lock()
+	if want := "[new Bearer s3cr3t-t0ken old Bearer s3cr3t-t0ken new Bearer s3cr3t-t0ken]"; fmt.Sprint(sent) != want {
+		t.Errorf("sent %v, want %v", sent, want)
+	}
+	mu.Unlock()
+	m.Secrets["token"] = rollout.SecretRef{Name: "metrics", Key: "other"}
+	b.Measure(shop, due(m))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || got[0].Message != "Secret shop/metrics has no key other" {
+		t.Errorf("measured %+v", got)
+	}
+}

@@ -1,0 +1,278 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// office is a dashboard where Ann may promote and hold shops, and release managers everything.
+type office struct {
+	*httptest.Server
+	t     *testing.T
+	file  string
+	token string
+	actor *fakeActor
+	now   time.Time
+}
+
+func rulesWith(digest string) string {
+	return `apiVersion: gitrollout.dev/v1alpha1
+kind: DashboardAccess
+people:
+- name: Ann Lee
+  email: ann@example.com
+  token: ` + digest + `
+  apps: ["shop*"]
+  verbs: [promote, hold]
+groups:
+- claim: groups
+  value: release-managers
+  apps: ["*"]
+  verbs: [promote, hold, abort, retry, undo]
+`
+}
+
+func newOffice(t *testing.T, oidc *OIDC) *office {
+	t.Helper()
+	token, digest := NewToken()
+	o := &office{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), token: token, actor: &fakeActor{}, now: time.Now()}
+	o.write(rulesWith(digest))
+	server, board := serve(t, Options{Access: &Access{File: o.file}, Actor: o.actor, OIDC: oidc, Now: func() time.Time { return o.now }})
+	show(t, board, []status.App{appOf("shop", rollout.Paused, 25), appOf("pay", rollout.Paused, 25)})
+	o.Server = server
+	return o
+}
+
+func (o *office) write(rules string) {
+	o.t.Helper()
+	if err := os.WriteFile(o.file, []byte(rules), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// visitor is a browser with cookies.
+type visitor struct {
+	o      *office
+	client *http.Client
+	csrf   string
+}
+
+func (o *office) visitor() *visitor {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return &visitor{o: o, client: &http.Client{Jar: jar}}
+}
+
+func (v *visitor) send(method, path, body string, headers map[string]string) (code int, answer map[string]any) {
+	v.o.t.Helper()
+	req, err := http.NewRequest(method, v.o.URL+path, strings.NewReader(body))
+	if err != nil {
+		v.o.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if v.csrf != "" {
+		req.Header.Set("X-CSRF-Token", v.csrf)
+	}
+	for name, value := range headers {
+		if req.Header.Set(name, value); value == "" {
+			req.Header.Del(name)
+		}
+	}
+	res, err := v.client.Do(req)
+	if err != nil {
+		v.o.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		v.o.t.Fatal(err)
+	}
+	_ = json.Unmarshal(data, &answer)
+	return res.StatusCode, answer
+}
+
+func (v *visitor) signIn() *visitor {
+	v.o.t.Helper()
+	code, answer := v.send(http.MethodPost, "/api/v1/session", `{"token": "`+v.o.token+`"}`, nil)
+	if code != http.StatusOK {
+		v.o.t.Fatalf("sign in: %d %v", code, answer)
+	}
+	v.csrf, _ = answer["csrf"].(string)
+	return v
+}
+
+const promoteShop = `{"verb": "promote", "release": "h1-2222222222"}`
+
+func TestActionsAreGuarded(t *testing.T) {
+	for name, c := range map[string]struct {
+		app, body string
+		headers   map[string]string
+		anonymous bool
+		code      int
+	}{
+		"AsThePageDoes":     {body: promoteShop, headers: map[string]string{"Sec-Fetch-Site": "same-origin"}, code: 200},
+		"NotSignedIn":       {body: promoteShop, anonymous: true, code: 401},
+		"WithoutCSRF":       {body: promoteShop, headers: map[string]string{"X-CSRF-Token": ""}, code: 403},
+		"WrongCSRF":         {body: promoteShop, headers: map[string]string{"X-CSRF-Token": "guess"}, code: 403},
+		"FromAnotherSite":   {body: promoteShop, headers: map[string]string{"Sec-Fetch-Site": "cross-site"}, code: 403},
+		"FromASisterSite":   {body: promoteShop, headers: map[string]string{"Sec-Fetch-Site": "same-site"}, code: 403},
+		"FromAnotherOrigin": {body: promoteShop, headers: map[string]string{"Origin": "https://evil.example"}, code: 403},
+		"AsAForm":           {body: promoteShop, headers: map[string]string{"Content-Type": "text/plain"}, code: 415},
+		"NotHerApp":         {app: "pay", body: promoteShop, code: 403},
+		"NotHerVerb":        {body: `{"verb": "abort"}`, code: 403},
+		"NoVerb":            {body: `{"verb": "explode"}`, code: 400},
+		"UnknownField":      {body: `{"verb": "promote", "as": "root"}`, code: 400},
+		"NoJSON":            {body: `{`, code: 400},
+		"TooLong":           {body: `{"verb": "hold", "reason": "` + strings.Repeat("x", maxBody) + `"}`, code: 400},
+		"NoSuchApp":         {app: "shopping", body: promoteShop, code: 404},
+		"BearerToken":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer TOKEN"}, code: 200},
+		"WrongBearer":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer gitrollout_x"}, code: 401},
+		"NoBearer":          {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer "}, code: 401},
+		"ForgedCookie":      {body: promoteShop, anonymous: true, headers: map[string]string{"Cookie": sessionCookie + "=eyJuYW1lIjoiQW5uIn0.AAAA"}, code: 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, nil)
+			v := o.visitor()
+			if !c.anonymous {
+				v.signIn()
+			}
+			if strings.HasSuffix(c.headers["Authorization"], "TOKEN") {
+				c.headers["Authorization"] = "Bearer " + o.token
+			}
+			if c.app == "" {
+				c.app = "shop"
+			}
+			code, answer := v.send(http.MethodPost, "/api/v1/apps/"+c.app+"/actions", c.body, c.headers)
+			if code != c.code {
+				t.Errorf("answers %d %v, want %d", code, answer, c.code)
+			}
+			did := strings.Join(o.actor.did, "")
+			if want := map[bool]string{true: "Ann Lee <ann@example.com> promote shop h1-2222222222"}[c.code == 200]; did != want {
+				t.Errorf("done was %q, want %q", did, want)
+			}
+		})
+	}
+}
+
+func TestSessions(t *testing.T) {
+	o := newOffice(t, nil)
+	if code, answer := o.visitor().send(http.MethodPost, "/api/v1/session", `{"token": "wrong"}`, nil); code != 403 {
+		t.Errorf("a wrong token: %d %v", code, answer)
+	}
+	if code, answer := o.visitor().send(http.MethodPost, "/api/v1/session", `{"token": ""}`, nil); code != 403 {
+		t.Errorf("no token: %d %v", code, answer)
+	}
+	req, _ := http.NewRequest(http.MethodPost, o.URL+"/api/v1/session", strings.NewReader(`{"token": "`+o.token+`"}`))
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode || c[0].Secure || strings.Contains(c[0].Value, o.token) {
+		t.Errorf("the cookie is %+v", c)
+	}
+
+	v := o.visitor().signIn()
+	if _, me := v.send(http.MethodGet, "/api/v1/me?app=shop", "", nil); me["name"] != "Ann Lee" || len(me["may"].([]any)) != 2 {
+		t.Errorf("me is %v", me)
+	}
+	if _, me := v.send(http.MethodGet, "/api/v1/me?app=pay", "", nil); len(me["may"].([]any)) != 0 {
+		t.Errorf("me is %v", me)
+	}
+	act := func() int {
+		code, _ := v.send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil)
+		return code
+	}
+	if code := act(); code != 200 {
+		t.Errorf("signed in: %d", code)
+	}
+	_, another := NewToken()
+	rules, _ := os.ReadFile(o.file)
+	o.write(rulesWith(another))
+	if code := act(); code != 403 {
+		t.Errorf("a token that was changed gives a right still: %d", code)
+	}
+	o.write(string(rules))
+	o.now = o.now.Add(sessionTime)
+	if code := act(); code != 401 {
+		t.Errorf("a session that is over: %d", code)
+	}
+	o.now = o.now.Add(-sessionTime)
+	v.send(http.MethodDelete, "/api/v1/session", "{}", nil)
+	if code := act(); code != 401 {
+		t.Errorf("signed out: %d", code)
+	}
+	o.actor.err = errors.New("no")
+	if code, _ := o.visitor().signIn().send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil); code != 409 {
+		t.Errorf("an action that is refused: %d", code)
+	}
+}
+
+func TestReadOnlyUnlessAskedFor(t *testing.T) {
+	server, board := serve(t, Options{})
+	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
+	for _, path := range []string{"/api/v1/apps/shop/actions", "/api/v1/session"} {
+		res, err := http.Post(server.URL+path, "application/json", strings.NewReader(promoteShop))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusNotFound && res.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s answers %d", path, res.StatusCode)
+		}
+	}
+	if _, body := get(t, server.URL+"/api/v1/me"); !strings.Contains(body, `"actions":false`) {
+		t.Error(body)
+	}
+}
+
+func TestAccessFile(t *testing.T) {
+	_, digest := NewToken()
+	good := rulesWith(digest)
+	for name, c := range map[string]struct{ old, new, want string }{
+		"Good":        {"", "", ""},
+		"UnknownKey":  {"kind: DashboardAccess", "kind: DashboardAccess\nsurprise: 1", "surprise"},
+		"Version":     {"gitrollout.dev/v1alpha1", "gitrollout.dev/v9", "v9"},
+		"NoEmail":     {"email: ann@example.com", "email: \"\"", "people[0]"},
+		"Newline":     {"name: Ann Lee", `name: "Ann\nLee"`, "people[0]"},
+		"PlainToken":  {digest, "secret", "people[0].token"},
+		"ShortDigest": {digest, digest[:20], "people[0].token"},
+		"BadGlob":     {`["shop*"]`, `["[shop"]`, "people[0].apps[0]"},
+		"BadVerb":     {"[promote, hold]", "[promote, explode]", "people[0].verbs[1]"},
+		"NoClaim":     {"claim: groups", "claim: \"\"", "groups[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Access{File: filepath.Join(t.TempDir(), "a.yaml")}
+			if err := os.WriteFile(a.File, []byte(strings.Replace(good, c.old, c.new, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := a.Check()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want one that names %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Error("the error shows what may be a token")
+			}
+		})
+	}
+	if err := (&Access{File: filepath.Join(t.TempDir(), "none")}).Check(); err == nil {
+		t.Error("a file that is missing is no error")
+	}
+}

@@ -1,0 +1,230 @@
+package dashboard
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// Board holds where each app stands, and wakes those who watch it. Every change
+// has a number, so that a watcher who knows one is told only what came after it:
+// nothing is queued for anybody, however slow.
+type Board struct {
+	cluster string
+	epoch   string // of this process: numbers of another one mean nothing
+
+	mu      sync.Mutex
+	number  int64
+	note    string
+	noted   int64 // when note changed
+	apps    map[string]*shown
+	gone    map[string]int64 // apps that are no more, and since which change
+	forgot  int64            // changes up to this one may lack apps that are gone
+	changed chan struct{}    // closed at the next change
+}
+
+// shown is one app.
+type shown struct {
+	app         status.App
+	row         Row
+	json        []byte // of app
+	number      int64  // of the last change
+	rowNumber   int64  // of the last change that the fleet view shows
+	moves       *moves // nil while there is nothing to draw
+	rowAsBefore []byte
+}
+
+// maxGone bounds how many removed apps are remembered. A watcher who was away for
+// longer is told everything anew.
+const maxGone = 1000
+
+// NewBoard returns an empty board of a cluster. The note says why it is empty.
+func NewBoard(cluster, note string) *Board {
+	return &Board{
+		cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
+		apps: map[string]*shown{}, gone: map[string]int64{}, changed: make(chan struct{}),
+	}
+}
+
+// Cluster is its name.
+func (b *Board) Cluster() string { return b.cluster }
+
+// Show puts apps on the board, takes others off it, and replaces the note. Now is
+// when they were looked at.
+func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
+	type update struct {
+		app       status.App
+		row       Row
+		json, raw []byte
+	}
+	updates := make([]update, len(apps))
+	for i, a := range apps {
+		u := update{app: a, row: rowOf(a)}
+		var err error
+		if u.json, err = json.Marshal(a); err != nil {
+			return err
+		}
+		if u.raw, err = json.Marshal(u.row); err != nil {
+			return err
+		}
+		updates[i] = u
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := b.number + 1
+	news := note != b.note
+	if news {
+		b.note, b.noted = note, next
+	}
+	for _, u := range updates {
+		s := b.apps[u.app.App]
+		if s == nil {
+			s = &shown{}
+			b.apps[u.app.App] = s
+			delete(b.gone, u.app.App)
+		}
+		if bytes.Equal(s.json, u.json) {
+			continue
+		}
+		news = true
+		s.app, s.json, s.number = u.app, u.json, next
+		if !bytes.Equal(s.rowAsBefore, u.raw) {
+			s.row, s.rowAsBefore, s.rowNumber = u.row, u.raw, next
+		}
+		s.moves = s.moves.add(now, u.app)
+	}
+	for _, name := range gone {
+		if b.apps[name] != nil {
+			delete(b.apps, name)
+			b.gone[name], news = next, true
+		}
+	}
+	if !news {
+		return nil
+	}
+	b.number = next
+	b.tidy()
+	close(b.changed)
+	b.changed = make(chan struct{})
+	return nil
+}
+
+// tidy keeps what is remembered within bounds.
+func (b *Board) tidy() {
+	if len(b.gone) > maxGone {
+		clear(b.gone)
+		b.forgot = b.number
+	}
+	var drawn []string
+	for name, s := range b.apps {
+		if s.moves != nil {
+			drawn = append(drawn, name)
+		}
+	}
+	if len(drawn) <= maxDrawn {
+		return
+	}
+	slices.SortFunc(drawn, func(a, c string) int { return b.apps[a].moves.last.Compare(b.apps[c].moves.last) })
+	for _, name := range drawn[:len(drawn)-maxDrawn] {
+		b.apps[name].moves = nil
+	}
+}
+
+// Names lists the apps.
+func (b *Board) Names() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.apps))
+}
+
+// Listing is all apps.
+func (b *Board) Listing() status.Listing {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := status.Listing{Cluster: b.cluster, Note: b.note, Apps: make([]status.App, 0, len(b.apps))}
+	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
+		l.Apps = append(l.Apps, b.apps[name].app)
+	}
+	return l
+}
+
+// Rows are all apps in short.
+func (b *Board) Rows() []Row {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rows := make([]Row, 0, len(b.apps))
+	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
+		rows = append(rows, b.apps[name].row)
+	}
+	return rows
+}
+
+// Detail is everything that the page of an app shows.
+type Detail struct {
+	status.App
+	Samples map[string][]Sample `json:"samples,omitempty"`   // by workload
+	Board   string              `json:"boardNote,omitempty"` // what is to be said of the cluster as a whole
+}
+
+// app is one app in full, and the number of its last change.
+func (b *Board) app(name string) (d Detail, number int64, found bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.apps[name]
+	if s == nil {
+		return Detail{}, b.number, false
+	}
+	return Detail{App: s.app, Samples: s.moves.copy(), Board: b.note}, max(s.number, b.noted), true
+}
+
+// fleet is what the fleet view is told in one event.
+type fleet struct {
+	Cluster string   `json:"cluster"`
+	Note    string   `json:"note,omitempty"`
+	Apps    []Row    `json:"apps"`
+	Gone    []string `json:"gone,omitempty"`
+}
+
+// since is what changed after a number, and the newest number. Whole is true if
+// everything is told, because the number is too old or another process's.
+func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	whole = number <= b.forgot || number > b.number
+	f = fleet{Cluster: b.cluster, Note: b.note, Apps: []Row{}}
+	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
+		if s := b.apps[name]; whole || s.rowNumber > number {
+			f.Apps = append(f.Apps, s.row)
+		}
+	}
+	for name, at := range b.gone {
+		if !whole && at > number {
+			f.Gone = append(f.Gone, name)
+		}
+	}
+	slices.Sort(f.Gone)
+	return f, b.number, whole, whole || len(f.Apps)+len(f.Gone) > 0 || b.noted > number
+}
+
+// wake is closed at the next change.
+func (b *Board) wake() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+// clip keeps the start of a text.
+func clip(text string, runes int) string {
+	text, _, _ = strings.Cut(text, "\n")
+	if r := []rune(text); len(r) > runes {
+		return string(r[:runes-1]) + "…"
+	}
+	return text
+}

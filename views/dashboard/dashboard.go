@@ -1,0 +1,207 @@
+// Package dashboard is the web page of a cluster's releases: a fleet view and a
+// view of each app, live by server-sent events, and the JSON that they are made
+// of. It shows what it is handed and decides nothing.
+//
+// Its neighbours: status, whose App it shows; cmd/gitrollout, which fills the
+// Board, looks into Git for it (Records), and carries out what signed-in people
+// ask for (Actor).
+package dashboard
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+// Records are what a page asks for and the Board does not hold. Errors are for
+// people to read.
+type Records interface {
+	Diff(ctx context.Context, app string) (Diff, error)
+	History(ctx context.Context, app string) (History, error)
+}
+
+// Diff is what a release changes, object by object. Values of Secrets are masked.
+type Diff struct {
+	From    string   `json:"from,omitempty"` // the commit that serves
+	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is none to compare
+	Objects []Object `json:"objects"`
+}
+
+// Object is what becomes of one object.
+type Object struct {
+	Name string `json:"name"` // kind and name
+	Verb string `json:"verb"` // added, removed or changed
+	Text string `json:"text"` // as diff -u prints it
+}
+
+// History is what the state branch tells of an app.
+type History struct {
+	status.History
+	Links Links `json:"links"`
+}
+
+// Links are addresses of the forge's pages, with {} where the id or the name
+// goes; "" where no forge is known.
+type Links struct {
+	Commit string `json:"commit,omitempty"`
+	Branch string `json:"branch,omitempty"` // its pull requests
+}
+
+// Options are what a Server needs besides its Board.
+type Options struct {
+	Board   *Board
+	Records Records
+	Now     func() time.Time
+	// Hosts are the names that requests may come in under, without a port; nil
+	// takes any. A page of another origin that makes its own name point here
+	// (DNS rebinding) is refused by it.
+	Hosts []string
+	// Secure says that browsers come by https, so that cookies are for https only.
+	Secure bool
+	Access *Access // nil: read-only
+	Actor  Actor   // nil: read-only
+	OIDC   *OIDC   // nil: people sign in with tokens only
+}
+
+// Server answers the browsers.
+type Server struct {
+	Options
+	pages    *template.Template
+	mux      *http.ServeMux
+	sessions *sessions
+	origin   *http.CrossOriginProtection
+}
+
+// New returns a server. It reads nothing and starts nothing.
+func New(o Options) (*Server, error) {
+	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := newSessions(o.Now, o.Secure)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: sealed, origin: http.NewCrossOriginProtection()}
+	files, err := fs.Sub(embedded, "assets")
+	if err != nil {
+		return nil, err
+	}
+	s.mux.HandleFunc("GET /{$}", s.page("fleet"))
+	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
+	s.mux.HandleFunc("GET /plain", s.plain)
+	s.mux.Handle("GET /assets/", http.StripPrefix("/assets/", assets(http.FileServerFS(files))))
+	s.mux.HandleFunc("GET /api/v1/apps", s.listApps)
+	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.showApp)
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.showDiff)
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/history", s.showHistory)
+	s.mux.HandleFunc("GET /api/v1/events", s.events)
+	s.mux.HandleFunc("GET /api/v1/me", s.me)
+	if s.acts() {
+		s.mux.HandleFunc("POST /api/v1/apps/{app}/actions", s.act)
+		s.mux.HandleFunc("POST /api/v1/session", s.signIn)
+		s.mux.HandleFunc("DELETE /api/v1/session", s.signOut)
+		if s.OIDC != nil {
+			s.mux.HandleFunc("GET /oidc/start", s.oidcStart)
+			s.mux.HandleFunc("GET /oidc/callback", s.oidcCallback)
+		}
+	}
+	return s, nil
+}
+
+// acts tells whether people can do more than look.
+func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
+
+// policy is the page's right to load things: its own files, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if !s.knows(r.Host) {
+		fail(w, http.StatusMisdirectedRequest, "this is the dashboard of "+s.Board.Cluster()+", and not of "+r.Host+"; if it is meant to be, name it with --dashboard-url")
+		return
+	}
+	if err := s.origin.Check(r); err != nil {
+		fail(w, http.StatusForbidden, "the request comes from another site")
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// assets lets browsers keep a file if they ask whether it is still the same.
+func assets(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "" || r.URL.Path[len(r.URL.Path)-1] == '/' {
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) page(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.render(w, name+".html", struct{ Cluster, App string }{s.Board.Cluster(), r.PathValue("app")})
+	}
+}
+
+// plain is the fleet for browsers without scripts.
+func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
+	q, phase := r.FormValue("q"), r.FormValue("phase")
+	var rows []Row
+	for _, row := range s.Board.Rows() {
+		if row.matches(q) && (phase == "" || string(row.Phase) == phase) {
+			rows = append(rows, row)
+		}
+	}
+	s.render(w, "plain.html", struct {
+		Cluster, Query, Phase string
+		Phases                []rollout.Phase
+		Rows                  []Row
+	}{s.Board.Cluster(), q, phase, rollout.Phases(), rows})
+}
+
+func (s *Server) render(w http.ResponseWriter, name string, data any) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = s.pages.ExecuteTemplate(w, name, data) // the browser is gone
+}
+
+// send answers with JSON.
+func send(w http.ResponseWriter, code int, data any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(data) // the browser is gone
+}
+
+// fail answers with what went wrong.
+func fail(w http.ResponseWriter, code int, message string) {
+	send(w, code, map[string]string{"error": message})
+}
+
+// failed answers a look into Git that did not work.
+func failed(w http.ResponseWriter, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	fail(w, http.StatusBadGateway, err.Error())
+}

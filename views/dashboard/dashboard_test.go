@@ -1,0 +1,387 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// evil is what somebody may write into a commit.
+const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
+
+func appOf(name string, phase rollout.Phase, weight int) status.App {
+	return status.App{
+		App: name, Cluster: "prod", Path: "apps/" + name, Phase: phase, Waiting: "promotion",
+		Stable:  &status.Release{Hash: "h1-1111111111", Commit: strings.Repeat("1", 40), Author: "Bob <bob@example.com>"},
+		Release: &status.Release{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann <ann@example.com>", Subject: evil},
+		Workloads: []status.Workload{{
+			Workload: name + "/" + name, Strategy: "canary", Replicas: 4, Ready: 4, Moving: true, Weight: weight, FullWeight: 100, RealWeight: weight,
+			Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause", Weight: 25, Status: "toCome"}},
+		}},
+	}
+}
+
+type fakeRecords struct{ err error }
+
+func (f fakeRecords) Diff(context.Context, string) (Diff, error) {
+	return Diff{From: "1", To: "2", Objects: []Object{{Name: "Deployment shop", Verb: "changed", Text: "-a\n+b\n"}}}, f.err
+}
+
+func (f fakeRecords) History(context.Context, string) (History, error) {
+	return History{}, f.err
+}
+
+type fakeActor struct {
+	mu  sync.Mutex
+	did []string
+	err error
+}
+
+func (f *fakeActor) Act(_ context.Context, who Person, app string, a Action) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, fmt.Sprintf("%s <%s> %s %s %s", who.Name, who.Email, a.Verb, app, a.Release))
+	return "pushed", f.err
+}
+
+func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
+	t.Helper()
+	if o.Board == nil {
+		o.Board = NewBoard("prod", "")
+	}
+	if o.Records == nil {
+		o.Records = fakeRecords{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server, o.Board
+}
+
+func show(t *testing.T, b *Board, apps []status.App, gone ...string) {
+	t.Helper()
+	if err := b.Show(time.Now(), "", apps, gone); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, url string) (*http.Response, string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+func TestEveryAnswerIsGuarded(t *testing.T) {
+	server, board := serve(t, Options{})
+	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
+	for path, code := range map[string]int{
+		"/": 200, "/apps/shop": 200, "/plain": 200, "/assets/app.js": 200, "/assets/style.css": 200, "/api/v1/apps": 200, "/api/v1/apps/shop": 200,
+		"/api/v1/apps/shop/diff": 200, "/api/v1/apps/shop/history": 200, "/api/v1/me": 200,
+		"/api/v1/apps/nobody": 404, "/api/v1/apps/nobody/diff": 404, "/assets/": 404, "/assets/../dashboard.go": 404, "/oidc/start": 404, "/nothing": 404,
+	} {
+		res, _ := get(t, server.URL+path)
+		if res.StatusCode != code {
+			t.Errorf("%s answers %d, want %d", path, res.StatusCode, code)
+		}
+		for name, want := range map[string]string{
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cache-Control": "no-store",
+		} {
+			if got := res.Header.Get(name); got != want && !(name == "Cache-Control" && code == 404) {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+	}
+	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "connect-src 'self'"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("the policy lacks %s", want)
+		}
+	}
+	if strings.Contains(policy, "unsafe") {
+		t.Error("the policy permits inline code")
+	}
+}
+
+func TestPagesNeedNothingFromElsewhere(t *testing.T) {
+	entries, err := os.ReadDir("assets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join("assets", e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(data), "http://www.w3.org/2000/svg", "")
+		for _, bad := range []string{"http://", "https://", "innerHTML", "eval(", "style=\"", "document.write", "@import"} {
+			if strings.Contains(text, bad) {
+				t.Errorf("assets/%s has %s", e.Name(), bad)
+			}
+		}
+	}
+}
+
+func TestTextFromGitIsNoMarkup(t *testing.T) {
+	server, board := serve(t, Options{})
+	a := appOf("shop", rollout.Paused, 25)
+	a.Waiting = evil
+	show(t, board, []status.App{a})
+	for _, path := range []string{"/plain", "/plain?q=" + "%3Cscript%3E", "/apps/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "/api/v1/apps", "/api/v1/apps/shop"} {
+		res, body := get(t, server.URL+path)
+		if strings.Contains(res.Header.Get("Content-Type"), "html") && (strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x")) {
+			t.Errorf("%s has the text of a commit as markup:\n%s", path, body)
+		}
+		if strings.Contains(res.Header.Get("Content-Type"), "json") && strings.Contains(body, "<script>") {
+			t.Errorf("%s does not escape", path)
+		}
+	}
+	if _, body := get(t, server.URL+"/plain"); !strings.Contains(body, "&lt;script&gt;alert(1)") {
+		t.Error("the plain list lacks the commit's text")
+	}
+}
+
+func TestOtherNamesAreRefused(t *testing.T) {
+	server, _ := serve(t, Options{Hosts: []string{"localhost", "127.0.0.1", "::1"}})
+	for host, code := range map[string]int{"localhost:3100": 200, "127.0.0.1:1": 200, "[::1]:3100": 200, "evil.example": 421, "localhost.evil.example": 421} {
+		req, _ := http.NewRequest(http.MethodGet, server.URL+"/api/v1/apps", nil)
+		req.Host = host
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != code {
+			t.Errorf("Host %s answers %d, want %d", host, res.StatusCode, code)
+		}
+	}
+}
+
+// stream reads server-sent events.
+type stream struct {
+	t    *testing.T
+	read *bufio.Scanner
+	stop func()
+}
+
+func open(t *testing.T, url, last string) *stream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := func() { cancel(); _ = res.Body.Close() }
+	t.Cleanup(stop)
+	scanner := bufio.NewScanner(res.Body)
+	scanner.Buffer(nil, 10<<20)
+	return &stream{t: t, read: scanner, stop: stop}
+}
+
+// next is one event: its id, its name, and the names of its apps.
+func (s *stream) next() (id, event string, apps, gone []string) {
+	s.t.Helper()
+	for s.read.Scan() {
+		line := s.read.Text()
+		if v, ok := strings.CutPrefix(line, "id: "); ok {
+			id = v
+		}
+		if v, ok := strings.CutPrefix(line, "event: "); ok {
+			event = v
+		}
+		if v, ok := strings.CutPrefix(line, "data: "); ok {
+			var data struct{ What fleet }
+			if event != "app" {
+				if err := json.Unmarshal([]byte(v), &data); err != nil {
+					s.t.Fatal(err)
+				}
+			}
+			for _, r := range data.What.Apps {
+				apps = append(apps, r.App)
+			}
+			return id, event, apps, data.What.Gone
+		}
+	}
+	s.t.Fatalf("the stream ended: %v", s.read.Err())
+	return "", "", nil, nil
+}
+
+func TestOnlyWhatChangedIsSent(t *testing.T) {
+	server, board := serve(t, Options{})
+	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25), appOf("c", rollout.Paused, 25)})
+	s := open(t, server.URL+"/api/v1/events", "")
+	first, event, apps, _ := s.next()
+	if event != "reset" || strings.Join(apps, "") != "abc" {
+		t.Fatalf("the first event is %s of %v", event, apps)
+	}
+	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Promoting, 100)}) // a is as it was
+	second, event, apps, _ := s.next()
+	if event != "change" || strings.Join(apps, "") != "b" {
+		t.Fatalf("a change of b is told as %s of %v", event, apps)
+	}
+	show(t, board, nil, "c")
+	if _, event, apps, gone := s.next(); event != "change" || len(apps) != 0 || strings.Join(gone, "") != "c" {
+		t.Fatalf("c is gone, and told is %s of %v, gone %v", event, apps, gone)
+	}
+	s.stop()
+
+	for last, want := range map[string]string{
+		first:                    "change b gone c", // all since then
+		second:                   "change  gone c",
+		"otherproc-2":            "reset ab gone ",
+		"nonsense":               "reset ab gone ",
+		board.epoch + "-99":      "reset ab gone ",
+		board.epoch + "-0":       "reset ab gone ",
+		board.epoch + "-1000000": "reset ab gone ",
+	} {
+		_, event, apps, gone := open(t, server.URL+"/api/v1/events", last).next()
+		if got := event + " " + strings.Join(apps, "") + " gone " + strings.Join(gone, ""); got != want {
+			t.Errorf("after %s comes %q, want %q", last, got, want)
+		}
+		_, event, apps, gone = open(t, server.URL+"/api/v1/events?since="+last, "").next()
+		if got := event + " " + strings.Join(apps, "") + " gone " + strings.Join(gone, ""); got != want {
+			t.Errorf("since %s there is %q, want %q", last, got, want)
+		}
+	}
+}
+
+func TestStreamOfOneApp(t *testing.T) {
+	server, board := serve(t, Options{})
+	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25)})
+	s := open(t, server.URL+"/api/v1/events?app=a", "")
+	if _, event, _, _ := s.next(); event != "app" {
+		t.Fatalf("the first event is %s", event)
+	}
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // not of a
+	show(t, board, nil, "a")
+	if _, event, _, _ := s.next(); event != "gone" {
+		t.Fatalf("a is gone, and told is %s", event)
+	}
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // still gone, once is enough
+	show(t, board, []status.App{appOf("a", rollout.Healthy, 0)})
+	if _, event, _, _ := s.next(); event != "app" {
+		t.Fatalf("a is there again, and told is %s", event)
+	}
+}
+
+func TestManyRemovedAppsAreForgotten(t *testing.T) {
+	_, board := serve(t, Options{})
+	for i := range maxGone + 10 {
+		name := fmt.Sprint("app-", i)
+		show(t, board, []status.App{appOf(name, rollout.Healthy, 0)})
+		show(t, board, nil, name)
+	}
+	if n := len(board.gone); n > maxGone {
+		t.Errorf("%d removed apps are remembered", n)
+	}
+	if _, _, whole, _ := board.since(5); !whole {
+		t.Error("somebody who was away since long ago is not told everything")
+	}
+}
+
+func TestSamplesAreBounded(t *testing.T) {
+	board := NewBoard("prod", "")
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range 5000 {
+		if err := board.Show(start.Add(time.Duration(i)*time.Second), "", []status.App{appOf("shop", rollout.Progressing, i%100)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, _, _ := board.app("shop")
+	list := d.Samples["shop/shop"]
+	if len(list) > maxSamples || len(list) < maxSamples/2 || !list[0].At.Equal(start) || !list[len(list)-1].At.Equal(start.Add(4999*time.Second)) {
+		t.Errorf("%d samples from %v to %v", len(list), list[0].At, list[len(list)-1].At)
+	}
+	rest := appOf("shop", rollout.Healthy, 0)
+	rest.Release, rest.Workloads[0].Moving = nil, false
+	for i := range 10 {
+		rest.Workloads[0].Ready = i
+		show(t, board, []status.App{rest})
+	}
+	d, _, _ = board.app("shop")
+	if after := d.Samples["shop/shop"]; len(after) > len(list)+1 {
+		t.Errorf("an app at rest adds samples: %d, it had %d", len(after), len(list))
+	}
+	for i := range maxDrawn + 50 {
+		if err := board.Show(start.Add(time.Duration(i)*time.Hour), "", []status.App{appOf(fmt.Sprint("app-", i), rollout.Progressing, 5)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drawn := 0
+	for _, s := range board.apps {
+		if s.moves != nil {
+			drawn++
+		}
+	}
+	if drawn > maxDrawn || board.apps[fmt.Sprint("app-", maxDrawn+49)].moves == nil {
+		t.Errorf("%d apps have samples, at most %d may, the newest ones", drawn, maxDrawn)
+	}
+}
+
+func TestAPIIsWhatGetPrints(t *testing.T) {
+	server, board := serve(t, Options{})
+	want := appOf("shop", rollout.Paused, 25)
+	show(t, board, []status.App{want})
+	_, body := get(t, server.URL+"/api/v1/apps")
+	var l status.Listing
+	if err := json.Unmarshal([]byte(body), &l); err != nil || l.Cluster != "prod" || len(l.Apps) != 1 || l.Apps[0].Release.Hash != want.Release.Hash {
+		t.Errorf("%v: %s", err, body)
+	}
+	_, body = get(t, server.URL+"/api/v1/apps/shop")
+	var a status.App
+	if err := json.Unmarshal([]byte(body), &a); err != nil || a.App != "shop" || a.Workloads[0].Weight != 25 {
+		t.Errorf("%v: %s", err, body)
+	}
+}
+
+func TestGitThatCannotBeReadIsSaid(t *testing.T) {
+	server, board := serve(t, Options{Records: fakeRecords{err: errors.New("git: unreachable")}})
+	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
+	if res, body := get(t, server.URL+"/api/v1/apps/shop/diff"); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "unreachable") {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+}
+
+func TestPlainListFilters(t *testing.T) {
+	server, board := serve(t, Options{})
+	show(t, board, []status.App{appOf("shop", rollout.Paused, 25), appOf("pay", rollout.Degraded, 0)})
+	if _, body := get(t, server.URL+"/plain?phase=Degraded"); strings.Contains(body, ">shop<") || !strings.Contains(body, ">pay<") {
+		t.Error("the phase does not filter")
+	}
+	if _, body := get(t, server.URL+"/plain?q=SHOP"); !strings.Contains(body, ">shop<") || strings.Contains(body, ">pay<") {
+		t.Error("the search does not filter")
+	}
+}

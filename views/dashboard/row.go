@@ -1,0 +1,85 @@
+package dashboard
+
+import (
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// Row is an app in short, as the fleet view shows it.
+type Row struct {
+	App      string        `json:"app"`
+	Phase    rollout.Phase `json:"phase"`
+	Held     string        `json:"held,omitempty"` // held or waiting
+	Text     string        `json:"text,omitempty"` // why, or what it waits for
+	Due      *time.Time    `json:"due,omitempty"`
+	Step     int           `json:"step,omitempty"` // from 1, of the workload that is behind; 0: none moves
+	Of       int           `json:"of,omitempty"`
+	Name     string        `json:"name,omitempty"`   // the step in words
+	Weight   int           `json:"weight,omitempty"` // percent that is asked for
+	Real     int           `json:"real,omitempty"`   // percent that is reached
+	Ready    int           `json:"ready"`
+	Replicas int           `json:"replicas"`
+	Commit   string        `json:"commit,omitempty"` // of the release, or of what is stable
+	Subject  string        `json:"subject,omitempty"`
+	Author   string        `json:"author,omitempty"`
+	Since    time.Time     `json:"since,omitzero"`
+	Warnings int           `json:"warnings,omitempty"`
+}
+
+// maxText bounds a row's texts, in characters.
+const maxText = 160
+
+func rowOf(a status.App) Row {
+	r := Row{App: a.App, Phase: a.Phase, Due: a.Due, Warnings: len(a.Warnings)}
+	switch {
+	case a.Held != nil:
+		r.Held, r.Text = a.HeldText(), a.Held.Message
+	case a.Waiting != "":
+		r.Text = a.Waiting
+	case a.Phase != rollout.Healthy:
+		r.Text = a.Reason
+	}
+	r.Text = clip(r.Text, maxText)
+	release := a.Release
+	if release == nil {
+		release = a.Stable
+	}
+	if release != nil {
+		author, _, _ := strings.Cut(release.Author, " <")
+		r.Commit, r.Subject, r.Author, r.Since = release.Commit, clip(release.Subject, maxText), clip(author, 60), release.Since
+	}
+	for _, w := range a.Workloads {
+		r.Ready += w.Ready
+		r.Replicas += w.Replicas
+		if w.Moving && (r.Of == 0 || w.Step < r.Step-1) {
+			r.Step, r.Of = min(w.Step+1, len(w.Steps)), len(w.Steps)
+			r.Weight, r.Real = w.Weight*100/w.Full(), w.RealWeight
+			if w.Step < len(w.Steps) {
+				r.Name = w.Steps[w.Step].Text
+			}
+		}
+	}
+	return r
+}
+
+// matches tells whether a row has all words of a search.
+func (r Row) matches(search string) bool {
+	text := strings.ToLower(strings.Join([]string{r.App, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author}, " "))
+	for _, word := range strings.Fields(strings.ToLower(search)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// symbols are the phases' signs, as the terminal shows them.
+var symbols = map[rollout.Phase]string{
+	rollout.Healthy: "✔", rollout.Progressing: "◐", rollout.Paused: "‖", rollout.Promoting: "▲",
+	rollout.Stalled: "!", rollout.Aborting: "▼", rollout.Degraded: "✖", rollout.Pending: "○",
+}
+
+func symbol(p rollout.Phase) string { return symbols[p] }
