@@ -157,7 +157,7 @@ func TestGoodDocuments(t *testing.T) {
 		}
 	}
 	fence := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
-	err := filepath.WalkDir("..", func(file string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
