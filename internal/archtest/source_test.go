@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -46,9 +47,23 @@ func (s source) imports() []string {
 // lines returns the file's length.
 func (s source) lines() int { return s.set.File(s.file.FileStart).LineCount() }
 
-// sources parses all Go files of the repository, those of nested modules too.
+// parsed is package state on purpose: each test looks at the same files.
+var parsed = sync.OnceValues(parse)
+
+// sources returns all Go files of the repository, those of nested modules too.
 func sources(t *testing.T) []source {
 	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatalf("read the repository's Go files: %v", err)
+	}
+	if len(all) < 50 {
+		t.Fatalf("found %d Go files: is %s the repository's root?", len(all), root)
+	}
+	return all
+}
+
+func parse() ([]source, error) {
 	var all []source
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -76,13 +91,7 @@ func sources(t *testing.T) []source {
 		all = append(all, source{path: rel, file: file, set: set})
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("read the repository's Go files: %v", err)
-	}
-	if len(all) < 50 {
-		t.Fatalf("found %d Go files: is %s the repository's root?", len(all), root)
-	}
-	return all
+	return all, err
 }
 
 // read returns a file of the repository.

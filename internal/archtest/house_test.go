@@ -1,0 +1,287 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/scanner"
+	"go/token"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The bounds of the house: what one person can keep in mind, and no more. The
+// product is every Go file that is no test and not below internal. What is below
+// internal serves tests alone (servers, harnesses, a control plane), so that it
+// counts with them.
+const (
+	mostLines         = 56_500 // of the product
+	mostCommandLines  = 10_800 // of cmd/gitrollout
+	leastTestShare    = 0.85   // lines of tests for each line of the product
+	mostMethods       = 80     // on one receiver
+	mostTopFolders    = 16
+	mostColumns       = 120
+	mostWideLines     = 900
+	longestFunction   = 66
+	medianFunction    = 12
+	ninetiethFunction = 33
+	mostInterface     = 8 // methods
+)
+
+// isProduct reports whether a file is part of the program, rather than of its tests.
+func (s source) isProduct() bool {
+	return !s.isTest() && !strings.HasPrefix(s.path, "internal/")
+}
+
+func TestSizeOfTheProduct(t *testing.T) {
+	product, tests, commands := 0, 0, 0
+	for _, s := range sources(t) {
+		switch n := strings.Count(read(t, s.path), "\n"); {
+		case !s.isProduct():
+			tests += n
+		case s.dir() == "cmd/gitrollout":
+			commands += n
+			product += n
+		default:
+			product += n
+		}
+	}
+	t.Logf("product %d lines, of which cmd/gitrollout has %d; tests %d, %.2f of it", product, commands, tests, float64(tests)/float64(product))
+	if product > mostLines {
+		t.Errorf("the product has %d lines, more than %d: what can be merged, or left to a library?", product, mostLines)
+	}
+	if commands > mostCommandLines {
+		t.Errorf("cmd/gitrollout has %d lines, more than %d: flags, constructors and exit codes are there, and nothing else", commands, mostCommandLines)
+	}
+	if share := float64(tests) / float64(product); share < leastTestShare {
+		t.Errorf("there are %.2f lines of tests for each line of the product, less than %.2f", share, leastTestShare)
+	}
+}
+
+func TestSizeOfFunctions(t *testing.T) {
+	var lengths []int
+	for _, s := range sources(t) {
+		if !s.isProduct() {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			n := s.line(f.End()) - s.line(f.Pos()) + 1
+			lengths = append(lengths, n)
+			if n > longestFunction {
+				t.Errorf("%s: %s has %d lines, more than %d", s.path, f.Name.Name, n, longestFunction)
+			}
+		}
+	}
+	slices.Sort(lengths)
+	median, ninetieth := lengths[len(lengths)/2], lengths[len(lengths)*9/10]
+	t.Logf("%d functions: median %d lines, nine of ten within %d, at most %d", len(lengths), median, ninetieth, lengths[len(lengths)-1])
+	if median > medianFunction || ninetieth > ninetiethFunction {
+		t.Errorf("half of the functions have more than %d lines (want %d), a tenth more than %d (want %d)", median, medianFunction, ninetieth, ninetiethFunction)
+	}
+}
+
+// TestReceivers counts the methods of each type: one with many is several things.
+func TestReceivers(t *testing.T) {
+	methods := map[string]int{}
+	for _, s := range sources(t) {
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil && s.isProduct() {
+				methods[s.dir()+"."+receiver(f.Recv.List[0].Type)]++
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		if n := methods[name]; n > mostMethods {
+			t.Errorf("%s has %d methods, more than %d: which things is it?", name, n, mostMethods)
+		}
+	}
+}
+
+// receiver is the name of a method's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return "?"
+}
+
+// TestInterfaces holds that interfaces are what one consumer asks for.
+func TestInterfaces(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.isProduct() {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if i, ok := spec.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > mostInterface {
+				t.Errorf("%s: interface %s has %d methods, more than %d", s.path, spec.Name.Name, i.Methods.NumFields(), mostInterface)
+			}
+			return true
+		})
+	}
+}
+
+// TestTopFolders counts what somebody sees who opens the repository.
+func TestTopFolders(t *testing.T) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" { // bin is not in Git
+			folders = append(folders, e.Name())
+		}
+	}
+	if len(folders) > mostTopFolders {
+		t.Errorf("there are %d folders at the top, more than %d: %v", len(folders), mostTopFolders, folders)
+	}
+}
+
+// TestColumns looks for lines that are too wide to be read beside others. A line
+// that is only a text may be as long as its text.
+func TestColumns(t *testing.T) {
+	wide := map[string]int{}
+	all := 0
+	for _, s := range sources(t) {
+		if !s.isProduct() {
+			continue
+		}
+		text := read(t, s.path)
+		texts := linesOfText(text)
+		for i, line := range strings.Split(text, "\n") {
+			if columns(line) > mostColumns && !texts[i+1] {
+				wide[s.path]++
+				all++
+				if mostWideLines == 0 {
+					t.Errorf("%s:%d has %d columns, more than %d", s.path, i+1, columns(line), mostColumns)
+				}
+			}
+		}
+	}
+	t.Logf("%d lines are wider than %d columns", all, mostColumns)
+	if all > mostWideLines {
+		t.Errorf("%d lines are wider than %d columns, which were %d: %v", all, mostColumns, mostWideLines, wide)
+	}
+}
+
+// columns is the width of a line on which a tab is one column wide, as for golangci-lint's lll.
+func columns(line string) int { return utf8.RuneCountInString(line) }
+
+// linesOfText returns the lines of a file that hold one string literal and
+// punctuation, and those within a literal of several lines.
+func linesOfText(file string) map[int]bool {
+	set := token.NewFileSet()
+	f := set.AddFile("", -1, len(file))
+	var s scanner.Scanner
+	s.Init(f, []byte(file), nil, 0)
+	texts, others := map[int]bool{}, map[int]bool{}
+	for {
+		pos, tok, lit := s.Scan()
+		switch line := f.Line(pos); tok {
+		case token.EOF:
+			maps.DeleteFunc(texts, func(line int, _ bool) bool { return others[line] })
+			return texts
+		case token.STRING:
+			for i := range strings.Count(lit, "\n") + 1 {
+				texts[line+i] = true
+			}
+		case token.ADD, token.COMMA, token.LPAREN, token.RPAREN, token.LBRACE, token.RBRACE, token.RBRACK, token.SEMICOLON:
+		default:
+			others[line] = true
+		}
+	}
+}
+
+// TestOnlyWhoCanWaitStartsGoroutines holds that what imports neither sync nor
+// context has no goroutines, which is why the race detector need not look at it
+// (Makefile: RACE).
+func TestOnlyWhoCanWaitStartsGoroutines(t *testing.T) {
+	starts, waits := map[string]string{}, map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.isProduct() {
+			continue
+		}
+		waits[s.dir()] = waits[s.dir()] || slices.ContainsFunc(s.imports(), func(p string) bool {
+			return slices.Contains([]string{"context", "sync", "sync/atomic"}, p)
+		})
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); ok {
+				starts[s.dir()] = s.path
+			}
+			return true
+		})
+	}
+	for dir, file := range starts {
+		if !waits[dir] {
+			t.Errorf("%s starts a goroutine, but package %s imports neither sync nor context", file, dir)
+		}
+	}
+}
+
+// modules returns the folders of the modules besides the product's.
+func modules(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, "internal", "*", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for _, file := range found {
+		dirs = append(dirs, path.Join("internal", filepath.Base(filepath.Dir(file))))
+	}
+	return dirs
+}
+
+// TestArchitectureNamesEveryPackage compares the table of docs/architecture.md
+// with the tree. A module of its own without the product's packages is one row.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	inTree, inTable := map[string]bool{}, map[string]bool{}
+	for _, dir := range modules(t) {
+		inTree[dir] = true
+	}
+	for _, s := range sources(t) {
+		if i := slices.IndexFunc(nested, func(m string) bool { return hasPrefix(s.dir(), []string{m}) }); i >= 0 {
+			inTree[nested[i]] = true
+			continue
+		}
+		inTree[s.dir()] = true
+	}
+	_, section, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		first, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !isRow || !strings.HasPrefix(first, "`") {
+			continue
+		}
+		for _, name := range strings.Split(first, ", ") {
+			inTable[strings.Trim(name, "`")] = true
+		}
+	}
+	for name := range inTree {
+		if !inTable[name] {
+			t.Errorf("docs/architecture.md has no row for %s in its table of packages", name)
+		}
+	}
+	for name := range inTable {
+		if !inTree[name] {
+			t.Errorf("docs/architecture.md has a row for %s, which is no package", name)
+		}
+	}
+}
