@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	eastasian "golang.org/x/text/width"
 )
 
 // look says how to draw: how wide, with colour or not, and at what time.
@@ -111,37 +113,14 @@ func width(s string) int {
 }
 
 func runeWidth(r rune) int {
-	switch {
-	case r == 0x200d, unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r), unicode.Is(unicode.Cf, r):
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
 		return 0
-	case r >= 0x1100 && r <= 0x115f, // Hangul Jamo
-		r >= 0x2e80 && r <= 0xa4cf && r != 0x303f,              // CJK, kana, Yi
-		r >= 0xac00 && r <= 0xd7a3,                             // Hangul
-		r >= 0xf900 && r <= 0xfaff,                             // CJK compatibility
-		r >= 0xfe30 && r <= 0xfe6f,                             // CJK forms
-		r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, // full width
-		r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f680 && r <= 0x1f6ff, r >= 0x1f900 && r <= 0x1fa00, r >= 0x1fa70 && r <= 0x1faff, // emoji
-		unicode.Is(wideSymbols, r),
-		r >= 0x20000 && r <= 0x3fffd: // CJK extensions
+	}
+	switch eastasian.LookupRune(r).Kind() {
+	case eastasian.EastAsianWide, eastasian.EastAsianFullwidth:
 		return 2
 	}
 	return 1
-}
-
-// wideSymbols are the older symbols that are emoji unless told otherwise
-// (East_Asian_Width W of Unicode's EastAsianWidth.txt outside of the ranges above).
-var wideSymbols = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{0x231a, 0x231b, 1}, {0x23e9, 0x23ec, 1}, {0x23f0, 0x23f3, 3}, {0x25fd, 0x25fe, 1}, {0x2614, 0x2615, 1}, {0x2648, 0x2653, 1},
-		{0x267f, 0x2693, 20}, {0x26a1, 0x26a1, 1}, {0x26aa, 0x26ab, 1}, {0x26bd, 0x26be, 1}, {0x26c4, 0x26c5, 1}, {0x26ce, 0x26d4, 6},
-		{0x26ea, 0x26ea, 1}, {0x26f2, 0x26f3, 1}, {0x26f5, 0x26fa, 5}, {0x26fd, 0x26fd, 1}, {0x2705, 0x2705, 1}, {0x270a, 0x270b, 1},
-		{0x2728, 0x2728, 1}, {0x274c, 0x274e, 2}, {0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2795, 0x2797, 1}, {0x27b0, 0x27bf, 15},
-		{0x2b1b, 0x2b1c, 1}, {0x2b50, 0x2b55, 5},
-	},
-	R32: []unicode.Range32{
-		{0x1f004, 0x1f004, 1}, {0x1f0cf, 0x1f0cf, 1}, {0x1f18e, 0x1f18e, 1}, {0x1f191, 0x1f19a, 1}, {0x1f200, 0x1f202, 1},
-		{0x1f210, 0x1f23b, 1}, {0x1f240, 0x1f248, 1}, {0x1f250, 0x1f251, 1}, {0x1f260, 0x1f265, 1}, {0x1f7e0, 0x1f7eb, 1},
-	},
 }
 
 // clean makes text of others fit for a terminal: one line, no control

@@ -49,7 +49,7 @@ var table = map[string]rule{
 	"cmd/gitrollout": {
 		own: []string{"analysis/provider", "reconciler/measure", "cluster", "views/dashboard", "publish/forge", "git", "publish/metrics", "publish/notify", "publish/notify/service", "publish/notify/worker", "views/plan", "reconciler", "render", "rollout", "render/scaffold", "render/schema", "git/sign", "simulate", "views/status", "strategies", "publish/tracing"},
 		others: append([]string{
-			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
+			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/text/width", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
 	},
 	// The model is below everything that is tested on it.
