@@ -9,36 +9,57 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FindApps returns the apps that a configuration names, sorted by name. A
-// folder is an app if it matches a glob and holds a kustomization. Globs match
-// real folders only, not symlinks. Two apps of one name are an InvalidError.
+// Unnamed is a folder that a configuration lists and that can be no app: its name is none, or is taken.
+type Unnamed struct {
+	Path string // slash-separated, relative to the repository's root
+	Err  error  // an InvalidError
+}
+
+// FindApps returns the apps that a configuration names, sorted by name. A folder is an app if it matches
+// a glob and holds a kustomization. Globs match real folders only, not symlinks. A folder that cannot
+// be an app is an InvalidError.
 func FindApps(tree Tree, cfg *rollout.Config) ([]rollout.App, error) {
-	byName := map[string]rollout.App{}
+	apps, unnamed, err := FindAll(tree, cfg)
+	if err == nil && len(unnamed) > 0 {
+		err = unnamed[0].Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	return apps, nil
+}
+
+// FindAll is FindApps, with the folders that can be no apps beside those that are. Of two folders of one name
+// the one that is listed first is the app.
+func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unnamed, err error) {
+	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	for i, glob := range cfg.Apps {
 		dirs, err := expand(tree, "", strings.Split(glob.Path, "/"))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, dir := range dirs {
 			app, err := glob.App(dir)
 			if err != nil {
-				return nil, err
+				unnamed = append(unnamed, Unnamed{Path: dir, Err: err})
+				continue
 			}
-			if other, taken := byName[app.Name]; taken && other.Path != app.Path {
-				return nil, &rollout.InvalidError{File: cfg.File, Field: fmt.Sprintf("apps[%d].path", i),
-					Msg: fmt.Sprintf("%s and %s are both the app %s", other.Path, app.Path, app.Name), Fix: "give one of them a name of its own"}
-			} else if taken {
-				continue // matched by an earlier entry, whose settings win
+			other, taken := byName[app.Name]
+			switch {
+			case !taken:
+				byName[app.Name] = app
+				apps = append(apps, app)
+			case other.Path != app.Path: // else matched by an earlier entry, whose settings win
+				unnamed = append(unnamed, Unnamed{Path: dir, Err: &rollout.InvalidError{
+					File: cfg.File, Field: fmt.Sprintf("apps[%d].path", i),
+					Msg: fmt.Sprintf("%s and %s are both the app %s", other.Path, app.Path, app.Name),
+					Fix: "give one of them a name of its own",
+				}})
 			}
-			byName[app.Name] = app
 		}
 	}
-	apps := make([]rollout.App, 0, len(byName))
-	for _, app := range byName {
-		apps = append(apps, app)
-	}
 	slices.SortFunc(apps, func(a, b rollout.App) int { return strings.Compare(a.Name, b.Name) })
-	return apps, nil
+	return apps, unnamed, nil
 }
 
 // expand returns the kustomizations below dir that match a glob's segments.

@@ -1,0 +1,189 @@
+package source
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Snapshot is one commit that can be read without a worktree.
+type Snapshot interface {
+	render.Tree
+	Commit() rollout.Commit
+}
+
+// Branch is the users' branch at one commit, as one cluster reads it. Nothing in it changes.
+type Branch struct {
+	Cluster string
+	Tree    Snapshot
+	Config  *rollout.Config // in force: the commit's own, or the last one that could be read
+	Freeze  *rollout.Freeze // nil if there is none
+	Apps    []rollout.App   // that Config lists, by name
+	Unnamed []Unnamed       // folders that Config lists and that can be no apps
+	Behind  error           // why Config is not the commit's own: nothing may advance. nil if it is
+}
+
+// Unnamed is a folder that the configuration lists and that can be no app.
+type Unnamed = render.Unnamed
+
+// Open reads a commit of the users' branch. A configuration that cannot be read leaves the last good one
+// in force for which apps there are; without a last one nobody knows, and Config is nil. An error
+// means that the commit could not be read at all.
+func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
+	b := &Branch{Cluster: r.cluster, Tree: tree}
+	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
+		if !isInvalid(b.Behind) {
+			return nil, b.Behind
+		}
+		b.Config = last
+	}
+	if b.Config != nil {
+		var err error
+		if b.Apps, b.Unnamed, err = render.FindAll(tree, b.Config); err != nil {
+			return nil, err
+		}
+	}
+	freeze, err := readFreeze(tree, r.cluster)
+	switch {
+	case isInvalid(err): // it was meant to stop something
+		freeze = rollout.Unreadable(err)
+	case err != nil:
+		return nil, err
+	}
+	b.Freeze = freeze
+	return b, nil
+}
+
+// Find returns the app of that name, as the configuration in force lists it.
+func (b *Branch) Find(name string) (app rollout.App, listed bool) {
+	for _, a := range b.Apps {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return rollout.App{}, false
+}
+
+// Calendar is when releases of an app may advance.
+func (b *Branch) Calendar(app string) rollout.Calendar {
+	if b.Config == nil {
+		return (&rollout.Config{}).CalendarOf(app, b.Freeze)
+	}
+	return b.Config.CalendarOf(app, b.Freeze)
+}
+
+// Unlisted is why an app that Git no longer lists is left alone: a typo in a glob must not take a service
+// down.
+func (b *Branch) Unlisted(a rollout.App) *rollout.InvalidError {
+	return &rollout.InvalidError{
+		File: rollout.ConfigPath(b.Cluster), Field: "apps",
+		Msg: fmt.Sprintf("no longer lists %s (%s); its objects are left as they are", a.Name, a.Path),
+		Fix: fmt.Sprintf("list it again, or remove it for good: kubectl delete all,cm,secret -A -l %s=%s, "+
+			"then delete %s on the state branch", rollout.LabelApp, a.Name, rollout.StatePath(a.Name)),
+	}
+}
+
+// Promotion is an app's promotion file.
+type Promotion struct {
+	ID   string             // of the blob, "" if there is none
+	File *rollout.Promotion // nil if there is none, or if Err is set
+	Err  error              // why it cannot be understood
+}
+
+// Promotion reads an app's promotion file.
+func (b *Branch) Promotion(app string) Promotion {
+	name := rollout.PromotionPath(b.Cluster, app)
+	entry, found, err := b.Tree.Lookup(name)
+	if err != nil || !found {
+		return Promotion{Err: err}
+	}
+	p := Promotion{ID: entry.ID}
+	data, err := b.Tree.ReadBlob(entry.ID)
+	if err == nil {
+		p.File, err = rollout.ParsePromotion(name, data)
+	}
+	if p.Err = err; p.File != nil {
+		p.File.Author = b.Tree.Commit().Author
+	}
+	return p
+}
+
+// readFreeze reads a cluster's freeze file, nil if there is none.
+func readFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
+	file := rollout.FreezePath(cluster)
+	data, found, err := ReadFile(tree, file)
+	if err != nil || !found {
+		return nil, err
+	}
+	return rollout.ParseFreeze(file, data)
+}
+
+// ReadFile reads a file of a commit; found is false if there is none.
+func ReadFile(tree render.Tree, name string) (data []byte, found bool, err error) {
+	entry, found, err := tree.Lookup(name)
+	if err != nil {
+		return nil, false, fmt.Errorf("look up %s: %w", name, err)
+	}
+	if !found || entry.Kind != rollout.File {
+		return nil, false, nil
+	}
+	if data, err = tree.ReadBlob(entry.ID); err != nil {
+		return nil, false, fmt.Errorf("read %s: %w", name, err)
+	}
+	return data, true, nil
+}
+
+// ReadDir lists a folder of a commit, which need not exist.
+func ReadDir(tree render.Tree, name string) ([]rollout.Entry, error) {
+	entry, found, err := tree.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", name, err)
+	}
+	if !found || entry.Kind != rollout.Dir {
+		return nil, nil
+	}
+	entries, err := tree.ReadDir(name)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", name, err)
+	}
+	return entries, nil
+}
+
+// Clusters lists the folders below .gitrollout that hold a configuration.
+func Clusters(tree render.Tree) ([]string, error) {
+	entries, err := ReadDir(tree, ".gitrollout")
+	if err != nil {
+		return nil, err
+	}
+	var clusters []string
+	for _, e := range entries {
+		_, found, err := tree.Lookup(rollout.ConfigPath(e.Name))
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", rollout.ConfigPath(e.Name), err)
+		}
+		if found {
+			clusters = append(clusters, e.Name)
+		}
+	}
+	return clusters, nil
+}
+
+// missing is what is wrong with a commit that has no configuration for a cluster.
+func missing(tree render.Tree, cluster string) error {
+	err := &rollout.InvalidError{
+		File: rollout.ConfigPath(cluster), Msg: "does not exist", Fix: "commit a Config there, or name another cluster with --cluster",
+	}
+	if clusters, listErr := Clusters(tree); listErr == nil && len(clusters) > 0 {
+		err.Fix = "name one of these with --cluster: " + strings.Join(clusters, ", ")
+	}
+	return err
+}
+
+// matches reports whether a glob names a folder.
+func matches(glob rollout.AppGlob, dir string) bool {
+	is, err := path.Match(glob.Path, dir)
+	return err == nil && is
+}

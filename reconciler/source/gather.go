@@ -1,0 +1,120 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Gatherer puts together what a decision about an app depends on. The loop, the commands and the pages
+// differ in where renders come from and in nothing else.
+type Gatherer struct {
+	// RenderAt returns an app as of a commit, as Reader.Render does. An error that is ErrNotReady means that
+	// nobody knows yet; any other one that it cannot be had.
+	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
+	// Observe shows the cluster, as the loop's Observer does. nil observes nothing.
+	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
+}
+
+// ErrNotReady is what RenderAt returns while a commit is still being fetched or rendered.
+var ErrNotReady = errors.New("is still being read")
+
+// App is what Git says of one app: the users' branch, and the record.
+type App struct {
+	rollout.App
+	Head      strategies.Head
+	Promotion *rollout.Promotion // nil if there is none that counts
+	Calendar  rollout.Calendar
+	State     rollout.State
+}
+
+// Gather returns what a decision about an app depends on, observed last: to read a commit takes time. The
+// error is ErrNotReady while the commit that the app is at is being read. One that is gone leaves
+// Source nil: the state then follows the head.
+func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (strategies.Input, error) {
+	in := strategies.Input{
+		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
+	}
+	if a.State.Source != "" {
+		source, err := g.RenderAt(ctx, a.App, a.State.Source)
+		if errors.Is(err, ErrNotReady) {
+			return in, err
+		}
+		in.Source = source
+	}
+	g.Look(&in)
+	return in, nil
+}
+
+// Look observes the cluster for a decision anew.
+func (g Gatherer) Look(in *strategies.Input) {
+	if g.Observe != nil {
+		in.Observed = g.Observe(in.App.Name, Workloads(*in), Routes(*in))
+	}
+}
+
+// Desired is what the cluster should hold of an app: the one law. Applied is since when the
+// cluster routes as the state asks, as in strategies.View.
+func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
+	s := in.State
+	source, err := g.RenderAt(ctx, in.App, s.Source)
+	if err != nil {
+		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
+	}
+	view := strategies.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
+	if strategies.NeedsStable(s, view) {
+		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {
+			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)
+		}
+	}
+	return strategies.Desired(s, view)
+}
+
+// Workloads are all Deployments that the app has in Git or had before, in order.
+func Workloads(in strategies.Input) []rollout.Workload {
+	set := map[string]rollout.Workload{}
+	if in.Head.Render != nil {
+		for w := range in.Head.Render.Templates {
+			set[w.String()] = w
+		}
+	}
+	for _, ref := range in.State.Inventory {
+		w := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
+		if ref == w.Ref() {
+			set[w.String()] = w
+		}
+	}
+	all := make([]rollout.Workload, 0, len(set))
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		all = append(all, set[name])
+	}
+	return all
+}
+
+// Routes are the objects of the app whose status routers write.
+func Routes(in strategies.Input) []rollout.Ref {
+	for _, r := range []*rollout.Render{in.Head.Render, in.Source} {
+		if r != nil {
+			return strategies.Watched(r)
+		}
+	}
+	return nil
+}
+
+// HeadOf is what the users' branch asks for of an app, with what is wrong about the promotion file.
+func HeadOf(commit rollout.Commit, built *rollout.Render, err error, promotion Promotion) strategies.Head {
+	head := strategies.Head{Commit: commit, Render: built, Err: err}
+	if head.Err == nil {
+		head.Err = promotion.Err
+	}
+	if head.Err != nil {
+		head.Render = nil
+	}
+	return head
+}

@@ -1,0 +1,71 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// States is the state branch at one commit.
+type States struct {
+	tree  Snapshot
+	files map[string]string // app to blob
+
+	Cluster *rollout.Cluster // what it is the state of; nil where the branch does not say
+}
+
+// ReadStates lists what a commit of the state branch holds; without a commit, nothing. The error is an
+// InvalidError where cluster.yaml cannot be understood.
+func ReadStates(tree Snapshot) (*States, error) {
+	s := &States{tree: tree, files: map[string]string{}}
+	if tree == nil {
+		return s, nil
+	}
+	data, found, err := ReadFile(tree, rollout.ClusterPath)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		if s.Cluster, err = rollout.ParseCluster(data); err != nil {
+			return nil, fmt.Errorf("state branch: %w", err)
+		}
+	}
+	groups, err := ReadDir(tree, "apps")
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		entries, err := ReadDir(tree, "apps/"+group.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if name, ok := strings.CutSuffix(e.Name, ".yaml"); ok && e.Kind == rollout.File {
+				s.files[name] = e.ID
+			}
+		}
+	}
+	return s, nil
+}
+
+// Files are the blobs of the apps' files, by app.
+func (s *States) Files() map[string]string { return s.files }
+
+// Of reads an app's state, the zero value if it has none.
+func (s *States) Of(app string) (rollout.State, error) {
+	id := s.files[app]
+	if id == "" {
+		return rollout.State{}, nil
+	}
+	file := rollout.StatePath(app)
+	data, err := s.tree.ReadBlob(id)
+	if err != nil {
+		return rollout.State{}, fmt.Errorf("state file %s: %w", file, err)
+	}
+	state, err := rollout.ParseState(file, data)
+	if err != nil {
+		return rollout.State{}, fmt.Errorf("state file %s: %w", file, err)
+	}
+	return *state, nil
+}
