@@ -38,7 +38,8 @@ var table = map[string]rule{
 	}, kubernetes...)},
 	"analysis/provider":      {own: []string{"analysis"}, others: []string{"sigs.k8s.io/json"}},
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
-	"reconciler":             {own: []string{"render", "rollout", "strategies"}},
+	"reconciler":             {own: []string{"reconciler/source", "render", "rollout", "strategies"}},
+	"reconciler/source":      {own: []string{"render", "rollout", "strategies"}},
 	"publish/forge":          {own: []string{"rollout"}},
 	"views/dashboard":        {own: []string{"rollout", "views/status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"publish/metrics":        {own: []string{"reconciler", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},
@@ -47,7 +48,7 @@ var table = map[string]rule{
 	"publish/notify/service": {own: []string{"publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
 	"publish/notify/worker":  {own: []string{"publish/notify", "rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"analysis/provider", "reconciler/measure", "cluster", "views/dashboard", "publish/forge", "git", "publish/metrics", "publish/notify", "publish/notify/service", "publish/notify/worker", "views/plan", "reconciler", "render", "rollout", "render/scaffold", "render/schema", "git/sign", "simulate", "views/status", "strategies", "publish/tracing"},
+		own: []string{"analysis/provider", "reconciler/measure", "cluster", "views/dashboard", "publish/forge", "git", "publish/metrics", "publish/notify", "publish/notify/service", "publish/notify/worker", "views/plan", "reconciler", "reconciler/source", "render", "rollout", "render/scaffold", "render/schema", "git/sign", "simulate", "views/status", "strategies", "publish/tracing"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/text/width", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
