@@ -46,7 +46,7 @@ func (r *Repo) Compact(ctx context.Context, branch, archive, base, message strin
 	made := newStore()
 	root := made.add(plumbing.CommitObject, data)
 	commands := []command{{ref: to, new: old}, {ref: from, old: old, new: root}}
-	err = r.onNetwork(ctx, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
+	err = r.onNetwork(ctx, r.pushing, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
 	if err != nil {
 		return "", err
 	}

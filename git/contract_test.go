@@ -114,6 +114,7 @@ func TestContract(t *testing.T) {
 		"the same inputs make the same commit":       deterministic,
 		"main may be force-pushed":                   forcePushed,
 		"an old commit is fetched by its id":         fetchByID,
+		"lost commits do not fail the others":        bringSome,
 		"what is missing is named":                   missing,
 		"a hook's refusal is passed on":              hookRefusal,
 		"CommitToBranch decides again on a conflict": commitToBranch,

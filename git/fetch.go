@@ -5,20 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// onNetwork runs one operation when no other is on the network, within the time limit, and says in its
-// error what was done and where.
-func (r *Repo) onNetwork(ctx context.Context, what string, do func(context.Context) error) error {
+// lane is where one operation at a time is on the network. Looking up, bringing commits and pushing have one
+// each: what hangs in one of them holds up none of the others.
+type lane chan struct{}
+
+func newLane() lane { return make(lane, 1) }
+
+// onNetwork runs one operation when its lane is free, within the time limit, and says in its error what was
+// done and where.
+func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	select {
-	case r.network <- struct{}{}:
-		defer func() { <-r.network }()
+	case on <- struct{}{}:
+		defer func() { <-on }()
 	case <-ctx.Done():
 		return fmt.Errorf("%s %s: %w", what, r.remote, classify(ctx.Err()))
 	}
@@ -38,7 +43,8 @@ func (r *Repo) onNetwork(ctx context.Context, what string, do func(context.Conte
 // an error nothing has changed.
 func (r *Repo) Fetch(ctx context.Context) (Heads, error) {
 	var heads Heads
-	err := r.onNetwork(ctx, "fetch", func(ctx context.Context) error {
+	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) error {
+		before := r.arrivals()
 		s, err := r.link.open(ctx, uploadPack)
 		if err != nil {
 			return err
@@ -49,10 +55,26 @@ func (r *Repo) Fetch(ctx context.Context) (Heads, error) {
 			s.stale()
 			return err
 		}
-		heads, err = r.update(ctx, s, found)
+		heads, err = r.update(ctx, s, found, before)
 		return err
 	})
 	return heads, err
+}
+
+// Heads is what is known now, from the last Fetch and from the pushes since; Main is "" before the first
+// Fetch. Whoever fetches and pushes at the same time reads the two answers in either order, and asks here
+// which of them holds.
+func (r *Repo) Heads() Heads {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heads.clone()
+}
+
+// arrivals counts the pushes that have arrived.
+func (r *Repo) arrivals() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.arrived
 }
 
 func (r *Repo) lookUpHeads(ctx context.Context, s *session) (Heads, error) {
@@ -100,42 +122,91 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *session) (Heads, error) {
 	return heads, nil
 }
 
-// update brings the mirror to what was looked up.
-func (r *Repo) update(ctx context.Context, s *session, found Heads) (Heads, error) {
+// update brings the mirror to what was looked up, except where a push has arrived since: before is how many
+// had when the look-up began.
+func (r *Repo) update(ctx context.Context, s *session, found Heads, before int) (Heads, error) {
 	r.mu.Lock()
-	known, st := r.heads, r.store
+	found = r.overtaken(found, before)
+	known := r.heads
 	r.mu.Unlock()
 	found.Changed = known.Main == "" || !known.equal(found)
-	var wants []plumbing.Hash
-	for _, id := range []string{found.Main, found.State} {
-		if id == "" {
-			continue
-		}
-		hash, err := parseID(id)
-		if err != nil {
-			return Heads{}, err
-		}
-		if !st.holds(hash) && !slices.Contains(wants, hash) {
-			wants = append(wants, hash)
-		}
+	wants, err := r.lacking(found.Main, found.State)
+	if err != nil {
+		return Heads{}, err
 	}
 	if len(wants) > 0 {
-		if err := r.bring(ctx, s, st, wants); err != nil {
+		if err := r.bring(ctx, s, wants); err != nil {
 			return Heads{}, err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heads = found
-	r.heads.Proposals = maps.Clone(found.Proposals)
+	found = r.overtaken(found, before)
+	maps.DeleteFunc(r.pushed, func(_ string, p pushed) bool { return p.number <= before })
+	r.heads = found.clone()
 	if len(wants) > 0 {
 		r.renew()
 	}
 	return found, nil
 }
 
-// bring downloads commits into the store and makes sure that they are whole.
-func (r *Repo) bring(ctx context.Context, s *session, st *store, wants []plumbing.Hash) error {
+// pushed is where a push of ours has put a branch; id is "" when it removed it.
+type pushed struct {
+	number int // among the pushes that have arrived
+	id     string
+}
+
+// overtaken is what was looked up, with the branches that a push has moved since the look-up began where the
+// push has put them: whether the look-up came before or after it is not known, and the next one will tell.
+// The caller holds mu.
+func (r *Repo) overtaken(found Heads, before int) Heads {
+	for name, p := range r.pushed {
+		if p.number > before {
+			r.place(&found, name, p.id)
+		}
+	}
+	return found
+}
+
+// place sets a branch among those that matter.
+func (r *Repo) place(heads *Heads, name, id string) {
+	switch {
+	case name == r.branch:
+		heads.Main = id
+	case name == r.stateRef:
+		heads.State = id
+	case r.opts.Cluster == "" || !isProposal(name) || !strings.Contains(name, "/"+r.opts.Cluster+"/"):
+	case id == "":
+		delete(heads.Proposals, name)
+	default:
+		heads.Proposals[name] = id
+	}
+}
+
+// lacking are those of some commits that the mirror does not hold, each once; "" is none.
+func (r *Repo) lacking(commits ...string) ([]plumbing.Hash, error) {
+	var wants []plumbing.Hash
+	seen := map[string]bool{"": true}
+	for _, id := range commits {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		hash, err := parseID(id)
+		if err != nil {
+			return nil, err
+		}
+		if !r.holds(hash) {
+			wants = append(wants, hash)
+		}
+	}
+	return wants, nil
+}
+
+// bring downloads commits into the mirror and makes sure that they are whole.
+func (r *Repo) bring(ctx context.Context, s *session, wants []plumbing.Hash) error {
+	st, done := r.filling()
+	defer done()
 	haves := r.haves(st)
 	err := r.downloadWhole(ctx, s, st, wants, haves, shallow)
 	if err == nil || len(haves) == 0 || isSentinel(classify(err)) || isMissingObject(err) || ctx.Err() != nil {
@@ -148,6 +219,19 @@ func (r *Repo) bring(ctx context.Context, s *session, st *store, wants []plumbin
 	}
 	defer again.close()
 	return r.downloadWhole(ctx, again, st, wants, nil, shallow)
+}
+
+// filling gives the store for a download, which is not renewed until done is called: the server's answer may
+// lean on any object that was in it when it was asked.
+func (r *Repo) filling() (st *store, done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.downloads++
+	return r.store, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.downloads--
+	}
 }
 
 func (r *Repo) downloadWhole(ctx context.Context, s *session, st *store, wants, haves []plumbing.Hash, d depth) error {

@@ -81,7 +81,8 @@ func (r *Repo) history(ctx context.Context, commit string, d depth) (*store, err
 	if err != nil || d == shallow {
 		return st, err
 	}
-	err = r.onNetwork(ctx, "read the history of "+commit[:7]+" from", func(ctx context.Context) error {
+	what := "read the history of " + commit[:7] + " from"
+	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		s, err := r.link.open(ctx, uploadPack)
 		if err != nil {
 			return err

@@ -29,54 +29,102 @@ func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 // EmptySnapshot has no files and no commit: what a branch holds before it exists.
 func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
+// Has tells whether a commit is here, so that Snapshot reads it without the network.
+func (r *Repo) Has(commit string) bool {
+	id, err := parseID(commit)
+	return err == nil && r.holds(id)
+}
+
+// Bring fetches commits by their ids, all that are not here with one request, and keeps as many: what all
+// releases on record name, after a restart. Missing are those that the server does not have any more; they
+// cost one or two requests more, however many they are, and the others are here all the same.
+//
+// ErrAuth and ErrUnreachable: what is here already stays.
+func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
+	r.mu.Lock()
+	r.keep = max(recentCommits, len(commits))
+	r.mu.Unlock()
+	wants, err := r.lacking(commits...)
+	if err != nil || len(wants) == 0 {
+		return nil, err
+	}
+	lost, err := r.ensureAll(ctx, wants, fmt.Sprintf("read %d commits from", len(wants)))
+	for _, id := range lost {
+		missing = append(missing, id.String())
+	}
+	return missing, err
+}
+
 // ensure gives a store that holds a commit in full.
 func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	if st, ok := r.held(id); ok {
 		return st, nil
 	}
-	err := r.onNetwork(ctx, "read commit "+id.String()+" from", func(ctx context.Context) error {
-		if _, ok := r.held(id); ok {
-			return nil
-		}
-		r.mu.Lock()
-		st, main := r.store, r.heads.Main
-		since, gone := r.gone[id]
-		r.mu.Unlock()
-		if gone && since == main {
-			return fmt.Errorf("commit %w (%w)", ErrNotFound, fs.ErrNotExist)
-		}
-		err := r.bringByID(ctx, st, id)
-		if isMissingObject(err) || errors.Is(err, errMissing) {
-			r.forget(id, main)
-			return fmt.Errorf("commit %w (%w): %w", ErrNotFound, fs.ErrNotExist, err)
-		}
-		if err == nil {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.use(id)
-			r.renew()
-		}
-		return err
-	})
+	what := "read commit " + id.String() + " from"
+	lost, err := r.ensureAll(ctx, []plumbing.Hash{id}, what)
 	if err != nil {
 		return nil, err
 	}
 	st, ok := r.held(id)
-	if !ok {
+	switch {
+	case len(lost) > 0:
+		return nil, fmt.Errorf("%s %s: commit %w (%w)", what, r.remote, ErrNotFound, fs.ErrNotExist)
+	case !ok:
 		return nil, fmt.Errorf("commit %s: %w", id, errMissing)
 	}
 	return st, nil
 }
 
-// forget remembers that the server did not have a commit while Main was there, so that a release which names
-// a lost commit does not ask for it in each pass.
-func (r *Repo) forget(id plumbing.Hash, main string) {
+// ensureAll brings commits into the mirror, but for those that the server does not have: it returns these.
+func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
+	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
+		wants, main := r.wanted(ids)
+		if len(wants) > 0 {
+			if err := r.bringByID(ctx, wants); err != nil {
+				return err
+			}
+		}
+		lost = r.taken(ids, main)
+		return nil
+	})
+	return lost, err
+}
+
+// wanted are those of some commits that are neither here nor known to be gone since Main was where it is.
+func (r *Repo) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.gone) >= 1000 {
-		clear(r.gone)
+	for _, id := range ids {
+		if since, gone := r.gone[id]; !r.store.holds(id) && (!gone || since != r.heads.Main) {
+			wants = append(wants, id)
+		}
 	}
-	r.gone[id] = main
+	return wants, r.heads.Main
+}
+
+// taken keeps the commits that are here now and remembers of the others that the server did not have them
+// while Main was there, so that a release which names a lost commit does not ask for it in each pass.
+func (r *Repo) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		if r.store.holds(id) {
+			r.use(id)
+			continue
+		}
+		if lost = append(lost, id); len(r.gone) >= 1000+len(ids) {
+			clear(r.gone)
+		}
+		r.gone[id] = main
+	}
+	r.renew()
+	return lost
+}
+
+func (r *Repo) holds(id plumbing.Hash) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store.holds(id)
 }
 
 // held finds a commit in the mirror and remembers that it is in use.
@@ -100,24 +148,78 @@ func (r *Repo) use(id plumbing.Hash) {
 		r.recent = slices.Delete(r.recent, i, i+1)
 	}
 	r.recent = append(r.recent, id)
-	if len(r.recent) > recentCommits {
-		r.recent = r.recent[1:]
+	if len(r.recent) > r.keep {
+		r.recent = r.recent[len(r.recent)-r.keep:]
 	}
 }
 
-// bringByID fetches one commit by its id, or, from a server that gives out its refs only, by reading the
-// whole history of the branches.
-func (r *Repo) bringByID(ctx context.Context, st *store, id plumbing.Hash) error {
+// bringByID fetches commits by their ids. Those that the server does not have are left out: git's names one of
+// them and says no to all, so the next request asks which of them it has.
+func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
+	v2, err := r.bringAll(ctx, ids)
+	if !isMissing(err) {
+		return err
+	}
+	if !v2 {
+		return r.bringByHistory(ctx, ids)
+	}
+	if len(ids) == 1 {
+		return nil
+	}
+	there, err := r.thoseThere(ctx, ids)
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	if len(there) < len(ids) {
+		if _, err = r.bringAll(ctx, there); !isMissing(err) {
+			return err
+		}
+	}
+	// The server has them all, and gives out only what its branches reach: which these are, it does not say.
+	for half := range slices.Chunk(there, (len(there)+1)/2) {
+		if err := r.bringByID(ctx, half); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isMissing(err error) bool { return isMissingObject(err) || errors.Is(err, errMissing) }
+
+// bringAll fetches commits with one request, all or none, and tells which protocol the server speaks.
+func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.link.open(ctx, uploadPack)
 	if err != nil {
-		return err
+		return false, err
 	}
-	err = r.bring(ctx, s, st, []plumbing.Hash{id})
-	s.close()
-	if !isMissingObject(err) || s.v2 {
-		return err
+	defer s.close()
+	return s.v2, r.bring(ctx, s, ids)
+}
+
+// thoseThere asks which of some commits the server has. It is all of them when that cannot be asked, as there is
+// no commit that the server is known to have.
+func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
+	main := plumbing.NewHash(r.Heads().Main)
+	if main.IsZero() {
+		return ids, nil
 	}
-	if s, err = r.link.open(ctx, uploadPack); err != nil {
+	s, err := r.link.open(ctx, uploadPack)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	there, err := s.common(ctx, main, ids)
+	if isMissingObject(err) {
+		return ids, nil
+	}
+	return there, err
+}
+
+// bringByHistory is for a server that gives out its refs only: it reads the whole history of the branches, and
+// takes from it those of the commits that are there.
+func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
+	s, err := r.link.open(ctx, uploadPack)
+	if err != nil {
 		return err
 	}
 	defer s.close()
@@ -128,26 +230,34 @@ func (r *Repo) bringByID(ctx context.Context, st *store, id plumbing.Hash) error
 		}
 	}
 	if len(tips) == 0 {
-		return errMissing
+		return nil
 	}
 	all := newStore()
 	if err := r.downloadWhole(ctx, s, all, tips, nil, full); err != nil {
 		return err
 	}
-	if err := all.verify(id); err != nil {
-		return err
+	st, done := r.filling()
+	defer done()
+	for _, id := range ids {
+		if all.verify(id) != nil {
+			continue
+		}
+		if err := all.reach(id, st); err != nil {
+			return err
+		}
+		if err := st.verify(id); err != nil {
+			return err
+		}
 	}
-	if err := all.reach(id, st); err != nil {
-		return err
-	}
-	return st.verify(id)
+	return nil
 }
 
 // renew replaces the store by one with only what the heads and the recently used commits reach, once it
-// has grown by a seventh. Snapshots keep the store that they were made from. The caller holds mu.
+// has grown by a seventh and nothing is being put into it. Snapshots keep the store that they were made from. The
+// caller holds mu.
 func (r *Repo) renew() {
 	_, size := r.store.usage()
-	if r.live > 0 && size < r.live+r.live/7+1<<20 {
+	if r.downloads > 0 || r.live > 0 && size < r.live+r.live/7+1<<20 {
 		return
 	}
 	fresh := newStore()

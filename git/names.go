@@ -21,9 +21,8 @@ func branchRef(branch string) (plumbing.ReferenceName, error) {
 }
 
 // isProposal tells the short-lived branches, which may be forced and deleted, from all others.
-func isProposal(ref plumbing.ReferenceName) bool {
-	short := strings.TrimPrefix(string(ref), headsPrefix)
-	return strings.HasPrefix(short, "gitrollout/promote/") || strings.HasPrefix(short, "gitrollout/revert/")
+func isProposal(branch string) bool {
+	return strings.HasPrefix(branch, "gitrollout/promote/") || strings.HasPrefix(branch, "gitrollout/revert/")
 }
 
 // parseID reads a full commit id. Abbreviations are refused: two of them may mean the same commit.

@@ -71,7 +71,7 @@ func (r *Repo) Push(ctx context.Context, updates ...Update) ([]string, error) {
 	if len(commands) == 0 {
 		return ids, nil
 	}
-	err := r.onNetwork(ctx, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
+	err := r.onNetwork(ctx, r.pushing, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (u Update) command() (c command, err error) {
 		}
 	}
 	switch {
-	case (u.Delete || u.Force) && !isProposal(c.ref):
+	case (u.Delete || u.Force) && !isProposal(c.ref.Short()):
 		return c, fmt.Errorf("branch %s: only gitrollout/promote/ and gitrollout/revert/ may be forced or deleted", u.Ref)
 	case u.Base != "" && u.Parent != u.Base && !u.Delete && !u.Force:
 		return c, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q", u.Ref, u.Parent, u.Base)
@@ -180,7 +180,7 @@ func (r *Repo) send(ctx context.Context, commands []command, made *store) error 
 		}
 		return r.resolve(ctx, commands, made, err)
 	}
-	r.arrived(commands, made)
+	r.land(commands, made)
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (r *Repo) resolve(ctx context.Context, commands []command, made *store, cau
 	}
 	now, lookErr := r.lookUpRefs(ctx, commands)
 	if lookErr == nil && arrivedAt(now, commands) {
-		r.arrived(commands, made)
+		r.land(commands, made)
 		return nil
 	}
 	var moved []string
@@ -254,12 +254,13 @@ func (r *Repo) lookUpRefs(ctx context.Context, commands []command) (map[string]s
 	return found.ids, err
 }
 
-// arrived takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not
-// call them a change.
-func (r *Repo) arrived(commands []command, made *store) {
+// land takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not call
+// them a change, nor one that is under way call them undone.
+func (r *Repo) land(commands []command, made *store) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.store.addAll(made)
+	r.arrived++
 	for _, c := range commands {
 		id := ""
 		if !c.new.IsZero() {
@@ -267,16 +268,9 @@ func (r *Repo) arrived(commands []command, made *store) {
 			// A commit of ours reaches what its parent reaches and what was made; if not, it is fetched.
 			_ = r.store.verify(c.new)
 		}
-		switch name := c.ref.Short(); {
-		case r.heads.Main == "": // nothing was fetched yet
-		case name == r.branch:
-			r.heads.Main = id
-		case name == r.stateRef:
-			r.heads.State = id
-		case r.opts.Cluster != "" && isProposal(c.ref) && strings.Contains(name, "/"+r.opts.Cluster+"/"):
-			if delete(r.heads.Proposals, name); id != "" {
-				r.heads.Proposals[name] = id
-			}
+		r.pushed[c.ref.Short()] = pushed{number: r.arrived, id: id}
+		if r.heads.Main != "" { // else nothing was fetched yet
+			r.place(&r.heads, c.ref.Short(), id)
 		}
 	}
 	r.renew()
@@ -296,7 +290,7 @@ func (r *Repo) CommitToBranch(ctx context.Context, branch string, build func(*Sn
 	}
 	for attempt := 1; ; attempt++ {
 		var now map[string]string
-		err := r.onNetwork(ctx, "look up "+ref.Short()+" in", func(ctx context.Context) (err error) {
+		err := r.onNetwork(ctx, r.pushing, "look up "+ref.Short()+" in", func(ctx context.Context) (err error) {
 			now, err = r.lookUpRefs(ctx, []command{{ref: ref}})
 			return err
 		})

@@ -45,31 +45,42 @@ type Heads struct {
 	Changed bool
 }
 
+func (h Heads) clone() Heads {
+	h.Proposals = maps.Clone(h.Proposals)
+	return h
+}
+
 func (h Heads) equal(o Heads) bool {
 	return h.Main == o.Main && h.State == o.State && maps.Equal(h.Proposals, o.Proposals)
 }
 
-// Repo is a shallow mirror, in memory, of the branches that matter. It is safe for concurrent use: one
-// operation at a time is on the network, and reading what is here already waits for none.
+// Repo is a shallow mirror, in memory, of the branches that matter. It is safe for concurrent use: a Fetch, a
+// Push and the bringing of older commits may be on the network at once, and wait for none but their own kind.
+// Reading what is here already waits for nothing.
 type Repo struct {
 	remote   Remote
 	opts     Options
 	stateRef string
 	link     link
 	stats    *counters
-	network  chan struct{} // holds a token while an operation is on the network
 
-	mu     sync.Mutex
-	branch string // short name; "" until the server's default branch is known
-	store  *store
-	live   int64 // size of the store after its last renewal
-	heads  Heads // as last known; Main "" before the first Fetch
-	recent []plumbing.Hash
-	gone   map[plumbing.Hash]string // commits that the server does not have -> Main when it said so
+	looking, bringing, pushing lane
+
+	mu        sync.Mutex
+	branch    string // short name; "" until the server's default branch is known
+	store     *store
+	live      int64             // size of the store after its last renewal
+	downloads int               // into the store, under way
+	heads     Heads             // as last known; Main "" before the first Fetch
+	arrived   int               // pushes
+	pushed    map[string]pushed // by branch, those that a look-up under way may not know of
+	recent    []plumbing.Hash
+	keep      int                      // how many of them
+	gone      map[plumbing.Hash]string // commits that the server does not have -> Main when it said so
 }
 
-// recentCommits is how many commits, beside the heads, survive a renewal of the store: those that releases
-// in flight come back to.
+// recentCommits is how many commits, beside the heads, survive a renewal of the store, unless Bring has named
+// more: those that releases in flight come back to.
 const recentCommits = 32
 
 // Open checks the options, the key and the known hosts. It sends nothing: the first Fetch connects, so that
@@ -99,8 +110,10 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 		opts.MaxBytes = 1 << 30
 	}
 	r := &Repo{
-		remote: remote, opts: opts, stateRef: opts.StateRef, stats: &counters{}, network: make(chan struct{}, 1),
-		store: newStore(), gone: map[plumbing.Hash]string{}, branch: strings.TrimPrefix(opts.Branch, headsPrefix),
+		remote: remote, opts: opts, stateRef: opts.StateRef, stats: &counters{},
+		looking: newLane(), bringing: newLane(), pushing: newLane(),
+		store: newStore(), keep: recentCommits, gone: map[plumbing.Hash]string{}, pushed: map[string]pushed{},
+		branch: strings.TrimPrefix(opts.Branch, headsPrefix),
 	}
 	if r.stateRef == "" && opts.Cluster != "" {
 		r.stateRef = "gitrollout/state/" + opts.Cluster

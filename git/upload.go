@@ -170,6 +170,42 @@ func (s *session) fetchRequest(wants, haves []plumbing.Hash, d depth) []byte {
 	return req.buf
 }
 
+// common asks which of some commits the server has, in version 2: it says so of each that we claim to have.
+// known is a commit that it has. As we have that, too, the pack that may follow is empty.
+func (s *session) common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
+	var req pktWriter
+	req.linef("command=fetch\n")
+	s.header(&req)
+	req.linef("no-progress\n")
+	req.linef("want %s\n", known)
+	for _, id := range append([]plumbing.Hash{known}, ids...) {
+		req.linef("have %s\n", id)
+	}
+	req.flush()
+	body, err := s.exchange(ctx, req.buf)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	asked := map[plumbing.Hash]bool{}
+	for _, id := range ids {
+		asked[id] = true
+	}
+	var there []plumbing.Hash
+	for p := newPktReader(body); ; {
+		text, ok, err := p.line()
+		if err != nil {
+			return nil, unexpected(err)
+		}
+		if !ok {
+			return there, nil
+		}
+		if id, ack := strings.CutPrefix(text, "ACK "); ack && asked[plumbing.NewHash(id)] {
+			there = append(there, plumbing.NewHash(id))
+		}
+	}
+}
+
 // packSectionV2 skips to the packfile section; the others (shallow-info, wanted-refs) tell us nothing new.
 func packSectionV2(p *pktReader) (io.Reader, error) {
 	for {

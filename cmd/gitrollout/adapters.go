@@ -111,6 +111,14 @@ func (r *repository) Snapshot(ctx context.Context, commit string) (reconciler.Sn
 	return snapshot{s}, nil
 }
 
+// Has tells that Snapshot reads a commit without the network.
+func (r *repository) Has(commit string) bool { return r.mirror().Has(commit) }
+
+// Bring fetches commits with one request, and returns those that are lost.
+func (r *repository) Bring(ctx context.Context, commits []string) (missing []string, err error) {
+	return r.mirror().Bring(ctx, commits)
+}
+
 // Push is reconciler.Repository's. A push that has begun is finished even when
 // the program is told to stop.
 func (r *repository) Push(ctx context.Context, updates []reconciler.Update) (map[string]string, error) {

@@ -1,0 +1,372 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// gate is a server in front of another one: it holds back the requests that it is told to, after the real
+// server's answer is known or before it has been asked.
+type gate struct {
+	*httptest.Server
+	mu       sync.Mutex
+	before   func(*http.Request) // runs before the request is handed on
+	after    func(*http.Request) // runs before the answer is
+	requests int
+}
+
+func newGate(t *testing.T, repo *gittest.Repo) *gate {
+	t.Helper()
+	server := repo.HTTP(gittest.HTTPOptions{})
+	g := &gate{}
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		g.mu.Lock()
+		before, after := g.before, g.after
+		g.requests++
+		g.mu.Unlock()
+		if before != nil {
+			before(req)
+		}
+		answer := httptest.NewRecorder()
+		server.Proxy().ServeHTTP(answer, req)
+		if after != nil {
+			after(req)
+		}
+		for name, values := range answer.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	}))
+	g.URL += "/repo.git"
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *gate) hold(before, after func(*http.Request)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before, g.after = before, after
+}
+
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.requests
+}
+
+// fetches tells a request that looks up, or fetches.
+func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
+
+// waiting lets one request after another wait: entered tells that one has come, and leave lets all go on.
+func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
+	entered, left := make(chan struct{}, 100), make(chan struct{})
+	return func(req *http.Request) {
+		if which(req) {
+			entered <- struct{}{}
+			select {
+			case <-left:
+			case <-req.Context().Done():
+			}
+		}
+	}, entered, sync.OnceFunc(func() { close(left) })
+}
+
+func openGate(t *testing.T, g *gate) (*world, *git.Repo) {
+	t.Helper()
+	w := &world{T: t, opts: git.Options{URL: g.URL}}
+	return w, w.open()
+}
+
+// A Fetch hangs at its look-up, and what was fetched before is read, pushed upon and added to meanwhile.
+func TestHangingFetchHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	repo := gittest.New(t)
+	old := repo.CommitFiles("first", map[string]string{"a": "1\n"})
+	repo.CommitFiles("second", map[string]string{"a": "2\n"})
+	g := newGate(t, repo)
+	w, r := openGate(t, g)
+	heads := w.fetch(r)
+
+	hold, entered, leave := waiting(fetches)
+	defer leave()
+	g.hold(hold, nil)
+	ended := make(chan error, 1)
+	go func() { _, err := r.Fetch(t.Context()); ended <- err }()
+	<-entered
+	g.hold(nil, nil)
+
+	soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	s, err := r.Snapshot(soon, heads.Main)
+	if err != nil {
+		t.Fatalf("a held commit: %v", err)
+	}
+	if got, err := s.ReadFile("a"); err != nil || string(got) != "2\n" {
+		t.Errorf("a = %q, %v", got, err)
+	}
+	if _, err := r.Push(soon, stateUpdate("", "x", "1")); err != nil {
+		t.Errorf("push: %v", err)
+	}
+	if _, err := r.Snapshot(soon, old); err != nil {
+		t.Errorf("an old commit: %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("the fetch did not hang: %v", err)
+	default:
+	}
+	leave()
+	if err := <-ended; err != nil {
+		t.Errorf("fetch: %v", err)
+	}
+}
+
+// A Push hangs, and branches are looked up and fetched meanwhile.
+func TestHangingPushHoldsUpNoFetch(t *testing.T) {
+	t.Parallel()
+	repo := gittest.New(t)
+	repo.CommitFiles("first", map[string]string{"a": "1\n"})
+	g := newGate(t, repo)
+	w, r := openGate(t, g)
+	w.fetch(r)
+
+	hold, entered, leave := waiting(func(req *http.Request) bool { return !fetches(req) })
+	defer leave()
+	g.hold(hold, nil)
+	ended := make(chan error, 1)
+	go func() { _, err := r.Push(t.Context(), stateUpdate("", "x", "1")); ended <- err }()
+	<-entered
+	second := repo.CommitFiles("second", map[string]string{"a": "2\n"})
+	if heads := w.fetch(r); heads.Main != second || heads.State != "" {
+		t.Errorf("heads %+v", heads)
+	}
+	leave()
+	if err := <-ended; err != nil {
+		t.Errorf("push: %v", err)
+	}
+	if heads := w.fetch(r); heads.State != repo.Ref(stateBranch) || heads.State == "" {
+		t.Errorf("heads %+v, want the state branch at %s", heads, repo.Ref(stateBranch))
+	}
+}
+
+// The server has answered a look-up, and the answer is on its way while pushes come and go: they are not undone.
+func TestPushOvertakesFetch(t *testing.T) {
+	t.Parallel()
+	const ours = "gitrollout/promote/prod/shop"
+	repo := gittest.New(t)
+	main := repo.CommitFiles("first", map[string]string{"a": "1\n"})
+	g := newGate(t, repo)
+	w, r := openGate(t, g)
+	w.fetch(r)
+	proposal := git.Update{Ref: ours, Parent: main, Message: "m", When: when, Edits: map[string][]byte{"b": []byte("1")}}
+	ids := w.push(r, stateUpdate("", "x", "1"), proposal)
+	w.fetch(r)
+
+	hold, entered, leave := waiting(fetches)
+	defer leave()
+	g.hold(nil, hold)
+	type answer struct {
+		git.Heads
+		error
+	}
+	ended := make(chan answer, 1)
+	go func() { heads, err := r.Fetch(t.Context()); ended <- answer{heads, err} }()
+	<-entered
+	second := w.push(r, stateUpdate(ids[0], "x", "2"), git.Update{Ref: ours, Base: ids[1], Delete: true})[0]
+	third := w.push(r, stateUpdate(second, "x", "3"))[0]
+	g.hold(nil, nil)
+	leave()
+	got := <-ended
+	want := git.Heads{Main: main, State: third, Proposals: map[string]string{}}
+	if diff := cmp.Diff(want, got.Heads); diff != "" || got.error != nil {
+		t.Errorf("the fetch that was overtaken: %v (-want +got):\n%s", got.error, diff)
+	}
+	if diff := cmp.Diff(want, r.Heads()); diff != "" {
+		t.Errorf("what is known (-want +got):\n%s", diff)
+	}
+	if heads := w.fetch(r); !cmp.Equal(heads, want) {
+		t.Errorf("the next fetch: %s", cmp.Diff(want, heads))
+	}
+	// Only a look-up that was under way is doubted: the next one sees what somebody else does.
+	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
+	if heads := w.fetch(r); heads.State != second || !heads.Changed {
+		t.Errorf("after somebody else's: %+v", heads)
+	}
+}
+
+// A fetch is in the middle of its download while pushes make the mirror grow, which is when it forgets.
+func TestDownloadAndRenewal(t *testing.T) {
+	t.Parallel()
+	repo := gittest.New(t)
+	big := strings.Repeat("0123456789abcdef", 100<<10)
+	main := repo.CommitFiles("first", map[string]string{"a": "1\n", "big": big})
+	g := newGate(t, repo)
+	w, r := openGate(t, g)
+	w.fetch(r)
+	repo.CommitFiles("second", map[string]string{"a": "2\n", "big": big + "2"}) // a delta against the first
+
+	posts := 0
+	hold, entered, leave := waiting(func(req *http.Request) bool {
+		if fetches(req) {
+			posts++
+		}
+		return fetches(req) && posts == 2
+	})
+	defer leave()
+	g.hold(nil, hold)
+	ended := make(chan error, 1)
+	go func() { _, err := r.Fetch(t.Context()); ended <- err }()
+	<-entered
+	base := ""
+	for i := range 3 {
+		base = w.push(r, stateUpdate(base, fmt.Sprint(i), strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
+		base = w.push(r, git.Update{Ref: stateBranch, Base: base, Parent: base, Message: "m", When: when,
+			Edits: map[string][]byte{fmt.Sprint(i): nil, "left": []byte(fmt.Sprint(i))}})[0]
+	}
+	leave()
+	if err := <-ended; err != nil {
+		t.Fatalf("fetch: %v", err)
+	}
+	if !r.Has(repo.Head()) {
+		t.Error("what was fetched is not here: it went into a mirror that was given up meanwhile")
+	}
+	sameAsGit(w.of(repo), r, repo.Head())
+	sameAsGit(w.of(repo), r, base)
+	sameAsGit(w.of(repo), r, main)
+}
+
+func (w *world) of(repo *gittest.Repo) *world { w.server = repo; return w }
+
+// Everything at once, for the race detector: what is read is what git shows.
+func TestEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	repo := gittest.New(t)
+	commits := []string{repo.CommitFiles("first", map[string]string{"a": "0\n"})}
+	for i := range 30 {
+		commits = append(commits, repo.CommitFiles("next", map[string]string{"a": fmt.Sprint(i), fmt.Sprint(i): "x"}))
+	}
+	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
+	r := w.open()
+	w.fetch(r)
+	errs := make([]error, 4)
+	concurrently(4, func(n int) {
+		base := ""
+		for i := range 10 {
+			var err error
+			switch n {
+			case 0:
+				_, err = r.Fetch(t.Context())
+			case 1:
+				_, err = r.Bring(t.Context(), commits[i*3:i*3+3])
+			case 2:
+				_, err = r.Snapshot(t.Context(), commits[len(commits)-1-i])
+			default:
+				var ids []string
+				if ids, err = r.Push(t.Context(), stateUpdate(base, "x", fmt.Sprint(i))); err == nil {
+					base = ids[0]
+				}
+			}
+			errs[n] = errors.Join(errs[n], err)
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range append(commits, r.Heads().State) {
+		sameAsGit(w, r, id)
+	}
+	repo.Fsck()
+}
+
+// A restart with many releases in flight: one request brings all commits that are on record.
+func TestBringMany(t *testing.T) {
+	t.Parallel()
+	const apps = 1000
+	repo := gittest.New(t)
+	var s importer
+	for i := range apps {
+		s.commit("main", 0)
+		s.file(appFile(i), fmt.Sprintf("v%d\n", i))
+	}
+	repo.FastImport(s.String())
+	commits := strings.Fields(repo.InBare("rev-list", "--reverse", "main"))
+	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
+	r := w.open()
+	w.fetch(r)
+	before := r.Stats()
+	if missing, err := r.Bring(t.Context(), commits); err != nil || len(missing) > 0 {
+		t.Fatalf("missing %d, %v", len(missing), err)
+	}
+	after := r.Stats()
+	if n := after.Requests - before.Requests; n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+	// Renewals forget none of them: each push below changes a megabyte.
+	base := ""
+	for i := range 4 {
+		base = w.push(r, stateUpdate(base, "x", strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
+	}
+	if r.Stats().Renewals == before.Renewals {
+		t.Error("the mirror was not renewed: the test does not test that")
+	}
+	for i := 0; i < apps; i += 83 {
+		if !r.Has(commits[i]) {
+			t.Errorf("commit %d was forgotten", i)
+		}
+		sameAsGit(w, r, commits[i])
+	}
+	before = r.Stats()
+	if missing, err := r.Bring(t.Context(), commits); err != nil || len(missing) > 0 || r.Stats() != before {
+		t.Errorf("what is held costs something: %d missing, %v", len(missing), err)
+	}
+}
+
+// bringSome is one of the contract: commits that the server has lost do not fail the others.
+func bringSome(w *world) {
+	var ids, lost []string
+	for i := range 12 {
+		id := w.server.CommitFiles("next", map[string]string{"n": fmt.Sprint(i)})
+		ids = append(ids, id)
+		if i%3 == 0 {
+			fake := strings.Repeat(fmt.Sprintf("%x", i+1), 40)[:40]
+			ids, lost = append(ids, fake), append(lost, fake)
+		}
+	}
+	r := w.open()
+	w.fetch(r)
+	before := r.Stats()
+	missing, err := r.Bring(w.Context(), append(ids, ids[3]))
+	if diff := cmp.Diff(lost, missing); diff != "" || err != nil {
+		w.Fatalf("Bring: %v; missing (-want +got):\n%s", err, diff)
+	}
+	if n := r.Stats().Requests - before.Requests; n > 4 {
+		w.Errorf("%d requests for %d commits of which %d are lost", n, len(ids), len(lost))
+	}
+	for _, id := range ids {
+		if want := !cmp.Equal(strings.Count(id, id[:1]), 40); r.Has(id) != want {
+			w.Errorf("Has(%s) = %t", id, !want)
+		} else if want {
+			sameAsGit(w, r, id)
+		}
+	}
+	before = r.Stats()
+	if missing, err = r.Bring(w.Context(), ids); err != nil || !cmp.Equal(missing, lost) || r.Stats() != before {
+		w.Errorf("asked again: %v, %v, %+v -> %+v", missing, err, before, r.Stats())
+	}
+	if _, err := r.Bring(w.Context(), []string{"HEAD"}); err == nil {
+		w.Error("what is no commit id was taken")
+	}
+}
