@@ -287,7 +287,6 @@ func (c *Client) awaitEstablished(ctx context.Context, d *desired) error {
 	for {
 		l, ok := d.kind.live.get(d.kind.key(d.ref))
 		if ok && l.health.Status == Current {
-			c.mapper.Reset()
 			return nil
 		}
 		select {

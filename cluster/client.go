@@ -12,11 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -24,6 +22,10 @@ import (
 // requestTimeout bounds every request but watches. The API server itself gives
 // up after 60 seconds; an apply takes milliseconds.
 const requestTimeout = 30 * time.Second
+
+// syncWithin bounds how long Start waits for the first lists. A server that is
+// just coming up refuses a few before it answers.
+const syncWithin = time.Minute
 
 // Options configure a Client.
 type Options struct {
@@ -49,7 +51,8 @@ type Client struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	raw     rest.Interface
-	mapper  *restmapper.DeferredDiscoveryRESTMapper
+
+	resources *resources
 
 	sets *table[*replicaSet]
 	pods *table[*pod]
@@ -123,12 +126,11 @@ func (c *Client) connect(config *rest.Config) error {
 	if c.raw, err = rawClient(config, shared); err != nil {
 		return err
 	}
-	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, shared)
-	if err != nil {
-		return err
-	}
-	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
-	return nil
+	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
+		Transport: shared.Transport, Timeout: requestTimeout, // it takes no context
+	})
+	c.resources = &resources{server: finder}
+	return err
 }
 
 // rawClient sends bodies as they are. Unlike the dynamic client it tells
@@ -159,14 +161,17 @@ func (c *Client) Start(ctx context.Context) error {
 	}
 	watchTyped(c, c.sets, "replicasets.apps", &appsv1.ReplicaSet{}, c.kube.AppsV1().ReplicaSets(metav1.NamespaceAll))
 	watchTyped(c, c.pods, "pods", &corev1.Pod{}, c.kube.CoreV1().Pods(metav1.NamespaceAll))
-	deploys, err := c.kindOf(ctx, deploymentKind())
+	deploys, err := c.watching(ctx, deploymentKind())
 	if err != nil {
 		return err
 	}
-	if err := c.sets.await(ctx); err != nil {
+	if err := deploys.live.await(ctx, syncWithin); err != nil {
+		return fmt.Errorf("watch deployments.apps: %w", err)
+	}
+	if err := c.sets.await(ctx, syncWithin); err != nil {
 		return fmt.Errorf("watch replicasets.apps: %w", err)
 	}
-	if err := c.pods.await(ctx); err != nil {
+	if err := c.pods.await(ctx, syncWithin); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	c.mu.Lock()

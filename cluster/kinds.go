@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,8 +28,7 @@ type kind struct {
 	namespaced bool
 	live       *table[*live]
 	stop       context.CancelFunc
-	ready      chan struct{} // closed when the first list is in, or failed
-	err        error         // why it failed; read after ready
+	late       atomic.Bool // somebody has waited for the first list in vain
 }
 
 // key returns the table's key of an object, which has no namespace for kinds
@@ -39,41 +40,66 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// errUnknownKind is returned inside an Error for kinds that the API server does
-// not serve.
-var errUnknownKind = errors.New("is not known to the cluster")
+// firstList is how long somebody waits for the first list of a kind: 5,000
+// Deployments take 0.3 seconds. A list that fails, for instance because the
+// conversion webhook of a CRD is dead, is tried again in the background, and
+// nobody waits for it a second time.
+const firstList = 5 * time.Second
 
 // kindOf returns a kind whose watch is in sync, and starts the watch when it is
 // the first to ask.
 func (c *Client) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	c.mu.Lock()
-	k, exists := c.kinds[gvk]
-	if exists {
-		c.mu.Unlock()
-		select {
-		case <-k.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if errors.Is(k.err, context.Canceled) && ctx.Err() == nil && c.root.Err() == nil {
-			return c.kindOf(ctx, gvk) // whoever was first has given up; we have not
-		}
-		return k, k.err
+	k, err := c.watching(ctx, gvk)
+	if err != nil {
+		return nil, err
 	}
-	if c.root == nil {
-		c.mu.Unlock()
-		return nil, errors.New("cluster client is not started")
+	patience := firstList
+	if k.late.Load() {
+		patience = 0
 	}
-	k = &kind{gvk: gvk, ready: make(chan struct{})}
-	c.kinds[gvk] = k
-	root := c.root
-	c.mu.Unlock()
-
-	if k.err = c.watchKind(ctx, root, k); k.err != nil {
+	err = k.live.await(ctx, patience)
+	if err == nil {
+		return k, nil
+	}
+	if ctx.Err() == nil {
+		k.late.Store(true)
+	}
+	if permanent(err) {
 		c.forget(k)
 	}
-	close(k.ready)
-	return k, k.err
+	if apierrors.IsNotFound(err) { // what was seen of the kind is out of date
+		_, _, _ = c.resources.look(ctx)
+	}
+	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
+}
+
+// watching returns a kind whose watch is started.
+func (c *Client) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	c.mu.Lock()
+	k, root := c.kinds[gvk], c.root
+	c.mu.Unlock()
+	if k != nil {
+		return k, nil
+	}
+	if root == nil {
+		return nil, errors.New("cluster client is not started")
+	}
+	mapping, err := c.resources.find(ctx, gvk)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.kinds[gvk]; k != nil {
+		return k, nil // somebody else was faster
+	}
+	k = &kind{
+		gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
+	}
+	k.live = newTable(func(obj any) (*live, error) { return c.readLive(k, obj) }, c.liveChanged)
+	c.kinds[gvk] = k
+	c.watchKind(k)
+	return k, nil
 }
 
 // forget makes the next user of the kind start over.
@@ -83,19 +109,12 @@ func (c *Client) forget(k *kind) {
 	if c.kinds[k.gvk] == k {
 		delete(c.kinds, k.gvk)
 	}
-	if k.stop != nil {
-		k.stop()
-	}
+	k.stop()
 }
 
-func (c *Client) watchKind(ctx, root context.Context, k *kind) error {
-	mapping, err := c.mapping(k.gvk)
-	if err != nil {
-		return err
-	}
-	k.resource, k.namespaced = mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	k.live = newTable(func(obj any) (*live, error) { return c.readLive(k, obj) }, c.liveChanged)
-	watching, stop := context.WithCancel(root)
+// watchKind fills the table of a kind until forget or the end of the client.
+func (c *Client) watchKind(k *kind) {
+	watching, stop := context.WithCancel(c.root)
 	k.stop = stop
 	selector := rollout.LabelApp
 	if k.gvk == deploymentKind() {
@@ -118,11 +137,6 @@ func (c *Client) watchKind(ctx, root context.Context, k *kind) error {
 			return w, err
 		},
 	})
-	if err := k.live.await(ctx); err != nil {
-		stop()
-		return fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
-	}
-	return nil
 }
 
 // noteGone ends the watch of a kind whose CRD was deleted, with all its objects.
@@ -130,37 +144,12 @@ func (c *Client) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) {
 		return
 	}
-	select {
-	case <-k.ready:
-		c.forget(k)
-		c.mapper.Reset()
-		_ = k.live.Replace(nil, "") // an empty list reads nothing that could fail
-	default: // the first look: await reports it
+	if !k.live.inSync() {
+		return // the first look: whoever waits for it reports it
 	}
-}
-
-// mapping finds the resource of a kind. A kind that is not known is looked up
-// again at the API server, because its CRD may be new.
-func (c *Client) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), versions(gvk)...)
-	if meta.IsNoMatchError(err) {
-		c.mapper.Reset()
-		mapping, err = c.mapper.RESTMapping(gvk.GroupKind(), versions(gvk)...)
-	}
-	if meta.IsNoMatchError(err) {
-		return nil, errUnknownKind
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find the resource of %s: %w", gvk.Kind, err)
-	}
-	return mapping, nil
-}
-
-func versions(gvk schema.GroupVersionKind) []string {
-	if gvk.Version == "" {
-		return nil
-	}
-	return []string{gvk.Version}
+	c.forget(k)
+	c.resources.begin()
+	_ = k.live.Replace(nil, "") // an empty list reads nothing that could fail
 }
 
 // kindOfRef returns the kind of a reference, which names no version: the one
@@ -169,7 +158,7 @@ func (c *Client) kindOfRef(ctx context.Context, ref rollout.Ref) (*kind, error) 
 	if k, ok := c.watchedKind(ref); ok {
 		return k, nil
 	}
-	mapping, err := c.mapping(schema.GroupVersionKind{Group: ref.Group, Kind: ref.Kind})
+	mapping, err := c.resources.find(ctx, schema.GroupVersionKind{Group: ref.Group, Kind: ref.Kind})
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +169,8 @@ func (c *Client) watchedKind(ref rollout.Ref) (*kind, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for gvk, k := range c.kinds {
-		if gvk.Group != ref.Group || gvk.Kind != ref.Kind {
-			continue
-		}
-		select {
-		case <-k.ready:
+		if gvk.Group == ref.Group && gvk.Kind == ref.Kind && k.live.inSync() {
 			return k, true
-		default:
 		}
 	}
 	return nil, false

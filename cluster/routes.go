@@ -37,7 +37,7 @@ func (c *Client) observeRoutes(routes []rollout.Ref) map[rollout.Ref]rollout.Obs
 	seen := make(map[rollout.Ref]rollout.ObservedRoute, len(routes))
 	for _, ref := range routes {
 		k, watched := c.watchedKind(ref)
-		if !watched || k.err != nil {
+		if !watched {
 			continue
 		}
 		l, exists := k.live.get(k.key(ref))

@@ -47,15 +47,16 @@ type table[R row] struct {
 	rows   map[key]R
 	byUID  map[types.UID]R
 	owned  map[types.UID]map[key]R
-	synced chan struct{}
-	failed chan error // newest error of the watch, until the table is in sync
+	synced chan struct{} // closed when the first list is in
+	err    error         // newest error of the watch
+	failed chan struct{} // closed, and replaced, when err changes
 }
 
 func newTable[R row](read func(any) (R, error), changed func(was, is R)) *table[R] {
 	return &table[R]{
 		read: read, changed: changed,
 		rows: map[key]R{}, byUID: map[types.UID]R{}, owned: map[types.UID]map[key]R{},
-		synced: make(chan struct{}), failed: make(chan error, 1),
+		synced: make(chan struct{}), failed: make(chan struct{}),
 	}
 }
 
@@ -253,42 +254,52 @@ func (t *table[R]) rowOf(obj any) (R, error) {
 
 // report notes why the watch does not work.
 func (t *table[R]) report(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+	close(t.failed)
+	t.failed = make(chan struct{})
+}
+
+// inSync reports whether the first list is in.
+func (t *table[R]) inSync() bool {
 	select {
-	case <-t.failed:
+	case <-t.synced:
+		return true
 	default:
-	}
-	select {
-	case t.failed <- err:
-	default:
+		return false
 	}
 }
 
-// syncWithin bounds the wait for the first list of a kind: 5,000 Deployments
-// take 0.3 seconds.
-const syncWithin = time.Minute
-
-// await returns when the table holds all objects, or with an error that waiting
-// does not heal.
-func (t *table[R]) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, syncWithin)
-	defer cancel()
-	last := errors.New("no answer yet")
-	for {
+// await returns when the table holds all objects, or with the newest error of
+// its watch: at once if waiting does not heal it, or else when patience is over.
+func (t *table[R]) await(ctx context.Context, patience time.Duration) error {
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	for !t.inSync() {
+		t.mu.RLock()
+		err, failed := t.err, t.failed
+		t.mu.RUnlock()
+		if permanent(err) {
+			return err
+		}
+		if err == nil {
+			err = errors.New("no answer yet")
+		}
 		select {
 		case <-t.synced:
-			return nil
-		case err := <-t.failed:
-			if permanent(err) {
-				return err
-			}
-			last = err
+		case <-failed:
+		case <-end.C:
+			return err
 		case <-ctx.Done():
-			return fmt.Errorf("%w (%w)", ctx.Err(), last)
+			return fmt.Errorf("%w (%w)", ctx.Err(), err)
 		}
 	}
+	return nil
 }
 
 // permanent reports errors of a list or watch that only a person can heal.
 func permanent(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

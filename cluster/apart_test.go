@@ -1,0 +1,294 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// apart is the longest that an app may wait because of another one.
+const apart = time.Second
+
+// small is an app of two objects, as NAME.
+const small = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, namespace: NS}
+data: {text: TEXT}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: NS}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {containers: [{name: main, image: "NAME:TEXT"}]}
+`
+
+func (w *world) small(name, text string) []rollout.Object {
+	return w.objects(strings.NewReplacer("NAME", name, "TEXT", text).Replace(small))
+}
+
+// life does with an app what the loop does in a pass, a few times and with new
+// content each time, and returns the longest that one call took.
+func (w *world) life(app string) (longest time.Duration, what string) {
+	w.t.Helper()
+	ctx := context.Background()
+	timed := func(name string, call func() error) {
+		began := time.Now()
+		if err := call(); err != nil {
+			w.t.Errorf("%s of %s: %v", name, app, err)
+		}
+		if took := time.Since(began); took > longest {
+			longest, what = took, name
+		}
+	}
+	extra := w.ref("policy", "PodDisruptionBudget", app+"-old")
+	for i := range 5 {
+		objects := w.small(app, fmt.Sprint("v", i))
+		timed("Check", func() error { return w.Check(ctx, app, objects) })
+		timed("Apply", func() error { _, err := w.Apply(ctx, app, objects); return err })
+		timed("Observe", func() error {
+			at := rollout.Workload{Namespace: w.ns, Name: app}
+			if _, ok := w.Observe(app, []rollout.Workload{at}, nil).Workloads[at]; !ok {
+				return errors.New("is not observed")
+			}
+			return nil
+		})
+		timed("Prune", func() error {
+			_, _, err := w.Prune(ctx, app, []rollout.Ref{extra, {Kind: "ConfigMap", Namespace: w.ns, Name: app + "-old"}})
+			return err
+		})
+	}
+	return longest, what
+}
+
+// wantApart demands that apps live on, none of whose calls waits, while others
+// are in trouble. A busy machine may delay one round; what holds apps back
+// holds them in each.
+func (w *world) wantApart(trouble string) {
+	w.t.Helper()
+	var told string
+	for round := range 3 {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		told = ""
+		for i := range 3 {
+			all.Go(func() {
+				app := fmt.Sprintf("calm-%d-%d", round, i)
+				longest, what := w.life(app)
+				mu.Lock()
+				defer mu.Unlock()
+				if longest > apart {
+					told = fmt.Sprintf("%s of %s took %s beside %s", what, app, longest, trouble)
+				}
+			})
+		}
+		if all.Wait(); told == "" {
+			return
+		}
+	}
+	w.t.Error(told)
+}
+
+// deaf returns the address of a server that takes connections and says nothing.
+func deaf(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		var open []net.Conn
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				for _, c := range open {
+					c.Close()
+				}
+				return
+			}
+			open = append(open, conn)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// slowWebhook makes every write of objects that are labelled slow take as long
+// as the API server lets a webhook take, and returns when it does.
+func (w *world) slowWebhook(app string) {
+	w.t.Helper()
+	ctx := context.Background()
+	hooks := w.cluster.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	url := "https://" + deaf(w.t) + "/"
+	none, fail, thirty := admissionv1.SideEffectClassNone, admissionv1.Fail, int32(30)
+	_, err := hooks.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "slow.example.com", SideEffects: &none, FailurePolicy: &fail, TimeoutSeconds: &thirty,
+			AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:            admissionv1.WebhookClientConfig{URL: &url},
+			ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{rollout.LabelApp: app}},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+				Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
+			}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = hooks.Delete(ctx, w.ns, metav1.DeleteOptions{}) })
+	w.until("the webhook being called", func() (bool, string) {
+		ctx, cancel := context.WithTimeout(ctx, apart)
+		defer cancel()
+		err := w.Check(ctx, app, w.small(app, "v0"))
+		return errors.Is(err, context.DeadlineExceeded), fmt.Sprint(err)
+	})
+}
+
+// inBackground calls f again and again until the test is over.
+func (w *world) inBackground(f func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			f(ctx)
+		}
+	})
+	w.t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+func TestSlowWebhookHoldsItsOwnAppOnly(t *testing.T) {
+	w := newWorld(t)
+	w.slowWebhook("slow")
+	for i := range 8 {
+		w.inBackground(func(ctx context.Context) {
+			if i%2 == 0 {
+				_ = w.Check(ctx, "slow", w.small("slow", fmt.Sprint("v", i)))
+			} else {
+				_, _ = w.Apply(ctx, "slow", w.small("slow", fmt.Sprint("v", i)))
+			}
+		})
+	}
+	w.wantApart("an app whose webhook does not answer")
+}
+
+func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
+	w := newWorld(t)
+	var many strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&many, "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: many-%d, namespace: NS}\ndata: {text: ROUND}", i)
+	}
+	round := 0
+	began := make(chan struct{})
+	w.inBackground(func(ctx context.Context) {
+		if round++; round == 1 {
+			close(began)
+		}
+		objects := w.objects(strings.ReplaceAll(many.String(), "ROUND", fmt.Sprint("v", round)))
+		if _, err := w.Apply(ctx, "many", objects); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		var refs []rollout.Ref
+		for _, o := range objects[:100] {
+			refs = append(refs, o.Ref())
+		}
+		if _, _, err := w.Prune(ctx, "many", refs); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	<-began
+	w.wantApart("an app of 500 objects")
+}
+
+// converted is a CRD with two versions. While it has no webhook its objects are
+// stored as v1; with one that is dead nobody can read them as v2.
+const converted = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  conversion: CONVERSION
+  versions:
+  - {name: v1, served: true, storage: V1, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v2, served: true, storage: V2, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+func (w *world) deadConversion() (group string) {
+	w.t.Helper()
+	group = w.ns + ".example.com"
+	crd := func(conversion, v1, v2 string) string {
+		return strings.NewReplacer("GROUP", group, "CONVERSION", conversion, "V1", v1, "V2", v2).Replace(converted)
+	}
+	w.kubectl(crd("{strategy: None}", "true", "false"), "apply", "-f", "-")
+	w.kubectl("", "wait", "--for=condition=Established", "crd/things."+group)
+	w.kubectl(fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata: {name: old, labels: {%s: dead}}", group, rollout.LabelApp), "apply", "-f", "-")
+	w.kubectl(crd(`{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://`+deaf(w.t)+`/"}}}`, "false", "true"), "apply", "-f", "-")
+	w.t.Cleanup(func() { w.kubectl("", "delete", "crd/things."+group, "--wait=false") })
+	return group
+}
+
+func TestDeadConversionWebhookHoldsItsOwnKindOnly(t *testing.T) {
+	w := newWorld(t)
+	group := w.deadConversion()
+	thing := w.objects(fmt.Sprintf("apiVersion: %s/v2\nkind: Thing\nmetadata: {name: new, namespace: NS}", group))
+	ctx := context.Background()
+	began := time.Now()
+	_, err := w.Apply(ctx, "dead", append(w.small("dead", "v0"), thing...))
+	var refused *cluster.Error
+	if !errors.As(err, &refused) || refused.Ref.Kind != "Thing" || !refused.Temporary() {
+		t.Errorf("the app of the kind is told %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the app of the kind was told after %s", took)
+	}
+	began = time.Now()
+	if _, err := w.Apply(ctx, "dead", thing); err == nil || time.Since(began) > apart {
+		t.Errorf("the second time it was told %v after %s", err, time.Since(began))
+	}
+	w.inBackground(func(ctx context.Context) {
+		_, _ = w.Apply(ctx, "dead", thing)
+		_, _, _ = w.Prune(ctx, "dead", []rollout.Ref{{Group: group, Kind: "Thing", Namespace: w.ns, Name: "old"}})
+		_ = w.WatchRoutes(ctx, []rollout.Ref{{Group: group, Kind: "Thing", Namespace: w.ns, Name: "old"}})
+	})
+	w.wantApart("a kind whose conversion webhook is dead")
+}
+
+func TestSlowDiscoveryHoldsOnlyWhoAsksForANewKind(t *testing.T) {
+	w := newWorld(t)
+	f := w.faulty()
+	asked := make(chan struct{}, 100)
+	spoil := func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if r.URL.Path != "/apis" && r.URL.Path != "/api" {
+			return false
+		}
+		asked <- struct{}{}
+		<-r.Context().Done()
+		return true
+	}
+	f.spoil.Store(&spoil)
+	unknown := w.objects("apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: a, namespace: NS}")
+	w.inBackground(func(ctx context.Context) { _, _ = w.Apply(ctx, "lost", unknown) })
+	<-asked
+	w.wantApart("an app that waits for discovery")
+}
