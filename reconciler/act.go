@@ -42,8 +42,9 @@ func (r *Reconciler) decideAll(ctx context.Context, work []*app, now time.Time) 
 // and decides. A state whose objects the cluster does not accept does not
 // advance, and a retreat does not wait for them.
 //
-// Whether to go back is asked first: after a crash between a retreat and its
-// record, the recorded state would start the canary's pods anew.
+// What is to be known, and in which order, the decision says: whether to go back
+// comes first, because after a crash between a retreat and its record the
+// recorded state would start the canary's pods anew.
 func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	a := s.app
 	state := a.state
@@ -51,48 +52,37 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 		state = a.pending.State
 	}
 	promotion, refused, unknown := r.approved(ctx, a, state)
-	s.input = strategies.Input{Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Promotion: promotion, Calendar: a.calendar}
+	s.input = strategies.Input{
+		Now: now, App: a.App, Head: r.headOf(a, refused, unknown), State: state, Pending: a.pending,
+		Promotion: promotion, Calendar: a.calendar,
+	}
 	s.input.Source, _ = r.renderAt(ctx, a, state.Source) // nil if it is gone: the state then follows the head
 	s.input.Applied = a.routedSince(state, s.input.Source, now)
 	s.input.Observed = r.observe(a, state) // last: to read a commit takes time
 	r.takeMeasurements(s)
 	s.decision = strategies.Decide(s.input)
-	retreats := s.decision.Retreat
-	if s.decision.Stale {
-		s.changed = !s.decision.State.Equal(&a.state)
-		return
-	}
-	if !retreats {
-		s.err = r.applyState(ctx, a, state, now)
-		s.input.Settled = s.err == nil
-	}
-	switch {
-	case a.pending != nil: // what follows a retreat waits until that is recorded
-		if !retreats {
-			s.decision = *a.pending
-		}
-		s.decision.Subject = a.pending.Subject
-	case !retreats:
-		if err := r.decideSettled(ctx, s); err != nil {
+	for s.decision.Ask != nil {
+		if err := r.answer(ctx, s, *s.decision.Ask); err != nil {
 			s.err = errors.Join(s.err, err)
 			return
 		}
-		retreats = s.decision.Retreat
+		s.decision = strategies.Decide(s.input)
+	}
+	next := &s.decision.State
+	if s.decision.Stale {
+		s.changed = !next.Equal(&a.state)
+		return
 	}
 	if unknown != nil { // nobody knows what is asked for, so nothing but a retreat happens
-		if s.err = errors.Join(s.err, unknown); !retreats {
+		if s.err = errors.Join(s.err, unknown); !s.decision.Retreat {
 			s.decision = strategies.Decision{State: a.state}
 			return
 		}
 	}
-	next := &s.decision.State
 	switch {
-	case s.decision.Stale:
-		s.changed = !next.Equal(&a.state)
-		return
-	case retreats:
+	case s.decision.Retreat:
 		s.err = errors.Join(s.err, r.applyState(ctx, a, *next, now))
-	case s.input.Settled:
+	case s.input.Answers.IsSettled():
 		r.prune(ctx, s)
 	}
 	if next.Source != "" {
@@ -107,41 +97,36 @@ func (r *Reconciler) decide(ctx context.Context, s *step, now time.Time) {
 	s.decision.Subject = strings.Join(strings.Fields(s.decision.Subject), " ")
 }
 
-// decideSettled decides on what the cluster shows once it holds what the state
-// asks for, and asks the cluster about the decision.
-func (r *Reconciler) decideSettled(ctx context.Context, s *step) error {
-	a, state := s.app, s.input.State
-	s.input.Observed = r.observe(a, state)
-	if state.Phase == "" || state.Phase == rollout.Pending {
-		adoptable, err := r.adoptable(ctx, s.input)
-		if err != nil {
-			return err
-		}
-		s.input.Adoptable = adoptable
+// answer looks up what a decision depends on.
+func (r *Reconciler) answer(ctx context.Context, s *step, ask strategies.Ask) (err error) {
+	a, answers := s.app, &s.input.Answers
+	switch {
+	case ask.Settle:
+		s.err = r.applyState(ctx, a, s.input.State, s.input.Now)
+		answers.Settled = new(s.err == nil)
+		s.input.Observed = r.observe(a, s.input.State)
+	case ask.Adoptable != nil:
+		answers.Adoptable, err = r.adoptable(ctx, ask.Adoptable)
+	case ask.Endpoints != nil:
+		answers.Endpoints, err = r.serving(ctx, ask.Endpoints)
+	case ask.Accept != "":
+		answers.Accepted, err = r.accepted(ctx, s, ask.Accept)
 	}
-	s.decision = strategies.Decide(s.input)
-	if err := r.askForEndpoints(ctx, s); err != nil {
-		return err
-	}
-	return r.check(ctx, s)
+	return err
 }
 
-// askForEndpoints keeps requests from a version whose pods are ready and that no
-// proxy can know of yet, because its Service has no endpoint of it.
-func (r *Reconciler) askForEndpoints(ctx context.Context, s *step) error {
-	for _, need := range s.decision.Needs {
-		serves, err := r.Observer.Serves(ctx, need.Service, need.PodHash)
+// serving asks which versions proxies can know of, because their Service has an
+// endpoint of them.
+func (r *Reconciler) serving(ctx context.Context, needs []strategies.Need) (map[strategies.Need]bool, error) {
+	serving := map[strategies.Need]bool{}
+	for _, need := range needs {
+		is, err := r.Observer.Serves(ctx, need.Service, need.PodHash)
 		if err != nil {
-			return fmt.Errorf("look for the endpoints of Service %s/%s: %w", need.Service.Namespace, need.Service.Name, err)
+			return nil, fmt.Errorf("look for the endpoints of Service %s/%s: %w", need.Service.Namespace, need.Service.Name, err)
 		}
-		if !serves {
-			s.input.Empty = append(s.input.Empty, need.Service)
-		}
+		serving[need] = is
 	}
-	if len(s.input.Empty) > 0 {
-		s.decision = strategies.Decide(s.input)
-	}
-	return nil
+	return serving, nil
 }
 
 // observe is what the cluster shows of an app at a state.
@@ -155,37 +140,32 @@ func (r *Reconciler) observe(a *app, s rollout.State) rollout.Observed {
 	return r.Observer.Observe(a.Name, workloads(a, s), routes)
 }
 
-// check asks the cluster about a commit that the app is about to follow, before
-// anything is recorded or applied. What the server refuses holds the app, like
-// any other bad input. A retreat asks nobody.
-func (r *Reconciler) check(ctx context.Context, s *step) error {
-	next := s.decision.State
-	if s.decision.Retreat || next.Source == s.input.State.Source {
-		return nil
-	}
-	objects, err := r.desired(ctx, s.app, next, s.input.Now)
+// accepted asks the cluster about a commit that the app is about to follow,
+// before anything is recorded or applied. What the server refuses holds the app,
+// like any other bad input.
+func (r *Reconciler) accepted(ctx context.Context, s *step, commit string) (map[string]error, error) {
+	objects, err := r.desired(ctx, s.app, s.decision.State, s.input.Now)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	source, err := r.renderAt(ctx, s.app, next.Source)
+	source, err := r.renderAt(ctx, s.app, commit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	later, err := strategies.Ahead(source)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = r.Applier.Check(ctx, s.app.Name, append(objects, later...))
 	var refused *rollout.InvalidError
 	if errors.As(err, &refused) {
-		s.input.Head.Err, s.refused = refused, true
-		s.decision = strategies.Decide(s.input)
-		return nil
+		s.refused = true
+		return map[string]error{commit: refused}, nil
 	}
 	if err != nil {
-		return fmt.Errorf("ask the cluster about %s: %w", rollout.ShortID(next.Source), err)
+		return nil, fmt.Errorf("ask the cluster about %s: %w", rollout.ShortID(commit), err)
 	}
-	return nil
+	return map[string]error{commit: nil}, nil
 }
 
 // headOf is the head with what is wrong with it or with the promotion file, if
@@ -216,17 +196,10 @@ func (r *Reconciler) headOf(a *app, unapproved *rollout.InvalidError, unknown er
 }
 
 // adoptable asks which of the workloads that run already are what Git says.
-func (r *Reconciler) adoptable(ctx context.Context, in strategies.Input) (map[rollout.Workload]bool, error) {
+func (r *Reconciler) adoptable(ctx context.Context, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
-	if in.Head.Render == nil {
-		return same, nil
-	}
-	for _, o := range in.Head.Render.Objects {
+	for _, o := range objects {
 		w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
-		live, exists := in.Observed.Workloads[w]
-		if o.Ref() != w.Ref() || !exists || live.Hash != "" {
-			continue
-		}
 		is, err := r.Observer.SameTemplate(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("compare Deployment %s with Git: %w", w, err)

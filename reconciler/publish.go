@@ -29,7 +29,7 @@ func (r *Reconciler) publish(steps []*step) {
 	looks := make([]Look, 0, len(steps))
 	for _, s := range steps {
 		in := s.input
-		in.State = s.app.state
+		in.State, in.Pending = s.app.state, nil
 		in.Runs = s.app.runs
 		looks = append(looks, Look{Cluster: r.Cluster, Before: s.before, Input: in, Proposals: proposals, Err: s.err})
 	}

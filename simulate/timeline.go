@@ -255,8 +255,9 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 func (s *Story) waiting(a rollout.App, state rollout.State) string {
 	head := s.git.commits[s.head()]
 	in := strategies.Input{
-		Now: s.cluster.Kube.Now, App: a, State: state, Source: s.at(a, state.Source), Observed: s.cluster.Kube.Observe(), Settled: true,
-		Head: strategies.Head{Commit: head.Commit, Render: s.at(a, head.ID)},
+		Now: s.cluster.Kube.Now, App: a, State: state, Source: s.at(a, state.Source), Observed: s.cluster.Kube.Observe(),
+		Answers: strategies.Answers{Settled: new(true)},
+		Head:    strategies.Head{Commit: head.Commit, Render: s.at(a, head.ID)},
 	}
 	if in.Head.Render == nil {
 		return ""

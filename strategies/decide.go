@@ -12,17 +12,16 @@ import (
 type Input struct {
 	Now       time.Time
 	App       rollout.App
-	Head      Head                      // what the users' branch asks for
-	Source    *rollout.Render           // the render at State.Source; nil if it cannot be had
-	State     rollout.State             // the record; the zero value if there is none
-	Promotion *rollout.Promotion        // nil if there is no promotion file
-	Observed  rollout.Observed          //
-	Settled   bool                      // the cluster accepted the objects that State asks for
-	Adoptable map[rollout.Workload]bool // only without a State: the live template is already the rendered one
-	Runs      []rollout.AnalysisRun     // State.Analyses with what was measured since they were recorded
-	Calendar  rollout.Calendar          // when releases of the app may advance
-	Applied   time.Time                 // since when the cluster holds what Routing says; zero if that was not looked at
-	Empty     []rollout.Ref             // the Services of an earlier Decision's Needs that have no ready endpoint
+	Head      Head                  // what the users' branch asks for
+	Source    *rollout.Render       // the render at State.Source; nil if it cannot be had
+	State     rollout.State         // the record; the zero value if there is none
+	Pending   *Decision             // a retreat to State that is applied and that Git has not recorded yet; nil if it has
+	Promotion *rollout.Promotion    // nil if there is no promotion file
+	Observed  rollout.Observed      //
+	Runs      []rollout.AnalysisRun // State.Analyses with what was measured since they were recorded
+	Calendar  rollout.Calendar      // when releases of the app may advance
+	Applied   time.Time             // since when the cluster holds what Routing says; zero if that was not looked at
+	Answers   Answers               // to what earlier decisions on this input have asked
 }
 
 // Head is the users' branch as far as one app is concerned.
@@ -39,19 +38,18 @@ type Decision struct {
 	Retreat bool      // apply first, record afterwards
 	Requeue time.Time // when a timer makes the next decision due; zero if none does
 	Waiting string    // what the app waits for, for people; "" if nothing
-	Needs   []Need    // what is about to be given requests: decide again if one has no ready endpoint
 	Measure []Measure // what is to be measured now
 	Stale   bool      // the cluster carries a newer record: nothing may be applied, and State keeps its Serial
-}
 
-// Need is a version that must be known to the proxies behind a Service.
-type Need struct {
-	Service rollout.Ref
-	PodHash string // pod-template-hash of its pods
+	// Ask is what has to be answered first; nil if nothing. Until then the rest is
+	// what would be decided if nothing speaks against it, for people to look at.
+	Ask *Ask
 }
 
 // Decide returns the next state of one app: at most one transition further than
-// the state it was given.
+// the state it was given. Whoever carries it out answers its questions first:
+//
+//	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
 //	                 ┌────────────── reverted, aborted, superseded ─────────────┐
 //	Healthy ─push→ Progressing ⇄ Paused ─last step→ Promoting ─complete→ Healthy │
@@ -59,7 +57,16 @@ type Need struct {
 //	   └───────── complete, Git agrees ─────────── Aborting ─complete, Git does not→ Degraded
 func Decide(in Input) Decision {
 	was := in.State
+	if err := in.HeadErr(); err != nil {
+		in.Head.Render, in.Head.Err = nil, err
+	}
 	d := decide(in)
+	if p := in.Pending; p != nil && !d.Stale { // what follows a retreat waits until that is recorded
+		if !d.Retreat {
+			return *p
+		}
+		d.Subject = p.Subject
+	}
 	if h := d.State.Held; h != nil && was.Held != nil && h.Reason == was.Held.Reason && h.Message == was.Held.Message {
 		d.State.Held = was.Held // the same trouble in a later commit is not a transition
 	}
@@ -70,7 +77,7 @@ func Decide(in Input) Decision {
 	case d.Subject == "":
 		d.Subject = d.State.App + " goes on"
 	}
-	return d
+	return asked(in, d)
 }
 
 func decide(in Input) Decision {
@@ -160,6 +167,12 @@ func hold(s rollout.State, reason, message, commit string) Decision {
 // decideFirst starts an app that has no record: a first deployment, or the
 // adoption of what runs already.
 func decideFirst(in Input) Decision {
+	d := first(in)
+	d.Ask = askAdoptable(in)
+	return d
+}
+
+func first(in Input) Decision {
 	s, head := in.State, in.Head.Render
 	var strange, moving []rollout.Workload
 	running := 0
@@ -171,7 +184,7 @@ func decideFirst(in Input) Decision {
 		running++
 		template := head.Templates[spec.Workload]
 		switch {
-		case live.Hash != template && !in.Adoptable[spec.Workload]:
+		case live.Hash != template && !in.Answers.Adoptable[spec.Workload]:
 			strange = append(strange, spec.Workload)
 		case halfway(live, template):
 			moving = append(moving, spec.Workload)

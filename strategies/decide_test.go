@@ -38,6 +38,9 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 	return r
 }
 
+// settled answers that the cluster holds what the state asks for.
+var settled = Answers{Settled: new(true)}
+
 // world is an Input at rest at the first commit of a history, with the newest
 // one as the head.
 func world(h *history, sets ...rollout.Revision) Input {
@@ -48,7 +51,7 @@ func world(h *history, sets ...rollout.Revision) Input {
 		sets = []rollout.Revision{set(h, commitID(0), 10, 10)}
 	}
 	return Input{
-		Now: noon.Add(time.Hour), App: testApp, Head: h.headInput(), Source: h.at(commitID(0)), Settled: true, Promotion: h.head().promotion,
+		Now: noon.Add(time.Hour), App: testApp, Head: h.headInput(), Source: h.at(commitID(0)), Answers: settled, Promotion: h.head().promotion,
 		State: rollout.State{
 			App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(0), Stable: &release, Verified: []rollout.Hash{release.Hash},
 		},
@@ -249,7 +252,7 @@ func TestGates(t *testing.T) {
 			in.Observed.Workloads[web] = live
 		}, verdict{text: "the Deployment controller"}},
 		"Gone":       {"somebody deleted the Deployment", 0, time.Hour, []rollout.Revision{stable}, nil, func(in *Input) { delete(in.Observed.Workloads, web) }, verdict{text: "Deployment shop/web to exist"}},
-		"NotSettled": {"the cluster has not accepted the step", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, func(in *Input) { in.Settled = false }, verdict{text: "the cluster to accept the objects of setWeight 20"}},
+		"NotSettled": {"the cluster has not accepted the step", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, func(in *Input) { in.Answers.Settled = new(false) }, verdict{text: "the cluster to accept the objects of setWeight 20"}},
 		"Gate":       {"nobody has promoted", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}},
 		"GateOpen":   {"somebody has", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "1", Author: "Bob"}, nil, verdict{done: true, by: "Bob"}},
 		"GateStale":  {"something else", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Through: "full"}, nil, verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}},

@@ -67,7 +67,7 @@ func userHolds(in Input, spec rollout.Spec) bool {
 // gateSettled keeps a release where it is until the cluster has accepted what
 // the present step asks for.
 func gateSettled(in Input, p plan, pr rollout.Progress) verdict {
-	if in.Settled {
+	if in.Answers.IsSettled() {
 		return verdict{done: true}
 	}
 	s, _ := p.at(pr.Step)

@@ -163,7 +163,7 @@ func advance(in Input) Decision {
 		pl := planOf(spec)
 		v := verdictAt(in, pl, p)
 		next := p.Step + 1
-		if skip && spec.Canary != nil && p.Step < len(spec.Canary.Steps) && !userHolds(in, spec) && in.Settled && gateWindow(in, pl, p).done {
+		if skip && spec.Canary != nil && p.Step < len(spec.Canary.Steps) && !userHolds(in, spec) && in.Answers.IsSettled() && gateWindow(in, pl, p).done {
 			v, next = verdict{done: true, by: promoter(in)}, len(spec.Canary.Steps)
 		}
 		if isRouted(spec) { // what pods can bear of the requests, they can when proxies know of them
@@ -199,10 +199,11 @@ func advance(in Input) Decision {
 		}
 		moved = append(moved, stepText(p, s.Progress[i], v.by))
 	}
-	d := Decision{State: s, Waiting: strings.Join(waits, "; "), Requeue: due, Needs: needs}
+	d := Decision{State: s, Waiting: strings.Join(waits, "; "), Requeue: due}
 	if len(moved) > 0 {
 		d.State.Phase, d.State.Reason = phaseOf(in.Head.Render, s.Progress), ""
 		d.Subject = s.App + " " + strings.Join(moved, ", ")
+		d.Ask = askEndpoints(in, needs)
 		return d
 	}
 	return rest(in, d, paused && len(waits) > 0, broken)
@@ -257,7 +258,7 @@ func describe(phase rollout.Phase, waiting, reason string) string {
 // decidePromoting waits until every pod is of the new version and available.
 func decidePromoting(in Input) Decision {
 	s := in.State
-	if complete(in, in.Head.Render) && in.Settled {
+	if complete(in, in.Head.Render) && in.Answers.IsSettled() {
 		stable := *s.Release
 		stable.Since, stable.Fast = rollout.Second(in.Now), false
 		s.Pong = swapped(in)

@@ -268,7 +268,10 @@ func (s *sim) checkClosed(in Input, d Decision) {
 
 func (s *sim) checkDecision(in Input, d Decision) {
 	s.checkClosed(in, d)
-	if d.State.Equal(&in.State) != (d.Subject == "") {
+	if in.Pending != nil && !d.Retreat && !d.Stale {
+		s.fail("%q follows a retreat that is not recorded", d.Subject)
+	}
+	if in.Pending == nil && d.State.Equal(&in.State) != (d.Subject == "") {
 		s.fail("the subject is %q although the states are equal: %t", d.Subject, d.Subject != "")
 	}
 	if d.State.Phase == rollout.Aborting && in.State.Phase != rollout.Aborting && !d.Retreat {
@@ -305,9 +308,16 @@ func (s *sim) checkDecision(in Input, d Decision) {
 }
 
 func dump(v any) string {
+	if in, is := v.(Input); is { // what is asked about is no text
+		a := in.Answers
+		v = struct {
+			Input
+			Answers string
+		}{in, fmt.Sprint(a.Settled != nil, a.IsSettled(), a.Adoptable, a.Endpoints, a.Accepted)}
+	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return err.Error()
+		panic(err) // what differs would be the same
 	}
 	return string(raw)
 }

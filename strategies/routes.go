@@ -222,7 +222,7 @@ func stillRouted(spec rollout.Spec, p rollout.Progress, v View) bool {
 // endpoints.
 func gateRoute(in Input, p plan, pr rollout.Progress) verdict {
 	for _, need := range needsOf(in, p.spec) {
-		if slices.Contains(in.Empty, need.Service) {
+		if serves, known := in.Answers.Endpoints[need]; known && !serves {
 			return verdict{text: fmt.Sprintf("ready endpoints of Service %s", need.Service.Name), due: in.Now.Add(time.Second)}
 		}
 	}

@@ -70,7 +70,7 @@ func TestRouteGates(t *testing.T) {
 			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
 		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 3 * time.Second}},
 		"NoEndpoints": {"nor are those whose Service has no endpoint yet", func(in *Input) {
-			in.Empty = []rollout.Ref{{Kind: "Service", Namespace: web.Namespace, Name: "web-canary"}}
+			in.Answers.Endpoints = map[Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
 		"Settling": {"a step is done when proxies have learnt of it", routed(time.Second), want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
 		"Settled":  {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
@@ -99,11 +99,11 @@ func TestRouteGates(t *testing.T) {
 			if !strings.Contains(d.State.Reason, tc.want.Reason) {
 				got.Reason = d.State.Reason
 			}
-			if len(d.Needs) > 0 {
-				got.Service = d.Needs[0].Service.Name
-				if d.Needs[0].PodHash != commitID(1) {
-					t.Errorf("the endpoints of %q are asked for", d.Needs[0].PodHash)
+			if d.Ask != nil && d.Ask.Endpoints != nil {
+				if diff := cmp.Diff(&Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask); diff != "" {
+					t.Error(diff)
 				}
+				got.Service = d.Ask.Endpoints[0].Service.Name
 			}
 			if tc.want.Due > 0 {
 				got.Due = d.Requeue.Sub(in.Now)
@@ -114,6 +114,8 @@ func TestRouteGates(t *testing.T) {
 		})
 	}
 }
+
+var webCanary = rollout.Ref{Kind: "Service", Namespace: web.Namespace, Name: "web-canary"}
 
 func TestWithin(t *testing.T) {
 	cases := map[string]struct {

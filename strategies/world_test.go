@@ -194,7 +194,7 @@ type loop struct {
 	git     *history
 	kube    *kube.Cluster
 	state   rollout.State         // what the state branch holds
-	pending *rollout.State        // memory: a retreat that could not be recorded yet
+	pending *Decision             // memory: a retreat that could not be recorded yet
 	settled bool                  // of the last pass
 	runs    []rollout.AnalysisRun // memory: state.Analyses with what was measured since
 
@@ -206,12 +206,14 @@ type loop struct {
 	applied func(rollout.State, []rollout.Object)       // sees what has been
 	commits func(was, is rollout.State, subject string) // sees each commit of the state branch
 	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
+	refuses func(commit string) bool                    // the API server does not take what a commit asks for
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
 		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
+		refuses: func(string) bool { return false },
 	}
 }
 
@@ -219,13 +221,35 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Settled: settled, Calendar: l.calendar, Runs: l.runs,
+		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Settled: &settled}, Calendar: l.calendar, Runs: l.runs,
 	}
-	if s.Phase == "" || s.Phase == rollout.Pending {
-		in.Adoptable = map[rollout.Workload]bool{}
-		for _, w := range l.git.head().workloads {
-			d, ok := l.kube.Deployments[w.spec.Workload]
-			in.Adoptable[w.spec.Workload] = ok && d.Annotations[rollout.AnnotationHash] == "" && kube.VersionOf(d.Template) == w.version
+	if d := Decide(in); d.Ask != nil && d.Ask.Adoptable != nil {
+		in = l.answer(in, *d.Ask)
+	}
+	return in
+}
+
+// answer tells a decision what it asks for. The cluster accepts what can be made.
+func (l *loop) answer(in Input, ask Ask) Input {
+	switch {
+	case ask.Settle:
+		l.settled = l.apply(in.State)
+		in.Answers.Settled, in.Observed = new(l.settled), l.kube.Observe()
+	case ask.Adoptable != nil:
+		in.Answers.Adoptable = map[rollout.Workload]bool{}
+		for _, o := range ask.Adoptable {
+			w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+			in.Answers.Adoptable[w] = kube.VersionOf(l.kube.Deployments[w].Template) == o.Map("spec", "template")["version"]
+		}
+	case ask.Endpoints != nil:
+		in.Answers.Endpoints = map[Need]bool{}
+		for _, need := range ask.Endpoints {
+			in.Answers.Endpoints[need] = l.kube.Serves(need.Service, need.PodHash)
+		}
+	default:
+		in.Answers.Accepted = map[string]error{ask.Accept: nil}
+		if l.refuses(ask.Accept) {
+			in.Answers.Accepted[ask.Accept] = errors.New("Deployment shop/web: the server refuses it")
 		}
 	}
 	return in
@@ -247,17 +271,16 @@ func (l *loop) desired(s rollout.State) []rollout.Object {
 func (l *loop) pass() Decision {
 	s := l.state
 	if l.pending != nil {
-		s = *l.pending
+		s = l.pending.State
 	}
-	l.settled = l.apply(s)
-	in := l.input(s, l.settled)
+	in := l.input(s, false)
+	in.Answers, in.Pending = Answers{}, l.pending
 	d := Decide(in)
-	for _, need := range d.Needs {
-		if !l.kube.Serves(need.Service, need.PodHash) {
-			in.Empty = append(in.Empty, need.Service)
+	for asks := 0; d.Ask != nil; asks++ {
+		if asks == MaxAsks {
+			panic(fmt.Sprintf("asks without end: %+v", *d.Ask))
 		}
-	}
-	if in.Empty != nil {
+		in = l.answer(in, *d.Ask)
 		d = Decide(in)
 	}
 	l.decided(in, d)
@@ -273,8 +296,8 @@ func (l *loop) pass() Decision {
 		return d
 	}
 	if l.fails("git") {
-		if d.Retreat || l.pending != nil {
-			l.pending = &d.State
+		if d.Retreat {
+			l.pending = &d
 		}
 		return d
 	}

@@ -204,7 +204,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	if !w.listed[app.Name] {
 		app.Path = state.Path
 	}
-	in := strategies.Input{Now: now, App: app, State: state, Settled: true, Calendar: w.config.CalendarOf(app.Name, w.freeze)}
+	in := strategies.Input{Now: now, App: app, State: state, Answers: strategies.Answers{Settled: new(true)}, Calendar: w.config.CalendarOf(app.Name, w.freeze)}
 	in.Head = w.head(app)
 	needed := w.detail || state.Release != nil || in.Head.Render == nil
 	if state.Source == w.main.Commit().ID {

@@ -174,8 +174,8 @@ func heldOf(in strategies.Input) *Held {
 	if h := in.State.Held; h != nil {
 		return &Held{Reason: h.Reason, Message: h.Message, Commit: h.Commit}
 	}
-	if in.Head.Err != nil { // not recorded yet
-		return &Held{Reason: "InvalidInput", Message: in.Head.Err.Error(), Commit: in.Head.Commit.ID}
+	if err := in.HeadErr(); err != nil { // not recorded yet
+		return &Held{Reason: "InvalidInput", Message: err.Error(), Commit: in.Head.Commit.ID}
 	}
 	return nil
 }

@@ -1,0 +1,106 @@
+package strategies
+
+import (
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Ask is what has to be known before a decision is carried out. Exactly one of
+// its fields is set.
+type Ask struct {
+	Settle    bool             // does the cluster accept the objects that State asks for? Apply them, and observe it again
+	Adoptable []rollout.Object // would applying each of them restart no pod?
+	Endpoints []Need           // has each of them a ready endpoint?
+	Accept    string           // would the API server take the objects that Decision.State asks for as of this commit?
+}
+
+// Need is a version that must be known to the proxies behind a Service.
+type Need struct {
+	Service rollout.Ref
+	PodHash string // pod-template-hash of its pods
+}
+
+// Answers are what earlier decisions of the pass have asked for: one field for
+// each of Ask's. The zero value answers nothing. What is asked is asked as a
+// whole, so an answer is set once and has an entry for all that was asked.
+type Answers struct {
+	Settled   *bool
+	Adoptable map[rollout.Workload]bool
+	Endpoints map[Need]bool
+	Accepted  map[string]error // by commit: nil, or why the API server refuses it
+}
+
+// IsSettled reports whether the cluster is known to have accepted what the state
+// asks for.
+func (a Answers) IsSettled() bool { return a.Settled != nil && *a.Settled }
+
+// MaxAsks bounds how often the same input is asked about: each kind of question
+// is put once at most.
+const MaxAsks = 4
+
+// HeadErr is why the head cannot be followed: it cannot be read, or the API
+// server refuses it. It is nil if nothing is known to be wrong.
+func (in Input) HeadErr() error {
+	if in.Head.Err != nil {
+		return in.Head.Err
+	}
+	for _, refused := range in.Answers.Accepted {
+		if refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// asked puts the question that a decision depends on next. A retreat asks
+// nobody, and neither does what is not carried out. First the cluster is made
+// what the state asks for, so that all else is asked of what it shows then; the
+// commit to follow is last, because the other answers may keep the app from it.
+func asked(in Input, d Decision) Decision {
+	a := in.Answers
+	switch source := d.State.Source; {
+	case d.Retreat || d.Stale:
+		d.Ask = nil
+	case a.Settled == nil:
+		d.Ask = &Ask{Settle: true}
+	case d.Ask != nil:
+	case source != in.State.Source && !hasKey(a.Accepted, source):
+		d.Ask = &Ask{Accept: source}
+	}
+	return d
+}
+
+func hasKey[K comparable, V any](m map[K]V, key K) bool {
+	_, has := m[key]
+	return has
+}
+
+// askAdoptable asks which workloads that run and that nobody has marked are what
+// Git says already. It is nil when that is known.
+func askAdoptable(in Input) *Ask {
+	var objects []rollout.Object
+	for _, spec := range in.Head.Render.Specs {
+		live, exists := in.Observed.Workloads[spec.Workload]
+		if !exists || live.Hash != "" || hasKey(in.Answers.Adoptable, spec.Workload) {
+			continue
+		}
+		if o, found := deploymentOf(in.Head.Render, spec.Workload); found {
+			objects = append(objects, o)
+		}
+	}
+	if objects == nil {
+		return nil
+	}
+	return &Ask{Adoptable: objects}
+}
+
+// askEndpoints asks about what is to be given requests. It is nil when all of it
+// is known.
+func askEndpoints(in Input, needs []Need) *Ask {
+	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
+	if len(needs) == 0 {
+		return nil
+	}
+	return &Ask{Endpoints: needs}
+}

@@ -1,0 +1,248 @@
+package strategies
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// questions carries a decision to its end: what it has asked for in order, and
+// the decision.
+func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Input, Decision) {
+	t.Helper()
+	var asked []string
+	d := Decide(in)
+	for d.Ask != nil {
+		if len(asked) == MaxAsks {
+			t.Fatalf("after %q it still asks: %s", asked, dump(d.Ask))
+		}
+		if d.Retreat || d.Stale {
+			t.Fatalf("a decision that waits for nothing asks: %s", dump(d))
+		}
+		asked = append(asked, questionOf(t, *d.Ask))
+		before := dump(in)
+		answer(&in, *d.Ask)
+		if dump(in) == before {
+			t.Fatalf("no answer to %s", dump(d.Ask))
+		}
+		d = Decide(in)
+	}
+	return asked, in, d
+}
+
+func questionOf(t *testing.T, ask Ask) string {
+	t.Helper()
+	var kinds []string
+	for kind, is := range map[string]bool{
+		"settle": ask.Settle, "adoptable": ask.Adoptable != nil, "endpoints": ask.Endpoints != nil, "accept": ask.Accept != "",
+	} {
+		if is {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) != 1 {
+		t.Fatalf("asks for %q at once", kinds)
+	}
+	return kinds[0]
+}
+
+// reply answers each question by yes, but the kinds in no.
+func reply(no ...string) func(*Input, Ask) {
+	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
+	return func(in *Input, ask Ask) {
+		switch {
+		case ask.Settle:
+			in.Answers.Settled = new(says("settle"))
+		case ask.Adoptable != nil:
+			in.Answers.Adoptable = map[rollout.Workload]bool{}
+			for _, o := range ask.Adoptable {
+				in.Answers.Adoptable[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}] = says("adoptable")
+			}
+		case ask.Endpoints != nil:
+			in.Answers.Endpoints = map[Need]bool{}
+			for _, need := range ask.Endpoints {
+				in.Answers.Endpoints[need] = says("endpoints")
+			}
+		default:
+			in.Answers.Accepted = map[string]error{ask.Accept: nil}
+			if !says("accept") {
+				in.Answers.Accepted[ask.Accept] = errors.New("the server refuses it")
+			}
+		}
+	}
+}
+
+// routed is a release whose new pods are ready for requests.
+func routed() Input {
+	h := routedWeb(nil)
+	h.push(version("v2"))
+	return inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+}
+
+func TestAsk(t *testing.T) {
+	released := func() Input { // v2 is pushed
+		h := oneWeb(nil)
+		h.push(version("v2"))
+		return world(h)
+	}
+	unmarked := func() Input { // something runs, and there is no record
+		h := oneWeb(nil)
+		in := world(h)
+		in.State, in.Source = rollout.State{}, nil
+		live := in.Observed.Workloads[web]
+		live.Hash = ""
+		in.Observed.Workloads[web] = live
+		return in
+	}
+	aborted := func() Input {
+		in := routed()
+		in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
+		return in
+	}
+	back := func() Input { // v2 is rejected, all is back at v1, and v3 is pushed
+		h := oneWeb(nil)
+		h.push(version("v2"))
+		h.push(version("v3"))
+		in := world(h)
+		release := newRelease(in)
+		in.State.Phase, in.State.Release = rollout.Aborting, &release
+		in.State.Retreat = &rollout.Retreat{Routed: noon, Drain: noon, To: commitID(0)}
+		return in
+	}
+	degraded := func() Input { // as above, and Git still asks for v2, after a stable commit that is not the source
+		h := oneWeb(nil)
+		h.push(version("v2"))
+		in := world(h)
+		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
+		in.State.Source, in.Source = commitID(1), h.at(commitID(1))
+		return in
+	}
+	type want struct {
+		Asks   string
+		Phase  rollout.Phase
+		Source string
+		Held   string
+		Waits  string // part of it
+	}
+	cases := map[string]struct {
+		reason string
+		in     Input
+		no     []string
+		want   want
+	}{
+		"Release":  {"a commit is followed once the server takes it", released(), nil, want{"settle accept", rollout.Progressing, commitID(1), "", ""}},
+		"Refused":  {"what it does not take holds the app", released(), []string{"accept"}, want{"settle accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"}},
+		"AtRest":   {"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil, want{"settle", rollout.Healthy, commitID(0), "", ""}},
+		"Adopted":  {"what runs is adopted if it is what Git says", unmarked(), nil, want{"settle adoptable accept", rollout.Healthy, commitID(0), "", ""}},
+		"Strange":  {"and held if it is not", unmarked(), []string{"adoptable"}, want{"settle adoptable", rollout.Pending, "", "Adoption", "already runs"}},
+		"Routed":   {"requests move once the Service has endpoints", routed(), nil, want{"settle endpoints", rollout.Progressing, commitID(1), "", ""}},
+		"NoPods":   {"and wait for them", routed(), []string{"endpoints"}, want{"settle endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"}},
+		"NotTaken": {"and for the cluster to be what is recorded", routed(), []string{"settle"}, want{"settle", rollout.Progressing, commitID(1), "", "the cluster to accept"}},
+		"Aborted":  {"a retreat asks nobody", aborted(), []string{"settle"}, want{"", rollout.Aborting, commitID(0), "", "stable version"}},
+		"Next":     {"at its end the next release is asked about", back(), nil, want{"settle accept", rollout.Progressing, commitID(2), "", ""}},
+		"NextRefused": {
+			"and if the server refuses that, the app comes to rest at stable", back(), []string{"accept"},
+			want{"settle accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
+		},
+		"StableRefused": {
+			"what is no head may be refused, too", degraded(), []string{"accept"},
+			want{"settle accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Answers = Answers{}
+			asks, in, d := questions(t, tc.in, reply(tc.no...))
+			got := want{Asks: strings.Join(asks, " "), Phase: d.State.Phase, Source: d.State.Source, Waits: tc.want.Waits}
+			if !strings.Contains(d.Waiting, tc.want.Waits) {
+				got.Waits = d.Waiting
+			}
+			if d.State.Held != nil {
+				got.Held = d.State.Held.Reason
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if refused := in.HeadErr() != nil; refused != (got.Held == "InvalidInput") {
+				t.Errorf("HeadErr is %v", in.HeadErr())
+			}
+		})
+	}
+}
+
+// TestPending: what follows a retreat waits until Git has recorded it. A further
+// step of the way back does not.
+func TestPending(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(version("v2"))
+	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
+	back := Decide(in)
+	if !back.Retreat {
+		t.Fatalf("an abort is answered by %s", dump(back))
+	}
+	in.State, in.Pending, in.Answers = back.State, &back, Answers{}
+	live := in.Observed.Workloads[web]
+	live.Hash, live.Complete, live.Revisions = in.State.StableHash(web), true, live.Revisions[1:]
+	in.Observed.Workloads[web], in.Source = live, h.at(in.State.Source)
+	if diff := cmp.Diff(back, Decide(in)); diff != "" {
+		t.Errorf("a retreat that is not recorded is left (-want +got):\n%s", diff)
+	}
+	in.State.Source, in.State.Retreat.Drain = commitID(1), in.Now
+	if d := Decide(in); !d.Retreat || d.Ask != nil || d.State.Source != in.State.Retreat.To || d.Subject != back.Subject {
+		t.Errorf("the next step of the way back is %s", dump(d))
+	}
+	in.Pending = nil
+	if asks, _, _ := questions(t, in, reply()); len(asks) > 0 {
+		t.Errorf("the way back asks for %q", asks)
+	}
+}
+
+// TestAsksEnd answers at random what is asked about at random. It ends, whatever
+// the answers are and whatever they change.
+func TestAsksEnd(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	seen := map[string]int{}
+	for seed := range uint64(1500) {
+		data := make([]byte, 200)
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		in, git := fuzzInput(seed, data)
+		if seed%10 == 0 {
+			in, git = routed(), nil
+		} else if rng.IntN(4) == 0 {
+			in.State, in.Source = rollout.State{}, nil
+			for w, live := range in.Observed.Workloads {
+				live.Hash = ""
+				in.Observed.Workloads[w] = live
+			}
+		}
+		in.Answers = Answers{}
+		kinds := []string{"settle", "adoptable", "endpoints", "accept"}
+		asks, _, d := questions(t, in, func(in *Input, ask Ask) {
+			reply(kinds[rng.IntN(4)], kinds[rng.IntN(4)])(in, ask)
+			if ask.Settle && git != nil { // which moves pods
+				in.Observed = fuzzObserved(rng.IntN, git, in.Now)
+				in.Now = in.Now.Add(time.Duration(rng.IntN(60)) * time.Second)
+			}
+		})
+		for _, kind := range asks {
+			seen[kind]++
+		}
+		if d.State.Source != in.State.Source && !d.Retreat && !d.Stale && !strings.Contains(strings.Join(asks, " "), "accept") {
+			t.Fatalf("seed %d follows %s, about which nobody was asked", seed, d.State.Source)
+		}
+	}
+	for _, kind := range []string{"settle", "adoptable", "endpoints", "accept"} {
+		if seen[kind] < 10 {
+			t.Errorf("%d of 1500 inputs ask for %s: %v", seen[kind], kind, seen)
+		}
+	}
+}
