@@ -95,8 +95,8 @@ fmt-check:
 simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds; prints how to replay what fails
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
-bench: localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, and a large repository beside git (BENCH=pattern)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git
+bench: localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./internal/e2e
 
 fuzz: ## Run each fuzz test for FUZZTIME (30s)
 	@for pkg in $$($(GO) list ./...); do \

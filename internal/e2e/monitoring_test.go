@@ -25,7 +25,7 @@ import (
 const deployDir = "../../deploy"
 
 // freeAddress is one of this machine that nobody listens at.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,7 +35,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func getPage(t *testing.T, url string) (int, string) {
+func getPage(t testing.TB, url string) (int, string) {
 	t.Helper()
 	answer, err := http.Get(url)
 	if err != nil {

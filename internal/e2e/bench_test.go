@@ -1,0 +1,453 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const (
+	manyReleases = 50
+	shortPause   = 5 * time.Second
+	benchBound   = 5 * time.Minute // for all releases of one row
+)
+
+// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods
+// each that are ready at once, at weights 20, 50 and 80 with pauses of five
+// seconds. Beside it, a script that knows nothing of Git and decides nothing
+// sends the same patches to as many Deployments of the same cluster: the time that
+// the cluster alone needs. It asserts nothing about time; docs/performance.md tells
+// how to read it.
+func BenchmarkReleasesAtOnce(b *testing.B) {
+	kube := testcluster.Shared(b)
+	f := newFleet(b, kube, manyReleases)
+	var table strings.Builder
+	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(columns, "releases at once\tall pods new\trecorded as healthy\tstate commits\tAPI writes\tdry runs\tEvents\tCPU")
+	row := func(what string, c fleetCost) {
+		_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", what,
+			seconds(c.pods), seconds(c.recorded), count(c.commits), count(c.writes), count(c.dryRuns), count(c.events), seconds(c.cpu))
+	}
+	recorded := f.patches.follow(f.apps[0])
+	one := f.release("v2", f.apps[:1])
+	patches := recorded()
+	many := f.release("v3", f.apps)
+	f.stop()
+
+	script := newScripted(b, kube, manyReleases, patches, f.apps[0])
+	aloneOne, aloneMany := script.release("v2", 1), script.release("v3", manyReleases)
+
+	row("1", one)
+	row(strconv.Itoa(manyReleases), many)
+	row("1, the cluster alone", fleetCost{pods: aloneOne, writes: len(patches)})
+	row(fmt.Sprintf("%d, the cluster alone", manyReleases), fleetCost{pods: aloneMany, writes: len(patches) * manyReleases})
+	_ = columns.Flush()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(one.recorded.Seconds(), "s/one")
+	b.ReportMetric(many.recorded.Seconds(), "s/many")
+	fmt.Printf("\n\n%s\n%d at once beside one: %.2f; beside what the cluster alone needs for them: %.2f; one beyond its pauses: %.1f s\n\n", table.String(),
+		manyReleases, ratio(many.recorded, one.recorded), ratio(many.pods, aloneMany), (one.recorded - 3*shortPause).Seconds())
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+func seconds(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+func count(n int) string {
+	if n == 0 {
+		return "–"
+	}
+	return strconv.Itoa(n)
+}
+
+// fleetCost is what releases have cost.
+type fleetCost struct {
+	pods, recorded  time.Duration // from the end of the push
+	commits         int
+	writes, dryRuns int // of objects
+	events          int
+	cpu             time.Duration // of gitrollout's process
+}
+
+// fleet is a repository of apps that the real program releases.
+type fleet struct {
+	b       *testing.B
+	kube    *testcluster.Cluster
+	repo    *gittest.Repo
+	process *exec.Cmd
+	metrics string
+	log     lockedBuffer
+	apps    []string
+	ns      string
+	patches *deployments
+}
+
+func newFleet(b *testing.B, kube *testcluster.Cluster, n int) *fleet {
+	b.Helper()
+	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
+	f.patches = watchDeployments(b, kube, f.ns)
+	for i := range n {
+		f.apps = append(f.apps, fmt.Sprintf("shop-%02d", i))
+	}
+	f.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", f.ns)})
+	f.write("v1", f.apps)
+	began, head := time.Now(), f.repo.Commit("first versions")
+	server := f.repo.HTTP(gittest.HTTPOptions{})
+	path, err := binary()
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.process = exec.Command(path, "run", "--repo", server.URL, "--cluster", "test", "--kubeconfig", kube.Kubeconfig, "--interval", "200ms", "--metrics-address", f.metrics)
+	f.process.Env = append(gittest.Env(), "HOME="+b.TempDir())
+	f.process.Stdout, f.process.Stderr = &f.log, &f.log
+	if err := f.process.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(f.stop)
+	f.await(began, head, "v1", f.apps)
+	return f
+}
+
+// stop ends the program.
+func (f *fleet) stop() {
+	if f.process.ProcessState == nil {
+		_ = f.process.Process.Signal(syscall.SIGTERM)
+		_ = f.process.Wait()
+	}
+	if f.b.Failed() {
+		f.b.Log(f.log.String())
+	}
+}
+
+func (f *fleet) write(version string, apps []string) {
+	for _, app := range apps {
+		f.repo.Write(map[string]string{
+			"apps/" + app + "/kustomization.yaml": "resources:\n- app.yaml\n- rollout.yaml\n",
+			"apps/" + app + "/app.yaml":           benchDeployment(app, version),
+			"apps/" + app + "/rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: %[1]s}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}
+  strategy:
+    canary:
+      steps: [{setWeight: 20}, {pause: {duration: %[2]s}}, {setWeight: 50}, {pause: {duration: %[2]s}}, {setWeight: 80}, {pause: {duration: %[2]s}}]
+`, app, shortPause),
+		})
+	}
+}
+
+func benchDeployment(name, version string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: shop, image: "shop:%[2]s"}]}
+`, name, version)
+}
+
+// release pushes a version of apps and waits until all are through.
+func (f *fleet) release(version string, apps []string) fleetCost {
+	f.b.Helper()
+	time.Sleep(2 * time.Second) // whatever came before is over
+	before := f.costs()
+	f.write(version, apps)
+	head := f.repo.Commit(version)
+	began := time.Now()
+	c := f.await(began, head, version, apps)
+	after := f.costs()
+	c.commits, c.dryRuns, c.cpu = after.commits-before.commits, after.dryRuns-before.dryRuns, after.cpu-before.cpu
+	c.events = after.events - before.events
+	c.writes = after.writes - before.writes - c.events
+	return c
+}
+
+// await waits until the cluster holds a version of apps alone and Git says so.
+func (f *fleet) await(began time.Time, head, version string, apps []string) (c fleetCost) {
+	f.b.Helper()
+	done := f.patches.awaitNew(apps, version)
+	c.pods = done.Sub(began)
+	for deadline := time.Now().Add(benchBound); !f.healthy(head, apps); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.b.Fatalf("not recorded as healthy within %s", benchBound)
+		}
+	}
+	c.recorded = time.Since(began)
+	return c
+}
+
+// healthy reports whether the state branch says that a commit is stable for all apps.
+func (f *fleet) healthy(head string, apps []string) bool {
+	const branch = "gitrollout/state/test"
+	if f.repo.Ref(branch) == "" {
+		return false
+	}
+	for _, app := range apps {
+		data, err := exec.Command("git", "-C", f.repo.Bare, "cat-file", "blob", branch+":"+rollout.StatePath(app)).Output()
+		if err != nil {
+			return false
+		}
+		s, err := rollout.ParseState(rollout.StatePath(app), data)
+		if err != nil {
+			f.b.Fatal(err)
+		}
+		if s.Phase != rollout.Healthy || s.Stable == nil || s.Stable.Commit != head {
+			return false
+		}
+	}
+	return true
+}
+
+// costs are what the program says of itself, and what the kernel does.
+func (f *fleet) costs() (c fleetCost) {
+	f.b.Helper()
+	code, page := getPage(f.b, "http://"+f.metrics+"/metrics")
+	if code != 200 {
+		f.b.Fatalf("metrics: status %d: %s", code, page)
+	}
+	number := func(series string) float64 {
+		m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(page)
+		if m == nil {
+			f.b.Fatalf("metrics have no %s", series)
+		}
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			f.b.Fatal(err)
+		}
+		return n
+	}
+	c.commits = int(number("gitrollout_state_commits_total"))
+	c.writes = int(number(`gitrollout_kubernetes_requests_total{verb="write"}`))
+	c.dryRuns = int(number(`gitrollout_kubernetes_requests_total{verb="dry_run"}`))
+	events, err := f.kube.Kube.EventsV1().Events(f.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	for _, e := range events.Items {
+		if strings.HasPrefix(e.ReportingController, "gitrollout") {
+			c.events++
+		}
+	}
+	c.cpu = time.Duration(number("process_cpu_seconds_total") * float64(time.Second))
+	return c
+}
+
+// deployments are those of a namespace as a watch shows them.
+type deployments struct {
+	b       *testing.B
+	mu      sync.Mutex
+	now     map[string]*appsv1.Deployment
+	history map[string][]seen // of those that are followed
+}
+
+// seen is a Deployment at a moment.
+type seen struct {
+	at time.Time
+	d  *appsv1.Deployment
+}
+
+func watchDeployments(b *testing.B, kube *testcluster.Cluster, ns string) *deployments {
+	b.Helper()
+	events, err := kube.Kube.AppsV1().Deployments(ns).Watch(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(events.Stop)
+	w := &deployments{b: b, now: map[string]*appsv1.Deployment{}, history: map[string][]seen{}}
+	go func() {
+		for e := range events.ResultChan() {
+			if d, ok := e.Object.(*appsv1.Deployment); ok {
+				w.note(d)
+			}
+		}
+	}()
+	return w
+}
+
+func (w *deployments) note(d *appsv1.Deployment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now[d.Name] = d
+	if _, followed := w.history[d.Name]; followed {
+		w.history[d.Name] = append(w.history[d.Name], seen{time.Now(), d})
+	}
+}
+
+func (w *deployments) get(name string) *appsv1.Deployment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now[name]
+}
+
+// await waits until Deployments are as wanted and returns when the last one was.
+func (w *deployments) await(names []string, wanted func(*appsv1.Deployment) bool) time.Time {
+	left := map[string]bool{}
+	for _, name := range names {
+		left[name] = true
+	}
+	for deadline := time.Now().Add(benchBound); ; time.Sleep(10 * time.Millisecond) {
+		maps.DeleteFunc(left, func(name string, _ bool) bool {
+			d := w.get(name)
+			return d != nil && wanted(d)
+		})
+		if len(left) == 0 {
+			return time.Now()
+		}
+		if time.Now().After(deadline) {
+			w.b.Errorf("not within %s: %v", benchBound, slices.Sorted(maps.Keys(left)))
+			return time.Now()
+		}
+	}
+}
+
+// awaitNew waits until Deployments have the pods of one version alone and the
+// user's own settings again.
+func (w *deployments) awaitNew(names []string, version string) time.Time {
+	return w.await(names, func(d *appsv1.Deployment) bool {
+		return d.Spec.Template.Spec.Containers[0].Image == "shop:"+version && d.Spec.MinReadySeconds == 0 &&
+			d.Status.ObservedGeneration == d.Generation && numbers(d) == [3]int32{5, 5, 5}
+	})
+}
+
+// numbers are of pods: all, new, ready.
+func numbers(d *appsv1.Deployment) [3]int32 {
+	return [3]int32{d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas}
+}
+
+// patch is one change of a Deployment during a release, and what followed it.
+type patch struct {
+	spec   string   // JSON of what it sets
+	pods   [3]int32 // that it came to
+	paused bool     // whether a pause followed
+}
+
+// follow notes the changes of one Deployment until its result is called.
+func (w *deployments) follow(name string) func() []patch {
+	w.mu.Lock()
+	w.history[name] = []seen{{time.Now(), w.now[name]}}
+	w.mu.Unlock()
+	return func() []patch {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var all []patch
+		history := w.history[name]
+		delete(w.history, name)
+		settled := history[0].at
+		for i, s := range history[1:] {
+			before := history[i]
+			if s.d.Generation == before.d.Generation {
+				if numbers(s.d) != numbers(before.d) {
+					settled = s.at
+				}
+				continue
+			}
+			if len(all) > 0 {
+				all[len(all)-1].pods, all[len(all)-1].paused = numbers(before.d), s.at.Sub(settled) > shortPause*9/10
+			}
+			all = append(all, patch{spec: w.patchOf(s.d)})
+		}
+		if len(all) == 0 {
+			w.b.Fatal("the release changed nothing")
+		}
+		all[len(all)-1].pods = numbers(history[len(history)-1].d)
+		return all
+	}
+}
+
+func (w *deployments) patchOf(d *appsv1.Deployment) string {
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"minReadySeconds": d.Spec.MinReadySeconds, "progressDeadlineSeconds": d.Spec.ProgressDeadlineSeconds,
+		"strategy": d.Spec.Strategy, "template": d.Spec.Template,
+	}})
+	if err != nil {
+		w.b.Fatal(err)
+	}
+	return string(data)
+}
+
+// scripted are Deployments to which patches are sent.
+type scripted struct {
+	*deployments
+	kube     *testcluster.Cluster
+	ns       string
+	patches  []patch
+	recorded string // the name that the patches have
+	names    []string
+}
+
+func newScripted(b *testing.B, kube *testcluster.Cluster, n int, patches []patch, recorded string) *scripted {
+	b.Helper()
+	ns := kube.Namespace(b)
+	s := &scripted{deployments: watchDeployments(b, kube, ns), kube: kube, ns: ns, patches: patches, recorded: recorded}
+	for i := range n {
+		name := fmt.Sprintf("script-%02d", i)
+		s.names = append(s.names, name)
+		s.apply(name, types.ApplyPatchType, benchDeployment(name, "v1"))
+	}
+	s.awaitNew(s.names, "v1")
+	return s
+}
+
+func (s *scripted) apply(name string, how types.PatchType, patch string) {
+	options := metav1.PatchOptions{FieldManager: "script"}
+	if _, err := s.kube.Kube.AppsV1().Deployments(s.ns).Patch(context.Background(), name, how, []byte(patch), options); err != nil {
+		s.b.Errorf("patch %s: %v", name, err)
+	}
+}
+
+// release sends the patches to the first n Deployments, each as soon as the one
+// before has come to its pods and its pause is over.
+func (s *scripted) release(version string, n int) time.Duration {
+	time.Sleep(2 * time.Second)
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, name := range s.names[:n] {
+		all.Go(func() {
+			for _, p := range s.patches {
+				spec := strings.NewReplacer(s.recorded, name, "shop:v2", "shop:"+version).Replace(p.spec)
+				if generation := s.get(name).Generation; !strings.Contains(spec, "shop:"+version) {
+					s.b.Errorf("patch %s of generation %d has no version %s: %s", name, generation, version, spec)
+				}
+				s.apply(name, types.StrategicMergePatchType, spec)
+				s.await([]string{name}, func(d *appsv1.Deployment) bool {
+					return d.Spec.Template.Spec.Containers[0].Image == "shop:"+version &&
+						d.Status.ObservedGeneration == d.Generation && numbers(d) == p.pods
+				})
+				if p.paused {
+					time.Sleep(shortPause)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return s.awaitNew(s.names[:n], version).Sub(began)
+}
