@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -33,25 +31,23 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 	if manyDocuments(data) {
 		return &InvalidError{File: file, Msg: "has more than one document", Fix: "keep one"}
 	}
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
+	var document any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &document); err != nil {
+		return &InvalidError{File: file, Msg: oneLine(err)}
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
+	head, isMapping := document.(map[string]any)
+	if !isMapping && document != nil {
 		return &InvalidError{File: file, Msg: "is not a mapping with apiVersion and kind"}
 	}
-	if head.APIVersion != APIVersion {
-		return &InvalidError{File: file, Field: "apiVersion", Msg: fmt.Sprintf("%q is not known", head.APIVersion), Fix: "use " + APIVersion}
+	if version := Object(head).APIVersion(); version != APIVersion {
+		return &InvalidError{File: file, Field: "apiVersion", Msg: fmt.Sprintf("%q is not known", version), Fix: "use " + APIVersion}
 	}
-	if head.Kind != kind {
-		return &InvalidError{File: file, Field: "kind", Msg: fmt.Sprintf("%q is not %s", head.Kind, kind)}
+	if got := Object(head).Kind(); got != kind {
+		return &InvalidError{File: file, Field: "kind", Msg: fmt.Sprintf("%q is not %s", got, kind)}
 	}
-	strict, err := kjson.UnmarshalStrict(raw, into)
-	if err != nil {
-		return decodeError(file, err)
-	}
-	if len(strict) > 0 {
-		return decodeError(file, strict[0])
+	if wrong := Read("", document, into); wrong != nil {
+		wrong.File = file
+		return wrong
 	}
 	return nil
 }
@@ -75,30 +71,6 @@ func manyDocuments(data []byte) bool {
 		content = true
 	}
 	return false
-}
-
-func decodeError(file string, err error) error {
-	var strict kjson.FieldError
-	if errors.As(err, &strict) {
-		return &InvalidError{File: file, Field: strict.FieldPath(), Msg: "is not a known field"}
-	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return &InvalidError{File: file, Field: wrong.Field, Msg: fmt.Sprintf("is a %s where a %s belongs", wrong.Value, typeName(wrong.Type))}
-	}
-	return &InvalidError{File: file, Msg: oneLine(err)}
-}
-
-// typeName is what YAML calls a type: our own names say nothing to users.
-func typeName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Slice:
-		return "list"
-	case reflect.Struct, reflect.Map, reflect.Pointer:
-		return "mapping"
-	default:
-		return t.Kind().String()
-	}
 }
 
 func oneLine(err error) string {

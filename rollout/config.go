@@ -31,6 +31,19 @@ const (
 	AutoRevertOff     AutoRevert = "off"     // nothing
 )
 
+// ReadValue reads a text, or false, which is what YAML makes of off.
+func (a *AutoRevert) ReadValue(raw any) error {
+	switch raw {
+	case false:
+		*a = AutoRevertOff
+	case string(AutoRevertPropose), string(AutoRevertPush), string(AutoRevertOff):
+		*a = AutoRevert(raw.(string))
+	default:
+		return &InvalidError{Msg: fmt.Sprintf("%v is not one of propose, push, off", raw), Fix: "write propose, which is the default"}
+	}
+	return nil
+}
+
 // AppGlob names the folders of one or more apps.
 type AppGlob struct {
 	Path      string // slash-separated; * ? [] match within one segment, as in path.Match
@@ -43,9 +56,8 @@ type AppGlob struct {
 
 // The defaults of a configuration.
 const (
-	defaultInterval  = 30 * time.Second
-	minInterval      = time.Second
-	defaultNamespace = "default"
+	defaultInterval = 30 * time.Second
+	minInterval     = time.Second
 )
 
 // ConfigPath returns where a cluster's configuration is on the users' branch.
@@ -55,20 +67,20 @@ func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/con
 type configFile struct {
 	APIVersion    string         `json:"apiVersion"`
 	Kind          string         `json:"kind"` // Config
-	Interval      string         `json:"interval"`
-	StateBranch   *string        `json:"stateBranch"`
-	Apps          []appGlobFile  `json:"apps"`
-	Forge         *forgeFile     `json:"forge"`
-	Windows       []windowFile   `json:"windows"`
-	AutoRevert    any            `json:"autoRevert"` // a text, or false, which is what YAML makes of off
-	Notifications []receiverFile `json:"notifications"`
-	Signing       any            `json:"signing"`
+	Interval      string         `json:"interval" like:"span" fix:"write 30s, 1m or the like"`
+	StateBranch   *string        `json:"stateBranch" like:"branch"`
+	Apps          []appGlobFile  `json:"apps" needs:"name the folders of your kustomizations: - path: apps/*/overlays/prod"`
+	Forge         *Forge         `json:"forge"`
+	Windows       []windowFile   `json:"windows" max:"100" fix:"leave some out"`
+	AutoRevert    AutoRevert     `json:"autoRevert" oneOf:"propose push off false" default:"\"propose\""`
+	Notifications []receiverFile `json:"notifications" max:"50" fix:"name several apps in one entry"`
+	_             any            `field:"signing" notYet:"leave it out"`
 }
 
 type appGlobFile struct {
-	Path      string `json:"path"`
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
+	Path      string `json:"path" needs:"name the folder of a kustomization" like:"folder"`
+	Name      string `json:"name" is:"label"`
+	Namespace string `json:"namespace" is:"label" default:"\"default\""`
 }
 
 // ParseConfig reads a configuration strictly and fills in the defaults. The
@@ -79,10 +91,10 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	if err := decodeStrict(file, "Config", data, &raw); err != nil {
 		return nil, err
 	}
-	if raw.Signing != nil {
-		return nil, &InvalidError{File: file, Field: "signing", Msg: "is not supported yet", Fix: "leave it out"}
+	c := &Config{
+		File: file, StateBranch: "gitrollout/state/" + path.Base(path.Dir(file)),
+		Forge: raw.Forge, AutoRevert: raw.AutoRevert,
 	}
-	c := &Config{File: file, StateBranch: "gitrollout/state/" + path.Base(path.Dir(file))}
 	var err error
 	if c.Interval, err = parseInterval(file, raw.Interval); err != nil {
 		return nil, err
@@ -93,27 +105,14 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	if why := checkBranch(c.StateBranch); why != "" {
 		return nil, &InvalidError{File: file, Field: "stateBranch", Msg: fmt.Sprintf("%q %s", c.StateBranch, why), Fix: "use gitrollout/state/<cluster>"}
 	}
-	if c.Forge, err = parseForge(file, raw.Forge); err != nil {
+	if err := c.Forge.check(file); err != nil {
 		return nil, err
 	}
 	if c.Windows, err = parseWindows(file, raw.Windows); err != nil {
 		return nil, err
 	}
-	switch raw.AutoRevert {
-	case nil, string(AutoRevertPropose):
-		c.AutoRevert = AutoRevertPropose
-	case false, string(AutoRevertOff):
-		c.AutoRevert = AutoRevertOff
-	case string(AutoRevertPush):
-		c.AutoRevert = AutoRevertPush
-	default:
-		return nil, &InvalidError{File: file, Field: "autoRevert", Msg: fmt.Sprintf("%v is not one of propose, push, off", raw.AutoRevert), Fix: "write propose, which is the default"}
-	}
 	if c.Receivers, err = parseReceivers(file, raw.Notifications); err != nil {
 		return nil, err
-	}
-	if len(raw.Apps) == 0 {
-		return nil, &InvalidError{File: file, Field: "apps", Msg: "is empty", Fix: "name the folders of your kustomizations: - path: apps/*/overlays/prod"}
 	}
 	for i, a := range raw.Apps {
 		glob, err := parseGlob(file, fmt.Sprintf("apps[%d]", i), a)
@@ -159,19 +158,10 @@ func checkBranch(branch string) string {
 	}
 }
 
-// dnsLabel is a DNS-1123 label, what Kubernetes wants of namespaces.
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, field: field, file: file}
-	if g.Namespace == "" {
-		g.Namespace = defaultNamespace
-	}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
-	}
-	if g.Path == "" {
-		return invalid("path", "name the folder of a kustomization", "is missing")
 	}
 	if strings.HasPrefix(g.Path, "/") {
 		return invalid("path", "paths are relative to the repository's root", "%q begins with a slash", raw.Path)
@@ -187,14 +177,9 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 			return invalid("path", "", "%q is not a pattern: %v", raw.Path, err)
 		}
 	}
-	if !dnsLabel.MatchString(g.Namespace) {
-		return invalid("namespace", "use lower-case letters, digits and -, at most 63", "%q is not a namespace", g.Namespace)
-	}
-	switch {
-	case g.Name != "" && isGlob(g.Path):
-		return invalid("name", "leave it out: each app is named by what the wildcards match", "%q would be the name of every app that %s matches", g.Name, g.Path)
-	case g.Name != "" && !dnsLabel.MatchString(g.Name):
-		return invalid("name", "use lower-case letters, digits and -, at most 63", "%q is not a name for an app", g.Name)
+	if g.Name != "" && isGlob(g.Path) {
+		return invalid("name", "leave it out: each app is named by what the wildcards match",
+			"%q would be the name of every app that %s matches", g.Name, g.Path)
 	}
 	return g, nil
 }
@@ -219,7 +204,7 @@ func (g AppGlob) App(dir string) (App, error) {
 		}
 		name = strings.Join(parts, "-")
 	}
-	if !dnsLabel.MatchString(name) {
+	if !formats["label"].Pattern.MatchString(name) {
 		return App{}, &InvalidError{File: g.file, Field: g.field + ".path", Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
 			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
 	}

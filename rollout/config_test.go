@@ -52,12 +52,12 @@ func TestParseConfigRefuses(t *testing.T) {
 	apps := "apps: [{path: a}]\n"
 	tests := map[string]struct{ text, want string }{
 		"not YAML":           {"apps: [\n", "f/c/config.yaml: is not valid YAML: yaml: line 3: did not find expected node content"},
-		"unknown field":      {apps + "intervall: 3s\n", "f/c/config.yaml: intervall: is not a known field"},
-		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "f/c/config.yaml: apps[0].nampespace: is not a known field"},
+		"unknown field":      {apps + "intervall: 3s\n", "f/c/config.yaml: intervall: is not a known field; write interval"},
+		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "f/c/config.yaml: apps[0].nampespace: is not a known field; write namespace"},
 		"duplicate":          {apps + apps, `f/c/config.yaml: is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
-		"wrong type":         {"apps: {path: a}\n", "f/c/config.yaml: apps: is a object where a list belongs"},
-		"no apps":            {"", "f/c/config.yaml: apps: is empty; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
-		"interval unit":      {apps + "interval: 30\n", "f/c/config.yaml: interval: is a number where a string belongs"},
+		"wrong type":         {"apps: {path: a}\n", "f/c/config.yaml: apps: is a mapping where a list belongs; begin each entry with a dash"},
+		"no apps":            {"", "f/c/config.yaml: apps: is missing; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
+		"interval unit":      {apps + "interval: 30\n", "f/c/config.yaml: interval: is 30 where a text belongs; write 30s, 1m or the like"},
 		"interval text":      {apps + "interval: soon\n", `f/c/config.yaml: interval: "soon" is not a duration; write 30s, 1m or the like`},
 		"interval short":     {apps + "interval: 999ms\n", `f/c/config.yaml: interval: "999ms" is less than 1s; use 1s or more`},
 		"interval negative":  {apps + "interval: -1m\n", `f/c/config.yaml: interval: "-1m" is less than 1s; use 1s or more`},
@@ -69,7 +69,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"branch proposals":   {apps + "stateBranch: gitrollout/promote/x\n", `f/c/config.yaml: stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
 		"autoRevert":         {apps + "autoRevert: merge\n", `f/c/config.yaml: autoRevert: merge is not one of propose, push, off; write propose, which is the default`},
 		"autoRevert: a list": {apps + "autoRevert: [push]\n", `f/c/config.yaml: autoRevert: [push] is not one of propose, push, off; write propose, which is the default`},
-		"notifications":      {apps + "notifications: {slack: x}\n", "f/c/config.yaml: notifications: is a object where a list belongs"},
+		"notifications":      {apps + "notifications: {slack: x}\n", "f/c/config.yaml: notifications: is a mapping where a list belongs; begin each entry with a dash"},
 		"signing":            {apps + "signing: {key: x}\n", "f/c/config.yaml: signing: is not supported yet; leave it out"},
 		"no path":            {"apps: [{name: x}]\n", "f/c/config.yaml: apps[0].path: is missing; name the folder of a kustomization"},
 		"absolute path":      {"apps: [{path: /apps}]\n", `f/c/config.yaml: apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
@@ -78,9 +78,9 @@ func TestParseConfigRefuses(t *testing.T) {
 		"path empty segment": {"apps: [{path: a//b}]\n", `f/c/config.yaml: apps[0].path: "a//b" has the segment ""; name folders from the repository's root`},
 		"path double star":   {"apps: [{path: a/**/b}]\n", `f/c/config.yaml: apps[0].path: "a/**/b" has **, and a * matches within one folder; write one * for each level`},
 		"path pattern":       {"apps: [{path: \"a/[b\"}]\n", `f/c/config.yaml: apps[0].path: "a/[b" is not a pattern: syntax error in pattern`},
-		"namespace":          {"apps: [{path: a, namespace: Shop}]\n", `f/c/config.yaml: apps[0].namespace: "Shop" is not a namespace; use lower-case letters, digits and -, at most 63`},
+		"namespace":          {"apps: [{path: a, namespace: Shop}]\n", `f/c/config.yaml: apps[0].namespace: "Shop" is not a name; use lower-case letters, digits and -, at most 63`},
 		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `f/c/config.yaml: apps[0].name: "x" would be the name of every app that a/* matches; leave it out: each app is named by what the wildcards match`},
-		"name":               {"apps: [{path: a, name: -x}]\n", `f/c/config.yaml: apps[0].name: "-x" is not a name for an app; use lower-case letters, digits and -, at most 63`},
+		"name":               {"apps: [{path: a, name: -x}]\n", `f/c/config.yaml: apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

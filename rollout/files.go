@@ -7,7 +7,7 @@ import "reflect"
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),
-		"Promotion": reflect.TypeFor[Promotion](),
+		"Promotion": reflect.TypeFor[promotionFile](),
 		"Freeze":    reflect.TypeFor[freezeFile](),
 	}
 }

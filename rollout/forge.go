@@ -11,11 +11,16 @@ import (
 // Forge is the forge part of a Config: where pull requests are opened for
 // proposals. What is empty is inferred from the repository's URL.
 type Forge struct {
-	Type       ForgeType // "" for the host's own: github.com, gitlab.com, gitea.com, codeberg.org
-	URL        string    // the forge's address as in a browser, without a slash at the end
-	Repository string    // owner/name, or group/subgroup/name on GitLab
-	Labels     []string  // for each pull request; at most 10
-	Reviewers  []string  // names of users, or org/team; at most 10
+	// Type is "" for the host's own: github.com, gitlab.com, gitea.com, codeberg.org.
+	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
+	// URL is the forge's address as in a browser, without a slash at the end.
+	URL string `json:"url" like:"url"`
+	// Repository is owner/name, or group/subgroup/name on GitLab.
+	Repository string `json:"repository"`
+	// Labels are those of each pull request.
+	Labels []string `json:"labels" max:"10" fix:"leave some out"`
+	// Reviewers are names of users, or org/team.
+	Reviewers []string `json:"reviewers" max:"10" fix:"leave some out"`
 }
 
 // ForgeType is a kind of forge.
@@ -40,39 +45,21 @@ func (f *Forge) Equal(o *Forge) bool {
 		slices.Equal(f.Labels, o.Labels) && slices.Equal(f.Reviewers, o.Reviewers)
 }
 
-// maxNames bounds the labels and the reviewers.
-const maxNames = 10
-
-// forgeFile is the section's form in the file.
-type forgeFile struct {
-	Type       string   `json:"type"`
-	URL        string   `json:"url"`
-	Repository string   `json:"repository"`
-	Labels     []string `json:"labels"`
-	Reviewers  []string `json:"reviewers"`
-}
-
 var (
 	repositoryPath = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$`)
 	reviewerName   = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$`)
 	labelText      = regexp.MustCompile(`^[^,\x00-\x1f]{1,50}$`)
 )
 
-func parseForge(file string, raw *forgeFile) (*Forge, error) {
-	if raw == nil {
-		return nil, nil
+// check refuses what could not be a forge's, and takes the slash off the address.
+func (f *Forge) check(file string) error {
+	if f == nil {
+		return nil
 	}
-	invalid := func(field, fix, format string, args ...any) (*Forge, error) {
-		return nil, &InvalidError{File: file, Field: "forge." + field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	invalid := func(field, fix, format string, args ...any) error {
+		return &InvalidError{File: file, Field: "forge." + field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
-	f := &Forge{Type: ForgeType(raw.Type), URL: strings.TrimRight(raw.URL, "/"), Repository: raw.Repository, Labels: raw.Labels, Reviewers: raw.Reviewers}
-	if f.Type != "" && !slices.Contains(ForgeTypes(), f.Type) {
-		fix := "use github, gitlab or gitea"
-		if raw.Type == "forgejo" {
-			fix = "use gitea: Forgejo has the same API"
-		}
-		return invalid("type", fix, "%q is not a forge", raw.Type)
-	}
+	f.URL = strings.TrimRight(f.URL, "/")
 	if f.URL != "" {
 		u, err := url.Parse(f.URL)
 		switch {
@@ -95,16 +82,13 @@ func parseForge(file string, raw *forgeFile) (*Forge, error) {
 		{"labels", "use up to 50 characters without commas", f.Labels, labelText},
 		{"reviewers", "write the name of a user, or org/team", f.Reviewers, reviewerName},
 	} {
-		if len(list.names) > maxNames {
-			return invalid(list.field, "leave some out", "has %d entries, at most %d are allowed", len(list.names), maxNames)
-		}
 		for i, name := range list.names {
 			if !list.allowed.MatchString(name) || strings.TrimSpace(name) != name {
 				return invalid(fmt.Sprintf("%s[%d]", list.field, i), list.fix, "%q does not name one", name)
 			}
 		}
 	}
-	return f, nil
+	return nil
 }
 
 // redact replaces the credentials in a URL, which need not be a valid one.

@@ -38,9 +38,9 @@ func TestParseForge(t *testing.T) {
 
 func TestParseForgeRefuses(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"unknown field": {"token: x", "forge.token: is not a known field"},
-		"type":          {"type: bitbucket", `forge.type: "bitbucket" is not a forge; use github, gitlab or gitea`},
-		"forgejo":       {"type: forgejo", `forge.type: "forgejo" is not a forge; use gitea: Forgejo has the same API`},
+		"unknown field": {"token: x", "forge.token: is not a known field; use one of labels, repository, reviewers, type, url"},
+		"type":          {"type: bitbucket", `forge.type: "bitbucket" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
+		"forgejo":       {"type: forgejo", `forge.type: "forgejo" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
 		"url":           {"url: git.example.com", `forge.url: "git.example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
 		"ssh":           {"url: ssh://git@example.com", `forge.url: "ssh://***@example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
 		"credentials":   {"url: https://me:secret@example.com/x", `forge.url: "https://***@example.com/x" has credentials; leave them out: credentials come from the environment`},

@@ -22,9 +22,9 @@ func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/fre
 type freezeFile struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"` // Freeze
-	Reason     string   `json:"reason"`
-	Until      string   `json:"until"`
-	Apps       []string `json:"apps"`
+	Reason     string   `json:"reason" needs:"say why nothing is to be released: people who wait will read it"`
+	Until      string   `json:"until" like:"time"`
+	Apps       []string `json:"apps" like:"glob"`
 }
 
 // ParseFreeze reads a freeze strictly. Whoever cannot read one takes it for

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -82,9 +81,6 @@ func Services() map[string]ServiceFields {
 	}
 }
 
-// maxReceivers bounds the list: each one is kept on record.
-const maxReceivers = 50
-
 // receiverFile is an entry's form in the file.
 type receiverFile struct {
 	Name     string       `json:"name"`
@@ -142,21 +138,16 @@ type credentialFile struct {
 	} `json:"secretRef"`
 	Env  string `json:"env"`
 	File string `json:"file"`
-
-	wrong string
 }
 
-// UnmarshalJSON reads a credential, and notes what is wrong with one.
-func (c *credentialFile) UnmarshalJSON(raw []byte) error {
-	if len(raw) > 0 && raw[0] != '{' {
-		c.wrong = "is written out, and the configuration is in Git"
-		return nil
+// ReadValue reads a credential, and says no word of one that is written out.
+func (c *credentialFile) ReadValue(raw any) error {
+	if _, ok := raw.(map[string]any); !ok {
+		return &InvalidError{Msg: "is written out, and the configuration is in Git", Fix: "name a Secret: {secretRef: {name: notifications, key: slack}}"}
 	}
 	type plain credentialFile
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode((*plain)(c)); err != nil {
-		c.wrong = "is not one of secretRef, env and file: " + strings.TrimPrefix(oneLine(err), "json: ")
+	if wrong := Read("", raw, (*plain)(c)); wrong != nil {
+		return wrong
 	}
 	return nil
 }
@@ -173,9 +164,6 @@ func (s *section) invalid(field, fix, format string, args ...any) error {
 }
 
 func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
-	if len(raws) > maxReceivers {
-		return nil, &InvalidError{File: file, Field: "notifications", Msg: fmt.Sprintf("has %d entries, at most %d are allowed", len(raws), maxReceivers), Fix: "name several apps in one entry"}
-	}
 	var all []Receiver
 	for i, raw := range raws {
 		s := &section{file: file, field: fmt.Sprintf("notifications[%d]", i)}
@@ -194,7 +182,7 @@ func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
 func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	r := &Receiver{Name: raw.Name, Apps: raw.Apps, Settings: map[string]string{}, Lists: map[string][]string{}, Credentials: map[string]Credential{}}
 	s.into = r
-	if !dnsLabel.MatchString(r.Name) {
+	if !formats["label"].Pattern.MatchString(r.Name) {
 		return nil, s.invalid("name", "use lower-case letters, digits and -, at most 63", "%q is not a name", r.Name)
 	}
 	blocks := map[string]*serviceFile{
@@ -427,8 +415,6 @@ func (s *section) credential(name string, raw credentialFile) (Credential, error
 		}
 	}
 	switch {
-	case raw.wrong != "":
-		return c, s.invalid(name, fix, "%s", raw.wrong)
 	case ways != 1:
 		return c, s.invalid(name, fix, "needs one of secretRef, env and file")
 	}

@@ -3,7 +3,6 @@ package rollout
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,11 +32,11 @@ const Full = "full"
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
-	Release    Hash   `json:"release"`
-	Through    string `json:"through,omitempty"`  // a step's index or name, or "full"; for promote only; default full
-	Decision   Verb   `json:"decision,omitempty"` // default promote
-	Reason     string `json:"reason,omitempty"`   // for people
-	At         string `json:"at,omitempty"`       // for people, and to make a second retry differ from the first
+	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
+	Through    string `json:"through,omitempty"` // a step's index or name, or "full"; for promote only; default full
+	Decision   Verb   `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"\"promote\""`
+	Reason     string `json:"reason,omitempty"` // for people
+	At         string `json:"at,omitempty"`     // for people, and to make a second retry differ from the first
 
 	Digest string `json:"-"` // of the file's bytes
 	Author string `json:"-"` // of the head commit that the file was read from
@@ -51,42 +50,37 @@ func PromotionPath(cluster, app string) string {
 // ParsePromotion reads a promotion file strictly: an unknown field, decision or
 // version is an InvalidError that names the file.
 func ParsePromotion(file string, data []byte) (*Promotion, error) {
-	var wire struct {
-		Promotion
-		Through stepText `json:"through"`
-	}
+	var wire promotionFile
 	if err := decodeStrict(file, "Promotion", data, &wire); err != nil {
 		return nil, err
 	}
 	p := wire.Promotion
 	p.Through = string(wire.Through)
-	if p.Release == "" {
-		return nil, &InvalidError{File: file, Field: "release", Msg: "is missing", Fix: "name the release's hash, such as h1-7b4e2a91d0"}
-	}
-	if p.Decision == "" {
-		p.Decision = Promote
-	}
-	if !slices.Contains(Verbs(), p.Decision) {
-		return nil, &InvalidError{File: file, Field: "decision", Msg: fmt.Sprintf("%q is not one of promote, hold, abort, retry", p.Decision)}
-	}
-	if p.Through == "" {
-		p.Through = Full
-	}
 	sum := sha256.Sum256(data)
 	p.Digest = hex.EncodeToString(sum[:5])
 	return &p, nil
 }
 
+// promotionFile is the file's form: through: 2 is a number.
+type promotionFile struct {
+	Promotion
+	Through stepText `json:"through" default:"\"full\""`
+}
+
 // stepText takes a step as people write it in YAML: through: 2 is a number.
 type stepText string
 
-// UnmarshalJSON reads a string or a whole number.
-func (s *stepText) UnmarshalJSON(raw []byte) error {
-	if n, err := strconv.Atoi(string(raw)); err == nil {
-		*s = stepText(strconv.Itoa(n))
-		return nil
+// ReadValue reads a text or a whole number.
+func (s *stepText) ReadValue(raw any) error {
+	switch raw := raw.(type) {
+	case string:
+		*s = stepText(raw)
+	case int64:
+		*s = stepText(strconv.FormatInt(raw, 10))
+	default:
+		return fmt.Errorf("is %s where the name or the number of a step belongs", Describe(raw))
 	}
-	return json.Unmarshal(raw, (*string)(s))
+	return nil
 }
 
 // Encode returns the bytes of the file, always the same for the same promotion.

@@ -39,21 +39,15 @@ const (
 	maxWindow = 366 * 24 * time.Hour
 )
 
-// maxWindows bounds the windows of a configuration.
-const maxWindows = 100
-
 type windowFile struct {
-	Kind     string   `json:"kind"`
-	Schedule string   `json:"schedule"`
-	Duration string   `json:"duration"`
-	TimeZone string   `json:"timeZone"`
-	Apps     []string `json:"apps"`
+	Kind     WindowKind `json:"kind" needs:"use allow or deny" oneOf:"allow deny"`
+	Schedule string     `json:"schedule" needs:"write five fields: minute, hour, day of the month, month, day of the week"`
+	Duration string     `json:"duration" needs:"write 8h, 90m or the like" like:"span"`
+	TimeZone string     `json:"timeZone"`
+	Apps     []string   `json:"apps" like:"glob"`
 }
 
 func parseWindows(file string, raw []windowFile) ([]Window, error) {
-	if len(raw) > maxWindows {
-		return nil, &InvalidError{File: file, Field: "windows", Msg: fmt.Sprintf("has %d entries, at most %d are allowed", len(raw), maxWindows), Fix: "leave some out"}
-	}
 	var all []Window
 	for i, w := range raw {
 		parsed, err := parseWindow(file, fmt.Sprintf("windows[%d]", i), w)
@@ -66,12 +60,9 @@ func parseWindows(file string, raw []windowFile) ([]Window, error) {
 }
 
 func parseWindow(file, field string, raw windowFile) (*Window, error) {
-	w := &Window{Kind: WindowKind(raw.Kind), Schedule: raw.Schedule, TimeZone: raw.TimeZone, Apps: raw.Apps, field: field}
+	w := &Window{Kind: raw.Kind, Schedule: raw.Schedule, TimeZone: raw.TimeZone, Apps: raw.Apps, field: field}
 	invalid := func(name, fix, format string, args ...any) (*Window, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
-	}
-	if w.Kind != Allow && w.Kind != Deny {
-		return invalid("kind", "use allow or deny", "%q is not a kind of window", raw.Kind)
 	}
 	begins, err := schedule.Parse(raw.Schedule, raw.TimeZone)
 	if err != nil {

@@ -1,0 +1,155 @@
+package rollout
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Field is one field of a document, as the tags of a struct tell it. Reader, schemas
+// and reference read the same tags:
+//
+//	json:"name"     the field's name; a struct's field without one is none of the document's
+//	json:"*"        a map[string]any that takes all fields of other names
+//	needs:"fix"     it must be given and not be empty, or else do this
+//	default:"30"    its value where it is absent, as JSON
+//	oneOf:"a b"     the texts that it may be; the empty one is as good as none
+//	is:"label"      how its text, or each text of its list, is written: a key of Formats
+//	like:"url"      likewise, for editors: the code that reads it says better what is wrong
+//	min:"1" max:"9" bounds of a number, or of the length of a list; an int is at least 0 without
+//	fix:"…"         what to do about another value
+//	own:"fix"       Argo Rollouts does not have it: refused in its documents
+//	argo:"fix"      only Argo Rollouts has it: refused in our documents
+//	notYet:"fix"    Argo Rollouts has it: refused, so that nothing is silently left out
+//	refused:"fix"   wrong here
+//	ignored:"why"   harmless without effect: accepted with a warning
+//
+// A blank field (_) is known and not read; its name is in field:"name" instead of json.
+// Without a name it has what holds for the whole mapping:
+//
+//	one:"a b" none:"fix" many:"fix"   exactly one of these fields is given
+//	some:"fix"                        it is not empty
+type Field struct {
+	Name  string
+	Type  reflect.Type
+	Tag   reflect.StructTag
+	index []int
+}
+
+// Rest is the name of a field that takes all others.
+const Rest = "*"
+
+// Fields are those of a struct, of the structs embedded in it too, in order. The
+// ones without a name have what holds for the whole mapping.
+func Fields(t reflect.Type) []Field {
+	var all []Field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Name == "_" {
+			name = f.Tag.Get("field")
+		}
+		switch {
+		case f.Anonymous && name == "":
+			for _, inner := range Fields(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				all = append(all, inner)
+			}
+		case name != "" && name != "-" || f.Name == "_":
+			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: []int{i}})
+		}
+	}
+	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, one further out hides it
+		return f.Name != "" && slices.ContainsFunc(all, func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
+	})
+}
+
+// In reports whether documents of Argo Rollouts, or our own, can have the field.
+func (f Field) In(argo bool) bool {
+	if argo {
+		return !f.Has("own")
+	}
+	return !f.Has("argo")
+}
+
+// Has reports whether the field has a tag.
+func (f Field) Has(tag string) bool {
+	_, has := f.Tag.Lookup(tag)
+	return has
+}
+
+// Words are the words of a tag.
+func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)) }
+
+// Format is how a text is written.
+type Format struct {
+	Pattern   *regexp.Regexp
+	What, Fix string // "X is not WHAT"; FIX
+}
+
+// Formats are all that a tag can name.
+func Formats() map[string]Format { return formats }
+
+var formats = map[string]Format{
+	"label": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`),
+		"a name", "use lower-case letters, digits and -, at most 63"},
+	"service": {regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`),
+		"a name for a Service", "use lower case letters, digits and -, a letter first, at most 63"},
+	"part": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`),
+		"a name that can be part of others", "use lower case letters, digits and -, at most 32"},
+	"route": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`),
+		"a name for a route: objects are named after it", "use lower-case letters, digits and -, at most 40"},
+	"cookie": {regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`), "the name of a cookie", "use letters, digits, - and _"},
+	"header": {regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]{1,256}$"), // RFC 9110, 5.6.2
+		"the name of a header", "use letters, digits, - and _, as in X-Staff"},
+	"hash":   {regexp.MustCompile(`^h[0-9]+-[0-9a-f]+$`), "the hash of a release", "write it as in h1-7b4e2a91d0"},
+	"branch": {regexp.MustCompile(`^gitrollout/`), "below gitrollout/", "use gitrollout/state/<cluster>"},
+	"folder": {regexp.MustCompile(`^[^/]`), "a folder", "paths are relative to the repository's root"},
+	"glob": {regexp.MustCompile(`^[^/]+$`), "a pattern of names of apps",
+		"name an app, with * ? [] for parts of the name: shop-*"},
+	"url": {regexp.MustCompile(`^https?://`), "an address", "write https://host or the like"},
+	"time": {regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`), "a time",
+		"write 2027-01-07T08:00:00+01:00 or the like, or leave it out"},
+	"span": {regexp.MustCompile(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`), "a duration", "write 30s, 5m, 1h30m or the like"},
+}
+
+// suggest says what to do about an unknown field: write the one that was meant, or
+// one of those that there are.
+func suggest(name string, known []Field) string {
+	var names []string
+	for _, f := range known {
+		switch {
+		case f.Name == "" || f.Name == Rest:
+		case strings.EqualFold(f.Name, name):
+			return "write " + f.Name
+		case !f.Has("notYet") && !f.Has("refused") && !f.Has("ignored"):
+			names = append(names, f.Name)
+		}
+	}
+	for _, n := range names {
+		if len(n) > 2 && isNear(strings.ToLower(n), strings.ToLower(name)) {
+			return "write " + n
+		}
+	}
+	if len(names) == 0 || len(names) > maxNamed {
+		return "correct its name, or leave it out"
+	}
+	slices.Sort(names)
+	return "use one of " + strings.Join(names, ", ")
+}
+
+// maxNamed is how many fields a message lists.
+const maxNamed = 14
+
+// isNear reports whether two names differ by one letter: another one, one more, one
+// less, or two that changed places.
+func isNear(a, b string) bool {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+}

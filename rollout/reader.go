@@ -1,0 +1,448 @@
+package rollout
+
+import (
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Reader reads one document strictly into structs with the tags that Field tells of.
+// It keeps the first error, so that what reads a document can go on to the end and
+// look for it once.
+type Reader struct {
+	Argo     bool          // the document is one of Argo Rollouts
+	Err      *InvalidError // the first, nil if nothing is wrong
+	Warnings []string      // each begins with the path of a field
+
+	forms map[reflect.Type][]Field
+}
+
+// Read fills what into points to from plain JSON values, as an Object has them. At is
+// the path that leads to raw, "" for a whole document.
+func Read(at string, raw, into any) *InvalidError {
+	var r Reader
+	r.Read(at, raw, into)
+	return r.Err
+}
+
+// Read is like the function Read, and keeps errors and warnings.
+func (r *Reader) Read(at string, raw, into any) {
+	v := value{r: r, path: at, raw: plain(raw)}
+	v.into(reflect.ValueOf(into).Elem(), Field{})
+}
+
+// Fail notes what is wrong with a field, and what to do about it, unless something
+// was wrong before.
+func (r *Reader) Fail(field, fix, format string, args ...any) {
+	if r.Err == nil {
+		r.Err = &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	}
+}
+
+// Warn notes what is accepted but unlikely to be meant.
+func (r *Reader) Warn(field, format string, args ...any) {
+	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
+}
+
+// Selfread is a type that reads its own value, which is given. The error says what
+// is wrong with it, as in "is missing"; one that is an *InvalidError has a fix, and a
+// field below its own.
+type Selfread interface{ ReadValue(raw any) error }
+
+// value is one value of a document, with the path that leads to it. An absent one
+// is nil.
+type value struct {
+	r    *Reader
+	path string
+	raw  any
+}
+
+func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
+
+// misfit says that another kind of value belongs here.
+func (v value) misfit(f Field, belongs string) {
+	_, isText := v.raw.(string)
+	fix := ""
+	switch {
+	case belongs == "a list":
+		fix = "begin each entry with a dash"
+	case belongs == "a mapping":
+		fix = "write its fields below it"
+	case belongs == "a text":
+		fix = cmp.Or(f.Tag.Get("fix"), "quote it")
+	case isText:
+		fix = "write it without quotes"
+	}
+	v.fail(fix, "is %s where %s belongs", Describe(v.raw), belongs)
+}
+
+// into fills a Go value.
+func (v value) into(to reflect.Value, f Field) {
+	if v.raw == nil || v.raw == "" && f.Has("default") {
+		v.absent(to, f)
+		return
+	}
+	if to.Kind() != reflect.Pointer && v.reads(to.Addr().Interface()) {
+		return
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		to.Set(reflect.New(to.Type().Elem()))
+		v.into(to.Elem(), f)
+	case reflect.Struct:
+		v.mapping(to)
+	case reflect.Map:
+		v.entries(to, f)
+	case reflect.Slice:
+		v.list(to, f)
+	case reflect.String:
+		v.text(to, f)
+	case reflect.Bool:
+		is, ok := v.raw.(bool)
+		if !ok {
+			v.misfit(f, "true or false")
+		}
+		to.SetBool(is)
+	case reflect.Float64:
+		v.number(to, f)
+	case reflect.Interface:
+		to.Set(reflect.ValueOf(v.raw))
+	default:
+		v.whole(to, f)
+	}
+	if f.Has("needs") && isEmpty(to) {
+		v.fail(f.Tag.Get("needs"), "is empty")
+	}
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String, reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	default:
+		return false
+	}
+}
+
+// absent fills in the default.
+func (v value) absent(to reflect.Value, f Field) {
+	if literal, has := f.Tag.Lookup("default"); has {
+		if err := json.Unmarshal([]byte(literal), to.Addr().Interface()); err != nil {
+			panic(fmt.Sprintf("default of %s: %v", v.path, err)) // a test reads all of them
+		}
+	}
+	if f.Has("needs") {
+		v.fail(f.Tag.Get("needs"), "is missing")
+	}
+}
+
+// reads lets a type read its own value, and reports whether it does.
+func (v value) reads(to any) bool {
+	var err error
+	switch to := to.(type) {
+	case *time.Duration:
+		v.duration(to)
+		return true
+	case Selfread:
+		err = to.ReadValue(v.raw)
+	case encoding.TextUnmarshaler:
+		text, ok := v.raw.(string)
+		if !ok {
+			v.misfit(Field{}, "a text")
+			return true
+		}
+		err = to.UnmarshalText([]byte(text))
+	default:
+		return false
+	}
+	if invalid, ok := err.(*InvalidError); ok && invalid != nil {
+		v.r.Fail(join(v.path, invalid.Field), invalid.Fix, "%s", invalid.Msg)
+	} else if err != nil {
+		v.fail("", "%v", err)
+	}
+	return true
+}
+
+// join puts the path of a field below another one's together.
+func join(path, field string) string {
+	if path == "" || field == "" || field[0] == '[' {
+		return path + field
+	}
+	return path + "." + field
+}
+
+// mapping fills a struct.
+func (v value) mapping(to reflect.Value) {
+	given, ok := v.raw.(map[string]any)
+	if !ok {
+		v.misfit(Field{}, "a mapping")
+		return
+	}
+	form := v.form(to.Type())
+	known, rest := map[string]bool{}, -1
+	for i, f := range form {
+		known[f.Name] = true
+		if f.Name == Rest {
+			rest = i
+		}
+	}
+	others := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if known[name] {
+			continue
+		}
+		if others[name] = given[name]; rest < 0 {
+			v.r.Fail(join(v.path, name), suggest(name, form), "is not a known field")
+		}
+	}
+	for i, f := range form {
+		switch {
+		case i == rest:
+			to.FieldByIndex(f.index).Set(reflect.ValueOf(others))
+		case f.Name == "":
+			v.rules(f, given)
+		default:
+			v.field(to, f, given[f.Name])
+		}
+	}
+}
+
+// form returns the fields of a struct.
+func (v value) form(t reflect.Type) []Field {
+	form, known := v.r.forms[t]
+	if !known {
+		form = Fields(t)
+		if v.r.forms == nil {
+			v.r.forms = map[reflect.Type][]Field{}
+		}
+		v.r.forms[t] = form
+	}
+	return form
+}
+
+// field fills one field of a struct.
+func (v value) field(to reflect.Value, f Field, raw any) {
+	at := value{r: v.r, path: join(v.path, f.Name), raw: raw}
+	if raw != nil {
+		switch {
+		case f.Has("notYet"):
+			at.fail(f.Tag.Get("notYet"), "is not supported yet")
+		case f.Has("refused"):
+			at.fail(f.Tag.Get("refused"), "does not belong here")
+		case !v.r.Argo && f.Has("argo"):
+			at.fail(f.Tag.Get("argo"), "does not belong here")
+		case v.r.Argo && f.Has("own"):
+			at.fail(cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
+		case f.Has("ignored"):
+			v.r.Warn(at.path, "is ignored: %s", f.Tag.Get("ignored"))
+		}
+	}
+	if into := to.FieldByIndex(f.index); into.CanSet() {
+		at.into(into, f)
+	}
+}
+
+// rules checks what holds for a whole mapping.
+func (v value) rules(f Field, given map[string]any) {
+	if f.Has("some") && len(given) == 0 {
+		v.fail(f.Tag.Get("some"), "is empty")
+	}
+	if !f.Has("one") {
+		return
+	}
+	among := f.Words("one")
+	has := slices.DeleteFunc(slices.Clone(among), func(name string) bool {
+		raw := given[name]
+		return raw == nil || raw == "" || raw == false
+	})
+	switch {
+	case len(has) == 0:
+		v.fail(cmp.Or(f.Tag.Get("none"), "give one of them"), "has none of %s", strings.Join(among, ", "))
+	case len(has) > 1:
+		v.fail(cmp.Or(f.Tag.Get("many"), "keep one of them"), "has %s", strings.Join(has, " and "))
+	}
+}
+
+// entries fills a map.
+func (v value) entries(to reflect.Value, f Field) {
+	given, ok := v.raw.(map[string]any)
+	if !ok {
+		v.misfit(f, "a mapping")
+		return
+	}
+	to.Set(reflect.MakeMapWithSize(to.Type(), len(given)))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		at := value{r: v.r, path: v.path + "[" + name + "]", raw: given[name]}
+		key, element := reflect.New(to.Type().Key()).Elem(), reflect.New(to.Type().Elem()).Elem()
+		value{r: v.r, path: at.path, raw: name}.into(key, Field{})
+		at.into(element, Field{Tag: f.Tag})
+		to.SetMapIndex(key, element)
+	}
+}
+
+// list fills a slice.
+func (v value) list(to reflect.Value, f Field) {
+	given, ok := v.raw.([]any)
+	if !ok {
+		v.misfit(f, "a list")
+		return
+	}
+	if most, err := strconv.Atoi(f.Tag.Get("max")); err == nil && len(given) > most {
+		v.fail(f.Tag.Get("fix"), "has %d entries, at most %d are allowed", len(given), most)
+	}
+	to.Set(reflect.MakeSlice(to.Type(), len(given), len(given)))
+	for i, raw := range given {
+		at := value{r: v.r, path: fmt.Sprintf("%s[%d]", v.path, i), raw: raw}
+		if raw == nil {
+			at.fail("", "is empty")
+		}
+		at.into(to.Index(i), Field{Tag: f.each()})
+	}
+}
+
+// each is the tag of a list's elements.
+func (f Field) each() reflect.StructTag {
+	var tag string
+	for _, key := range []string{"is", "oneOf"} {
+		if text, has := f.Tag.Lookup(key); has {
+			tag += fmt.Sprintf("%s:%q ", key, text)
+		}
+	}
+	return reflect.StructTag(tag)
+}
+
+// text fills a string.
+func (v value) text(to reflect.Value, f Field) {
+	text, ok := v.raw.(string)
+	if !ok {
+		v.misfit(f, "a text")
+		return
+	}
+	to.SetString(text)
+	if text == "" {
+		return
+	}
+	if allowed := f.Words("oneOf"); len(allowed) > 0 && !slices.Contains(allowed, text) {
+		v.fail(f.Tag.Get("fix"), "%q is not one of %s", text, strings.Join(allowed, ", "))
+	}
+	if format, has := formats[f.Tag.Get("is")]; has && !format.Pattern.MatchString(text) {
+		v.fail(cmp.Or(f.Tag.Get("fix"), format.Fix), "%q is not %s", cut(text), format.What)
+	}
+}
+
+// whole fills an integer.
+func (v value) whole(to reflect.Value, f Field) {
+	n, ok := v.raw.(int64)
+	if !ok {
+		v.misfit(f, "a whole number")
+		return
+	}
+	switch least := f.Tag.Get("min"); {
+	case n < 0 && !strings.HasPrefix(least, "-"):
+		v.fail(f.Tag.Get("fix"), "%d is negative", n)
+	case n > math.MaxInt32:
+		v.fail("", "%d is more than Kubernetes can hold", n)
+	default:
+		v.bounds(n, f)
+		to.SetInt(n)
+	}
+}
+
+// number fills a number that need not be whole.
+func (v value) number(to reflect.Value, f Field) {
+	switch n := v.raw.(type) {
+	case int64:
+		to.SetFloat(float64(n))
+	case float64:
+		to.SetFloat(n)
+	default:
+		v.misfit(f, "a number")
+	}
+}
+
+// bounds compares a number with those of its field.
+func (v value) bounds(n int64, f Field) {
+	least, _ := strconv.ParseInt(f.Tag.Get("min"), 10, 64)
+	most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64)
+	switch fix := f.Tag.Get("fix"); {
+	case err == nil && (n < least || n > most):
+		v.fail(fix, "%d is not within %d..%d", n, least, most)
+	case n < least:
+		v.fail(fix, "%d is less than %d", n, least)
+	}
+}
+
+// duration reads seconds, as a number or in quotes, or a Go duration such as 5m.
+func (v value) duration(to *time.Duration) {
+	const fix = "write seconds, or a duration such as 30s, 5m, 1h30m"
+	text, isText := v.raw.(string)
+	n, ok := v.raw.(int64)
+	if isText {
+		var err error
+		if n, err = strconv.ParseInt(text, 10, 32); err != nil {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				v.fail(fix, "%q is not a duration", cut(text))
+			}
+			if *to = d; d < 0 {
+				v.fail(fix, "%q is negative", text)
+			}
+			return
+		}
+	}
+	switch {
+	case !isText && !ok:
+		v.fail(fix, "is %s where a duration belongs", Describe(v.raw))
+	case n < 0:
+		v.fail(fix, "%d is negative", n)
+	case n > math.MaxInt32:
+		v.fail(fix, "%d is more than Kubernetes can hold", n)
+	default:
+		*to = time.Duration(n) * time.Second
+	}
+}
+
+// plain turns what is not of plain JSON values into them.
+func plain(raw any) any {
+	switch raw := raw.(type) {
+	case int:
+		return int64(raw)
+	case []string:
+		all := make([]any, len(raw))
+		for i, text := range raw {
+			all[i] = text
+		}
+		return all
+	default:
+		return raw
+	}
+}
+
+// Describe names a value for a message: a mapping, the text "5m", 1.5.
+func Describe(raw any) string {
+	switch raw := raw.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return fmt.Sprintf("the text %q", cut(raw))
+	default:
+		return fmt.Sprint(raw)
+	}
+}
+
+func cut(s string) string {
+	if len(s) <= 60 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:60], "") + "…"
+}
