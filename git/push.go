@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type Update struct {
 	Message string
 	// When is the author's and the committer's time, to the second.
 	When time.Time
+	// Author commits instead of the Identity that the mirror was opened with, unless it is the zero value.
+	Author Identity
 	// Delete removes the branch instead. Only proposals may be removed.
 	Delete bool
 	// Force permits Parent to differ from Base. Only proposals may be forced.
@@ -108,7 +111,7 @@ func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, s
 	if !parent.IsZero() && after == tree {
 		return c, false, nil
 	}
-	data, err := encodeCommit(after, parent, r.opts.Identity, u.When, u.Message)
+	data, err := encodeCommit(after, parent, cmp.Or(u.Author, r.opts.Identity), u.When, u.Message)
 	if err == nil && r.opts.Sign != nil {
 		data, err = r.opts.Sign(data)
 	}
@@ -123,6 +126,9 @@ func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, s
 // command checks what an update wants to do to its branch.
 func (u Update) command() (c command, err error) {
 	if c.ref, err = branchRef(u.Ref); err != nil {
+		return c, err
+	}
+	if err := cmp.Or(u.Author, Self).check(); err != nil {
 		return c, err
 	}
 	if u.Base != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -74,7 +75,7 @@ func (r *Reconciler) resumeForge(ctx context.Context, now time.Time) {
 // were kept for a while, and after a start those that were kept before it.
 func (r *Reconciler) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	_, shut := strategies.Gate(in)
-	for kind, wanted := range map[rollout.ProposalKind]bool{rollout.ProposePromotion: shut, rollout.ProposeRevert: wantsRevert(in.State)} {
+	for kind, wanted := range map[rollout.ProposalKind]bool{rollout.ProposePromotion: shut, rollout.ProposeRevert: propose.WantsRevert(in.State)} {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
 		_, exists := r.heads.Proposals[branch]
 		_, marked := r.stale[branch]
@@ -113,7 +114,7 @@ func (r *Reconciler) proposed(ctx context.Context, a *app, in strategies.Input) 
 		})
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, a.Name)
-	if commit := r.heads.Proposals[branch]; commit != "" && wantsRevert(in.State) && !r.isStale(branch) {
+	if commit := r.heads.Proposals[branch]; commit != "" && propose.WantsRevert(in.State) && !r.isStale(branch) {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
 		if stable := r.stableOf(ctx, a, in); stable != nil && in.Head.Render != nil {
 			p.Changes = rollout.Changes(in.Head.Render, stable)

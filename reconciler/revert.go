@@ -3,15 +3,11 @@ package reconciler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-func wantsRevert(s rollout.State) bool {
-	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
-}
 
 // revert undoes in Git what was rejected: the files that the app is built from,
 // as of the stable commit. It is nil unless the head asks for the rejected
@@ -34,13 +30,8 @@ func (r *Reconciler) revert(ctx context.Context, s *step) (u *Update, shared boo
 	if err != nil || len(v.Edits) == 0 {
 		return nil, false, err
 	}
-	message := fmt.Sprintf("Revert %s in %s to %s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n"+
-		"To try the same version again instead: gitrollout retry %s\n",
-		s.app.Name, r.Cluster, rollout.ShortID(state.Stable.Commit), rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, state.Stable.Hash, s.app.Name)
-	for _, line := range rollout.Evidence(state.Analyses) {
-		message += "Measured: " + line + ".\n"
-	}
-	return &Update{Parent: r.heads.Main, Edits: v.Edits, Message: message + v.Caution(), When: rejection.At}, v.Shared(), nil
+	update := updateOf(propose.Revert(r.Cluster, state, rejection, v), "", r.heads.Main)
+	return &update, v.Shared(), nil
 }
 
 // pushReverts commits to the users' branch what takes a rejected release back,
@@ -52,7 +43,7 @@ func (r *Reconciler) pushReverts(ctx context.Context, steps []*step) {
 		return
 	}
 	for _, s := range steps {
-		if s.changed && !s.recorded || !wantsRevert(s.app.state) || s.app.reverted == r.heads.Main {
+		if s.changed && !s.recorded || !propose.WantsRevert(s.app.state) || s.app.reverted == r.heads.Main {
 			continue
 		}
 		u, shared, err := r.revert(ctx, s)
@@ -93,12 +84,12 @@ func (r *Reconciler) proposeInstead(ctx context.Context, s *step, u *Update) {
 
 // editsBetween are the edits of the head that make an app what it was in stable,
 // and the other apps that they concern.
-func (r *Reconciler) editsBetween(ctx context.Context, head, stable *rollout.Render) (Reversion, error) {
+func (r *Reconciler) editsBetween(ctx context.Context, head, stable *rollout.Render) (propose.Reversion, error) {
 	tree, err := r.Repository.Snapshot(ctx, stable.Commit.ID)
 	if err != nil {
-		return Reversion{}, err
+		return propose.Reversion{}, err
 	}
-	return NewReversion(r.main, tree, head, stable, r.renders())
+	return propose.NewReversion(r.main, tree, head, stable, r.renders())
 }
 
 // renders are what the head asks for of each app.
@@ -121,5 +112,5 @@ func (r *Reconciler) undoes(ctx context.Context, branch string, s rollout.State)
 		return false
 	}
 	tree, err := r.Repository.Snapshot(ctx, commit)
-	return err == nil && strings.HasPrefix(tree.Commit().Subject, UndoSubject(s))
+	return err == nil && strings.HasPrefix(tree.Commit().Subject, propose.UndoSubject(s))
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -53,7 +52,7 @@ func quietWorld(cmd *cobra.Command) *world {
 		repo: text("repo"), branch: text("branch"), cluster: text("cluster"), credentialOptions: credentialOptions{
 			sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"), key: text("git-key"), proxy: text("git-proxy"),
 		},
-	}, git.Identity{}, streams{out: io.Discard, err: io.Discard})
+	}, streams{out: io.Discard, err: io.Discard})
 	if err != nil {
 		return nil
 	}

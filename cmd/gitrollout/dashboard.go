@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
@@ -66,14 +65,15 @@ func (o *dashOptions) check() error {
 
 // server puts the dashboard together.
 func (o *dashOptions) server(source sourceOptions, board *dashboard.Board, s streams) (*dashboard.Server, error) {
+	records := &dashRecords{streams: s, source: source}
 	options := dashboard.Options{
-		Board: board, Records: &dashRecords{streams: s, source: source}, Now: time.Now, Hosts: o.hosts(),
+		Board: board, Records: records, Now: time.Now, Hosts: o.hosts(),
 	}
 	if u, err := url.Parse(o.url); err == nil && u.Scheme == "https" {
 		options.Secure = true
 	}
 	if o.actions {
-		options.Access, options.Actor = &dashboard.Access{File: o.tokens}, dashActor{source}
+		options.Access, options.Actor = &dashboard.Access{File: o.tokens}, dashActor{records}
 		if err := options.Access.Check(); err != nil {
 			return nil, err
 		}
@@ -179,7 +179,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		return err
 	}

@@ -148,30 +148,6 @@ func TestDashboardFeed(t *testing.T) {
 	}
 }
 
-func TestActionsAreAboutWhatIsShown(t *testing.T) {
-	flying := strategies.Input{State: rollout.State{Release: &rollout.Release{Hash: "h1-2"}}, Head: strategies.Head{Render: &rollout.Render{}}}
-	for name, c := range map[string]struct {
-		in   strategies.Input
-		a    dashboard.Action
-		fine bool
-	}{
-		"TheSame":        {flying, dashboard.Action{Verb: "promote", Release: "h1-2"}, true},
-		"AnotherOne":     {flying, dashboard.Action{Verb: "promote", Release: "h1-1"}, false},
-		"NoneWasShown":   {flying, dashboard.Action{Verb: "abort"}, false},
-		"NoneNow":        {strategies.Input{}, dashboard.Action{Verb: "abort", Release: "h1-2"}, false},
-		"NoneAtAll":      {strategies.Input{}, dashboard.Action{Verb: "promote", Full: true}, true}, // adoption
-		"RetryAnother":   {flying, dashboard.Action{Verb: "retry", Release: "h1-2"}, false},
-		"RetryUnstaged":  {flying, dashboard.Action{Verb: "retry"}, true},
-		"UndoTheLastOne": {strategies.Input{}, dashboard.Action{Verb: "undo"}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := sameRelease(c.in, c.a); (err == nil) != c.fine {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
 func TestDiffMasksSecrets(t *testing.T) {
 	secret := func(field, value string) rollout.Object {
 		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys"}, field: map[string]any{"password": value, "same": "as before"}}

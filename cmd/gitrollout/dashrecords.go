@@ -9,14 +9,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// dashRecords looks into Git for the pages of the dashboard. It has a mirror of
-// its own, so that whoever reads history delays no pass of a reconciler.
+// dashRecords looks into Git for the pages of the dashboard, and pushes what people ask for there. It has a mirror
+// of its own, so that whoever reads history delays no pass of a reconciler.
 type dashRecords struct {
 	streams
 	source sourceOptions
@@ -35,10 +34,11 @@ const (
 // open reads what is new in Git; the caller holds the lock.
 func (r *dashRecords) open(ctx context.Context) (*world, error) {
 	if r.world == nil {
-		w, err := openWorld(ctx, r.source, git.Identity{}, r.streams)
+		w, err := openWorld(ctx, r.source, r.streams)
 		if err != nil {
 			return nil, err
 		}
+		w.detail = true
 		r.world = w
 		return w, nil
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -51,7 +50,7 @@ The exit code is 1 if there are differences, 0 if there are none.`,
 func (c *diffCommand) run(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		return err
 	}

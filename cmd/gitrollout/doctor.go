@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"gitrollout.dev/gitrollout/git"
 )
 
 // examination is what doctor finds, and what it prints as JSON or YAML.
@@ -95,7 +93,7 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 
 func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	e := &examination{Findings: []symptom{}}
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		e.Cluster = c.source.cluster
 		e.add("git.read", problem, gitFix(err), "%s", strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -67,11 +68,14 @@ func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError
 	var refused *cluster.Error
+	var step *propose.UnknownStepError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &stated):
 		return stated.code
+	case errors.As(err, &step):
+		return exitUsage
 	case errors.Is(err, git.ErrUnreachable), errors.Is(err, git.ErrAuth), errors.Is(err, git.ErrNotFound):
 		return exitGit
 	case errors.As(err, &refused) && (refused.Reason == cluster.Unavailable || refused.Reason == cluster.Forbidden):

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
@@ -137,7 +136,7 @@ func BenchmarkFleet(b *testing.B) {
 		var written countingWriter
 		out := &screen{out: &written}
 		began := time.Now()
-		w, err := openWorld(b.Context(), sourceOptions{repo: url, branch: "main", cluster: "prod"}, git.Identity{}, streams{out: io.Discard, err: io.Discard})
+		w, err := openWorld(b.Context(), sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 	if c.limit < 1 || c.depth < 1 {
 		return usagef("--limit %d and --depth %d must both be 1 or more", c.limit, c.depth)
 	}
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -42,7 +41,7 @@ func BenchmarkHistory(b *testing.B) {
 	for _, limit := range []int{3, 10, 1000} {
 		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
 			for b.Loop() {
-				w, err := openWorld(b.Context(), sourceOptions{repo: url, branch: "main", cluster: "prod"}, git.Identity{}, streams{out: io.Discard, err: io.Discard})
+				w, err := openWorld(b.Context(), sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
 				if err != nil {
 					b.Fatal(err)
 				}

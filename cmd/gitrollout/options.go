@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/git"
 )
 
 // sourceOptions say which repository to read, and which cluster's part of it.
@@ -12,7 +14,8 @@ type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
-	named   string // the flags above as they were given, for commands to copy
+	named   string       // the flags above as they were given, for commands to copy
+	who     git.Identity // who pushes, for commands that mend the record
 	credentialOptions
 }
 

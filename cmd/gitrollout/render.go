@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -55,7 +54,7 @@ read from the cluster.`,
 func (c *renderCommand) run(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		return err
 	}

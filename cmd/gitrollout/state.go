@@ -40,7 +40,7 @@ type stateCommand struct {
 
 func (c *stateCommand) register(cmd *cobra.Command) {
 	c.source.register(cmd)
-	cmd.Flags().StringVar(&c.author, "author", "", `"Name <address>" of the commit (default: git's user.name and user.email)`)
+	registerAuthor(cmd, &c.author)
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "say what would be recorded, and push nothing")
 }
 
@@ -50,7 +50,8 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, git.Iden
 	if err != nil {
 		return nil, who, err
 	}
-	w, err := openWorld(ctx, c.source, who, c.streams)
+	c.source.who = who
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		return nil, who, err
 	}

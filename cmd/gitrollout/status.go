@@ -92,7 +92,7 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	deadline := time.Now().Add(c.timeout)
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		return err
 	}

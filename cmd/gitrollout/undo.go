@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -22,10 +23,15 @@ type undoCommand struct {
 	streams
 	source sourceOptions
 	author string
-	to     string
-	reason string
-	depth  int
+	undo   undo
 	dryRun bool
+}
+
+// undo is what somebody wants undone.
+type undo struct {
+	to     string // a template hash or a commit, "" for the version before
+	reason string
+	depth  int // how many commits of the state branch to look through at most
 }
 
 func newUndo(s streams) *cobra.Command {
@@ -53,26 +59,13 @@ several commits. To go back this minute, without a review: gitrollout abort.`,
 	}
 	c.source.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&c.author, "author", "", `"Name <address>" of the commit (default: git's user.name and user.email)`)
-	flags.StringVar(&c.to, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
-	flags.StringVar(&c.reason, "reason", "", "why; it is in the commit's message")
-	flags.IntVar(&c.depth, "depth", 20_000, "how many `commits` of the state branch to look through at most")
+	registerAuthor(cmd, &c.author)
+	flags.StringVar(&c.undo.to, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
+	flags.StringVar(&c.undo.reason, "reason", "", "why; it is in the commit's message")
+	flags.IntVar(&c.undo.depth, "depth", 20_000, "how many `commits` of the state branch to look through at most")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "show what would be proposed, and push nothing")
 	complete(cmd, "to", knownHashes)
 	return cmd
-}
-
-// target is a version to go back to.
-type target struct {
-	hash   rollout.Hash // "" without stages
-	commit string
-}
-
-func (t target) String() string {
-	if t.hash == "" {
-		return rollout.ShortID(t.commit)
-	}
-	return fmt.Sprintf("%s of %s", t.hash, rollout.ShortID(t.commit))
 }
 
 func (c *undoCommand) run(ctx context.Context, name string) error {
@@ -80,111 +73,99 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	w, err := openWorld(ctx, c.source, who, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		return err
 	}
-	app, err := w.app(name)
+	o, to, err := w.undo(ctx, name, c.undo)
 	if err != nil {
 		return err
+	}
+	said := drawOrder(o)
+	if !c.dryRun || len(o.Edits) == 0 {
+		err = slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
+			said, err = w.pushUndo(ctx, who, name, o, to)
+			return err
+		})
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(c.out, said)
+	}
+	return err
+}
+
+// undo makes the proposal that takes an app back, and says to which version.
+func (w *world) undo(ctx context.Context, name string, u undo) (o propose.Order, to propose.Version, err error) {
+	app, err := w.app(name)
+	if err != nil {
+		return o, to, err
 	}
 	s, err := w.stateOf(name)
 	if err != nil {
-		return err
+		return o, to, err
 	}
 	if s.Phase == "" {
-		return fmt.Errorf("%s: there is no record of it yet, so nothing to undo; is gitrollout run at work?", name)
+		return o, to, fmt.Errorf("%s: there is no record of it yet, so nothing to undo; is gitrollout run at work?", name)
 	}
-	to, err := c.target(ctx, w, app, s)
+	if to, err = w.versionBefore(ctx, app, s, u); err == nil {
+		o, err = w.undoOrder(ctx, app, s, to, u.reason)
+	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return o, to, fmt.Errorf("%s: %w", name, err)
 	}
-	u, v, err := c.proposal(ctx, w, app, s, to)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	if len(v.Edits) == 0 {
-		_, err := fmt.Fprintf(c.out, "nothing to undo: %s asks for what %s was at %s\n", w.source.branch, name, to)
-		return err
-	}
-	if c.dryRun {
-		return c.show(u, v)
-	}
-	return c.push(ctx, w, u, name, to)
+	return o, to, nil
 }
 
-// target finds the version to go back to.
-func (c *undoCommand) target(ctx context.Context, w *world, app rollout.App, s rollout.State) (target, error) {
-	var t target
-	switch {
-	case strings.HasPrefix(c.to, "h1-"):
-		var err error
-		if t, err = c.released(ctx, w, app.Name, s, rollout.Hash(c.to)); err != nil {
-			return t, err
-		}
-	case c.to != "":
-		id, err := fullCommit(ctx, c.to)
-		if err != nil {
-			return t, usagef("%s", strings.Replace(err.Error(), "--commit", "--to", 1))
-		}
-		built, err := w.renderAt(ctx, app, id)
-		if err != nil {
-			return t, fmt.Errorf("--to %s: %w", c.to, err)
-		}
-		t = target{built.Release(), id}
-	case s.Release != nil && s.Stable == nil:
-		return t, errors.New("its first deployment is in flight, and there is nothing to go back to; push a version that works")
-	case s.Release != nil || s.Phase == rollout.Degraded:
-		t = target{s.Stable.Hash, s.Stable.Commit}
-	default:
-		var err error
-		if t, err = c.released(ctx, w, app.Name, s, ""); err != nil {
-			return t, err
-		}
+// versionBefore finds the version to go back to.
+func (w *world) versionBefore(ctx context.Context, app rollout.App, s rollout.State, u undo) (to propose.Version, err error) {
+	if u.to == "" || strings.HasPrefix(u.to, "h1-") {
+		to, err = propose.Back(s, rollout.Hash(u.to), func() ([]propose.Version, error) { return w.versions(ctx, app.Name, u.depth) })
+	} else {
+		to, err = w.versionAt(ctx, app, u.to)
 	}
-	if r, rejected := s.IsRejected(t.hash); rejected {
-		return t, fmt.Errorf("%s was itself rejected: %s; to try it again: %s", t, r.Reason, w.source.command("gitrollout retry "+app.Name+", once it is what Git asks for"))
+	if err != nil {
+		return to, err
 	}
-	return t, nil
+	if r, rejected := s.IsRejected(to.Hash); rejected {
+		return to, fmt.Errorf("%s was itself rejected: %s; to try it again: %s",
+			to, r.Reason, w.source.command("gitrollout retry "+app.Name+", once it is what Git asks for"))
+	}
+	return to, nil
 }
 
-// released looks for a version in what was recorded; "" is the one before that
-// which serves.
-func (c *undoCommand) released(ctx context.Context, w *world, app string, s rollout.State, hash rollout.Hash) (target, error) {
-	if s.Stable != nil && hash == s.Stable.Hash {
-		return target{hash, s.Stable.Commit}, nil
+// versionAt is what an app was in a commit, as people write one.
+func (w *world) versionAt(ctx context.Context, app rollout.App, commit string) (propose.Version, error) {
+	id, err := fullCommit(ctx, commit)
+	if err != nil {
+		return propose.Version{}, usagef("%s", strings.Replace(err.Error(), "--commit", "--to", 1))
 	}
-	for _, r := range s.Rejected {
-		if r.Hash == hash {
-			return target{hash, r.Commit}, nil
-		}
+	built, err := w.renderAt(ctx, app, id)
+	if err != nil {
+		return propose.Version{}, fmt.Errorf("--to %s: %w", commit, err)
 	}
+	return propose.Version{Hash: built.Release(), Commit: id}, nil
+}
+
+// versions are the versions of an app on record, newest first.
+func (w *world) versions(ctx context.Context, app string, depth int) ([]propose.Version, error) {
 	const many = 50
-	h, err := w.history(ctx, app, many, c.depth)
+	h, err := w.history(ctx, app, many, depth)
 	if err != nil {
-		return target{}, err
+		return nil, err
 	}
+	var all []propose.Version
 	for _, p := range h.Releases {
 		served := slices.Contains([]status.Outcome{status.Succeeded, status.Recorded, status.Applied}, p.Outcome)
-		_, rejected := s.IsRejected(p.Hash)
-		current := s.Source == p.Commit || (s.Stable != nil && p.Hash == s.Stable.Hash)
-		if hash != "" && p.Hash == hash || hash == "" && served && !rejected && !current {
-			return target{p.Hash, p.Commit}, nil
-		}
+		all = append(all, propose.Version{Hash: p.Hash, Commit: p.Commit, Served: served})
 	}
-	what := "no version before the one that serves is recorded"
-	if hash != "" {
-		what = fmt.Sprintf("--to %s: no release of this hash is recorded", hash)
-	}
-	return target{}, fmt.Errorf("%s; name a commit with --to", what)
+	return all, nil
 }
 
-// proposal is the commit that takes the app back.
-func (c *undoCommand) proposal(ctx context.Context, w *world, app rollout.App, s rollout.State, to target) (git.Update, reconciler.Reversion, error) {
-	var u git.Update
-	old, err := w.repo.Snapshot(ctx, to.commit)
+// undoOrder is the commit that makes an app what it was in a version.
+func (w *world) undoOrder(ctx context.Context, app rollout.App, s rollout.State, to propose.Version, reason string) (propose.Order, error) {
+	old, err := w.repo.Snapshot(ctx, to.Commit)
 	if err != nil {
-		return u, reconciler.Reversion{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w", rollout.ShortID(to.commit), err)
+		return propose.Order{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w", rollout.ShortID(to.Commit), err)
 	}
 	from := w.head(app)
 	if from.Render == nil {
@@ -193,27 +174,15 @@ func (c *undoCommand) proposal(ctx context.Context, w *world, app rollout.App, s
 	}
 	before, err := w.renderer.Render(old, app, old.Commit())
 	if err != nil {
-		return u, reconciler.Reversion{}, fmt.Errorf("%s as of %s: %w", app.Path, rollout.ShortID(to.commit), err)
+		return propose.Order{}, fmt.Errorf("%s as of %s: %w", app.Path, rollout.ShortID(to.Commit), err)
 	}
-	v, err := reconciler.NewReversion(w.main, old, from.Render, before, w.renders())
+	v, err := propose.NewReversion(w.main, old, from.Render, before, w.renders())
 	if err != nil {
-		return u, v, err
+		return propose.Order{}, err
 	}
-	message := fmt.Sprintf("%s in %s: back to %s\n\n", reconciler.UndoSubject(s), w.source.cluster, to)
-	if r := s.Release; r != nil {
-		message += fmt.Sprintf("Release %s of %s by %s is in flight:\n%s\n", r.Hash, rollout.ShortID(r.Commit), r.Author, r.Subject)
-	} else if r := s.Stable; r != nil {
-		message += fmt.Sprintf("Release %s of %s by %s serves:\n%s\n", r.Hash, rollout.ShortID(r.Commit), r.Author, r.Subject)
-	}
-	message += fmt.Sprintf("\nThis makes the files of %s what they were in %s:\n%s\n", app.Name, rollout.ShortID(to.commit), old.Commit().Subject)
-	if reason := clean(c.reason); reason != "" {
-		message += "\nReason: " + reason + "\n"
-	}
-	branch := rollout.ProposalBranch(rollout.ProposeRevert, w.source.cluster, app.Name)
-	base := w.heads.Proposals[branch]
-	return git.Update{
-		Ref: branch, Base: base, Parent: w.heads.Main, Edits: v.Edits, Message: message + v.Caution(), When: time.Now(), Force: base != "",
-	}, v, nil
+	o := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Undo(s, to, old.Commit().Subject, v, clean(reason))
+	o.When = time.Now()
+	return o, nil
 }
 
 // renders are what the branch asks for of each app, as far as it can be built.
@@ -227,43 +196,39 @@ func (w *world) renders() []*rollout.Render {
 	return all
 }
 
-func (c *undoCommand) show(u git.Update, v reconciler.Reversion) error {
+// drawOrder shows a proposal that is not pushed.
+func drawOrder(o propose.Order) string {
 	var b strings.Builder
-	b.WriteString(u.Message + "\n")
-	paths := make([]string, 0, len(v.Edits))
-	for path := range v.Edits {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
+	b.WriteString(o.Message + "\n")
+	for _, path := range slices.Sorted(maps.Keys(o.Edits)) {
 		what := "M"
-		if v.Edits[path] == nil {
+		if o.Edits[path] == nil {
 			what = "D"
 		}
 		fmt.Fprintf(&b, "%s %s\n", what, path)
 	}
-	fmt.Fprintf(&b, "\n%s was not pushed (--dry-run)\n", u.Ref)
-	_, err := fmt.Fprint(c.out, b.String())
-	return err
+	fmt.Fprintf(&b, "\n%s was not pushed (--dry-run)", o.Branch)
+	return b.String()
 }
 
-func (c *undoCommand) push(ctx context.Context, w *world, u git.Update, name string, to target) error {
-	err := slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() error {
-		_, err := w.repo.mirror().Push(ctx, u)
-		return err
+// pushUndo pushes a proposal over the one that there is, and says how to merge it.
+func (w *world) pushUndo(ctx context.Context, who git.Identity, name string, o propose.Order, to propose.Version) (said string, err error) {
+	if len(o.Edits) == 0 {
+		return fmt.Sprintf("nothing to undo: %s asks for what %s was at %s", w.source.branch, name, to), nil
+	}
+	base := w.heads.Proposals[o.Branch]
+	_, err = w.repo.mirror().Push(ctx, git.Update{
+		Ref: o.Branch, Base: base, Parent: w.heads.Main, Edits: o.Edits, Message: o.Message, When: o.When, Author: who, Force: base != "",
 	})
 	if errors.Is(err, git.ErrConflict) {
-		return fmt.Errorf("%s: %s has moved meanwhile; look at it, and try again: %w", name, u.Ref, err)
+		return "", fmt.Errorf("%s: %s has moved meanwhile; look at it, and try again: %w", name, o.Branch, err)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "pushed %s: %s goes back to %s when it is merged\n", u.Ref, name, to)
-	if page := forge.Page(w.config.Forge, w.repo.mirror().Remote().String(), w.source.branch, u.Ref); page != "" {
-		fmt.Fprintf(&b, "  %s\n", page)
+	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Then)
+	if page := forge.Page(w.config.Forge, w.repo.mirror().Remote().String(), w.source.branch, o.Branch); page != "" {
+		said += "  " + page + "\n"
 	}
-	fmt.Fprintf(&b, "  git fetch && git merge origin/%s && git push\n", u.Ref)
-	_, err = fmt.Fprint(c.out, b.String())
-	return err
+	return said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch), nil
 }

@@ -34,7 +34,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (vie
 	case server != "":
 		return openServerView(ctx, server, args)
 	}
-	w, err := openWorld(ctx, c.source, git.Identity{}, c.streams)
+	w, err := openWorld(ctx, c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
 		v, clusterErr := openClusterView(ctx, c.source, c.target, told, err.Error(), c.streams)
 		if clusterErr != nil {

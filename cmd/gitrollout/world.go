@@ -47,8 +47,8 @@ type world struct {
 	touched map[string]int        // how often something has
 }
 
-// openWorld reads Git. Who is who pushes, for commands that do.
-func openWorld(ctx context.Context, source sourceOptions, who git.Identity, s streams) (*world, error) {
+// openWorld reads Git.
+func openWorld(ctx context.Context, source sourceOptions, s streams) (*world, error) {
 	source, err := source.resolve(ctx, s)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func openWorld(ctx context.Context, source sourceOptions, who git.Identity, s st
 	if err != nil {
 		return nil, err
 	}
-	options.Identity = who
+	options.Identity = source.who
 	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return nil, err

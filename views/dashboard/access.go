@@ -13,11 +13,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// Verbs are what people can do from the page.
-func Verbs() []string { return []string{"promote", "hold", "abort", "retry", "undo"} }
 
 // Access is the file that says who may do what. It is read again for each
 // request that depends on it, so that taking a right away takes effect at once.
@@ -46,8 +44,8 @@ type rules struct {
 }
 
 type right struct {
-	Apps  []string `json:"apps"`  // globs; * is any number of characters
-	Verbs []string `json:"verbs"` // of Verbs
+	Apps  []string       `json:"apps"`  // globs; * is any number of characters
+	Verbs []rollout.Verb `json:"verbs"` // of propose.Verbs
 }
 
 type personRule struct {
@@ -116,14 +114,22 @@ func (r right) check(file, field string) error {
 		}
 	}
 	for i, verb := range r.Verbs {
-		if !slices.Contains(Verbs(), verb) {
-			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not one of %s", verb, strings.Join(Verbs(), ", "))
+		if !slices.Contains(propose.Verbs(), verb) {
+			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not one of %s", verb, words(propose.Verbs()))
 		}
 	}
 	return nil
 }
 
-func (r right) on(app string) []string {
+func words(verbs []rollout.Verb) string {
+	text := string(verbs[0])
+	for _, verb := range verbs[1:] {
+		text += ", " + string(verb)
+	}
+	return text
+}
+
+func (r right) on(app string) []rollout.Verb {
 	for _, glob := range r.Apps {
 		if ok, err := path.Match(glob, app); err == nil && ok {
 			return r.Verbs
@@ -170,8 +176,8 @@ func (r *rules) byToken(token string) (Person, bool) {
 
 // may lists what a person may do with an app. A token that is no longer in the
 // file gives no right.
-func (r *rules) may(p Person, app string) []string {
-	granted := map[string]bool{}
+func (r *rules) may(p Person, app string) []rollout.Verb {
+	granted := map[rollout.Verb]bool{}
 	for _, rule := range r.People {
 		if strings.EqualFold(rule.Email, p.Email) && (p.Token == "" || rule.Token == p.Token) {
 			for _, verb := range rule.on(app) {
@@ -186,7 +192,7 @@ func (r *rules) may(p Person, app string) []string {
 			}
 		}
 	}
-	return slices.DeleteFunc(Verbs(), func(verb string) bool { return !granted[verb] })
+	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !granted[verb] })
 }
 
 // known are the claims that the rules ask about, out of those that somebody has.

@@ -5,30 +5,20 @@ import (
 	"net/http"
 	"slices"
 
-	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
 // Actor carries out what a person asks for. What it returns is for the person to
 // read, an error likewise.
 type Actor interface {
-	Act(ctx context.Context, who Person, app string, a Action) (said string, err error)
-}
-
-// Action is what a person asks for.
-type Action struct {
-	Verb    string       `json:"verb"`
-	Release rollout.Hash `json:"release"`           // what the person sees: nothing is done to another one
-	Reason  string       `json:"reason,omitempty"`  // of hold and abort
-	Full    bool         `json:"full,omitempty"`    // of promote: all gates, and the weights that are left
-	Through string       `json:"through,omitempty"` // of promote: up to this step
-	Off     bool         `json:"off,omitempty"`     // of hold: end it
+	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
 // act is POST /api/v1/apps/{app}/actions. A browser shows that the page asks, and
 // not another site: by where the request comes from (ServeHTTP), by its type, and
 // by the session's token in X-CSRF-Token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
-	var a Action
+	var a propose.Action
 	if !receive(w, r, &a) {
 		return
 	}
@@ -46,11 +36,11 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	case of != nil && !same(of.CSRF, r.Header.Get("X-CSRF-Token")):
 		fail(w, http.StatusForbidden, "the request does not come from this page; load it again")
 		return
-	case !slices.Contains(Verbs(), a.Verb):
-		fail(w, http.StatusBadRequest, "there is no verb "+a.Verb)
+	case !slices.Contains(propose.Verbs(), a.Verb):
+		fail(w, http.StatusBadRequest, "there is no verb "+string(a.Verb))
 		return
 	case !slices.Contains(rules.may(who, app), a.Verb):
-		fail(w, http.StatusForbidden, who.Email+" may not "+a.Verb+" "+app)
+		fail(w, http.StatusForbidden, who.Email+" may not "+string(a.Verb)+" "+app)
 		return
 	}
 	if _, _, found := s.Board.app(app); !found {

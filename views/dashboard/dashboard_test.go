@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -51,7 +52,7 @@ type fakeActor struct {
 	err error
 }
 
-func (f *fakeActor) Act(_ context.Context, who Person, app string, a Action) (string, error) {
+func (f *fakeActor) Act(_ context.Context, who Person, app string, a propose.Action) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.did = append(f.did, fmt.Sprintf("%s <%s> %s %s %s", who.Name, who.Email, a.Verb, app, a.Release))

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sessions seals what browsers keep. The key is this process's: a restart signs
@@ -126,17 +128,17 @@ func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session,
 
 // self is what the page is told about who looks at it.
 type self struct {
-	Actions bool     `json:"actions"` // people can act at all
-	OIDC    bool     `json:"oidc"`
-	Name    string   `json:"name,omitempty"` // "" if nobody is signed in
-	Email   string   `json:"email,omitempty"`
-	CSRF    string   `json:"csrf,omitempty"`
-	May     []string `json:"may"` // with ?app=
+	Actions bool           `json:"actions"` // people can act at all
+	OIDC    bool           `json:"oidc"`
+	Name    string         `json:"name,omitempty"` // "" if nobody is signed in
+	Email   string         `json:"email,omitempty"`
+	CSRF    string         `json:"csrf,omitempty"`
+	May     []rollout.Verb `json:"may"` // with ?app=
 }
 
 // me is GET /api/v1/me.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
-	who := self{Actions: s.acts(), OIDC: s.OIDC != nil, May: []string{}}
+	who := self{Actions: s.acts(), OIDC: s.OIDC != nil, May: []rollout.Verb{}}
 	if !who.Actions {
 		send(w, http.StatusOK, who)
 		return
@@ -196,7 +198,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	send(w, http.StatusOK, self{Actions: true, OIDC: s.OIDC != nil, Name: p.Name, Email: p.Email, CSRF: begun.CSRF, May: []string{}})
+	send(w, http.StatusOK, self{Actions: true, OIDC: s.OIDC != nil, Name: p.Name, Email: p.Email, CSRF: begun.CSRF, May: []rollout.Verb{}})
 }
 
 // signOut is DELETE /api/v1/session.

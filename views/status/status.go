@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -337,7 +338,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 			merge("go on", rollout.ProposePromotion)
 			add("go on", "gitrollout promote "+app)
 		default:
-			if _, timed := TimedPause(in); timed {
+			if _, timed := propose.TimedPause(in); timed {
 				add("skip the wait", "gitrollout promote "+app)
 			}
 		}
@@ -389,17 +390,4 @@ func Deployments(in strategies.Input) []rollout.Workload {
 		all = append(all, set[name])
 	}
 	return all
-}
-
-// TimedPause finds the pause by the clock that a workload is in.
-func TimedPause(in strategies.Input) (step int, found bool) {
-	for _, e := range strategies.Explain(in) {
-		if e.Due.IsZero() || e.Step >= len(e.Steps) {
-			continue
-		}
-		if s := e.Steps[e.Step]; strings.HasPrefix(s.Text, "pause ") || s.Name == "promotion" {
-			step, found = max(step, e.Step), true
-		}
-	}
-	return step, found
 }

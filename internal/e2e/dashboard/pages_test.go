@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"gitrollout.dev/gitrollout/internal/oidctest"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
@@ -62,7 +63,7 @@ func (f *fleet) show(apps ...status.App) {
 }
 
 // Act is dashboard.Actor's.
-func (f *fleet) Act(_ context.Context, who dashboard.Person, app string, a dashboard.Action) (string, error) {
+func (f *fleet) Act(_ context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.did = append(f.did, fmt.Sprintf("%s %s %s by %s %s%s", a.Verb, app, a.Release, who.Name, a.Reason, a.Through))

@@ -1,12 +1,19 @@
-package reconciler
+package propose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
+
+// Tree is a commit of the users' branch, of which single files are read.
+type Tree interface {
+	Lookup(path string) (entry rollout.Entry, found bool, err error)
+	ReadBlob(id string) ([]byte, error)
+}
 
 // Reversion is what takes an app back in Git: the files that it is built from, as
 // of an older commit. It is the same for what was rejected and for what somebody
@@ -22,7 +29,7 @@ type Reversion struct {
 // NewReversion makes an app in the head what it was in an older commit. From and
 // to are the app in both, all is every app in the head. An error means that a
 // commit could not be read.
-func NewReversion(head, old Snapshot, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
+func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	var err error
 	if v.Edits, err = differing(head, old, slices.Concat(from.Files, to.Files)); err != nil {
@@ -45,7 +52,7 @@ func NewReversion(head, old Snapshot, from, to *rollout.Render, all []*rollout.R
 			v.Sharers = append(v.Sharers, other.App.Name)
 		}
 	}
-	for _, file := range sortedKeys(v.Edits) {
+	for _, file := range slices.Sorted(maps.Keys(v.Edits)) {
 		if !strings.HasPrefix(file, v.path+"/") {
 			v.Outside = append(v.Outside, file)
 		}
@@ -68,22 +75,8 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// UndoSubject is how the subject of a proposal begins that undoes what an app is
-// at. The reconciler knows by it which revert proposals people have asked for and
-// are still about what they were made for.
-func UndoSubject(s rollout.State) string {
-	what := rollout.ShortID(s.Source)
-	switch {
-	case s.Release != nil:
-		what = string(s.Release.Hash)
-	case s.Stable != nil:
-		what = string(s.Stable.Hash)
-	}
-	return fmt.Sprintf("Undo %s of %s", what, s.App)
-}
-
 // differing returns the edits that make the paths in from what they are in to.
-func differing(from, to Snapshot, paths []string) (map[string][]byte, error) {
+func differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range paths {
 		a, inA, err := from.Lookup(path)

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// actCommand is what promote, abort, hold and retry share: they write the
+// promotion file of one app to the users' branch.
+type actCommand struct {
+	streams
+	source sourceOptions
+	author string
+	action propose.Action
+}
+
+func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
+	c := &actCommand{streams: s, action: propose.Action{Verb: verb}}
+	cmd.Args, cmd.ValidArgsFunction = exactlyOne("app"), completeApps()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if c.action.Full && c.action.Through != "" {
+			return usagef("--full and --through exclude each other")
+		}
+		return c.run(cmd.Context(), args[0])
+	}
+	c.source.register(cmd)
+	registerAuthor(cmd, &c.author)
+	return cmd, &c.action
+}
+
+func registerAuthor(cmd *cobra.Command, author *string) {
+	cmd.Flags().StringVar(author, "author", "", `"Name <address>" of the commit (default: git's user.name and user.email)`)
+}
+
+func newPromote(s streams) *cobra.Command {
+	cmd, a := newAct(s, &cobra.Command{
+		Use:   "promote APP",
+		Short: "Let a release pass the step that it waits at",
+		Long: `Let a release pass the step that it waits at.
+
+It pushes the app's promotion file to your branch, which is what merging the
+proposal gitrollout/promote/<cluster>/<app> does too. The file names the release
+by its hash: it approves this release and no other.
+
+--through takes a step's name or its number as "gitrollout get" shows it; the
+release then passes every gate up to and including that step. --full opens all
+gates and skips the weights that are left.`,
+		Example: `  gitrollout promote shop
+  gitrollout promote shop --through 6
+  gitrollout promote shop --full`,
+	}, rollout.Promote)
+	cmd.Flags().BoolVar(&a.Full, "full", false, "open all gates and skip the remaining weights")
+	cmd.Flags().StringVar(&a.Through, "through", "", "open all gates up to this `step`: its name, or its number as get shows it")
+	complete(cmd, "through", stepNames)
+	return cmd
+}
+
+func newHold(s streams) *cobra.Command {
+	cmd, a := newAct(s, &cobra.Command{
+		Use:   "hold APP",
+		Short: "Keep a release where it is",
+		Long: `Keep a release at the step that it has reached, until the hold is taken off,
+the release is promoted or aborted, or another version is pushed.
+
+It pushes the app's promotion file to your branch; --off removes the file.`,
+		Example: `  gitrollout hold shop --reason "waiting for the database"
+  gitrollout hold shop --off`,
+	}, rollout.Hold)
+	cmd.Flags().StringVar(&a.Reason, "reason", "", "why")
+	cmd.Flags().BoolVar(&a.Off, "off", false, "end the hold")
+	return cmd
+}
+
+func newAbort(s streams) *cobra.Command {
+	cmd, a := newAct(s, &cobra.Command{
+		Use:   "abort APP",
+		Short: "Take a release back to stable and reject it",
+		Long: `Take a release back to stable at once, and do not try it again.
+
+It pushes the app's promotion file to your branch. Git still asks for the
+release afterwards, so the app is Degraded until you revert the commit (there
+will be a branch gitrollout/revert/<cluster>/<app> to merge), push another
+version, or say retry. Where you can, revert the commit instead: that does both.`,
+		Example: `  gitrollout abort shop --reason "checkout is slow"`,
+	}, rollout.Abort)
+	cmd.Flags().StringVar(&a.Reason, "reason", "", "why; it is shown wherever the rejected release is")
+	return cmd
+}
+
+func newRetry(s streams) *cobra.Command {
+	cmd, _ := newAct(s, &cobra.Command{
+		Use:   "retry APP",
+		Short: "Try a rejected release again, from its first step",
+		Long: `Try the release that Git asks for and that was rejected once more, from its
+first step.
+
+It pushes the app's promotion file to your branch.`,
+		Example: `  gitrollout retry shop`,
+	}, rollout.Retry)
+	return cmd
+}
+
+func (c *actCommand) run(ctx context.Context, name string) error {
+	who, err := identity(ctx, c.author)
+	if err != nil {
+		return err
+	}
+	w, err := openWorld(ctx, c.source, c.streams)
+	if err != nil {
+		return err
+	}
+	w.detail = true
+	var said string
+	err = slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
+		said, err = w.act(ctx, who, name, c.action, func(strategies.Input) error { return nil })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, said)
+	return err
+}
+
+// act carries out what somebody asks for one app, unless check refuses it, and says what has become of it.
+func (w *world) act(ctx context.Context, who git.Identity, name string, a propose.Action, check func(strategies.Input) error) (said string, err error) {
+	app, err := w.app(name)
+	if err != nil {
+		return "", err
+	}
+	in, err := w.input(ctx, app, time.Now())
+	if err != nil {
+		return "", err
+	}
+	if err := check(in); err != nil {
+		return "", err
+	}
+	a.Reason = clean(a.Reason)
+	o, err := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Decide(in, a)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	// The file goes on top of whatever the branch holds by now: it names the release by its hash, and cannot
+	// approve a newer one.
+	id, err := w.repo.mirror().CommitToBranch(ctx, o.Branch, func(*git.Snapshot) (git.Update, error) {
+		return git.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, nil
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case id == "":
+		return fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.source.cluster, name), o.Branch, o.Then), nil
+	}
+	return fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Then), nil
+}
+
+// identity is who commits: the flag, the environment, or git's settings.
+func identity(ctx context.Context, flag string) (git.Identity, error) {
+	if flag != "" {
+		name, rest, ok := strings.Cut(flag, "<")
+		address, tail, closed := strings.Cut(rest, ">")
+		who := git.Identity{Name: strings.TrimSpace(name), Email: strings.TrimSpace(address)}
+		if !ok || !closed || who.Name == "" || who.Email == "" || strings.TrimSpace(tail) != "" {
+			return who, usagef(`--author %q is not "Name <address>"`, flag)
+		}
+		return who, nil
+	}
+	who := git.Identity{Name: os.Getenv("GIT_AUTHOR_NAME"), Email: os.Getenv("GIT_AUTHOR_EMAIL")}
+	if who.Name == "" {
+		who.Name, _ = gitSays(ctx, "config", "--get", "user.name")
+	}
+	if who.Email == "" {
+		who.Email, _ = gitSays(ctx, "config", "--get", "user.email")
+	}
+	if who.Name == "" || who.Email == "" {
+		return who, usagef(`who are you? The commit needs an author: --author "Name <address>", or git config user.name and user.email`)
+	}
+	return who, nil
+}

@@ -1,0 +1,97 @@
+package propose
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Order is one commit to make, and what it means.
+type Order struct {
+	Branch  string            // to commit to: short name of the users' branch, or of a proposal's
+	Edits   map[string][]byte // path to content; nil content deletes
+	Message string            // of the commit
+	When    time.Time         // of the commit
+	Subject string            // what is done, without the cluster: "Promote shop past step 2"
+	Then    string            // what will happen, for whoever asked
+}
+
+// Target is where an order goes.
+type Target struct {
+	Cluster string
+	Branch  string // short name of the users' branch
+}
+
+// promotion writes an app's promotion file, or removes it if p is nil.
+func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Order, error) {
+	o := Order{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
+	if p != nil {
+		data, err := p.Encode()
+		if err != nil {
+			return Order{}, err
+		}
+		o.Edits[rollout.PromotionPath(t.Cluster, app)] = data
+	}
+	if r := s.Release; r != nil {
+		o.Message = "\n" + releaseLine(r, "") + "\n"
+	}
+	if p != nil && p.Reason != "" {
+		o.Message += "\nReason: " + p.Reason + "\n"
+	}
+	return o, nil
+}
+
+// releaseLine tells in a commit's message which release it is about. What follows the author is added as it is.
+func releaseLine(r *rollout.Release, what string) string {
+	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
+}
+
+// Promotion is the proposal to let a release pass the gate that has shut at a step, which counts from 0. Its time
+// is when the step began, so that the same gate makes the same commit.
+func Promotion(cluster string, s rollout.State, gate int) Order {
+	o, _ := Target{Cluster: cluster}.promotion(s.App, // a Promotion of texts can always be encoded
+		&rollout.Promotion{Release: s.Release.Hash, Through: fmt.Sprint(gate), Decision: rollout.Promote}, rollout.State{}, time.Time{})
+	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
+	o.Subject = fmt.Sprintf("Promote %s past step %d", s.App, gate+1)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in %s\n\n%s\n\n", o.Subject, cluster, releaseLine(s.Release, ""))
+	b.WriteString(measured(s))
+	for _, p := range s.Progress {
+		fmt.Fprintf(&b, "%s is at step %d/%d (%s), %d%%.\n", p.Workload, min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
+		if p.Entered.After(o.When) {
+			o.When = p.Entered
+		}
+	}
+	fmt.Fprintf(&b, "\nMerge this commit to let the release go on.\nTo undo the release, before or after that: git revert %s\n",
+		rollout.ShortID(s.Release.Commit))
+	o.Message = b.String()
+	return o
+}
+
+// measured is a line for each result of the release's analyses.
+func measured(s rollout.State) string {
+	text := ""
+	for _, line := range rollout.Evidence(s.Analyses) {
+		text += "Measured: " + line + ".\n"
+	}
+	return text
+}
+
+// WantsRevert reports whether Git still asks for what an app has gone back from.
+func WantsRevert(s rollout.State) bool {
+	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
+}
+
+// Revert is the proposal to undo in Git what was rejected. Its time is that of the rejection.
+func Revert(cluster string, s rollout.State, rejection rollout.Rejection, v Reversion) Order {
+	o := Order{
+		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,
+		Subject: fmt.Sprintf("Revert %s in %s to %s", s.App, cluster, rollout.ShortID(s.Stable.Commit)),
+	}
+	o.Message = fmt.Sprintf("%s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n"+
+		"To try the same version again instead: gitrollout retry %s\n%s%s",
+		o.Subject, rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, s.Stable.Hash, s.App, measured(s), v.Caution())
+	return o
+}

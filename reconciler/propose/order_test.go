@@ -1,0 +1,162 @@
+package propose
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func TestPromotion(t *testing.T) {
+	o := Promotion("prod", shop().State, 1)
+	want := Order{
+		Branch: "gitrollout/promote/prod/shop", Subject: "Promote shop past step 2", When: shop().State.Progress[0].Entered,
+		Edits: o.Edits,
+		Message: `Promote shop past step 2 in prod
+
+Release h1-2 of c2c2c2c by Ada <ada@example.com>:
+Version 2
+
+shop/shop is at step 2/3 (pause), 20%.
+
+Merge this commit to let the release go on.
+To undo the release, before or after that: git revert c2c2c2c
+`}
+	if diff := cmp.Diff(want, o); diff != "" {
+		t.Error(diff)
+	}
+	file, err := rollout.ParsePromotion("p", o.Edits[rollout.PromotionPath("prod", "shop")])
+	if err != nil || !file.Opens("h1-2", []string{"", "", ""}, 1) || file.Opens("h1-2", []string{"", "", ""}, 2) {
+		t.Errorf("the file %+v does not open that gate alone: %v", file, err)
+	}
+}
+
+func TestRevert(t *testing.T) {
+	s := shop().State
+	v := Reversion{Edits: map[string][]byte{"apps/shop/a.yaml": nil}, Sharers: []string{"cart"}}
+	o := Revert("prod", s, s.Rejected[0], v)
+	want := `Revert shop in prod to c1c1c1c
+
+Release h1-0 of c0c0c0c was rejected:
+it was slow
+
+h1-1 serves, and this commit makes Git agree.
+To try the same version again instead: gitrollout retry shop
+
+It also changes files of: cart
+`
+	if diff := cmp.Diff(want, o.Message); diff != "" {
+		t.Error(diff)
+	}
+	if o.Branch != "gitrollout/revert/prod/shop" || !o.When.Equal(s.Rejected[0].At) || !v.Shared() {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestUndoOrder(t *testing.T) {
+	s := shop().State
+	o := Target{Cluster: "prod", Branch: "main"}.Undo(s, Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}, "Version 1", Reversion{}, "wrong prices")
+	want := `Undo h1-2 of shop in prod: back to h1-1 of c1c1c1c
+
+Release h1-2 of c2c2c2c by Ada <ada@example.com> is in flight:
+Version 2
+
+This makes the files of shop what they were in c1c1c1c:
+Version 1
+
+Reason: wrong prices
+`
+	if diff := cmp.Diff(want, o.Message); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.HasPrefix(o.Message, UndoSubject(s)) || o.Branch != "gitrollout/revert/prod/shop" {
+		t.Errorf("the reconciler does not know it again: %+v", o)
+	}
+}
+
+func TestBack(t *testing.T) {
+	recorded := []Version{{"h1-2", "c2c2c2c2c2", true}, {"h1-9", "c9", false}, {"h1-0", "c0", true}, {"", "c8", true}}
+	healthy := shop().State
+	healthy.Phase, healthy.Release = rollout.Healthy, nil
+	first := shop().State
+	first.Stable = nil
+	degraded := shop().State
+	degraded.Phase, degraded.Release = rollout.Degraded, nil
+	asked := false
+	cases := map[string]struct {
+		state rollout.State
+		hash  rollout.Hash
+		want  string // commit
+		asks  bool
+		err   string
+	}{
+		"InFlight":      {shop().State, "", "c1c1c1c1c1", false, ""},
+		"Degraded":      {degraded, "", "c1c1c1c1c1", false, ""},
+		"First":         {first, "", "", false, "nothing to go back to"},
+		"TheOneBefore":  {healthy, "", "c8", true, ""}, // neither what Git asks for, nor what never served, nor what was rejected
+		"OfAHash":       {healthy, "h1-9", "c9", true, ""},
+		"Stable":        {healthy, "h1-1", "c1c1c1c1c1", false, ""},
+		"RejectedOnes":  {healthy, "h1-0", "c0c0c0c0c0", false, ""},
+		"OfNoHash":      {healthy, "h1-7", "", true, "--to h1-7: no release of this hash"},
+		"NothingBefore": {rollout.State{Source: "c8"}, "", "c2c2c2c2c2", true, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			asked = false
+			v, err := Back(c.state, c.hash, func() ([]Version, error) { asked = true; return recorded, nil })
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("the error is %v, want one with %q", err, c.err)
+				}
+			} else if err != nil || v.Commit != c.want {
+				t.Errorf("got %+v, %v", v, err)
+			}
+			if asked != c.asks {
+				t.Errorf("asked for the record: %t", asked)
+			}
+		})
+	}
+	broken := errors.New("broken")
+	if _, err := Back(healthy, "", func() ([]Version, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Back(healthy, "", func() ([]Version, error) { return recorded[:1], nil }); err == nil || !strings.Contains(err.Error(), "no version before") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// commit is a Tree of one version of the files.
+type commit map[string]string
+
+func (c commit) Lookup(path string) (rollout.Entry, bool, error) {
+	content, found := c[path]
+	return rollout.Entry{Name: path, ID: content}, found, nil
+}
+
+func (c commit) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
+
+func TestReversion(t *testing.T) {
+	head := commit{"apps/shop/a.yaml": "2", "apps/shop/new.yaml": "n", "base/x.yaml": "2", "base/both.yaml": "b"}
+	old := commit{"apps/shop/a.yaml": "1", "base/x.yaml": "1"}
+	shop := rollout.App{Name: "shop", Path: "apps/shop"}
+	from := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml", "apps/shop/new.yaml", "base/both.yaml", "base/x.yaml"}}
+	to := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml", "base/x.yaml"}}
+	cart := &rollout.Render{App: rollout.App{Name: "cart"}, Files: []string{"base/x.yaml", "base/both.yaml"}}
+	v, err := NewReversion(head, old, from, to, []*rollout.Render{cart, from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil, "base/x.yaml": []byte("1")}
+	if diff := cmp.Diff(want, v.Edits); diff != "" {
+		t.Errorf("what another app needs is not deleted: %s", diff)
+	}
+	if !v.Shared() || strings.Join(v.Sharers, " ") != "cart" || strings.Join(v.Outside, " ") != "base/x.yaml" {
+		t.Errorf("%+v", v)
+	}
+	if text := v.Caution(); !strings.Contains(text, "files of: cart") || !strings.Contains(text, "base/x.yaml") {
+		t.Error(text)
+	}
+}

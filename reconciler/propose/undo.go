@@ -1,0 +1,98 @@
+package propose
+
+import (
+	"errors"
+	"fmt"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Version is what an app was at one time.
+type Version struct {
+	Hash   rollout.Hash // "" without stages
+	Commit string       // of the users' branch
+	Served bool         // it was whole once: a release that became stable
+}
+
+func (v Version) String() string {
+	if v.Hash == "" {
+		return rollout.ShortID(v.Commit)
+	}
+	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
+}
+
+// Back finds the version that an undo goes back to: the one of a hash or, if that is "", the one before what
+// serves or is in flight. The record in the state comes first; recorded is asked, newest first, for what it does
+// not tell.
+func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
+	if hash == "" && s.Release != nil && s.Stable == nil {
+		return Version{}, errors.New("its first deployment is in flight, and there is nothing to go back to; push a version that works")
+	}
+	if v, found := backInState(s, hash); found {
+		return v, nil
+	}
+	versions, err := recorded()
+	if err != nil {
+		return Version{}, err
+	}
+	for _, v := range versions {
+		_, rejected := s.IsRejected(v.Hash)
+		current := s.Source == v.Commit || (s.Stable != nil && v.Hash == s.Stable.Hash)
+		if hash != "" && v.Hash == hash || hash == "" && v.Served && !rejected && !current {
+			return v, nil
+		}
+	}
+	what := "no version before the one that serves is recorded"
+	if hash != "" {
+		what = fmt.Sprintf("--to %s: no release of this hash is recorded", hash)
+	}
+	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
+}
+
+// backInState is Back as far as the state alone says it.
+func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
+	switch {
+	case s.Stable != nil && (hash == s.Stable.Hash || hash == "" && (s.Release != nil || s.Phase == rollout.Degraded)):
+		return Version{Hash: s.Stable.Hash, Commit: s.Stable.Commit}, true
+	case hash == "":
+		return Version{}, false
+	}
+	r, found := s.IsRejected(hash)
+	return Version{Hash: hash, Commit: r.Commit}, found
+}
+
+// UndoSubject is how the subject of a proposal begins that undoes what an app is
+// at. The reconciler knows by it which revert proposals people have asked for and
+// are still about what they were made for.
+func UndoSubject(s rollout.State) string {
+	what := rollout.ShortID(s.Source)
+	switch {
+	case s.Release != nil:
+		what = string(s.Release.Hash)
+	case s.Stable != nil:
+		what = string(s.Stable.Hash)
+	}
+	return fmt.Sprintf("Undo %s of %s", what, s.App)
+}
+
+// Undo is the proposal to take an app back to a version, whose commit's subject is subject. Its time is left to
+// the caller.
+func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Order {
+	o := Order{
+		Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,
+		Subject: fmt.Sprintf("%s in %s: back to %s", UndoSubject(s), t.Cluster, to),
+		Then:    fmt.Sprintf("%s goes back to %s when it is merged", s.App, to),
+	}
+	o.Message = o.Subject + "\n\n"
+	if r := s.Release; r != nil {
+		o.Message += releaseLine(r, " is in flight") + "\n"
+	} else if r := s.Stable; r != nil {
+		o.Message += releaseLine(r, " serves") + "\n"
+	}
+	o.Message += fmt.Sprintf("\nThis makes the files of %s what they were in %s:\n%s\n", s.App, rollout.ShortID(to.Commit), subject)
+	if reason != "" {
+		o.Message += "\nReason: " + reason + "\n"
+	}
+	o.Message += v.Caution()
+	return o
+}
