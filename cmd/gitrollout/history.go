@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -132,7 +133,7 @@ func eventOf(s *git.Snapshot, app string) (e status.Event, about bool, err error
 		return e, false, nil
 	}
 	path := rollout.StatePath(app)
-	data, found, err := readFile(snapshot{s}, path)
+	data, found, err := source.ReadFile(snapshot{s}, path)
 	if err != nil || !found {
 		return e, false, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/scaffold"
 	"gitrollout.dev/gitrollout/render/schema"
@@ -62,7 +63,7 @@ func (c *initCommand) run(dir string) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := clustersOf(tree)
+	clusters, err := source.Clusters(tree)
 	if err != nil {
 		return err
 	}

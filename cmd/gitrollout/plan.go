@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
@@ -101,7 +102,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
 	for _, tree := range []render.Tree{sides.base, sides.head} {
-		found, err := clustersOf(tree)
+		found, err := source.Clusters(tree)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +117,8 @@ func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	case c.source.cluster == "":
 		return all, nil
 	case !slices.Contains(all, c.source.cluster):
-		return nil, missingConfig(sides.head, c.source.cluster)
+		_, err := readConfig(sides.head, c.source.cluster)
+		return nil, err
 	}
 	return []string{c.source.cluster}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
@@ -168,7 +169,7 @@ func (r *planRecord) state(app string) (*rollout.State, error) {
 		return nil, nil
 	}
 	path := rollout.StatePath(app)
-	data, found, err := readFile(r.tree, path)
+	data, found, err := source.ReadFile(r.tree, path)
 	if err != nil || !found {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -64,7 +65,7 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 
 // onlyCluster is the cluster that is meant when none is named.
 func onlyCluster(tree render.Tree) (string, error) {
-	clusters, err := clustersOf(tree)
+	clusters, err := source.Clusters(tree)
 	switch {
 	case err != nil:
 		return "", err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -128,7 +129,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 			return fmt.Errorf("--from: %w", err)
 		}
 	}
-	data, found, err := readFile(tree, path)
+	data, found, err := source.ReadFile(tree, path)
 	if err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 
 // startOver returns the edits that make a state branch one for another cluster.
 func (w *world) startOver(tree render.Tree, uid string, now time.Time, tell func(app, what string)) (map[string][]byte, error) {
-	data, found, err := readFile(tree, rollout.ClusterPath)
+	data, found, err := source.ReadFile(tree, rollout.ClusterPath)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +257,7 @@ func (w *world) startOver(tree render.Tree, uid string, now time.Time, tell func
 	}
 	for _, app := range w.names() {
 		path := rollout.StatePath(app)
-		data, found, err := readFile(tree, path)
+		data, found, err := source.ReadFile(tree, path)
 		if err != nil {
 			return nil, err
 		}

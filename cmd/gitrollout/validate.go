@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -157,7 +158,7 @@ func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
 }
 
 func (c *validateCommand) run(tree render.Tree) error {
-	clusters, err := clustersOf(tree)
+	clusters, err := source.Clusters(tree)
 	if err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (app
 
 func (r *clusterReport) checkPromotions(tree render.Tree, known map[string]bool) error {
 	dir := strings.TrimSuffix(rollout.PromotionPath(r.Cluster, "x"), "/x.yaml")
-	entries, err := readDir(tree, dir)
+	entries, err := source.ReadDir(tree, dir)
 	if err != nil {
 		return err
 	}

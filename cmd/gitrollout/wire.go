@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -15,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -124,83 +124,17 @@ func (o clusterOptions) config() (*rest.Config, error) {
 
 // readConfig reads a cluster's configuration from a commit.
 func readConfig(tree render.Tree, cluster string) (*rollout.Config, error) {
-	file := rollout.ConfigPath(cluster)
-	data, found, err := readFile(tree, file)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, missingConfig(tree, cluster)
-	}
-	return rollout.ParseConfig(file, data)
+	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
 // readFreeze reads a cluster's freeze from a commit, nil if there is none.
 func readFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
 	file := rollout.FreezePath(cluster)
-	data, found, err := readFile(tree, file)
+	data, found, err := source.ReadFile(tree, file)
 	if err != nil || !found {
 		return nil, err
 	}
 	return rollout.ParseFreeze(file, data)
-}
-
-func missingConfig(tree render.Tree, cluster string) error {
-	err := &rollout.InvalidError{File: rollout.ConfigPath(cluster), Msg: "does not exist", Fix: "commit a Config there"}
-	if clusters, listErr := clustersOf(tree); listErr == nil && len(clusters) > 0 {
-		err.Fix = "name one of these with --cluster: " + strings.Join(clusters, ", ")
-	}
-	return err
-}
-
-// clustersOf lists the folders under .gitrollout/ that hold a configuration.
-func clustersOf(tree render.Tree) ([]string, error) {
-	entries, err := readDir(tree, ".gitrollout")
-	if err != nil {
-		return nil, err
-	}
-	var clusters []string
-	for _, e := range entries {
-		_, found, err := tree.Lookup(rollout.ConfigPath(e.Name))
-		if err != nil {
-			return nil, fmt.Errorf("look up %s: %w", rollout.ConfigPath(e.Name), err)
-		}
-		if found {
-			clusters = append(clusters, e.Name)
-		}
-	}
-	return clusters, nil
-}
-
-// readFile reads a file of a tree; found is false if there is none.
-func readFile(tree render.Tree, path string) (data []byte, found bool, err error) {
-	e, found, err := tree.Lookup(path)
-	if err != nil {
-		return nil, false, fmt.Errorf("look up %s: %w", path, err)
-	}
-	if !found || e.Kind != rollout.File {
-		return nil, false, nil
-	}
-	if data, err = tree.ReadBlob(e.ID); err != nil {
-		return nil, false, fmt.Errorf("read %s: %w", path, err)
-	}
-	return data, true, nil
-}
-
-// readDir lists a folder of a tree, which need not exist.
-func readDir(tree render.Tree, path string) ([]rollout.Entry, error) {
-	e, found, err := tree.Lookup(path)
-	if err != nil {
-		return nil, fmt.Errorf("look up %s: %w", path, err)
-	}
-	if !found || e.Kind != rollout.Dir {
-		return nil, nil
-	}
-	entries, err := tree.ReadDir(path)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", path, err)
-	}
-	return entries, nil
 }
 
 // startBackground begins what works beside the passes and returns what ends it.

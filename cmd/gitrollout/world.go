@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -117,19 +118,19 @@ func (w *world) readLists() error {
 	if w.state == nil {
 		return nil
 	}
-	if data, found, err := readFile(w.state, rollout.ClusterPath); err != nil {
+	if data, found, err := source.ReadFile(w.state, rollout.ClusterPath); err != nil {
 		return err
 	} else if found {
 		if c, err := rollout.ParseCluster(data); err == nil {
 			w.uid = c.UID
 		}
 	}
-	groups, err := readDir(w.state, "apps")
+	groups, err := source.ReadDir(w.state, "apps")
 	if err != nil {
 		return err
 	}
 	for _, group := range groups {
-		files, err := readDir(w.state, "apps/"+group.Name)
+		files, err := source.ReadDir(w.state, "apps/"+group.Name)
 		if err != nil {
 			return err
 		}
@@ -183,7 +184,7 @@ func (w *world) stateOf(app string) (rollout.State, error) {
 		return rollout.State{}, nil
 	}
 	path := rollout.StatePath(app)
-	data, found, err := readFile(w.state, path)
+	data, found, err := source.ReadFile(w.state, path)
 	if err != nil || !found {
 		return rollout.State{}, err
 	}
@@ -216,7 +217,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 		}
 	}
 	path := rollout.PromotionPath(w.source.cluster, app.Name)
-	data, found, err := readFile(w.main, path)
+	data, found, err := source.ReadFile(w.main, path)
 	if err != nil {
 		return in, err
 	}
