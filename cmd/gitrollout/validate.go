@@ -164,7 +164,8 @@ func (c *validateCommand) run(tree render.Tree) error {
 	}
 	if c.source.cluster != "" {
 		if !slices.Contains(clusters, c.source.cluster) {
-			return missingConfig(tree, c.source.cluster)
+			_, err := readConfig(tree, c.source.cluster)
+			return err
 		}
 		clusters = []string{c.source.cluster}
 	}
