@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -205,17 +204,6 @@ func (s State) seal() (string, error) {
 	}
 	sum := sha256.Sum256(append([]byte("gitrollout state\n"), data...))
 	return "s1-" + hex.EncodeToString(sum[:8]), nil
-}
-
-// Equal reports whether two states have the same bytes. It compares the JSON
-// that the YAML is made from, which takes a tenth of the time.
-func (s *State) Equal(o *State) bool {
-	left, right := *s, *o
-	left.APIVersion, left.Kind, left.Seal = "", "", ""
-	right.APIVersion, right.Kind, right.Seal = "", "", ""
-	a, errA := json.Marshal(left)
-	b, errB := json.Marshal(right)
-	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // Second cuts a time to what the state records: UTC, whole seconds.

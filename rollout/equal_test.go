@@ -1,0 +1,95 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// fill sets every field below a value; leaf number odd is set to another value
+// than it is by another number. It counts leaves on from n.
+func fill(v reflect.Value, n *int, odd int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n, odd)
+		return
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), n, odd)
+		}
+		return
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, n, odd)
+		fill(value, n, odd)
+		v.SetMapIndex(key, value)
+		return
+	case reflect.Struct:
+		if v.Type() != timeType {
+			for i := range v.NumField() {
+				fill(v.Field(i), n, odd)
+			}
+			return
+		}
+	}
+	*n++
+	is := *n == odd
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(map[bool]string{false: "a", true: "b"}[is])
+	case reflect.Int, reflect.Int64:
+		v.SetInt(map[bool]int64{false: 1, true: 2}[is])
+	case reflect.Bool:
+		v.SetBool(!is)
+	case reflect.Struct:
+		v.Set(reflect.ValueOf(map[bool]time.Time{false: noon, true: noon.Add(time.Second)}[is]))
+	default:
+		panic(fmt.Sprintf("no value for %s", v.Type()))
+	}
+}
+
+func filled(odd int) (s State, leaves int) {
+	fill(reflect.ValueOf(&s).Elem(), &leaves, odd)
+	return s, leaves
+}
+
+// TestStateEqualSeesEveryField: two states are equal if and only if what is
+// written of them is.
+func TestStateEqualSeesEveryField(t *testing.T) {
+	written := func(s State) string {
+		s.APIVersion, s.Kind, s.Seal = "", "", ""
+		raw, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	plain, leaves := filled(0)
+	if leaves < 100 {
+		t.Fatalf("%d leaves", leaves)
+	}
+	same := 0
+	for odd := range leaves + 1 {
+		s, _ := filled(odd)
+		if got, want := s.Equal(&plain), written(s) == written(plain); got != want {
+			t.Errorf("leaf %d: Equal is %t, want %t: %s", odd, got, want, written(s))
+		} else if got {
+			same++
+		}
+	}
+	if same != 4 { // none, and the three that every file has
+		t.Errorf("%d of %d changes make no difference", same, leaves)
+	}
+	empty := State{Progress: []Progress{}, Stable: &Release{Since: noon.In(time.FixedZone("there", 3600)), Templates: map[Workload]Hash{}}}
+	if none := (State{Stable: &Release{Since: noon}}); !none.Equal(&empty) {
+		t.Error("an empty list is not none, or a moment is another one in another time zone")
+	}
+	if none := (State{}); none.Equal(&empty) {
+		t.Error("a state without a stable release is one with")
+	}
+}
