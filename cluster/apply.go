@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,16 +107,6 @@ func (c *Client) toApply(ctx context.Context, app string, all []*desired, result
 	return todo, nil
 }
 
-// defined reports whether the set itself brings the CRD of an object.
-func defined(all []*desired, d *desired) bool {
-	for _, other := range all {
-		if other.defines(d.gvk) {
-			return true
-		}
-	}
-	return false
-}
-
 // isApplied reports whether the live object is what was applied last, and that
 // is what is desired now. It sends nothing.
 func (c *Client) isApplied(d *desired) bool {
@@ -205,7 +194,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 	l.pending = ""
 	c.learn(d, l)
 	d.kind.live.put(l)
-	if d.isCRD() {
+	if isCRD(d.ref) {
 		return created, c.awaitEstablished(ctx, d)
 	}
 	return created, nil
@@ -271,35 +260,6 @@ func (c *Client) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return answer(c.raw.Get().AbsPath(k.path(ref)).Do(ctx))
-}
-
-// A CRD is served some 100 ms after it was accepted, when its names are found
-// free and its schema is published.
-const (
-	establishedWithin = 10 * time.Second
-	establishedEvery  = 100 * time.Millisecond
-)
-
-// awaitEstablished waits until objects of a new CRD can be applied.
-func (c *Client) awaitEstablished(ctx context.Context, d *desired) error {
-	ctx, cancel := context.WithTimeout(ctx, establishedWithin)
-	defer cancel()
-	for {
-		l, ok := d.kind.live.get(d.kind.key(d.ref))
-		if ok && l.health.Status == Current {
-			return nil
-		}
-		select {
-		case <-time.After(establishedEvery):
-		case <-ctx.Done():
-			message := "no answer"
-			if ok {
-				message = l.health.Message
-			}
-			return &Error{Ref: d.ref, Reason: Unavailable, Err: ctx.Err(),
-				Msg: fmt.Sprintf("is not established after %s: %s", establishedWithin, message)}
-		}
-	}
 }
 
 // isConflict reports that somebody else wrote the object meanwhile.

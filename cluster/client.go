@@ -35,7 +35,7 @@ type Options struct {
 	Cluster   string // the cluster's name in Git, for rollout.AnnotationCluster
 
 	// OnChange is called when a live object of an app changed in a way that
-	// Observe, Health or the next Apply can notice. It is called from the
+	// Observe or the next Apply can notice. It is called from the
 	// watches, often several times for one change, and must return at once. It
 	// may be nil.
 	OnChange func(app string)

@@ -32,11 +32,6 @@ const (
 	Unexpected    Reason = "Unexpected"    // none of these
 )
 
-// Reasons lists all reasons.
-func Reasons() []Reason {
-	return []Reason{Forbidden, Quota, Denied, Immutable, Invalid, UnknownKind, NamespaceGone, Missing, Contested, Unavailable, Unexpected}
-}
-
 // Error says which object the API server did not take, why, and what to do. Its
 // text is one line and the same each time, so that it can be part of a state.
 type Error struct {

@@ -180,18 +180,14 @@ spec:
 	w.wantWrites(0, "the second apply", func() { w.apply("shop", set) })
 	w.restart()
 	w.wantWrites(0, "an apply of a new process", func() { w.apply("shop", set) })
-	health, err := w.Health(ctx, "shop", []rollout.Ref{
-		{Group: group, Kind: "Thing", Namespace: w.ns + "-own", Name: "one"},
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "things." + group},
-		{Group: group, Kind: "Thing", Namespace: w.ns + "-own", Name: "two"},
-		{Group: "nowhere.dev", Kind: "Other", Namespace: w.ns, Name: "x"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []cluster.HealthStatus{cluster.Current, cluster.Current, cluster.NotFound, cluster.NotFound} {
-		if health[i].Status != want {
-			t.Errorf("health %+v, want %s", health[i], want)
+	for ref, want := range map[rollout.Ref]bool{
+		{Group: group, Kind: "Thing", Namespace: w.ns + "-own", Name: "one"}:                       true,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "things." + group}: true,
+		{Group: group, Kind: "Thing", Namespace: w.ns + "-own", Name: "two"}:                       false,
+		{Group: "nowhere.dev", Kind: "Other", Namespace: w.ns, Name: "x"}:                          false,
+	} {
+		if got := w.Shows(ctx, "shop", ref); got != want {
+			t.Errorf("%v is shown: %v, want %v", ref, got, want)
 		}
 	}
 	// Somebody deletes the CRD and with it every object of the kind.

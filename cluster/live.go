@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +28,7 @@ type live struct {
 	print        string // fingerprint of the fields that our manager owns, "" for none
 	ownsReplicas bool   // our manager owns spec.replicas
 	replicas     any    // spec.replicas
-	health       Health
+	awaited      string // why a CRD is not served yet, "" if it is
 	generation   int64
 	status       string      // as JSON, only where a router may write it
 	pending      string      // the object as JSON, until the first Apply has compared it
@@ -53,7 +52,7 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 		keep:        o.Annotation(rollout.AnnotationPrune) == "disabled",
 		terminating: u.GetDeletionTimestamp() != nil,
 		applied:     o.Annotation(AnnotationApplied),
-		health:      healthOf(ref, u),
+		awaited:     awaitedOf(ref, o),
 		generation:  u.GetGeneration(),
 		status:      statusOf(ref, o),
 	}
@@ -120,17 +119,6 @@ func (l *live) settled() *live {
 	out := *l
 	out.pending = ""
 	return &out
-}
-
-func healthOf(ref rollout.Ref, u *unstructured.Unstructured) Health {
-	h := Health{Ref: ref, Status: Unknown}
-	result, err := status.Compute(u)
-	if err != nil {
-		h.Message = oneLine(err.Error())
-		return h
-	}
-	h.Status, h.Message = HealthStatus(result.Status), oneLine(result.Message)
-	return h
 }
 
 // same reports whether two records differ in nothing that a reader can notice.

@@ -14,8 +14,6 @@ import (
 //
 // Routes are the objects that a router acts on; what is not known of them, or
 // has not been applied yet, is left out.
-//
-// SameTemplate is left false: it takes a request, see Client.SameTemplate.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)), Routes: c.observeRoutes(routes)}
 	k := c.deployments()

@@ -96,17 +96,3 @@ func (d *desired) omitsReplicas() bool {
 	spec, ok := d.object["spec"].(map[string]any)
 	return ok && spec["replicas"] == nil
 }
-
-func (d *desired) isCRD() bool {
-	return d.gvk.Group == "apiextensions.k8s.io" && d.gvk.Kind == "CustomResourceDefinition"
-}
-
-// defines reports whether the object is the CRD of a kind.
-func (d *desired) defines(gvk schema.GroupVersionKind) bool {
-	if !d.isCRD() {
-		return false
-	}
-	spec, _ := d.object["spec"].(map[string]any)
-	names, _ := spec["names"].(map[string]any)
-	return spec["group"] == gvk.Group && names["kind"] == gvk.Kind
-}

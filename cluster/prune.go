@@ -15,13 +15,13 @@ import (
 
 // Prune deletes objects that an app no longer has, workloads before what they
 // use. It returns which of the candidates are gone, because they were deleted
-// just now or are no longer the app's, and which are kept for now or for good;
-// WhyKept tells the reason. It stops at the first error and may be repeated.
+// just now or are no longer the app's, and of each other one why it is kept. It
+// stops at the first error and may be repeated.
 //
 // Deletion is in the background as with kubectl: the object goes at once, what
 // it owns is collected after it. Candidates that the watches show to be kept
 // cost no request.
-func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone, kept []rollout.Ref, err error) {
+func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone []rollout.Ref, kept []string, err error) {
 	ordered := slices.SortedStableFunc(slices.Values(candidates), func(a, b rollout.Ref) int {
 		return cmp.Compare(pruneRank(a), pruneRank(b))
 	})
@@ -30,31 +30,20 @@ func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref
 		if err != nil {
 			return gone, kept, explain(err, ref, "list and watch")
 		}
-		switch {
-		case l == nil || l.terminating:
-			gone = append(gone, ref)
-		case c.whyKept(l) != "":
-			kept = append(kept, ref)
-		default:
+		if l == nil {
+			c.letGo(app, ref)
+		} else if !l.terminating {
+			if why := c.whyKept(l); why != "" {
+				kept = append(kept, why)
+				continue
+			}
 			if err := c.delete(ctx, k, l); err != nil {
 				return gone, kept, explain(err, ref, "delete")
 			}
-			gone = append(gone, ref)
 		}
-		if l == nil {
-			c.letGo(app, ref)
-		}
+		gone = append(gone, ref)
 	}
 	return gone, kept, nil
-}
-
-// WhyKept returns why Prune keeps an object of an app, "" if it would not.
-func (c *Client) WhyKept(ctx context.Context, app string, ref rollout.Ref) (string, error) {
-	_, l, err := c.candidate(ctx, app, ref)
-	if err != nil || l == nil {
-		return "", explain(err, ref, "list and watch")
-	}
-	return c.whyKept(l), nil
 }
 
 // candidate returns the live object if it is still the app's, nil otherwise.
@@ -75,7 +64,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	return k, l, nil
 }
 
-// whyKept holds the rules. Deleting a Namespace, a CRD or a claim deletes what
+// whyKept says why an object must stay, "" if it may go. Deleting a Namespace, a CRD or a claim deletes what
 // people put into it, for good: that is theirs to do.
 func (c *Client) whyKept(l *live) string {
 	switch {

@@ -236,11 +236,8 @@ func TestRefusalsAreSorted(t *testing.T) {
 		Unexpected:  {status(418, "", "I am a teapot")},
 	}
 	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "a", Name: "shop"}
-	for _, reason := range Reasons() {
-		if len(cases[reason]) == 0 && reason != Contested { // which no API server says
-			t.Errorf("no case for %s", reason)
-		}
-		for _, err := range cases[reason] {
+	for reason, errs := range cases {
+		for _, err := range errs {
 			var refusal *Error
 			if got := explain(err, ref, "patch"); !errors.As(got, &refusal) || refusal.Reason != reason || !errors.Is(got, err) {
 				t.Errorf("%v is %+v, want %s", err, refusal, reason)
@@ -250,6 +247,27 @@ func TestRefusalsAreSorted(t *testing.T) {
 	first := explain(forbidden("no"), ref, "patch")
 	if again := explain(first, rollout.Ref{Kind: "Other"}, "get"); again != first {
 		t.Errorf("explained twice: %v", again)
+	}
+}
+
+func TestCRDIsAwaited(t *testing.T) {
+	crd := rollout.Ref{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "things.example.com"}
+	condition := func(name, status, message string) any {
+		return map[string]any{"type": name, "status": status, "message": message}
+	}
+	for name, c := range map[string]struct {
+		ref        rollout.Ref
+		conditions []any
+		want       string
+	}{
+		"new":          {crd, nil, "is not looked at yet"},
+		"served":       {crd, []any{condition("NamesAccepted", "True", ""), condition("Established", "True", "")}, ""},
+		"name taken":   {crd, []any{condition("NamesAccepted", "False", "thing is in use\n"), condition("Established", "False", "")}, "thing is in use"},
+		"another kind": {rollout.Ref{Kind: "Service"}, nil, ""},
+	} {
+		if got := awaitedOf(c.ref, rollout.Object{"status": map[string]any{"conditions": c.conditions}}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -25,13 +25,12 @@ func (o Observed) Serial() int {
 
 // ObservedWorkload is one live Deployment.
 type ObservedWorkload struct {
-	Replicas     int        // spec.replicas
-	Hash         Hash       // AnnotationHash on the Deployment, "" if gitrollout never applied it
-	Serial       int        // AnnotationSerial on it, 0 if it has none or is another app's
-	Synced       bool       // the Deployment controller has seen the newest spec (observedGeneration)
-	Complete     bool       // every pod is of the newest template and available, no old pod is left
-	SameTemplate bool       // only for Hash "": applying the rendered template would restart no pod
-	Revisions    []Revision // one for each ReplicaSet, newest first
+	Replicas  int        // spec.replicas
+	Hash      Hash       // AnnotationHash on the Deployment, "" if gitrollout never applied it
+	Serial    int        // AnnotationSerial on it, 0 if it has none or is another app's
+	Synced    bool       // the Deployment controller has seen the newest spec (observedGeneration)
+	Complete  bool       // every pod is of the newest template and available, no old pod is left
+	Revisions []Revision // one for each ReplicaSet, newest first
 }
 
 // Revision is one ReplicaSet of a Deployment.

@@ -34,7 +34,7 @@ var table = map[string]rule{
 	"git/sign":           {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
 	"render":             {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
-		"github.com/fluxcd/cli-utils/pkg/kstatus/", "github.com/go-logr/logr", "k8s.io/klog/v2",
+		"github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
 	"analysis/provider":      {own: []string{"analysis"}, others: []string{"sigs.k8s.io/json"}},
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},

@@ -1,0 +1,13 @@
+package cluster
+
+import (
+	"context"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Shows reports whether the watches show an object, and as the app's.
+func (c *Client) Shows(ctx context.Context, app string, ref rollout.Ref) bool {
+	_, l, err := c.candidate(ctx, app, ref)
+	return err == nil && l != nil
+}
