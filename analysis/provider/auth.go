@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // authentication is how a server is told who asks. Argo Rollouts has oauth2 and
@@ -67,51 +69,55 @@ func (a authentication) check(service string) error {
 
 // apply makes a call one that is authenticated. A token is asked for each
 // measurement: one that is kept would have to be kept somewhere.
-func (a authentication) apply(ctx context.Context, s *session, c *call, service string) error {
+func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch {
 	case a.Basic != nil:
-		s.hide(a.Basic.Password, a.Basic.Username+":"+a.Basic.Password)
-		c.authorize = func(r *http.Request) { r.SetBasicAuth(a.Basic.Username, a.Basic.Password) }
+		authorize(c, "Basic "+base64.StdEncoding.EncodeToString([]byte(a.Basic.Username+":"+a.Basic.Password)))
+		s.Hide(a.Basic.Password, a.Basic.Username+":"+a.Basic.Password)
 	case a.Bearer != nil:
-		s.hide(a.Bearer.Token)
-		c.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+a.Bearer.Token) }
+		authorize(c, "Bearer "+a.Bearer.Token)
 	case a.OAuth2 != nil:
-		token, err := a.OAuth2.token(ctx, s, c.insecure)
+		token, err := a.OAuth2.token(ctx, s, c.Insecure)
 		if err != nil {
 			return err
 		}
-		c.authorize = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+		authorize(c, "Bearer "+token)
 	case a.Sigv4 != nil:
 		signer, err := a.Sigv4.signer(ctx, s, service)
 		if err != nil {
 			return err
 		}
-		body := c.body
-		c.sign = func(r *http.Request) error { signer.sign(r, body); return nil }
+		body := c.Body
+		c.Sign = func(r *http.Request) { signer.sign(r, body) }
 	}
 	return nil
+}
+
+func authorize(c *call.Request, credentials string) {
+	if c.Header == nil {
+		c.Header = http.Header{}
+	}
+	c.Header.Set("Authorization", credentials)
 }
 
 // token asks for an access token. Servers differ in where they look for the
 // client's secret; most want the header, which is tried first.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
-	s.hide(o.ClientSecret)
+	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}
 	if len(o.Scopes) > 0 {
 		form.Set("scope", strings.Join(o.Scopes, " "))
 	}
-	ask := call{method: http.MethodPost, base: o.TokenURL, kind: "application/x-www-form-urlencoded", body: []byte(form.Encode()), insecure: insecure}
+	ask := call.Request{Method: http.MethodPost, Base: o.TokenURL, Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode()), Insecure: insecure}
 	id, secret := url.QueryEscape(o.ClientID), url.QueryEscape(o.ClientSecret)
-	s.hide(id + ":" + secret)
-	ask.authorize = func(r *http.Request) {
-		r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)))
-	}
+	s.Hide(id + ":" + secret)
+	authorize(&ask, "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)))
 	got, err := s.do(ctx, ask)
-	var refused *requestError
-	if errors.As(err, &refused) && (refused.status == http.StatusBadRequest || refused.status == http.StatusUnauthorized) {
+	var refused *call.Error
+	if errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusUnauthorized) {
 		form.Set("client_id", o.ClientID)
 		form.Set("client_secret", o.ClientSecret)
-		ask.authorize, ask.body = nil, []byte(form.Encode())
+		ask.Header, ask.Body = nil, []byte(form.Encode())
 		got, err = s.do(ctx, ask)
 	}
 	if err != nil {
@@ -121,12 +127,12 @@ func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (st
 		AccessToken string `json:"access_token"`
 		TokenType   string `json:"token_type"`
 	}
-	if err := decodeAnswer("the token's URL", got.body, &answered); err != nil {
+	if err := call.Decode("the token's URL", got.Body, &answered); err != nil {
 		return "", err
 	}
 	if answered.AccessToken == "" {
 		return "", errors.New("access token: the answer has none")
 	}
-	s.hide(answered.AccessToken)
+	s.Hide(answered.AccessToken)
 	return answered.AccessToken, nil
 }

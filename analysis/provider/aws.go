@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // sigv4Config says as whom to sign. All of it is optional.
@@ -51,7 +53,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 	}
 	k := awsKeys{s.getenv("AWS_ACCESS_KEY_ID"), s.getenv("AWS_SECRET_ACCESS_KEY"), s.getenv("AWS_SESSION_TOKEN")}
 	if k.id != "" && k.secret != "" {
-		s.hide(k.id, k.secret, k.token)
+		s.Hide(k.id, k.secret, k.token)
 		return k, nil
 	}
 	if file, role := s.getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), s.getenv("AWS_ROLE_ARN"); file != "" && role != "" {
@@ -59,7 +61,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		if err != nil {
 			return awsKeys{}, err
 		}
-		s.hide(token)
+		s.Hide(token)
 		return askSTS(ctx, s, region, url.Values{
 			"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
 			"RoleSessionName": {orElse(s.getenv("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
@@ -73,12 +75,12 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 
 // askSTS exchanges what it is asked with for credentials.
 func askSTS(ctx context.Context, s *session, region string, form url.Values, g *signer) (awsKeys, error) {
-	c := call{
-		method: http.MethodPost, base: awsEndpoint(s, "sts", "STS", region), path: "/",
-		kind: "application/x-www-form-urlencoded; charset=utf-8", body: []byte(form.Encode()),
+	c := call.Request{
+		Method: http.MethodPost, Base: awsEndpoint(s, "sts", "STS", region), Path: "/",
+		Type: "application/x-www-form-urlencoded; charset=utf-8", Body: []byte(form.Encode()),
 	}
 	if g != nil {
-		c.sign = func(r *http.Request) error { g.sign(r, c.body); return nil }
+		c.Sign = func(r *http.Request) { g.sign(r, c.Body) }
 	}
 	got, err := s.do(ctx, c)
 	if err != nil {
@@ -93,7 +95,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 		Role credentials `xml:"AssumeRoleResult>Credentials"`
 		Web  credentials `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
-	if err := xml.Unmarshal(got.body, &answered); err != nil {
+	if err := xml.Unmarshal(got.Body, &answered); err != nil {
 		return awsKeys{}, errors.New("the answer of STS is not what its documentation says")
 	}
 	given := answered.Role
@@ -104,13 +106,13 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	if k.id == "" || k.secret == "" {
 		return awsKeys{}, errors.New("the answer of STS has no credentials")
 	}
-	s.hide(k.id, k.secret, k.token)
+	s.Hide(k.id, k.secret, k.token)
 	return k, nil
 }
 
 // agentKeys asks the agent of EKS Pod Identity or of ECS.
 func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error) {
-	c := call{method: http.MethodGet, base: address}
+	c := call.Request{Method: http.MethodGet, Base: address}
 	token := s.getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
 	if file := s.getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
 		var err error
@@ -119,7 +121,7 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 		}
 	}
 	if token != "" {
-		c.headers = []header{{"Authorization", token}}
+		c.Header = http.Header{"Authorization": {token}}
 	}
 	got, err := s.do(ctx, c)
 	if err != nil {
@@ -130,10 +132,10 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 		Secret string `json:"SecretAccessKey"`
 		Token  string `json:"Token"`
 	}
-	if err := json.Unmarshal(got.body, &answered); err != nil || answered.ID == "" || answered.Secret == "" {
+	if err := json.Unmarshal(got.Body, &answered); err != nil || answered.ID == "" || answered.Secret == "" {
 		return awsKeys{}, errors.New("the answer of the credentials' agent has no credentials")
 	}
-	s.hide(answered.ID, answered.Secret, answered.Token)
+	s.Hide(answered.ID, answered.Secret, answered.Token)
 	return awsKeys{answered.ID, answered.Secret, answered.Token}, nil
 }
 
@@ -168,7 +170,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 	if k.id == "" || k.secret == "" {
 		return awsKeys{}, fmt.Errorf("%s has no profile %s with credentials", file, name)
 	}
-	s.hide(k.id, k.secret, k.token)
+	s.Hide(k.id, k.secret, k.token)
 	return k, nil
 }
 

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -267,18 +266,4 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("%s %s: %v is no *fieldError", kind, text, err)
 		}
 	})
-}
-
-// TestClients are two, and are kept.
-func TestClients(t *testing.T) {
-	clients := Clients()
-	if again := clients(true); again != clients(true) || again == clients(false) {
-		t.Error("a client is made for each request")
-	}
-	for _, insecure := range []bool{true, false} {
-		transport, ok := clients(insecure).Transport.(*http.Transport)
-		if !ok || transport.TLSClientConfig.InsecureSkipVerify != insecure {
-			t.Errorf("insecure %v is not as it should be", insecure)
-		}
-	}
 }

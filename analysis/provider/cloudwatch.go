@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // cloudWatch asks GetMetricData of Amazon CloudWatch
@@ -124,15 +126,15 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 		return Result{}, err
 	}
 	body := []byte(c.form(s.deps.Now()).Encode())
-	a, err := s.do(ctx, call{
-		method: http.MethodPost, base: awsEndpoint(s, "monitoring", "CLOUDWATCH", g.region), path: "/",
-		kind: "application/x-www-form-urlencoded; charset=utf-8", body: body,
-		sign: func(r *http.Request) error { g.sign(r, body); return nil },
+	a, err := s.do(ctx, call.Request{
+		Method: http.MethodPost, Base: awsEndpoint(s, "monitoring", "CLOUDWATCH", g.region), Path: "/",
+		Type: "application/x-www-form-urlencoded; charset=utf-8", Body: body,
+		Sign: func(r *http.Request) { g.sign(r, body) },
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	return cloudWatchResult(a.body)
+	return cloudWatchResult(a.Body)
 }
 
 // form is the request in AWS's query protocol: lists are numbered from 1.
@@ -199,7 +201,7 @@ func cloudWatchResult(body []byte) (Result, error) {
 	for _, data := range answered.Data {
 		messages = append(messages, data.Messages...)
 		if data.StatusCode == "InternalError" || data.StatusCode == "Forbidden" {
-			return Result{}, refusal("CloudWatch", cut(data.ID, 60)+" is "+data.StatusCode+messagesOf(messages))
+			return Result{}, refusal("CloudWatch", call.Cut(data.ID, 60)+" is "+data.StatusCode+messagesOf(messages))
 		}
 		values, times := []any{}, []any{}
 		for _, text := range data.Values {

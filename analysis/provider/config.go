@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -221,6 +222,17 @@ func checkHeaders(headers []header) error {
 		}
 	}
 	return nil
+}
+
+func headerOf(headers []header) http.Header {
+	if len(headers) == 0 {
+		return nil
+	}
+	h := http.Header{}
+	for _, one := range headers {
+		h.Set(one.Key, one.Value)
+	}
+	return h
 }
 
 func orElse(text, otherwise string) string {

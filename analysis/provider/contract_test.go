@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // contract is what is asked of every provider that speaks HTTP. Its server is
@@ -106,7 +107,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case mode == "slow":
 		<-r.Context().Done()
 	case mode == "large":
-		_, _ = io.WriteString(w, `{"status":"success","data":"`+strings.Repeat("x", maxAnswer)+`"}`)
+		_, _ = io.WriteString(w, `{"status":"success","data":"`+strings.Repeat("x", 1<<20)+`"}`)
 	case mode == "malformed":
 		_, _ = io.WriteString(w, `{"status":"succ`)
 	case mode == "cut":
@@ -270,7 +271,7 @@ func checkQuiet(t *testing.T, err error, got Result) {
 		if strings.Contains(text, "\n") {
 			t.Errorf("%q has more than one line", text)
 		}
-		if len(text) > 4*2*maxMessage {
+		if len(text) > 4*2*call.MaxMessage {
 			t.Errorf("a text of %d bytes", len(text))
 		}
 	}

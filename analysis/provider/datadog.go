@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // datadog asks Datadog for the newest point of a series (v1,
@@ -86,29 +88,28 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	}
 	to := s.deps.Now()
 	from := to.Add(-duration(c.Interval, 5*time.Minute))
-	ask := call{base: address, kind: "application/json", authorize: func(r *http.Request) {
-		r.Header.Set("DD-API-KEY", keys["api-key"])
-		r.Header.Set("DD-APPLICATION-KEY", keys["app-key"])
+	ask := call.Request{Base: address, Type: "application/json", Header: http.Header{
+		"Dd-Api-Key": {keys["api-key"]}, "Dd-Application-Key": {keys["app-key"]},
 	}}
 	if c.APIVersion == "v2" {
-		if ask.body, err = json.Marshal(c.scalarRequest(from, to)); err != nil {
+		if ask.Body, err = json.Marshal(c.scalarRequest(from, to)); err != nil {
 			return Result{}, fmt.Errorf("encode the query: %w", err)
 		}
-		ask.method, ask.path = http.MethodPost, "/api/v2/query/scalar"
+		ask.Method, ask.Path = http.MethodPost, "/api/v2/query/scalar"
 		a, err := s.do(ctx, ask)
 		if err != nil {
 			return Result{}, err
 		}
-		value, err := datadogScalar(a.body)
+		value, err := datadogScalar(a.Body)
 		return Result{Value: value}, err
 	}
-	ask.method, ask.path = http.MethodGet, "/api/v1/query"
-	ask.query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)}, "to": {strconv.FormatInt(to.Unix(), 10)}}
+	ask.Method, ask.Path = http.MethodGet, "/api/v1/query"
+	ask.Query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)}, "to": {strconv.FormatInt(to.Unix(), 10)}}
 	a, err := s.do(ctx, ask)
 	if err != nil {
 		return Result{}, err
 	}
-	value, err := datadogNewest(a.body)
+	value, err := datadogNewest(a.Body)
 	return Result{Value: value}, err
 }
 
@@ -125,7 +126,7 @@ func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, ma
 			return "", nil, err
 		}
 	}
-	s.hide(keys["api-key"], keys["app-key"])
+	s.Hide(keys["api-key"], keys["app-key"])
 	return orElse(keys["address"], "https://api.datadoghq.com"), keys, nil
 }
 
@@ -159,7 +160,7 @@ func datadogNewest(body []byte) (any, error) {
 			Points [][]*float64 `json:"pointlist"`
 		} `json:"series"`
 	}
-	if err := decodeAnswer("Datadog", body, &answered); err != nil {
+	if err := call.Decode("Datadog", body, &answered); err != nil {
 		return nil, err
 	}
 	if answered.Status == "error" || answered.Error != "" {
@@ -195,10 +196,10 @@ func datadogScalar(body []byte) (any, error) {
 			} `json:"attributes"`
 		} `json:"data"`
 	}
-	if err := decodeAnswer("Datadog", body, &answered); err != nil {
+	if err := call.Decode("Datadog", body, &answered); err != nil {
 		return nil, err
 	}
-	if text := words(answered.Errors); text != "" || answered.Data != nil && answered.Data.Errors != "" {
+	if text := call.Words(answered.Errors); text != "" || answered.Data != nil && answered.Data.Errors != "" {
 		if text == "" {
 			text = answered.Data.Errors
 		}
@@ -212,7 +213,7 @@ func datadogScalar(body []byte) (any, error) {
 			continue // the names of what the query groups by
 		}
 		var value *float64
-		if err := decodeAnswer("Datadog", column.Values[0], &value); err != nil || value == nil {
+		if err := call.Decode("Datadog", column.Values[0], &value); err != nil || value == nil {
 			return nil, err
 		}
 		return *value, nil

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // elasticsearch and opensearch ask a search of one
@@ -82,7 +84,7 @@ func mappingOf(v any) (map[string]any, error) {
 	case string:
 		var m map[string]any
 		if err := json.Unmarshal([]byte(v), &m); err != nil {
-			return nil, fmt.Errorf("%q is no JSON object", cut(v, 60))
+			return nil, fmt.Errorf("%q is no JSON object", call.Cut(v, 60))
 		}
 		return m, nil
 	default:
@@ -111,9 +113,9 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	if err != nil {
 		return Result{}, fmt.Errorf("encode the search: %w", err)
 	}
-	ask := call{
-		method: http.MethodPost, base: c.Address, path: "/" + url.PathEscape(c.Index) + "/_search",
-		kind: "application/json", body: body, headers: c.Headers, insecure: c.Insecure,
+	ask := call.Request{
+		Method: http.MethodPost, Base: c.Address, Path: "/" + url.PathEscape(c.Index) + "/_search",
+		Type: "application/json", Body: body, Header: headerOf(c.Headers), Insecure: c.Insecure,
 	}
 	if err := c.Authentication.apply(ctx, s, &ask, c.service); err != nil {
 		return Result{}, err
@@ -122,7 +124,7 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	if err != nil {
 		return Result{}, err
 	}
-	return c.result(a.body, orElse(c.JSONPath, path))
+	return c.result(a.Body, orElse(c.JSONPath, path))
 }
 
 // result refuses what was only found in a part of the index.
@@ -135,12 +137,12 @@ func (c *searchConfig) result(body []byte, path string) (Result, error) {
 		} `json:"_shards"`
 	}
 	var parsed any
-	if err := first(decodeAnswer(c.name, body, &parsed), decodeAnswer(c.name, body, &state)); err != nil {
+	if err := first(call.Decode(c.name, body, &parsed), call.Decode(c.name, body, &state)); err != nil {
 		return Result{}, err
 	}
 	switch {
 	case state.Error != nil:
-		return Result{}, refusal(c.name, words(state.Error))
+		return Result{}, refusal(c.name, call.Words(state.Error))
 	case state.TimedOut == nil:
 		return Result{}, errors.New("the answer of " + c.name + " is not what its documentation says: it has no timed_out")
 	case *state.TimedOut:

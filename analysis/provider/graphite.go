@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // graphite asks Graphite's render API
@@ -37,7 +39,7 @@ func (c *graphiteConfig) check() error {
 	}
 	query, err := c.parameters()
 	if err != nil || query.Get("target") == "" {
-		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q has no target", cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
+		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q has no target", call.Cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
 	}
 	return nil
 }
@@ -59,14 +61,14 @@ func (c *graphiteConfig) measure(ctx context.Context, s *session) (Result, error
 	if err != nil {
 		return Result{}, errors.New("graphite.query is no list of parameters")
 	}
-	a, err := s.do(ctx, call{method: http.MethodGet, base: c.Address, path: "/render", query: query})
+	a, err := s.do(ctx, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/render", Query: query})
 	if err != nil {
 		return Result{}, err
 	}
 	var series []struct {
 		Points *[][]json.Number `json:"datapoints"` // [value or null, seconds]
 	}
-	if err := decodeAnswer("Graphite", a.body, &series); err != nil {
+	if err := call.Decode("Graphite", a.Body, &series); err != nil {
 		return Result{}, err
 	}
 	values := []any{}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // influxdb asks a Flux query of InfluxDB 2
@@ -49,15 +51,15 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	if err != nil {
 		return Result{}, fmt.Errorf("encode the query: %w", err)
 	}
-	a, err := s.do(ctx, call{
-		method: http.MethodPost, base: secret["address"], path: "/api/v2/query", query: url.Values{"org": {secret["org"]}},
-		kind: "application/json", body: body, headers: []header{{"Accept", "application/csv"}},
-		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Token "+secret["authToken"]) },
+	a, err := s.do(ctx, call.Request{
+		Method: http.MethodPost, Base: secret["address"], Path: "/api/v2/query", Query: url.Values{"org": {secret["org"]}},
+		Type: "application/json", Body: body,
+		Header: http.Header{"Accept": {"application/csv"}, "Authorization": {"Token " + secret["authToken"]}},
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	values, err := fluxValues(string(a.body))
+	values, err := fluxValues(string(a.Body))
 	return Result{Value: values}, err
 }
 

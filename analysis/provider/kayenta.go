@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // kayenta has Spinnaker's Kayenta compare two versions
@@ -123,9 +124,9 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 	if err != nil {
 		return Result{}, fmt.Errorf("encode the comparison: %w", err)
 	}
-	a, err := s.do(ctx, call{
-		method: http.MethodPost, base: c.Address, path: "/canary/" + url.PathEscape(config), kind: "application/json", body: body, once: true,
-		query: url.Values{
+	a, err := s.do(ctx, call.Request{
+		Method: http.MethodPost, Base: c.Address, Path: "/canary/" + url.PathEscape(config), Type: "application/json", Body: body, Once: true,
+		Query: url.Values{
 			"application": {c.Application}, "metricsAccountName": {c.MetricsAccountName},
 			"configurationAccountName": {c.ConfigurationAccountName}, "storageAccountName": {c.StorageAccountName},
 		},
@@ -136,7 +137,7 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 	var begun struct {
 		ID string `json:"canaryExecutionId"`
 	}
-	if err := decodeAnswer("Kayenta", a.body, &begun); err != nil {
+	if err := call.Decode("Kayenta", a.Body, &begun); err != nil {
 		return Result{}, err
 	}
 	if begun.ID == "" {
@@ -146,7 +147,7 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 }
 
 func (c *kayentaConfig) configID(ctx context.Context, s *session) (string, error) {
-	a, err := s.do(ctx, call{method: http.MethodGet, base: c.Address, path: "/canaryConfig", query: url.Values{
+	a, err := s.do(ctx, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canaryConfig", Query: url.Values{
 		"application": {c.Application}, "configurationAccountName": {orElse(c.ConfigurationAccountName, c.StorageAccountName)},
 	}})
 	if err != nil {
@@ -156,7 +157,7 @@ func (c *kayentaConfig) configID(ctx context.Context, s *session) (string, error
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	}
-	if err := decodeAnswer("Kayenta", a.body, &configs); err != nil {
+	if err := call.Decode("Kayenta", a.Body, &configs); err != nil {
 		return "", err
 	}
 	for _, known := range configs {
@@ -187,7 +188,7 @@ func (c *kayentaConfig) comparison(s *session) any {
 }
 
 func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Result, error) {
-	a, err := s.do(ctx, call{method: http.MethodGet, base: c.Address, path: "/canary/" + url.PathEscape(id)})
+	a, err := s.do(ctx, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canary/" + url.PathEscape(id)})
 	if err != nil {
 		return Result{}, err
 	}
@@ -202,7 +203,7 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 			} `json:"judgeResult"`
 		} `json:"result"`
 	}
-	if err := decodeAnswer("Kayenta", a.body, &answered); err != nil {
+	if err := call.Decode("Kayenta", a.Body, &answered); err != nil {
 		return Result{}, err
 	}
 	result := Result{Metadata: map[string]string{kayentaExecution: id}}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // loki asks a metric query of Grafana Loki
@@ -39,9 +41,9 @@ func (c *lokiConfig) check() error {
 func (c *lokiConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }
 
 func (c *lokiConfig) measure(ctx context.Context, s *session) (Result, error) {
-	ask := call{
-		method: http.MethodGet, base: c.Address, path: "/loki/api/v1/query", query: url.Values{"query": {c.Query}},
-		insecure: c.Insecure, headers: c.Headers,
+	ask := call.Request{
+		Method: http.MethodGet, Base: c.Address, Path: "/loki/api/v1/query", Query: url.Values{"query": {c.Query}},
+		Insecure: c.Insecure, Header: headerOf(c.Headers),
 	}
 	if err := c.Authentication.apply(ctx, s, &ask, ""); err != nil {
 		return Result{}, err
@@ -50,6 +52,6 @@ func (c *lokiConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	value, _, err := promValue("Loki", a.body)
+	value, _, err := promValue("Loki", a.Body)
 	return Result{Value: value}, err
 }

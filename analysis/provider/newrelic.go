@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // newRelic asks an NRQL query of New Relic's NerdGraph
@@ -58,7 +60,7 @@ func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error
 	if address == "" {
 		return Result{}, errors.New("region in the Secret is neither us nor eu")
 	}
-	ask := call{base: address, authorize: func(r *http.Request) { r.Header.Set("Api-Key", secret["personal-api-key"]) }}
+	ask := call.Request{Base: address, Header: http.Header{"Api-Key": {secret["personal-api-key"]}}}
 	data, err := askGraphQL(ctx, s, "New Relic", ask, nrqlQuery, map[string]any{
 		"query": strings.TrimSpace(c.Query), "accountId": account, "timeout": int64(seconds(c.Timeout, 5*time.Second) / time.Second),
 	})
@@ -74,7 +76,7 @@ func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error
 			} `json:"account"`
 		} `json:"actor"`
 	}
-	if err := decodeAnswer("New Relic", data, &answered); err != nil {
+	if err := call.Decode("New Relic", data, &answered); err != nil {
 		return Result{}, err
 	}
 	if answered.Actor.Account == nil || answered.Actor.Account.NRQL == nil {

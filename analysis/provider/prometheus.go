@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // prometheus asks an instant query, or a query over a range, of a server with
@@ -87,7 +89,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	value, warnings, err := promValue("Prometheus", a.body)
+	value, warnings, err := promValue("Prometheus", a.Body)
 	if err != nil {
 		return Result{}, err
 	}
@@ -100,20 +102,20 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 
 // ask posts the query, because a proxy may bound the length of URLs, and asks
 // as older servers understand it where that is not allowed.
-func (c *prometheusConfig) ask(ctx context.Context, s *session, address, path string, form url.Values) (answer, error) {
-	ask := call{
-		method: http.MethodPost, base: address, path: path, insecure: c.Insecure, headers: c.Headers,
-		kind: "application/x-www-form-urlencoded", body: []byte(form.Encode()),
+func (c *prometheusConfig) ask(ctx context.Context, s *session, address, path string, form url.Values) (call.Answer, error) {
+	ask := call.Request{
+		Method: http.MethodPost, Base: address, Path: path, Insecure: c.Insecure, Header: headerOf(c.Headers),
+		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode()),
 	}
 	if err := c.Authentication.apply(ctx, s, &ask, "aps"); err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	a, err := s.do(ctx, ask)
-	var refused *requestError
-	if errors.As(err, &refused) && (refused.status == http.StatusMethodNotAllowed || refused.status == http.StatusNotImplemented) {
-		ask = call{method: http.MethodGet, base: address, path: path, insecure: c.Insecure, headers: c.Headers, query: form}
+	var refused *call.Error
+	if errors.As(err, &refused) && (refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusNotImplemented) {
+		ask = call.Request{Method: http.MethodGet, Base: address, Path: path, Insecure: c.Insecure, Header: headerOf(c.Headers), Query: form}
 		if err := c.Authentication.apply(ctx, s, &ask, "aps"); err != nil {
-			return answer{}, err
+			return call.Answer{}, err
 		}
 		a, err = s.do(ctx, ask)
 	}

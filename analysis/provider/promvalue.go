@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // promValue reads what Prometheus and Loki answer. A scalar is a number, a
@@ -21,7 +23,7 @@ func promValue(from string, body []byte) (value any, warnings []string, err erro
 			Result json.RawMessage `json:"result"`
 		} `json:"data"`
 	}
-	if err := decodeAnswer(from, body, &answered); err != nil {
+	if err := call.Decode(from, body, &answered); err != nil {
 		return nil, nil, err
 	}
 	if answered.Status != "success" {
@@ -30,7 +32,7 @@ func promValue(from string, body []byte) (value any, warnings []string, err erro
 	switch answered.Data.Type {
 	case "scalar":
 		var sample promSample
-		err := decodeAnswer(from, answered.Data.Result, &sample)
+		err := call.Decode(from, answered.Data.Result, &sample)
 		return float64(sample), answered.Warnings, err
 	case "vector", "matrix":
 		values, err := promSeries(from, answered.Data.Result)
@@ -40,7 +42,7 @@ func promValue(from string, body []byte) (value any, warnings []string, err erro
 	case "string":
 		return nil, nil, errors.New("the query's result is a text; ask for a number")
 	default:
-		return nil, nil, fmt.Errorf("the answer of %s has results of type %q, which is none", from, cut(answered.Data.Type, 20))
+		return nil, nil, fmt.Errorf("the answer of %s has results of type %q, which is none", from, call.Cut(answered.Data.Type, 20))
 	}
 }
 
@@ -51,7 +53,7 @@ func promSeries(from string, raw json.RawMessage) ([]any, error) {
 		Histogram  json.RawMessage `json:"histogram"`
 		Histograms json.RawMessage `json:"histograms"`
 	}
-	if err := decodeAnswer(from, raw, &series); err != nil {
+	if err := call.Decode(from, raw, &series); err != nil {
 		return nil, err
 	}
 	values := []any{}

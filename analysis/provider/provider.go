@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // Request is one measurement.
@@ -115,15 +116,15 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout())
 	defer cancel()
 	s := &session{deps: deps, request: r}
-	s.hide(r.Secrets...)
+	s.Hide(r.Secrets...)
 	result, err := c.measure(ctx, s)
 	if err != nil {
 		return Result{}, s.clean(err)
 	}
-	result.Value = s.scrubValue(result.Value)
-	result.Message = cut(s.scrub(result.Message), maxMessage)
+	result.Value = s.ScrubValue(result.Value)
+	result.Message = call.Cut(s.Scrub(result.Message), call.MaxMessage)
 	for key, text := range result.Metadata {
-		result.Metadata[key] = cut(s.scrub(text), maxMetadata)
+		result.Metadata[key] = call.Cut(s.Scrub(text), maxMetadata)
 	}
 	return result, nil
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // skywalking asks a GraphQL query of Apache SkyWalking
@@ -33,7 +35,7 @@ func (c *skywalkingConfig) check() error {
 		required("query", c.Query, "write the GraphQL query"),
 		checkDuration("interval", c.Interval))
 	if err == nil && !strings.Contains(c.Query, "{") {
-		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
+		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", call.Cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
 	}
 	return err
 }
@@ -43,26 +45,26 @@ func (c *skywalkingConfig) timeout() time.Duration { return 30 * time.Second }
 func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, error) {
 	const minutes = "2006-01-02 1504"
 	now := s.deps.Now()
-	data, err := askGraphQL(ctx, s, "SkyWalking", call{base: c.Address, path: "/graphql"}, c.Query, map[string]any{
+	data, err := askGraphQL(ctx, s, "SkyWalking", call.Request{Base: c.Address, Path: "/graphql"}, c.Query, map[string]any{
 		"duration": map[string]string{"start": now.Add(-duration(c.Interval, 5*time.Minute)).Format(minutes), "end": now.Format(minutes), "step": "MINUTE"},
 	})
 	if err != nil {
 		return Result{}, err
 	}
 	var value any
-	err = decodeAnswer("SkyWalking", data, &value)
+	err = call.Decode("SkyWalking", data, &value)
 	return Result{Value: value}, err
 }
 
 // askGraphQL posts a query and returns its data. A server that has errors
 // answers with 200 all the same.
-func askGraphQL(ctx context.Context, s *session, from string, c call, query string, variables map[string]any) (json.RawMessage, error) {
+func askGraphQL(ctx context.Context, s *session, from string, ask call.Request, query string, variables map[string]any) (json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
 		return nil, fmt.Errorf("encode the query: %w", err)
 	}
-	c.method, c.kind, c.body = http.MethodPost, "application/json", body
-	a, err := s.do(ctx, c)
+	ask.Method, ask.Type, ask.Body = http.MethodPost, "application/json", body
+	a, err := s.do(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func askGraphQL(ctx context.Context, s *session, from string, c call, query stri
 			Message string `json:"message"`
 		} `json:"errors"`
 	}
-	if err := decodeAnswer(from, a.body, &answered); err != nil {
+	if err := call.Decode(from, a.Body, &answered); err != nil {
 		return nil, err
 	}
 	if len(answered.Errors) > 0 {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // wavefront asks a query of Wavefront, now VMware Aria Operations for
@@ -66,15 +68,15 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	now := s.deps.Now()
 	at := strconv.FormatInt(now.Unix()*1000, 10)
 	// One moment, and the series' newest point even if that is older.
-	a, err := s.do(ctx, call{
-		method: http.MethodGet, base: c.url(), path: "/api/v2/chart/api",
-		query:     url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},
-		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) },
+	a, err := s.do(ctx, call.Request{
+		Method: http.MethodGet, Base: c.url(), Path: "/api/v2/chart/api",
+		Query:  url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},
+		Header: http.Header{"Authorization": {"Bearer " + token}},
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	return wavefrontResult(a.body, float64(now.Unix()))
+	return wavefrontResult(a.Body, float64(now.Unix()))
 }
 
 func wavefrontResult(body []byte, now float64) (Result, error) {
@@ -86,7 +88,7 @@ func wavefrontResult(body []byte, now float64) (Result, error) {
 		ErrorType    string `json:"errorType"`
 		ErrorMessage string `json:"errorMessage"`
 	}
-	if err := decodeAnswer("Wavefront", body, &answered); err != nil {
+	if err := call.Decode("Wavefront", body, &answered); err != nil {
 		return Result{}, err
 	}
 	if answered.ErrorType != "" || answered.ErrorMessage != "" {

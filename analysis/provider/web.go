@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // web asks any HTTP service. What jsonPath finds in a JSON answer is the result,
@@ -60,16 +62,16 @@ func (c *webConfig) timeout() time.Duration {
 }
 
 func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
-	ask := call{
-		method: orElse(c.Method, http.MethodGet), base: c.URL, headers: c.Headers, insecure: c.Insecure,
-		body: []byte(c.Body), once: c.Method == http.MethodPost,
+	ask := call.Request{
+		Method: orElse(c.Method, http.MethodGet), Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure,
+		Body: []byte(c.Body), Once: c.Method == http.MethodPost,
 	}
 	if c.JSONBody != nil {
 		data, err := json.Marshal(c.JSONBody)
 		if err != nil {
 			return Result{}, err
 		}
-		ask.body, ask.kind = data, "application/json"
+		ask.Body, ask.Type = data, "application/json"
 	}
 	if err := c.Authentication.apply(ctx, s, &ask, ""); err != nil {
 		return Result{}, err
@@ -78,11 +80,11 @@ func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if !json.Valid(a.body) {
-		return Result{Value: string(a.body)}, nil
+	if !json.Valid(a.Body) {
+		return Result{Value: string(a.Body)}, nil
 	}
 	var parsed any
-	if err := decodeAnswer("the service", a.body, &parsed); err != nil {
+	if err := call.Decode("the service", a.Body, &parsed); err != nil {
 		return Result{}, err
 	}
 	value, err := valueAt(orElse(c.JSONPath, "{$}"), parsed)

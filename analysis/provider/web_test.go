@@ -71,7 +71,7 @@ var webPostContract = contract{
 	answers: []canned{
 		{name: "one", reply: `0.5`, want: 0.5},
 		{name: "empty", reply: ``, want: ""},
-		{name: "tells the token", reply: "echo", err: "400 Bad Request: Bearer ***"},
+		{name: "tells the token", reply: "echo", err: "400 Bad Request: ***"},
 	},
 }
 

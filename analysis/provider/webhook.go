@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // webhook is a gate, or starts a load test, with Flagger's contract
@@ -86,23 +87,23 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 	if err != nil {
 		return Result{}, fmt.Errorf("encode the payload: %w", err)
 	}
-	ask := call{
-		method: http.MethodPost, base: c.URL, headers: c.Headers, insecure: c.Insecure, kind: "application/json", body: body,
-		once: true, accept: webhookVerdict,
+	ask := call.Request{
+		Method: http.MethodPost, Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure, Type: "application/json", Body: body,
+		Once: true, Accept: webhookVerdict,
 	}
-	var a answer
+	var a call.Answer
 	for try := int64(0); ; try++ {
 		if a, err = s.do(ctx, ask); err != nil {
 			return Result{}, err
 		}
-		if a.status/100 == 2 || try == c.Retries {
+		if a.Status/100 == 2 || try == c.Retries {
 			break
 		}
 	}
-	if a.status/100 == 2 {
-		return Result{Value: float64(a.status), Phase: meaning.accepted}, nil
+	if a.Status/100 == 2 {
+		return Result{Value: float64(a.Status), Phase: meaning.accepted}, nil
 	}
-	return Result{Value: float64(a.status), Phase: meaning.refused, Message: fmt.Sprintf("the webhook answers %d: %s", a.status, messageOf(a.body, s.scrub))}, nil
+	return Result{Value: float64(a.Status), Phase: meaning.refused, Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
 // webhookVerdict tells a verdict from an answer of what is in between.

@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/render"
 )
@@ -16,7 +17,7 @@ import (
 func newAnalyzer(ctx context.Context, client *cluster.Client, touch func(app string), log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
-			Client: provider.Clients(), Secret: ownSecrets(client), Jobs: jobs{client}, Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now,
+			Client: call.Clients(), Secret: ownSecrets(client), Jobs: jobs{client}, Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now,
 		},
 		Touch: touch,
 		Trouble: func(app, metric string, err error) {

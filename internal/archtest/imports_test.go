@@ -36,7 +36,8 @@ var table = map[string]rule{
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
-	"analysis/provider":      {own: []string{"analysis"}, others: []string{"sigs.k8s.io/json"}},
+	"publish/call":           {},
+	"analysis/provider":      {own: []string{"analysis", "publish/call"}, others: []string{"sigs.k8s.io/json"}},
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose":     {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "strategies"}},
@@ -49,7 +50,7 @@ var table = map[string]rule{
 	"publish/notify/service": {own: []string{"publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
 	"publish/notify/worker":  {own: []string{"publish/notify", "rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"analysis/provider", "reconciler/measure", "cluster", "views/dashboard", "publish/forge", "git", "publish/metrics", "publish/notify", "publish/notify/service", "publish/notify/worker", "views/plan", "reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "render/scaffold", "render/schema", "git/sign", "simulate", "views/status", "strategies", "publish/tracing"},
+		own: []string{"publish/call", "analysis/provider", "reconciler/measure", "cluster", "views/dashboard", "publish/forge", "git", "publish/metrics", "publish/notify", "publish/notify/service", "publish/notify/worker", "views/plan", "reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "render/scaffold", "render/schema", "git/sign", "simulate", "views/status", "strategies", "publish/tracing"},
 		others: append([]string{
 			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/text/width", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),

@@ -1,0 +1,80 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"gitrollout.dev/gitrollout/publish/call"
+)
+
+// maxTries is how often a request is made that may pass, and maxMetadata bounds
+// what is kept for people, in characters: a query can be longer than a message.
+const (
+	maxTries    = 4
+	maxMetadata = 2000
+)
+
+// session is what one measurement knows.
+type session struct {
+	deps    Deps
+	request Request
+	call.Secrets
+}
+
+// do makes a request, repeats it while that may help, and returns the answer.
+func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
+	caller := call.Caller{Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries, Backoff: s.deps.Backoff}
+	return caller.Do(ctx, r)
+}
+
+// clean returns an error that holds nothing hidden and is not too long: the same
+// one if it is like that already.
+func (s *session) clean(err error) error {
+	text := err.Error()
+	if scrubbed := call.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
+		return errors.New(scrubbed)
+	}
+	return err
+}
+
+// secret looks a Secret up, and hides all that is in it but for what it tells
+// about addresses. All keys have to be there, and not empty.
+func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
+	if s.deps.Secret == nil {
+		return nil, fmt.Errorf("the Secret %s cannot be read here", name)
+	}
+	data, err := s.deps.Secret(ctx, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("read the Secret %s: %w", name, err)
+	}
+	out := make(map[string]string, len(data))
+	for key, value := range data {
+		out[key] = strings.TrimSpace(value) // editors leave a line break at the end
+		if u, err := url.Parse(out[key]); err != nil || u.Host == "" {
+			s.Hide(out[key])
+		} else {
+			s.HideURL(u)
+		}
+	}
+	for _, key := range keys {
+		if out[key] == "" {
+			return nil, fmt.Errorf("the Secret %s has no %s", name, key)
+		}
+	}
+	return out, nil
+}
+
+func (s *session) getenv(name string) string {
+	if s.deps.Getenv == nil {
+		return ""
+	}
+	return s.deps.Getenv(name)
+}
+
+// refusal is the error of a server that answers with one.
+func refusal(from, reason string) error {
+	return fmt.Errorf("an error of %s: %s", from, orElse(strings.Join(strings.Fields(reason), " "), "it gives no reason"))
+}

@@ -1,0 +1,56 @@
+package call
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Clients returns the function for Caller.Client: one client that verifies
+// certificates and one that does not, both with the proxies of the environment.
+func Clients() func(insecure bool) *http.Client {
+	clients := map[bool]*http.Client{}
+	for _, insecure := range []bool{false, true} {
+		clients[insecure] = &http.Client{Transport: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout:    10 * time.Second,
+			IdleConnTimeout:        90 * time.Second,
+			MaxIdleConnsPerHost:    4,
+			ForceAttemptHTTP2:      true,
+			MaxResponseHeaderBytes: 64 << 10,
+			// Users ask for what is insecure, server by server.
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
+		}}
+	}
+	return func(insecure bool) *http.Client { return clients[insecure] }
+}
+
+// errRedirect is a redirect that is not followed.
+var errRedirect = errors.New("it redirects")
+
+// redirects takes no credential elsewhere: redirects are followed within the
+// same host, with the same method. Only a GET that carries nothing but its URL is
+// led to another host, and that without saying where it comes from.
+func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
+	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
+	return func(next *http.Request, via []*http.Request) error {
+		from := first.URL
+		same := next.URL.Host == from.Host && (next.URL.Scheme == from.Scheme || next.URL.Scheme == "https")
+		to := next.URL.Scheme + "://" + next.URL.Host
+		switch {
+		case len(via) > 5:
+			return fmt.Errorf("%w too often", errRedirect)
+		case !same && !bare:
+			return fmt.Errorf("%w to another host, %s; write the address that is redirected to", errRedirect, to)
+		case next.Method != r.Method:
+			return fmt.Errorf("%w to %s; write the address that is redirected to", errRedirect, to)
+		case !same:
+			next.Header.Del("Referer")
+		}
+		return nil
+	}
+}

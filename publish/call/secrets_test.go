@@ -1,0 +1,258 @@
+package call
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// secret has what each way to write a text changes.
+const secret = `s3cr3t/with+odd="chars"&<more>`
+
+// written are the ways in which servers repeat what they were told.
+func written(text string) map[string]string {
+	quoted, _ := json.Marshal(text)
+	return map[string]string{
+		"as it is":          text,
+		"in JSON":           strings.Trim(string(quoted), `"`),
+		"in quotes":         strings.Trim(fmt.Sprintf("%q", text), `"`),
+		"in HTML":           html.EscapeString(text),
+		"in a query":        url.QueryEscape(text),
+		"in a path":         url.PathEscape(text),
+		"in base64":         base64.StdEncoding.EncodeToString([]byte(text)),
+		"in base64 of URLs": base64.URLEncoding.EncodeToString([]byte(text)),
+	}
+}
+
+// TestScrubsEveryForm sends a secret in each place of a request to servers that
+// repeat it in each form, in refusals, redirects and answers.
+func TestScrubsEveryForm(t *testing.T) {
+	places := map[string]func(r *Request){
+		"header": func(r *Request) { r.Header = http.Header{"X-Key": {secret}} },
+		"bearer": func(r *Request) { r.Header = http.Header{"Authorization": {"Bearer " + secret}} },
+		"sign":   func(r *Request) { r.Sign = func(req *http.Request) { req.Header.Set("X-Token", secret) } },
+		"query":  func(r *Request) { r.Base += "?token=" + url.QueryEscape(secret) },
+		"path":   func(r *Request) { r.Base += "/" + url.PathEscape(strings.ReplaceAll(secret, "/", "")) },
+		"userinfo": func(r *Request) {
+			r.Base = strings.Replace(r.Base, "://", "://"+url.UserPassword("me", secret).String()+"@", 1)
+		},
+	}
+	for place, put := range places {
+		told := secret
+		if place == "path" { // the server cannot tell an escaped slash from another one
+			told = strings.ReplaceAll(secret, "/", "")
+		}
+		for form, text := range written(told) {
+			t.Run(place+" "+form, func(t *testing.T) {
+				address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = io.WriteString(w, "I do not know "+text+", sorry")
+				})
+				r := Request{Method: http.MethodGet, Base: address}
+				put(&r)
+				_, err := newCaller().Do(t.Context(), r)
+				if err == nil || !strings.Contains(err.Error(), "I do not know ***") || strings.Contains(err.Error(), text) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestHide(t *testing.T) {
+	for name, c := range map[string]struct{ hide, text, want string }{
+		"short ones stay":      {"a", "a banana", "a banana"},
+		"empty":                {"", "x", "x"},
+		"the longest first":    {"abcd", "abcd", "***"},
+		"token of a header":    {"Bearer abcdefgh", "the token abcdefgh is wrong", "the token *** is wrong"},
+		"webhook's address":    {"https://hooks.example/services/T0000000/s3cr3tpart?key=value123", "POST /services/T0000000/s3cr3tpart?key=value123", "POST ***"},
+		"part of an address":   {"https://hooks.example/services/T0000000/s3cr3tpart", "no hook s3cr3tpart of T0000000", "no hook *** of ***"},
+		"query of an address":  {"https://hooks.example/x?key=value123", "no key value123", "no key ***"},
+		"password of one":      {"https://me:passw0rd@hooks.example/", "no passw0rd", "no ***"},
+		"basic authentication": {"me:passw0rd", "Basic " + base64.StdEncoding.EncodeToString([]byte("me:passw0rd")), "Basic ***="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s Secrets
+			s.Hide(c.hide)
+			s.Hide(c.hide) // again is no more
+			if got := s.Scrub(c.text); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	var s Secrets
+	s.Hide("abcd", "abcdefgh")
+	if got := s.Scrub("abcdefgh abcd"); got != "*** ***" {
+		t.Errorf("one is part of the other: %q", got)
+	}
+}
+
+// TestHideURL: an address that is no secret itself may be told but for what is in it.
+func TestHideURL(t *testing.T) {
+	u, err := url.Parse("https://me:passw0rd@metrics.example/select/0/prometheus/0123456789abcdef0123?token=value123")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Secrets
+	s.HideURL(u)
+	got := s.Scrub("metrics.example select prometheus 0123456789abcdef0123 passw0rd value123")
+	if want := "metrics.example select prometheus *** *** ***"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestScrubValue(t *testing.T) {
+	var s Secrets
+	s.Hide("s3cr3t")
+	got := s.ScrubValue(map[string]any{"you said": []any{"Bearer s3cr3t", 1.5, nil, map[string]any{"s3cr3t": true}}})
+	want := map[string]any{"you said": []any{"Bearer ***", 1.5, nil, map[string]any{"***": true}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestRedirects: what carries a credential is led nowhere else, and the other
+// host is not even asked.
+func TestRedirects(t *testing.T) {
+	bearer := http.Header{"Authorization": {"Bearer " + secret}}
+	for name, c := range map[string]struct {
+		r      Request
+		status int
+		to     string // default: another host
+		says   string // "": it is followed
+	}{
+		"a bare GET":          {r: Request{Method: http.MethodGet}, status: 302},
+		"a bare GET in a URL": {r: Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},
+		"with a header":       {r: Request{Method: http.MethodGet, Header: bearer}, status: 302, says: "302 Found: it redirects to another host, http://"},
+		"signed":              {r: Request{Method: http.MethodGet, Sign: func(*http.Request) {}}, status: 307, says: "it redirects to another host"},
+		"with a password":     {r: Request{Method: http.MethodGet, Base: "userinfo"}, status: 307, says: "it redirects to another host"},
+		"a POST":              {r: Request{Method: http.MethodPost, Body: []byte(secret)}, status: 307, says: "307 Temporary Redirect: it redirects to another host"},
+		"a POST that becomes a GET": {
+			r: Request{Method: http.MethodPost, Body: []byte(secret)}, status: 303, says: "it redirects to another host",
+		},
+		"the same host":                {r: Request{Method: http.MethodPost, Header: bearer}, status: 308, to: "/there"},
+		"the same host, a GET instead": {r: Request{Method: http.MethodPost, Header: bearer}, status: 302, to: "/there", says: "it redirects to http://"},
+		"in a circle":                  {r: Request{Method: http.MethodGet}, status: 302, to: "/again", says: "it redirects too often"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stolen []string
+			other := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				stolen = append(stolen, fmt.Sprint(r.URL, r.Header, string(body)))
+			})
+			var arrived bool
+			home := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path == "/there":
+					arrived = r.Header.Get("Authorization") == "Bearer "+secret
+				case c.to != "":
+					http.Redirect(w, r, c.to, c.status)
+				default:
+					http.Redirect(w, r, other+"/thief", c.status)
+				}
+			})
+			if c.r.Base == "userinfo" {
+				home = strings.Replace(home, "://", "://me:s3cr3t@", 1)
+			}
+			c.r.Base = home + "/here"
+			_, err := newCaller().Do(t.Context(), c.r)
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+			if err == nil && c.to == "/there" && !arrived {
+				t.Error("it did not arrive with its credential")
+			}
+			if c.says != "" && len(stolen) > 0 {
+				t.Errorf("the other host was told %q", stolen)
+			}
+			for _, text := range append(stolen, fmt.Sprint(err)) {
+				if strings.Contains(text, "s3cr3t") || strings.Contains(text, "Referer") || strings.Contains(text, "/thief") && err != nil {
+					t.Errorf("%q tells too much", text)
+				}
+			}
+		})
+	}
+}
+
+// TestUntrusted asks a server with a certificate of its own.
+func TestUntrusted(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	defer server.Close()
+	server.Config.ErrorLog = nil
+	r := Request{Method: http.MethodGet, Base: server.URL}
+	_, err := newCaller().Do(t.Context(), r)
+	var failed *Error
+	if !errors.As(err, &failed) || failed.Passes || !strings.Contains(err.Error(), "its certificate is not trusted") {
+		t.Errorf("got %v", err)
+	}
+	r.Insecure = true
+	if a, err := newCaller().Do(t.Context(), r); err != nil || string(a.Body) != "hello" {
+		t.Errorf("got %s and %v", a.Body, err)
+	}
+}
+
+// TestClients are two, and are kept.
+func TestClients(t *testing.T) {
+	clients := Clients()
+	if again := clients(true); again != clients(true) || again == clients(false) {
+		t.Error("a client is made for each request")
+	}
+	for _, insecure := range []bool{true, false} {
+		transport, ok := clients(insecure).Transport.(*http.Transport)
+		if !ok || transport.TLSClientConfig.InsecureSkipVerify != insecure {
+			t.Errorf("insecure %v is not as it should be", insecure)
+		}
+	}
+}
+
+// FuzzNothingHiddenIsTold has a server that repeats a secret and what somebody adds.
+func FuzzNothingHiddenIsTold(f *testing.F) {
+	f.Add("abcdefgh", "x", "y")
+	f.Add(secret, `{"error":"`, `"}`)
+	f.Add("Bearer abcdef", "<", "\x00")
+	f.Add("https://h/abcdefghi?x=y", "[", "]")
+	f.Fuzz(func(t *testing.T, hidden, before, after string) {
+		if len(strings.TrimSpace(hidden)) < minSecret || strings.Contains("(no reason given)***…", hidden) {
+			t.Skip()
+		}
+		var s Secrets
+		s.Hide(hidden)
+		got := s.Scrub(before + hidden + after)
+		if strings.Contains(strings.ReplaceAll(got, "***", "\x00"), hidden) && !strings.Contains(hidden, "*") {
+			t.Errorf("%q tells %q", got, hidden)
+		}
+		for _, text := range []string{s.Reason([]byte(before + hidden + after)), Words(before)} {
+			if len([]rune(text)) > MaxMessage && text != before {
+				t.Errorf("%d characters", len([]rune(text)))
+			}
+		}
+	})
+}
+
+// TestCallerIsForManyRequests keeps what it hid: the next answer may repeat it.
+func TestCallerIsForManyRequests(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Key") == "" {
+			http.Error(w, "your last key was "+secret, http.StatusBadRequest)
+		}
+	})
+	c := newCaller()
+	if _, err := c.Do(context.Background(), Request{Method: http.MethodGet, Base: address, Header: http.Header{"X-Key": {secret}}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Do(context.Background(), Request{Method: http.MethodGet, Base: address})
+	if err == nil || !strings.HasSuffix(err.Error(), "your last key was ***") {
+		t.Errorf("got %v", err)
+	}
+}
