@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 		{"web", "{jsonBody: {a: 1}}", "web.jsonBody", "the method is GET", "method: POST"},
 		{"web", "{method: POST, body: x, jsonBody: {a: 1}}", "web.jsonBody", "body too", "keep one"},
 		{"web", "{jsonPath: $.data}", "web.jsonPath", `"$.data" is not in braces`, "{$.data.value}"},
-		{"web", "{jsonPath: '{$.data[}'}", "web.jsonPath", "not closed", "{$.data.value}"},
+		{"web", "{jsonPath: '{$.data[}'}", "web.jsonPath", "cannot be read: unterminated array", "{$.data.value}"},
 		{"web", "{timeoutSeconds: -5}", "web.timeoutSeconds", "is -5", "seconds"},
 		{"web", "{timeoutSeconds: 20s}", "web.timeoutSeconds", "is a text", "a number, without quotes"},
 		{"web", "{authentication: {sigv4: {region: eu-west-1}}}", "web.authentication.sigv4", "is not possible here", "prometheus and opensearch"},

@@ -204,7 +204,7 @@ func TestAggregations(t *testing.T) {
 	b.reply = `{"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"total":{"value":20}},"aggregations":{"p99":{"values":{"99.0":120.5}}}}`
 	delete(b.request.Config, "query")
 	b.request.Config["aggs"] = `{"p99": {"percentiles": {"field": "ms", "percents": [99]}}}`
-	b.request.Config["jsonPath"] = `{$.aggregations.p99.values['99.0']}`
+	b.request.Config["jsonPath"] = `{$.aggregations.p99.values['99\.0']}`
 	if got, err := b.measure(t.Context()); err != nil || got.Value != 120.5 {
 		t.Errorf("got %v and %v", got, err)
 	}

@@ -37,7 +37,7 @@ var table = map[string]rule{
 		"github.com/go-logr/logr", "k8s.io/klog/v2",
 	}, kubernetes...)},
 	"publish/call":           {},
-	"analysis/provider":      {own: []string{"analysis", "publish/call"}, others: []string{"sigs.k8s.io/json"}},
+	"analysis/provider":      {own: []string{"analysis", "publish/call"}, others: []string{"k8s.io/client-go/util/jsonpath", "sigs.k8s.io/json"}},
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose":     {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "strategies"}},
