@@ -2,7 +2,7 @@
 # Go module proxy, and nothing needs a cluster or kubectl on the machine.
 
 # The versions of what is built or run besides the module's own libraries.
-# Those of libraries are in go.mod and in internal/{localcluster,gitea,traefik}/go.mod.
+# Those of libraries are in go.mod and in internal/{e2e,localcluster,gitea,traefik}/go.mod.
 KUBERNETES_VERSION := v1.36.3
 GITEA_VERSION      := 1.26.0
 TRAEFIK_VERSION    := 3.7.5
@@ -25,9 +25,10 @@ SERVERS = $(shell { $(call imports,.TestImports,$(MODULE)/internal/(testcluster|
 UNIT = $(filter-out $(SERVERS),$(shell $(GO) list ./...))
 # Packages that can have a race at all: they import sync or context. internal/archtest holds that the others start no goroutine.
 RACE = $(filter $(UNIT),$(shell $(call imports,.Imports,^(sync|sync/atomic|context)$$)))
-# Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them. And a real
-# browser's times are measured.
-ALONE := gitrollout.dev/gitrollout/internal/e2e/traffic gitrollout.dev/gitrollout/internal/e2e/analysis gitrollout.dev/gitrollout/internal/e2e/dashboard
+# The tests of the whole program, a module of its own.
+E2E  := internal/e2e
+# Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them.
+ALONE := ./traffic ./analysis
 
 .DEFAULT_GOAL := help
 .PHONY: help programs build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
@@ -70,24 +71,24 @@ demo: build localcluster kubectl ## See it work: a release, a promotion, a rollb
 
 test: programs vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
 	examples/demo.sh --fast
-	$(GO) test -p 2 -timeout 30m $$($(GO) list ./... | grep -v -x $(ALONE:%=-e %))
-	$(GO) test -p 1 -timeout 20m $(ALONE)
-	$(MAKE) --no-print-directory test-race
+	$(MAKE) --no-print-directory test-unit test-race test-e2e
 	cd $(NEST) && $(GO) test -timeout 20m ./...
 
 test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)
+	cd $(E2E) && $(GO) test ./schemas ./tracing
 
 test-race: ## Run what has goroutines and needs no cluster under the race detector
 	$(GO) test -race -short -timeout 20m $(RACE)
 
 test-e2e: programs build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
-	$(GO) test -p 1 -timeout 20m $(ALONE)
-	$(GO) test -p 2 -timeout 30m $(filter-out $(ALONE),$(SERVERS))
+	$(GO) test -p 2 -timeout 30m $(SERVERS)
+	cd $(E2E) && export GITROLLOUT_TEST_BINARY=$(ROOT)/bin/gitrollout; $(GO) test -p 2 -timeout 30m . ./dashboard && $(GO) test -p 1 -timeout 20m $(ALONE)
 
 vet:
 	$(GO) vet ./...
 	cd $(NEST) && $(GO) vet ./...
+	cd $(E2E) && $(GO) vet ./...
 
 fmt-check:
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; [ -z "$$out" ] || { echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; }
@@ -96,7 +97,8 @@ simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
 bench: localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./internal/e2e
+	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git
+	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m .
 
 fuzz: ## Run each fuzz test for FUZZTIME (30s)
 	@for pkg in $$($(GO) list ./...); do \

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -59,7 +58,7 @@ func runWatch[R row](c *Client, ctx context.Context, t *table[R], name string, e
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	// The reflector logs what the table reports; this package does not log.
-	ctx = klog.NewContext(ctx, logr.Discard())
+	ctx = klog.NewContext(ctx, klog.Logger{}) // one without a sink discards
 	c.running.Add(1)
 	go func() {
 		defer c.running.Done()

@@ -56,34 +56,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-var requirement = regexp.MustCompile(`(?m)^(?:require)?\s+([a-z0-9.-]+\.[a-z]+/\S+|[a-z0-9.-]+\.[a-z]+) v\S+( // indirect)?$`)
-
-func TestDependencies(t *testing.T) {
-	documented := read(t, "docs/dependencies.md")
-	direct := 0
-	for _, m := range requirement.FindAllStringSubmatch(read(t, "go.mod"), -1) {
-		module, indirect := m[1], m[2] != ""
-		if strings.HasPrefix(module, "k8s.io/kubernetes") || strings.HasPrefix(module, "go.etcd.io/") {
-			t.Errorf("go.mod requires %s: that is for the local cluster's own module", module)
-		}
-		if indirect {
-			continue
-		}
-		direct++
-		if !strings.Contains(documented, "| `"+module+"` |") {
-			t.Errorf("docs/dependencies.md has no row for %s", module)
-		}
-	}
-	if direct < 5 {
-		t.Errorf("found %d direct dependencies in go.mod: is it read right?", direct)
-	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(documented, -1) {
-		if !regexp.MustCompile(`(?m)^(require)?\s+` + regexp.QuoteMeta(m[1]) + ` v\S+( // indirect)?$`).MatchString(read(t, "go.mod")) {
-			t.Errorf("docs/dependencies.md has a row for %s, which go.mod does not require", m[1])
-		}
-	}
-}
-
 // fieldPages are the pages that must name a field of render/fields.go,
 // depending on what gitrollout does with it.
 var fieldPages = map[string][]string{

@@ -235,7 +235,8 @@ func TestOnlyWhoCanWaitStartsGoroutines(t *testing.T) {
 	}
 }
 
-// modules returns the folders of the modules besides the product's.
+// modules returns the folders of the modules besides the product's, of which some
+// have no Go files: what they build is elsewhere.
 func modules(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(root, "internal", "*", "go.mod"))

@@ -18,34 +18,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testbin"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // binary is the program under test, built once for all tests.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "gitrollout-e2e-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "gitrollout")
-	build := exec.Command("go", "build", "-o", path, "gitrollout.dev/gitrollout/cmd/gitrollout")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build gitrollout: %w\n%s", err, out)
-	}
-	return path, nil
-})
+var binary = sync.OnceValues(testbin.Gitrollout)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set("8") // releases mostly wait; one test for each core would take four times as long
 	}
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // world is one test's repository, namespace and reconciler. Its app is named

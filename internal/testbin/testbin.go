@@ -1,7 +1,7 @@
-// Package testbin gives tests the programs below bin/ that they run as
-// neighbours: a control plane, a forge, a proxy. The Makefile says how each is
-// built. internal/testcluster, internal/giteatest and internal/proxytest start
-// them; nothing in the product does.
+// Package testbin gives tests the programs below bin/ that they run: gitrollout
+// itself, and as its neighbours a control plane, a forge, a proxy. The Makefile says
+// how each is built. internal/testcluster, internal/giteatest, internal/proxytest and
+// internal/e2e start them; nothing in the product does.
 package testbin
 
 import (
@@ -34,31 +34,73 @@ func Root() (string, error) {
 	}
 }
 
+// BinaryVariable names a gitrollout that is built already, as make test does.
+const BinaryVariable = "GITROLLOUT_TEST_BINARY"
+
+// Gitrollout returns the path of the program under test: the one that is named, or
+// bin/gitrollout, which is built from the present source first.
+func Gitrollout() (string, error) {
+	if path := os.Getenv(BinaryVariable); path != "" {
+		return path, nil
+	}
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	unlock, err := lock(root)
+	if err != nil {
+		return "", fmt.Errorf("build gitrollout: %w", err)
+	}
+	defer unlock()
+	if err := build(root, "build"); err != nil {
+		return "", fmt.Errorf("build gitrollout: %w", err)
+	}
+	return filepath.Join(root, "bin", "gitrollout"), nil
+}
+
 // Ensure returns the path of bin/name below a repository's root. If it is
 // missing, make builds it, which takes so long as is said to the person who
-// waits. A file lock makes test packages that run at the same time build it once,
-// and none of them sees it half written.
+// waits. Test packages that run at the same time build it once, and none of them
+// sees it half written.
 func Ensure(root, name, takes string) (string, error) {
-	binary := filepath.Join(root, "bin", name)
-	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
-		return "", fmt.Errorf("build %s: %w", name, err)
-	}
-	lock, err := os.OpenFile(binary+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	unlock, err := lock(root)
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", name, err)
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("build %s: lock %s: %w", name, lock.Name(), err)
-	}
+	defer unlock()
+	binary := filepath.Join(root, "bin", name)
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}
 	fmt.Fprintf(os.Stderr, "building bin/%s: it takes %s the first time\n", name, takes)
-	build := exec.Command("make", name)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w: %s", name, err, bytes.TrimSpace(out))
+	if err := build(root, name); err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
 	}
 	return binary, nil
+}
+
+// lock makes others wait who build below a root. It is the folder itself: a file
+// in it would change with each run, for which go test would run again what it knows.
+func lock(root string) (unlock func(), err error) {
+	dir := filepath.Join(root, "bin")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return func() { _ = folder.Close() }, nil
+}
+
+func build(root, target string) error {
+	command := exec.Command("make", target)
+	command.Dir = root
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
 }

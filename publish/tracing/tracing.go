@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
-	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"gitrollout.dev/gitrollout/reconciler"
 )
@@ -37,10 +36,10 @@ type Options struct {
 }
 
 // Tracing sends spans until Stop.
-type Tracing struct {
-	provider *trace.TracerProvider
-	tracer   oteltrace.Tracer
-}
+type Tracing struct{ provider *trace.TracerProvider }
+
+// scope is what OpenTelemetry calls who makes the spans.
+const scope = "gitrollout.dev/gitrollout"
 
 // Start connects to the collector that the environment names, by OTLP over HTTP.
 // A collector that does not answer costs spans, and no pass.
@@ -60,7 +59,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(o.Problem))
 	provider := trace.NewTracerProvider(trace.WithResource(about), trace.WithSpanProcessor(withoutMemory{trace.NewBatchSpanProcessor(exporter)}))
-	return &Tracing{provider: provider, tracer: provider.Tracer("gitrollout.dev/gitrollout")}, nil
+	return &Tracing{provider}, nil
 }
 
 // Stop sends what is left.
@@ -71,11 +70,10 @@ const appKey = attribute.Key("gitrollout.app")
 
 // Trace is a reconciler.Tracer.
 func (t *Tracing) Trace(ctx context.Context, part reconciler.Part, app string) (context.Context, func(error)) {
-	var options []oteltrace.SpanStartOption
+	ctx, span := t.provider.Tracer(scope).Start(ctx, string(part))
 	if app != "" {
-		options = append(options, oteltrace.WithAttributes(appKey.String(app)))
+		span.SetAttributes(appKey.String(app))
 	}
-	ctx, span := t.tracer.Start(ctx, string(part), options...)
 	return ctx, func(err error) {
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())

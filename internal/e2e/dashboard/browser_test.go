@@ -44,16 +44,12 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 	return ctx, chromedp.Do(ctx)
 })
 
-var (
-	closeBrowser = func() {}
-	built        string // the folder of the program under test, "" while there is none
-)
+var closeBrowser = func() {}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	closeBrowser()
-	_ = os.RemoveAll(built) // nothing if it is ""
 	os.Exit(code)
 }
 

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,23 +16,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testbin"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// binary is the program under test, built once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "gitrollout-dashboard-")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	path := filepath.Join(dir, "gitrollout")
-	if out, err := exec.Command("go", "build", "-o", path, "gitrollout.dev/gitrollout/cmd/gitrollout").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build gitrollout: %w\n%s", err, out)
-	}
-	return path, nil
-})
+// binary is the program under test, built once for all tests.
+var binary = sync.OnceValues(testbin.Gitrollout)
 
 // output collects what a process writes.
 type output struct {

@@ -2,14 +2,12 @@ package traffic
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
 func TestMain(m *testing.M) {
@@ -21,15 +19,4 @@ func TestMain(m *testing.M) {
 }
 
 // binary is the program under test, built once for all tests.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "gitrollout-traffic-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "gitrollout")
-	build := exec.Command("go", "build", "-o", path, "gitrollout.dev/gitrollout/cmd/gitrollout")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build gitrollout: %w\n%s", err, out)
-	}
-	return path, nil
-})
+var binary = sync.OnceValues(testbin.Gitrollout)

@@ -17,6 +17,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"gitrollout.dev/gitrollout/publish/tracing"
 	"gitrollout.dev/gitrollout/reconciler"
 )
 
@@ -79,26 +80,26 @@ func TestSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=shop")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
-	tracing, err := Start(t.Context(), Options{Version: "v1", Cluster: "prod-eu", Problem: func(err error) { t.Error(err) }})
+	sender, err := tracing.Start(t.Context(), tracing.Options{Version: "v1", Cluster: "prod-eu", Problem: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	inPass, endPass := tracing.Trace(t.Context(), reconciler.PartPass, "")
-	_, endFetch := tracing.Trace(inPass, reconciler.PartFetch, "")
+	inPass, endPass := sender.Trace(t.Context(), reconciler.PartPass, "")
+	_, endFetch := sender.Trace(inPass, reconciler.PartFetch, "")
 	endFetch(nil)
-	_, quick := tracing.Trace(inPass, reconciler.PartRender, "from-memory")
+	_, quick := sender.Trace(inPass, reconciler.PartRender, "from-memory")
 	quick(nil)
-	_, bad := tracing.Trace(inPass, reconciler.PartRender, "bad")
+	_, bad := sender.Trace(inPass, reconciler.PartRender, "bad")
 	bad(errors.New("apps/bad: no such file"))
-	_, built := tracing.Trace(inPass, reconciler.PartRender, "shop")
-	time.Sleep(2 * fromMemory)
+	_, built := sender.Trace(inPass, reconciler.PartRender, "shop")
+	time.Sleep(2 * time.Millisecond)
 	built(nil)
-	inDecide, endDecide := tracing.Trace(inPass, reconciler.PartDecide, "shop")
-	_, endApply := tracing.Trace(inDecide, reconciler.PartApply, "shop")
+	inDecide, endDecide := sender.Trace(inPass, reconciler.PartDecide, "shop")
+	_, endApply := sender.Trace(inDecide, reconciler.PartApply, "shop")
 	endApply(nil)
 	endDecide(nil)
 	endPass(errors.New("app bad: held"))
-	if err := tracing.Stop(t.Context()); err != nil {
+	if err := sender.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -136,29 +137,29 @@ func TestCollectorIsAway(t *testing.T) {
 	s.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL)
 	told := make(chan error, 8)
-	tracing, err := Start(t.Context(), Options{Problem: func(err error) { told <- err }})
+	sender, err := tracing.Start(t.Context(), tracing.Options{Problem: func(err error) { told <- err }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10_000 { // many more than are kept: a pass does not wait for a collector
-		_, end := tracing.Trace(t.Context(), reconciler.PartPass, "")
+		_, end := sender.Trace(t.Context(), reconciler.PartPass, "")
 		end(nil)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if tracing.Stop(ctx) == nil && len(told) == 0 {
+	if sender.Stop(ctx) == nil && len(told) == 0 {
 		t.Error("nobody was told")
 	}
 }
 
 func BenchmarkSpan(b *testing.B) {
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	tracing, err := Start(b.Context(), Options{Problem: func(error) {}})
+	sender, err := tracing.Start(b.Context(), tracing.Options{Problem: func(error) {}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		_, end := tracing.Trace(b.Context(), reconciler.PartApply, "shop")
+		_, end := sender.Trace(b.Context(), reconciler.PartApply, "shop")
 		end(nil)
 	}
 }

@@ -1,0 +1,112 @@
+package archtest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostRequirements bounds what the product's go.mod requires by itself.
+const mostRequirements = 26
+
+// banned are modules that the product does without, each with its reason. Some come
+// along with others; none is required by ours.
+var banned = map[string]string{
+	"github.com/argoproj/argo-rollouts":     "its documents are read by our own reader, which says what is not supported",
+	"github.com/go-logr/logr":               "log/slog is the program's logger; klog's is silenced with klog's own type",
+	"github.com/google/go-github":           "what is needed of a forge is a handful of requests",
+	"github.com/onsi/ginkgo":                "tests use the testing package",
+	"github.com/onsi/gomega":                "tests use the testing package and go-cmp",
+	"github.com/pkg/errors":                 "errors are wrapped by fmt.Errorf",
+	"github.com/sirupsen/logrus":            "log/slog is the program's logger",
+	"github.com/spf13/viper":                "a setting is a flag or is in config.yaml, not both and an environment variable",
+	"github.com/stretchr/testify":           "tests use the testing package and go-cmp",
+	"go.uber.org/zap":                       "log/slog is the program's logger",
+	"gopkg.in/yaml.v2":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
+	"gopkg.in/yaml.v3":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
+	"k8s.io/kubernetes":                     "the tests' control plane is made of it, in a module of its own",
+	"sigs.k8s.io/controller-runtime":        "there is one loop, over Git, and no kind of our own to reconcile",
+	"gitlab.com/gitlab-org/api/client-go":   "what is needed of a forge is a handful of requests",
+	"github.com/containrrr/shoutrrr":        "a service's message is one request, with keys, colours and links",
+	"github.com/chromedp/chromedp":          "only tests need it: internal/e2e requires it",
+	"github.com/santhosh-tekuri/jsonschema": "only tests need it: internal/e2e requires it",
+	"google.golang.org/grpc":                "traces are sent by OTLP over HTTP",
+}
+
+// forTests are the modules that serve tests beside the code, and no code.
+var forTests = []string{"github.com/google/go-cmp"}
+
+// require is one module that a go.mod requires.
+type require struct {
+	module, version string
+	indirect        bool
+}
+
+var requirement = regexp.MustCompile(`(?m)^(?:require)?\s+([a-z0-9.-]+\.[a-z]+(?:/\S+)?) (v\S+)( // indirect)?$`)
+
+func requirements(t *testing.T, file string) []require {
+	t.Helper()
+	var all []require
+	for _, m := range requirement.FindAllStringSubmatch(read(t, file), -1) {
+		all = append(all, require{m[1], m[2], m[3] != ""})
+	}
+	if len(all) < 10 {
+		t.Fatalf("found %d requirements in %s: is it read right?", len(all), file)
+	}
+	return all
+}
+
+func TestDependencies(t *testing.T) {
+	documented, direct := read(t, "docs/dependencies.md"), 0
+	documented, _, _ = strings.Cut(documented, "\n## ")
+	all := requirements(t, "go.mod")
+	for _, r := range all {
+		if strings.HasPrefix(r.module, "k8s.io/kubernetes") || strings.HasPrefix(r.module, "go.etcd.io/") {
+			t.Errorf("go.mod requires %s: that is for the local cluster's own module", r.module)
+		}
+		if r.indirect {
+			continue
+		}
+		direct++
+		for module, reason := range banned {
+			if hasPrefix(r.module, []string{module}) {
+				t.Errorf("go.mod requires %s, and must not: %s", r.module, reason)
+			}
+		}
+		if !strings.Contains(documented, "| `"+r.module+"` |") {
+			t.Errorf("docs/dependencies.md has no row for %s", r.module)
+		}
+		if !slices.Contains(forTests, r.module) && !importedByProduct(t, r.module) {
+			t.Errorf("go.mod requires %s, which only tests import: internal/e2e is a module for that", r.module)
+		}
+	}
+	if direct > mostRequirements {
+		t.Errorf("go.mod requires %d modules by itself, more than %d: what is a few lines of code is written", direct, mostRequirements)
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(documented, -1) {
+		if !slices.ContainsFunc(all, func(r require) bool { return r.module == m[1] && !r.indirect }) {
+			t.Errorf("docs/dependencies.md has a row for %s, which go.mod does not require", m[1])
+		}
+	}
+}
+
+func importedByProduct(t *testing.T, module string) bool {
+	return slices.ContainsFunc(sources(t), func(s source) bool {
+		return s.isProduct() && slices.ContainsFunc(s.imports(), func(p string) bool { return hasPrefix(p, []string{module}) })
+	})
+}
+
+// TestTheProgramIsTestedWithItsOwnLibraries holds that the tests' module builds the
+// program's packages of what the program is made of.
+func TestTheProgramIsTestedWithItsOwnLibraries(t *testing.T) {
+	versions := map[string]string{}
+	for _, r := range requirements(t, "go.mod") {
+		versions[r.module] = r.version
+	}
+	for _, r := range requirements(t, "internal/e2e/go.mod") {
+		if want, known := versions[r.module]; known && r.version != want {
+			t.Errorf("internal/e2e/go.mod requires %s %s, and the program %s", r.module, r.version, want)
+		}
+	}
+}
