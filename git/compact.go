@@ -2,10 +2,11 @@ package git
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Compact starts a branch anew: a commit without a parent, which holds the very
@@ -36,15 +37,12 @@ func (r *Repo) Compact(ctx context.Context, branch, archive, base, message strin
 	if err != nil {
 		return "", err
 	}
-	data, err := encodeCommit(commit.TreeHash, plumbing.ZeroHash, r.opts.Identity, when, message)
-	if err == nil && r.opts.Sign != nil {
-		data, err = r.opts.Sign(data)
-	}
-	if err != nil {
-		return "", fmt.Errorf("branch %s: %w", branch, err)
-	}
 	made := newStore()
-	root := made.add(plumbing.CommitObject, data)
+	u := rollout.Update{Branch: branch, Message: message, When: when}
+	root, err := r.commit(made, commit.TreeHash, plumbing.ZeroHash, u)
+	if err != nil {
+		return "", err
+	}
 	commands := []command{{ref: to, new: old}, {ref: from, old: old, new: root}}
 	err = r.onNetwork(ctx, r.pushing, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
 	if err != nil {

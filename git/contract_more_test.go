@@ -12,11 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-func proposal(app, base, parent string) git.Update {
-	return git.Update{
-		Ref: "gitrollout/promote/prod/" + app, Base: base, Parent: parent, Force: base != "",
+func proposal(app, base, parent string) rollout.Update {
+	return rollout.Update{
+		Branch: "gitrollout/promote/prod/" + app, Old: base, Parent: parent,
 		Edits:   map[string][]byte{".gitrollout/prod/promote/" + app + ".yaml": []byte("through: full\n")},
 		Message: "promote " + app, When: when,
 	}
@@ -28,7 +29,7 @@ func atomicPush(w *world) {
 	ids := w.push(r, stateUpdate("", "x", "1"), proposal("shop", "", heads.Main), proposal("cart", "", heads.Main))
 	heads = w.fetch(r)
 	want := map[string]string{"gitrollout/promote/prod/shop": ids[1], "gitrollout/promote/prod/cart": ids[2]}
-	if diff := cmp.Diff(want, heads.Proposals); diff != "" || heads.State != ids[0] || heads.Changed {
+	if diff := cmp.Diff(want, heads.Proposals); diff != "" || heads.State != ids[0] {
 		w.Errorf("heads %+v (-want +got):\n%s", heads, diff)
 	}
 	pushes := r.Stats().Pushes
@@ -38,7 +39,7 @@ func atomicPush(w *world) {
 	// One stale update spoils all of them, and nothing moves.
 	w.server.InBare("update-ref", "-d", "refs/heads/gitrollout/promote/prod/cart")
 	refs := w.server.Refs()
-	_, err := r.Push(w.Context(), stateUpdate(ids[0], "x", "2"), git.Update{Ref: "gitrollout/promote/prod/shop", Base: ids[1], Delete: true},
+	_, err := pushAll(w.Context(), r, stateUpdate(ids[0], "x", "2"), rollout.Update{Branch: "gitrollout/promote/prod/shop", Old: ids[1], Delete: true},
 		proposal("cart", ids[2], w.server.CommitFiles("next", map[string]string{"n": "1"})))
 	if !errors.Is(err, git.ErrConflict) {
 		w.Errorf("Push with a stale update: %v, want ErrConflict", err)
@@ -64,26 +65,21 @@ func proposals(w *world) {
 	if got, err := s.ReadFile(".gitrollout/prod/promote/shop.yaml"); string(got) != "through: full\n" {
 		w.Errorf("the proposal's file = %q, %v", got, err)
 	}
-	remove := git.Update{Ref: "gitrollout/promote/prod/shop", Base: first, Delete: true}
-	if _, err := r.Push(w.Context(), remove); !errors.Is(err, git.ErrConflict) {
+	remove := rollout.Update{Branch: "gitrollout/promote/prod/shop", Old: first, Delete: true}
+	if _, err := pushAll(w.Context(), r, remove); !errors.Is(err, git.ErrConflict) {
 		w.Errorf("removing a proposal that has moved: %v, want ErrConflict", err)
 	}
-	remove.Base = second
+	remove.Old = second
 	w.push(r, remove)
 	if heads := w.fetch(r); len(heads.Proposals) != 0 {
 		w.Errorf("proposals left: %v", heads.Proposals)
 	}
 	w.push(r, remove) // a repeated removal is harmless
 
-	// A revert proposal: one directory as it was.
-	was := w.snapshot(r, w.server.Head())
-	dir, _, err := was.Lookup("apps")
-	if err != nil {
-		w.Fatal(err)
-	}
+	// A revert proposal: files as they were.
 	main = w.server.CommitFiles("bad", map[string]string{"apps/shop/app.yaml": "v2\n", "apps/shop/new": "x", "other": "stays"})
-	w.push(r, git.Update{Ref: "gitrollout/revert/prod/shop", Parent: main, Message: "revert", When: when,
-		Entries: map[string]git.Entry{"apps": dir}})
+	w.push(r, rollout.Update{Branch: "gitrollout/revert/prod/shop", Parent: main, Message: "revert", When: when,
+		Edits: map[string][]byte{"apps/shop/app.yaml": []byte("v1\n"), "apps/shop/new": nil}})
 	if got := w.server.Git("diff", "--stat", fetched(w, "gitrollout/revert/prod/shop"), w.server.Git("rev-parse", "HEAD~1"), "--", "apps"); got != "" {
 		w.Errorf("apps differ after the revert: %s", got)
 	}
@@ -91,13 +87,12 @@ func proposals(w *world) {
 	if got := w.server.Show("main", "apps/shop/app.yaml") + w.server.Show("main", "other"); got != "v1\nstays" {
 		w.Errorf("after the merge: %q", got)
 	}
-	for _, u := range []git.Update{
-		{Ref: stateBranch, Base: main, Delete: true},
-		{Ref: "main", Base: main, Parent: "", Force: true, Message: "m", When: when},
-		{Ref: "main", Base: main, Parent: "", Message: "m", When: when},
-		{Ref: "bad name", Message: "m", When: when},
+	for _, u := range []rollout.Update{
+		{Branch: stateBranch, Old: main, Delete: true},
+		{Branch: "main", Old: main, Parent: "", Message: "m", When: when},
+		{Branch: "bad name", Message: "m", When: when},
 	} {
-		if _, err := r.Push(w.Context(), u); err == nil {
+		if _, err := pushAll(w.Context(), r, u); err == nil {
 			w.Errorf("Push(%+v) was allowed", u)
 		}
 	}
@@ -106,7 +101,7 @@ func proposals(w *world) {
 func deterministic(w *world) {
 	a, b := w.open(), w.open()
 	heads := w.fetch(a)
-	updates := []git.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
+	updates := []rollout.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
 	first := w.push(a, updates...)
 	// The same push by someone who does not know that it has arrived: success, and the same commits.
 	w.fetch(b)
@@ -136,7 +131,7 @@ func forcePushed(w *world) {
 	w.server.InBare("reflog", "expire", "--expire=now", "--all")
 	w.server.InBare("gc", "-q", "--prune=now")
 	heads := w.fetch(r)
-	if heads.Main != w.server.Head() || !heads.Changed {
+	if heads.Main != w.server.Head() {
 		w.Errorf("heads %+v", heads)
 	}
 	sameAsGit(w, r, heads.Main)
@@ -192,7 +187,7 @@ func missing(w *world) {
 	w.fetch(r)
 	w.push(r, stateUpdate("", "x", "1"))
 	w.server.InBare("update-ref", "-d", "refs/heads/"+stateBranch)
-	if heads := w.fetch(r); heads.State != "" || !heads.Changed {
+	if heads := w.fetch(r); heads.State != "" {
 		w.Errorf("after the state branch was deleted: %+v", heads)
 	}
 	w.opts.Branch = ""
@@ -215,7 +210,7 @@ func missing(w *world) {
 		w.Errorf("empty repository: %v", err)
 	}
 	// An empty repository can be written to.
-	w.push(empty, git.Update{Ref: "main", Edits: map[string][]byte{"f": []byte("x")}, Message: "begin", When: when})
+	w.push(empty, rollout.Update{Branch: "main", Edits: map[string][]byte{"f": []byte("x")}, Message: "begin", When: when})
 	w.server.Fsck()
 	if err := os.Rename(w.server.Bare, w.server.Bare+".away"); err != nil {
 		w.Fatal(err)
@@ -231,13 +226,13 @@ func hookRefusal(w *world) {
 	w.fetch(r)
 	refs := w.server.Refs()
 	w.server.Hook("pre-receive", "echo 'only on weekdays, please'; exit 1")
-	_, err := r.Push(w.Context(), stateUpdate("", "x", "1"))
+	_, err := pushAll(w.Context(), r, stateUpdate("", "x", "1"))
 	if !errors.Is(err, git.ErrRejected) || errors.Is(err, git.ErrConflict) || !strings.Contains(err.Error(), "only on weekdays") {
 		w.Errorf("pre-receive hook: %v, want ErrRejected with its message", err)
 	}
 	w.server.Hook("pre-receive", "")
 	w.server.Hook("update", `case "$1" in */promote/*) echo "no proposals"; exit 1;; esac`)
-	_, err = r.Push(w.Context(), stateUpdate("", "x", "1"), proposal("shop", "", w.server.Head()))
+	_, err = pushAll(w.Context(), r, stateUpdate("", "x", "1"), proposal("shop", "", w.server.Head()))
 	if !errors.Is(err, git.ErrRejected) || !strings.Contains(err.Error(), "gitrollout/promote/prod/shop") {
 		w.Errorf("update hook: %v, want ErrRejected", err)
 	}
@@ -248,11 +243,11 @@ func hookRefusal(w *world) {
 	w.server.InBare("config", "receive.denyDeletes", "true")
 	w.server.Hook("update", "")
 	id := w.push(r, proposal("shop", "", w.server.Head()))[0]
-	for name, u := range map[string]git.Update{
-		"delete": {Ref: "gitrollout/promote/prod/shop", Base: id, Delete: true},
+	for name, u := range map[string]rollout.Update{
+		"delete": {Branch: "gitrollout/promote/prod/shop", Old: id, Delete: true},
 		"force":  proposal("shop", id, w.server.CommitFiles("n", map[string]string{"n": "1"})),
 	} {
-		if _, err := r.Push(w.Context(), u); !errors.Is(err, git.ErrRejected) {
+		if _, err := pushAll(w.Context(), r, u); !errors.Is(err, git.ErrRejected) {
 			w.Errorf("%s of a protected branch: %v, want ErrRejected", name, err)
 		}
 	}
@@ -261,15 +256,15 @@ func hookRefusal(w *world) {
 func commitToBranch(w *world) {
 	r := w.open()
 	calls := 0
-	build := func(s *git.Snapshot) (git.Update, error) {
+	build := func(s *git.Snapshot) (rollout.Update, error) {
 		if calls++; calls <= 2 { // somebody else is faster, twice
 			w.server.CommitFiles("theirs", map[string]string{"count": fmt.Sprint(calls)})
 		}
 		old, err := s.ReadFile("count")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return git.Update{}, err
+			return rollout.Update{}, err
 		}
-		return git.Update{Edits: map[string][]byte{"mine": append(old, '!')}, Message: "mine", When: when}, nil
+		return rollout.Update{Edits: map[string][]byte{"mine": append(old, '!')}, Message: "mine", When: when}, nil
 	}
 	id, err := r.CommitToBranch(w.Context(), "main", build)
 	if err != nil || id != w.server.Head() || calls != 3 {
@@ -281,21 +276,21 @@ func commitToBranch(w *world) {
 	if id, err := r.CommitToBranch(w.Context(), "main", build); id != "" || err != nil {
 		w.Errorf("without a change: %q, %v", id, err)
 	}
-	id, err = r.CommitToBranch(w.Context(), "brand/new", func(s *git.Snapshot) (git.Update, error) {
+	id, err = r.CommitToBranch(w.Context(), "brand/new", func(s *git.Snapshot) (rollout.Update, error) {
 		if entries, err := s.ReadDir(""); len(entries) != 0 || err != nil || s.Commit().ID != "" {
 			w.Errorf("a branch that does not exist has %v, %v", entries, err)
 		}
-		return git.Update{Edits: map[string][]byte{"f": {}}, Message: "m", When: when}, nil
+		return rollout.Update{Edits: map[string][]byte{"f": {}}, Message: "m", When: when}, nil
 	})
 	if err != nil || w.server.Ref("brand/new") != id {
 		w.Errorf("a new branch: %s, %v", id, err)
 	}
 	calls = 0
-	_, err = r.CommitToBranch(w.Context(), "main", func(*git.Snapshot) (git.Update, error) {
+	_, err = r.CommitToBranch(w.Context(), "main", func(*git.Snapshot) (rollout.Update, error) {
 		calls++
 		w.server.Pull()
 		w.server.CommitFiles("always faster", map[string]string{"n": fmt.Sprint(calls)})
-		return git.Update{Edits: map[string][]byte{"mine": []byte(fmt.Sprint(calls))}, Message: "m", When: when}, nil
+		return rollout.Update{Edits: map[string][]byte{"mine": []byte(fmt.Sprint(calls))}, Message: "m", When: when}, nil
 	})
 	if !errors.Is(err, git.ErrConflict) || calls != git.CommitAttempts {
 		w.Errorf("always losing: %v after %d attempts", err, calls)
@@ -332,7 +327,7 @@ func compact(w *world) {
 	if a, b := w.server.InBare("rev-parse", root+"^{tree}"), w.server.InBare("rev-parse", second+"^{tree}"); a != b {
 		w.Errorf("its files are %s, want %s", a, b)
 	}
-	if heads := w.fetch(r); heads.State != root || heads.Changed {
+	if heads := w.fetch(r); heads.State != root {
 		w.Errorf("the next fetch shows %+v", heads)
 	}
 	other := w.open()

@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -64,7 +66,7 @@ func (w *world) open() *git.Repo {
 	return r
 }
 
-func (w *world) fetch(r *git.Repo) git.Heads {
+func (w *world) fetch(r *git.Repo) rollout.Heads {
 	w.Helper()
 	heads, err := r.Fetch(w.Context())
 	if err != nil {
@@ -73,9 +75,9 @@ func (w *world) fetch(r *git.Repo) git.Heads {
 	return heads
 }
 
-func (w *world) push(r *git.Repo, updates ...git.Update) []string {
+func (w *world) push(r *git.Repo, updates ...rollout.Update) []string {
 	w.Helper()
-	ids, err := r.Push(w.Context(), updates...)
+	ids, err := pushAll(w.Context(), r, updates...)
 	if err != nil {
 		w.Fatalf("Push: %v", err)
 	}
@@ -91,11 +93,29 @@ func (w *world) snapshot(r *git.Repo, id string) *git.Snapshot {
 	return s
 }
 
+// pushAll pushes updates, and returns the new commit of each: "" where nothing changed or the branch is removed.
+func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]string, error) {
+	heads, err := r.Push(ctx, updates)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(updates))
+	for i, u := range updates {
+		if ids[i] = heads[u.Branch]; ids[i] == u.Old {
+			ids[i] = ""
+		}
+	}
+	return ids, nil
+}
+
+// held tells that a commit can be read without the network.
+func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
+
 const stateBranch = "gitrollout/state/prod"
 
-func stateUpdate(base, path, content string) git.Update {
-	return git.Update{
-		Ref: stateBranch, Base: base, Parent: base, Edits: map[string][]byte{path: []byte(content)},
+func stateUpdate(base, path, content string) rollout.Update {
+	return rollout.Update{
+		Branch: stateBranch, Old: base, Parent: base, Edits: map[string][]byte{path: []byte(content)},
 		Message: "prod: " + path, When: when,
 	}
 }
@@ -142,13 +162,13 @@ func idlePoll(w *world) {
 	}
 	r := w.open()
 	first := w.fetch(r)
-	if !first.Changed || first.Main != w.server.Head() || first.State != "" {
+	if first.Main != w.server.Head() || first.State != "" {
 		w.Fatalf("first Fetch = %+v", first)
 	}
 	before := r.Stats()
 	second := w.fetch(r)
 	after := r.Stats()
-	if first.Changed = false; !cmp.Equal(first, second) {
+	if !cmp.Equal(first, second) {
 		w.Errorf("second Fetch differs: %s", cmp.Diff(first, second))
 	}
 	if n := after.Requests - before.Requests; n != 1 {
@@ -211,7 +231,7 @@ func orphanState(w *world) {
 	second := w.push(r, stateUpdate(first, "apps/shop/b.yaml", "phase: Paused\n"))[0]
 	before := r.Stats()
 	heads := w.fetch(r)
-	if heads.State != second || heads.Changed {
+	if heads.State != second {
 		w.Errorf("after our own push: %+v", heads)
 	}
 	if after := r.Stats(); after.Fetches != before.Fetches {
@@ -239,9 +259,9 @@ func orphanState(w *world) {
 	if heads := w.fetch(other); heads.State != second {
 		w.Fatalf("another mirror: %+v", heads)
 	}
-	third := w.push(other, git.Update{Ref: stateBranch, Base: second, Parent: second, Message: "clear", When: when,
+	third := w.push(other, rollout.Update{Branch: stateBranch, Old: second, Parent: second, Message: "clear", When: when,
 		Edits: map[string][]byte{"apps": nil, "cluster.yaml": {}}})[0]
-	if heads := w.fetch(r); heads.State != third || !heads.Changed {
+	if heads := w.fetch(r); heads.State != third {
 		w.Errorf("the other's push: %+v", heads)
 	}
 	if diff := cmp.Diff([]string{"cluster.yaml"}, w.server.Files(stateBranch)); diff != "" {
@@ -262,16 +282,16 @@ func staleWriter(w *world) {
 	w.fetch(b)
 	first := w.push(a, stateUpdate("", "x", "a"))[0]
 	refs := w.server.Refs()
-	for name, update := range map[string]git.Update{
+	for name, update := range map[string]rollout.Update{
 		"create what exists": stateUpdate("", "x", "b"),
-		"build on a stale commit": {Ref: "main", Base: w.server.Head(), Parent: w.server.Head(), Message: "m", When: when,
+		"build on a stale commit": {Branch: "main", Old: w.server.Head(), Parent: w.server.Head(), Message: "m", When: when,
 			Edits: map[string][]byte{"x": []byte("b")}},
 	} {
-		if update.Ref == "main" {
+		if update.Branch == "main" {
 			w.server.CommitFiles("moved", map[string]string{"y": "1"})
 			refs = w.server.Refs()
 		}
-		if _, err := b.Push(w.Context(), update); !errors.Is(err, git.ErrConflict) {
+		if _, err := pushAll(w.Context(), b, update); !errors.Is(err, git.ErrConflict) {
 			w.Errorf("%s: %v, want ErrConflict", name, err)
 		}
 		if diff := cmp.Diff(refs, w.server.Refs()); diff != "" {
@@ -297,7 +317,7 @@ func racingWriters(w *world) {
 			for attempt := 0; ; attempt++ {
 				heads, err := r.Fetch(w.Context())
 				if err == nil {
-					_, err = r.Push(w.Context(), stateUpdate(heads.State, fmt.Sprintf("%d/%d", n, i), "x"))
+					_, err = pushAll(w.Context(), r, stateUpdate(heads.State, fmt.Sprintf("%d/%d", n, i), "x"))
 				}
 				if err == nil {
 					break

@@ -7,13 +7,15 @@ import (
 	"io"
 	"net"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // What went wrong, for callers to act upon with errors.Is. Everything else is a plain error. No error of
 // this package holds a credential.
 var (
 	// ErrConflict: a ref was not where the caller said it was, so nothing was written. Fetch, decide again.
-	ErrConflict = errors.New("the branch has moved")
+	ErrConflict = rollout.ErrConflict
 	// ErrAuth: the server does not accept our credentials, or we do not accept its host key.
 	ErrAuth = errors.New("not authorised")
 	// ErrUnreachable: no connection, no answer in time, or the server is ill. After a push the outcome is

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // lane is where one operation at a time is on the network. Looking up, bringing commits and pushing have one
@@ -37,37 +39,49 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 }
 
 // Fetch looks up the branches with one request and fetches what is new of Main and State, with a second
-// one. Proposals are looked up only; Snapshot fetches one when it is asked for.
+// one: their commits can be read at once. Proposals are looked up only; Snapshot fetches one when it is asked
+// for. If the keys refuse the head of the users' branch, Main is the commit to follow instead. If the
+// configuration there names another state branch than before, that one is looked up as well.
 //
 // ErrNotFound: no such repository, or the users' branch is not in it. Also ErrAuth and ErrUnreachable. After
 // an error nothing has changed.
-func (r *Repo) Fetch(ctx context.Context) (Heads, error) {
-	var heads Heads
-	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) error {
-		before := r.arrivals()
-		s, err := r.link.open(ctx, uploadPack)
-		if err != nil {
+func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
+	var heads rollout.Heads
+	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
+		if heads, err = r.fetch(ctx); err != nil {
 			return err
 		}
-		defer s.close()
-		found, err := r.lookUpHeads(ctx, s)
-		if err != nil {
-			s.stale()
+		if err = r.judge(ctx, &heads); err != nil {
 			return err
 		}
-		heads, err = r.update(ctx, s, found, before)
+		moved, err := r.followStateBranch(ctx, heads.Main)
+		if err != nil || !moved {
+			return err
+		}
+		again, err := r.fetch(ctx)
+		heads.State, heads.Proposals = again.State, again.Proposals // a newer head is judged next time
 		return err
 	})
-	return heads, err
+	if err != nil {
+		return rollout.Heads{}, err
+	}
+	return heads, nil
 }
 
-// Heads is what is known now, from the last Fetch and from the pushes since; Main is "" before the first
-// Fetch. Whoever fetches and pushes at the same time reads the two answers in either order, and asks here
-// which of them holds.
-func (r *Repo) Heads() Heads {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.heads.clone()
+// fetch looks up the branches, and fetches, in one conversation.
+func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
+	before := r.arrivals()
+	s, err := r.link.open(ctx, uploadPack)
+	if err != nil {
+		return rollout.Heads{}, err
+	}
+	defer s.close()
+	found, err := r.lookUpHeads(ctx, s)
+	if err != nil {
+		s.stale()
+		return rollout.Heads{}, err
+	}
+	return r.update(ctx, s, found, before)
 }
 
 // arrivals counts the pushes that have arrived.
@@ -77,73 +91,67 @@ func (r *Repo) arrivals() int {
 	return r.arrived
 }
 
-func (r *Repo) lookUpHeads(ctx context.Context, s *session) (Heads, error) {
-	branch := r.Branch()
+func (r *Repo) lookUpHeads(ctx context.Context, s *session) (rollout.Heads, error) {
+	branch, state := r.Branch(), r.StateBranch()
 	main := headsPrefix + branch
 	if branch == "" {
 		main = "HEAD"
 	}
 	prefixes := []string{main}
-	var proposals []string
-	if r.stateRef != "" {
-		prefixes = append(prefixes, headsPrefix+r.stateRef)
+	if state != "" {
+		prefixes = append(prefixes, headsPrefix+state)
 	}
 	if r.opts.Cluster != "" {
-		proposals = []string{
-			headsPrefix + "gitrollout/promote/" + r.opts.Cluster + "/",
-			headsPrefix + "gitrollout/revert/" + r.opts.Cluster + "/",
+		for _, prefix := range rollout.ProposalBranches(r.opts.Cluster) {
+			prefixes = append(prefixes, headsPrefix+prefix)
 		}
 	}
 	r.stats.lookups.Add(1)
-	found, err := s.lookUp(ctx, append(prefixes, proposals...))
-	if err != nil {
-		return Heads{}, err
+	found, err := s.lookUp(ctx, prefixes)
+	switch {
+	case err != nil:
+		return rollout.Heads{}, err
+	case found.ids[main] == "" && branch == "":
+		return rollout.Heads{}, fmt.Errorf(
+			"%w: the repository has no default branch: it is empty, or its HEAD names a missing branch", ErrNotFound)
+	case found.ids[main] == "":
+		return rollout.Heads{}, fmt.Errorf("%w: no branch %q, or the repository is empty", ErrNotFound, branch)
 	}
-	heads := Heads{Main: found.ids[main], Proposals: map[string]string{}}
-	if heads.Main == "" && branch == "" {
-		return Heads{}, fmt.Errorf("%w: the repository has no default branch: it is empty, or its HEAD names a missing branch", ErrNotFound)
-	}
-	if heads.Main == "" {
-		return Heads{}, fmt.Errorf("%w: no branch %q, or the repository is empty", ErrNotFound, branch)
-	}
-	if r.stateRef != "" {
-		heads.State = found.ids[headsPrefix+r.stateRef]
-	}
-	for name, id := range found.ids {
-		if len(proposals) > 0 && hasAnyPrefix(name, proposals) {
-			heads.Proposals[strings.TrimPrefix(name, headsPrefix)] = id
-		}
-	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if branch == "" {
-		r.mu.Lock()
 		r.branch = strings.TrimPrefix(found.head, headsPrefix)
-		r.mu.Unlock()
+	}
+	heads := rollout.Heads{Main: found.ids[main], Proposals: map[string]string{}}
+	for name, id := range found.ids {
+		if short := strings.TrimPrefix(name, headsPrefix); short != r.branch {
+			r.place(&heads, short, id)
+		}
 	}
 	return heads, nil
 }
 
 // update brings the mirror to what was looked up, except where a push has arrived since: before is how many
 // had when the look-up began.
-func (r *Repo) update(ctx context.Context, s *session, found Heads, before int) (Heads, error) {
+func (r *Repo) update(ctx context.Context, s *session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
-	known := r.heads
 	r.mu.Unlock()
-	found.Changed = known.Main == "" || !known.equal(found)
 	wants, err := r.lacking(found.Main, found.State)
 	if err != nil {
-		return Heads{}, err
+		return rollout.Heads{}, err
 	}
 	if len(wants) > 0 {
 		if err := r.bring(ctx, s, wants); err != nil {
-			return Heads{}, err
+			return rollout.Heads{}, err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found = r.overtaken(found, before)
 	maps.DeleteFunc(r.pushed, func(_ string, p pushed) bool { return p.number <= before })
-	r.heads = found.clone()
+	r.heads = found
+	r.heads.Proposals = maps.Clone(found.Proposals)
 	if len(wants) > 0 {
 		r.renew()
 	}
@@ -159,7 +167,7 @@ type pushed struct {
 // overtaken is what was looked up, with the branches that a push has moved since the look-up began where the
 // push has put them: whether the look-up came before or after it is not known, and the next one will tell.
 // The caller holds mu.
-func (r *Repo) overtaken(found Heads, before int) Heads {
+func (r *Repo) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range r.pushed {
 		if p.number > before {
 			r.place(&found, name, p.id)
@@ -169,13 +177,13 @@ func (r *Repo) overtaken(found Heads, before int) Heads {
 }
 
 // place sets a branch among those that matter.
-func (r *Repo) place(heads *Heads, name, id string) {
+func (r *Repo) place(heads *rollout.Heads, name, id string) {
 	switch {
 	case name == r.branch:
 		heads.Main = id
 	case name == r.stateRef:
 		heads.State = id
-	case r.opts.Cluster == "" || !isProposal(name) || !strings.Contains(name, "/"+r.opts.Cluster+"/"):
+	case r.opts.Cluster == "" || !hasAnyPrefix(name, rollout.ProposalBranches(r.opts.Cluster)):
 	case id == "":
 		delete(heads.Proposals, name)
 	default:

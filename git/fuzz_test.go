@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // A server may send anything: no answer may panic, hang, or be taken for objects that it does not hold.
@@ -90,7 +92,7 @@ func FuzzTreeEdits(f *testing.F) {
 				}
 			}
 			build := &builder{from: st, made: newStore()}
-			next, err := build.root(root, Update{Edits: edits})
+			next, err := build.root(root, rollout.Update{Edits: edits})
 			want, ok := applyToMap(files, edits)
 			if (err == nil) != ok {
 				t.Fatalf("edits %q on %q: %v", edits, files, err)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // ErrUnapproved is a signature that does not count, or one that was not found: the text says which and why.
@@ -17,36 +20,85 @@ var depths = []depth{shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
+// logDepths are how far a log is read, in turn: each reading asks for about five times as much as the one
+// before, so that a short look costs little and a long one few requests. Nothing is read past the last one.
+var logDepths = []depth{shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
+
+// Log visits a commit and what came before it along the first parents, newest first, until visit says that
+// this is enough, or limit commits have been visited. whole tells that the history's beginning was reached.
+//
+// Commits that are not here are fetched with their files, in steps. Also ErrNotFound, ErrAuth and
+// ErrUnreachable; an error of visit ends the walk and is returned as it is.
+func (r *Repo) Log(
+	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
+) (whole bool, err error) {
+	next, visited := commit, 0
+	for _, d := range logDepths {
+		st, err := r.history(ctx, commit, max(min(d, depth(limit)), shallow))
+		if err != nil {
+			return false, err
+		}
+		for visited < limit {
+			s, ok, err := at(st, next)
+			if err != nil {
+				return false, err
+			}
+			if !ok {
+				break // it is further back than what was asked for
+			}
+			visited++
+			if more, err := visit(s); err != nil || !more {
+				return false, err
+			}
+			if len(s.parents) == 0 {
+				return true, nil
+			}
+			next = s.parents[0]
+		}
+		if visited >= limit {
+			return false, nil
+		}
+	}
+	return false, nil
+}
+
+// Line lists the commits after one up to another one along the first parents, the oldest first. The first
+// snapshot is that of the commit that they come after; it is empty if that is "", which means all commits.
+//
+// ErrNotFound: the line does not lead there within a thousand commits. Also ErrAuth and ErrUnreachable.
+func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
+	var line []*Snapshot
+	there := false
+	whole, err := r.Log(ctx, upTo, maxDepth+1, func(s *Snapshot) (more bool, err error) {
+		line, there = append(line, s), s.commit.ID == after
+		return !there, nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case whole && after == "":
+		line = append(line, EmptySnapshot())
+	case !there:
+		return nil, fmt.Errorf("commit %s: %w among the %d commits before %s", after, ErrNotFound, len(line)-1, upTo)
+	}
+	slices.Reverse(line)
+	return line, nil
+}
+
 // LastSigned is the nearest commit, from the given one along the first parents, whose signature counts.
 //
 // ErrUnapproved: there is none among the last thousand. Also ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
-	for _, d := range depths {
-		st, err := r.history(ctx, commit, d)
-		if err != nil {
-			return "", err
+	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
+		if _, err := s.SignedBy(v); err == nil {
+			id = s.commit.ID
 		}
-		ended := false
-		for id, n := commit, 0; n < maxDepth && !ended; n++ {
-			s, ok, err := at(st, id)
-			if err != nil {
-				return "", err
-			}
-			if !ok {
-				break
-			}
-			if _, err := s.SignedBy(v); err == nil {
-				return id, nil
-			}
-			if ended = len(s.commit.Parents) == 0; !ended {
-				id = s.commit.Parents[0]
-			}
-		}
-		if ended {
-			break
-		}
+		return id == "", nil
+	})
+	if err == nil && id == "" {
+		err = fmt.Errorf("%w: no commit before %s", ErrUnapproved, rollout.ShortID(commit))
 	}
-	return "", fmt.Errorf("%w: no commit before %s", ErrUnapproved, commit[:7])
+	return id, err
 }
 
 // Introducer tells who signed the commit that brought in what is at a path in the given commit. That is
@@ -68,7 +120,8 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 			return signer, err
 		}
 	}
-	return "", fmt.Errorf("%w: what is at %s is from before the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
+	return "", fmt.Errorf("%w: what is at %s is from before the last %d commits; change it once more",
+		ErrUnapproved, path, maxDepth)
 }
 
 // history gives a store with at least the commits that a commit reaches in so many steps, and their trees.
@@ -81,7 +134,7 @@ func (r *Repo) history(ctx context.Context, commit string, d depth) (*store, err
 	if err != nil || d == shallow {
 		return st, err
 	}
-	what := "read the history of " + commit[:7] + " from"
+	what := "read the history of " + rollout.ShortID(commit) + " from"
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		s, err := r.link.open(ctx, uploadPack)
 		if err != nil {
@@ -126,7 +179,7 @@ func (w *walk) from(commit string) (signer string, err error) {
 	}
 	entry, ok, err := s.Lookup(w.path)
 	if err == nil && !ok {
-		err = fmt.Errorf("%s in %s: %w", w.path, commit[:7], ErrNotFound)
+		err = fmt.Errorf("%s in %s: %w", w.path, rollout.ShortID(commit), ErrNotFound)
 	}
 	if err != nil {
 		return "", err
@@ -134,11 +187,11 @@ func (w *walk) from(commit string) (signer string, err error) {
 	return w.find(s, entry)
 }
 
-func (w *walk) find(s *Snapshot, entry Entry) (signer string, err error) {
+func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error) {
 	for {
 		switch {
 		case w.seen[s.commit.ID]:
-			return "", fmt.Errorf("%w: commit %s", ErrUnapproved, s.commit.ID[:7])
+			return "", fmt.Errorf("%w: commit %s", ErrUnapproved, s.commit.Short())
 		case len(w.seen) > maxWalk:
 			return "", errShallow
 		}
@@ -152,7 +205,7 @@ func (w *walk) find(s *Snapshot, entry Entry) (signer string, err error) {
 				return signer, nil
 			}
 			if len(having) == 0 {
-				return "", fmt.Errorf("%w: %w", ErrUnapproved, err)
+				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
 		// The first parent goes on in this loop: a history is a long line with few forks.
@@ -166,8 +219,8 @@ func (w *walk) find(s *Snapshot, entry Entry) (signer string, err error) {
 }
 
 // parentsWith lists the parents that have the same content at the path, and tells whether the first one does.
-func (w *walk) parentsWith(s *Snapshot, entry Entry) (having []*Snapshot, first bool, err error) {
-	for i, id := range s.commit.Parents {
+func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
+	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)
 		if err != nil {
 			return nil, false, err

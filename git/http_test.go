@@ -14,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func httpWorld(t *testing.T) (*world, *gittest.Server) {
@@ -99,7 +100,7 @@ func TestHTTPFaults(t *testing.T) {
 			r := w.open()
 			w.fetch(r)
 			s.Fault(c.faults(w))
-			ids, err := r.Push(t.Context(), stateUpdate("", "x", "1"))
+			ids, err := pushAll(t.Context(), r, stateUpdate("", "x", "1"))
 			if !errors.Is(err, c.want) {
 				t.Fatalf("Push: %v, want %v", err, c.want)
 			}
@@ -213,7 +214,7 @@ func TestHTTPCredentials(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("Fetch: %v, want %v", err, c.want)
 			}
-			_, pushErr := r.Push(t.Context(), git.Update{Ref: "b", Edits: map[string][]byte{name: {}}, Message: "m", When: when})
+			_, pushErr := pushAll(t.Context(), r, rollout.Update{Branch: "b", Edits: map[string][]byte{name: {}}, Message: "m", When: when})
 			if c.want != nil && !errors.Is(pushErr, c.want) {
 				t.Errorf("Push: %v, want %v", pushErr, c.want)
 			}

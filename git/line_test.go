@@ -46,7 +46,7 @@ func TestLine(t *testing.T) {
 			if data, err := line[0].ReadFile("f"); string(data) != c.before || (err != nil) != (c.before == "") {
 				t.Errorf("before: %q, %v", data, err)
 			}
-			if !slices.IsSortedFunc(line[1:], func(a, b *git.Snapshot) int { return a.Commit().AuthorTime.Compare(b.Commit().AuthorTime) }) {
+			if !slices.IsSortedFunc(line[1:], func(a, b *git.Snapshot) int { return a.Commit().When.Compare(b.Commit().When) }) {
 				t.Error("they are not in order")
 			}
 		})

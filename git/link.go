@@ -34,7 +34,7 @@ type session struct {
 
 // counters are Stats in the making.
 type counters struct {
-	requests, lookups, fetches, pushes, renewals, sent, received atomic.Int64
+	requests, lookups, fetches, pushes, sent, received atomic.Int64
 }
 
 // Stats counts what a Repo has done since it was opened.
@@ -45,8 +45,6 @@ type Stats struct {
 	Lookups, Fetches, Pushes int64
 	// Sent and Received are bytes of Git's protocol: HTTP bodies, or the stream.
 	Sent, Received int64
-	// Renewals is how often the object store was rebuilt without what no head reaches.
-	Renewals int64
 	// Objects and Bytes are what the store holds now.
 	Objects, Bytes int64
 }

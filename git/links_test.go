@@ -12,6 +12,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestSSHTrust(t *testing.T) {
@@ -135,13 +136,13 @@ func TestLocalRepository(t *testing.T) {
 	if err != nil || heads.Main != repo.Head() || r.Remote().String() != repo.Work || !r.Remote().Local() {
 		t.Fatalf("worktree as a remote %s: %+v, %v", r.Remote(), heads, err)
 	}
-	edit := git.Update{Ref: "main", Base: heads.Main, Parent: heads.Main, Edits: map[string][]byte{"f": []byte("2")}, Message: "m", When: when}
-	_, err = r.Push(t.Context(), edit)
+	edit := rollout.Update{Branch: "main", Old: heads.Main, Parent: heads.Main, Edits: map[string][]byte{"f": []byte("2")}, Message: "m", When: when}
+	_, err = pushAll(t.Context(), r, edit)
 	if !errors.Is(err, git.ErrRejected) || !strings.Contains(err.Error(), "checked out") {
 		t.Errorf("push to the checked out branch: %v, want ErrRejected", err)
 	}
-	edit.Ref = "other"
-	if _, err := r.Push(t.Context(), edit); err != nil {
+	edit.Branch = "other"
+	if _, err := pushAll(t.Context(), r, edit); err != nil {
 		t.Errorf("push to another branch: %v", err)
 	}
 	for _, path := range []string{"/nonexistent/repo", t.TempDir()} {
@@ -206,11 +207,11 @@ func TestParseRemote(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for name, opts := range map[string]git.Options{
 		"branch":   {URL: "/x", Branch: "a..b"},
-		"state":    {URL: "/x", StateRef: "-x"},
+		"state":    {URL: "/x", StateBranch: "-x"},
 		"cluster":  {URL: "/x", Cluster: "a/b"},
 		"cluster2": {URL: "/x", Cluster: "a b"},
-		"identity": {URL: "/x", Identity: git.Identity{Name: "a<b", Email: "c"}},
-		"no email": {URL: "/x", Identity: git.Identity{Name: "a"}},
+		"identity": {URL: "/x", Identity: rollout.Identity{Name: "a<b", Email: "c"}},
+		"no email": {URL: "/x", Identity: rollout.Identity{Name: "a"}},
 		"CA":       {URL: "https://x/y", Auth: git.Auth{TLS: git.TLS{CA: []byte("no PEM")}}},
 	} {
 		if _, err := git.Open(t.Context(), opts); err == nil {

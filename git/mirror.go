@@ -26,13 +26,18 @@ func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	return newSnapshot(st, id)
 }
 
-// EmptySnapshot has no files and no commit: what a branch holds before it exists.
-func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
-
-// Has tells whether a commit is here, so that Snapshot reads it without the network.
-func (r *Repo) Has(commit string) bool {
+// Held reads a commit that is here, and never goes to the network.
+func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	id, err := parseID(commit)
-	return err == nil && r.holds(id)
+	if err != nil {
+		return nil, false
+	}
+	st, held := r.held(id)
+	if !held {
+		return nil, false
+	}
+	s, err = newSnapshot(st, id)
+	return s, err == nil
 }
 
 // Bring fetches commits by their ids, all that are not here with one request, and keeps as many: what all
@@ -199,7 +204,9 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 // thoseThere asks which of some commits the server has. It is all of them when that cannot be asked, as there is
 // no commit that the server is known to have.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
-	main := plumbing.NewHash(r.Heads().Main)
+	r.mu.Lock()
+	main := plumbing.NewHash(r.heads.Main)
+	r.mu.Unlock()
 	if main.IsZero() {
 		return ids, nil
 	}
@@ -225,7 +232,7 @@ func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	defer s.close()
 	var tips []plumbing.Hash
 	for name, tip := range s.refs {
-		if name == "HEAD" || name == headsPrefix+r.Branch() || name == headsPrefix+r.stateRef {
+		if name == "HEAD" || name == headsPrefix+r.Branch() || name == headsPrefix+r.StateBranch() {
 			tips = append(tips, plumbing.NewHash(tip))
 		}
 	}
@@ -272,9 +279,6 @@ func (r *Repo) renew() {
 		if err := r.store.reach(root, fresh); err != nil {
 			return // keep the old store: it has all that was ever verified
 		}
-	}
-	if r.live > 0 {
-		r.stats.renewals.Add(1)
 	}
 	r.store = fresh
 	_, r.live = fresh.usage()

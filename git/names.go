@@ -20,11 +20,6 @@ func branchRef(branch string) (plumbing.ReferenceName, error) {
 	return ref, nil
 }
 
-// isProposal tells the short-lived branches, which may be forced and deleted, from all others.
-func isProposal(branch string) bool {
-	return strings.HasPrefix(branch, "gitrollout/promote/") || strings.HasPrefix(branch, "gitrollout/revert/")
-}
-
 // parseID reads a full commit id. Abbreviations are refused: two of them may mean the same commit.
 func parseID(id string) (plumbing.Hash, error) {
 	if len(id) != 40 || !plumbing.IsHash(id) || strings.ToLower(id) != id {

@@ -6,54 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-)
 
-// Update is one branch to move: to a new commit built from edits, or away.
-type Update struct {
-	// Ref is the branch, "main" or "refs/heads/main".
-	Ref string
-	// Base is the commit that the branch must be at now; "" means that it must not exist.
-	Base string
-	// Parent is the commit to build on; "" starts a history of its own, from no files. It is Base, except
-	// with Force and for a new branch.
-	Parent string
-	// Edits are files to write, by path; nil deletes the file or directory. A file that exists keeps its
-	// executable bit. An empty file is []byte{}. Deletions come first: with "a": nil and "a/b": content the
-	// directory a is replaced.
-	Edits map[string][]byte
-	// Entries are paths to set to what a Snapshot of this repository has elsewhere or at another time:
-	// files with their modes, links, whole directories. The zero Entry deletes. It is how a path is
-	// reverted.
-	Entries map[string]Entry
-	Message string
-	// When is the author's and the committer's time, to the second.
-	When time.Time
-	// Author commits instead of the Identity that the mirror was opened with, unless it is the zero value.
-	Author Identity
-	// Delete removes the branch instead. Only proposals may be removed.
-	Delete bool
-	// Force permits Parent to differ from Base. Only proposals may be forced.
-	Force bool
-}
+	"gitrollout.dev/gitrollout/rollout"
+)
 
 // Push makes the commits and moves all branches with one push, which is atomic where the server can (git,
 // GitHub, GitLab, Gitea); elsewhere the updates go one by one, in order, up to the first that fails.
 //
-// It returns the new commit of each update: "" for a deletion, and "" for an update that changes nothing (its
-// edits leave the parent's files as they are, or make the very commit that the branch is at), which is left
-// out of the push. If nothing is left, nothing is sent.
+// It returns where each branch is then, but for those that it removes. An update that changes nothing (its edits
+// leave the parent's files as they are, or make the very commit that the branch is at) is left out of the push,
+// and its branch is at Old. If nothing is left, nothing is sent.
 //
-// ErrConflict: a branch was not at its Base; nothing was written. ErrRejected: a hook or a protected branch
+// ErrConflict: a branch was not at Old; nothing was written. ErrRejected: a hook or a protected branch
 // said no. ErrUnreachable: the outcome is unknown if the connection broke after sending; the next Fetch
 // shows it. A repeated push makes the same commits, and succeeds if they have arrived the first time.
-func (r *Repo) Push(ctx context.Context, updates ...Update) ([]string, error) {
-	ids := make([]string, len(updates))
+func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
+	heads := make(map[string]string, len(updates))
 	made := newStore()
 	var commands []command
-	for i, u := range updates {
+	for _, u := range updates {
 		c, send, err := r.prepare(ctx, u, made)
 		if err != nil {
 			return nil, err
@@ -63,27 +36,30 @@ func (r *Repo) Push(ctx context.Context, updates ...Update) ([]string, error) {
 				return nil, fmt.Errorf("branch %s is updated twice in one push", c.ref.Short())
 			}
 		}
-		if !send {
-			continue
+		if send {
+			commands = append(commands, c)
 		}
-		commands = append(commands, c)
-		if !c.new.IsZero() {
-			ids[i] = c.new.String()
+		switch {
+		case u.Delete:
+		case send:
+			heads[u.Branch] = c.new.String()
+		default:
+			heads[u.Branch] = u.Old
 		}
 	}
 	if len(commands) == 0 {
-		return ids, nil
+		return heads, nil
 	}
 	err := r.onNetwork(ctx, r.pushing, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
 	if err != nil {
 		return nil, err
 	}
-	return ids, nil
+	return heads, nil
 }
 
 // prepare checks an update and makes its objects. send is false when it changes nothing.
-func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, send bool, err error) {
-	if c, err = u.command(); err != nil {
+func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c command, send bool, err error) {
+	if c, err = commandOf(u); err != nil {
 		return c, false, err
 	}
 	if u.Delete {
@@ -106,48 +82,57 @@ func (r *Repo) prepare(ctx context.Context, u Update, made *store) (c command, s
 	}
 	after, err := b.root(tree, u)
 	if err != nil {
-		return c, false, fmt.Errorf("branch %s: %w", u.Ref, err)
+		return c, false, fmt.Errorf("branch %s: %w", u.Branch, err)
 	}
 	if !parent.IsZero() && after == tree {
 		return c, false, nil
 	}
-	data, err := encodeCommit(after, parent, cmp.Or(u.Author, r.opts.Identity), u.When, u.Message)
-	if err == nil && r.opts.Sign != nil {
-		data, err = r.opts.Sign(data)
+	if c.new, err = r.commit(b.made, after, parent, u); err != nil {
+		return c, false, err
 	}
-	if err != nil {
-		return c, false, fmt.Errorf("branch %s: %w", u.Ref, err)
-	}
-	c.new = b.made.add(plumbing.CommitObject, data)
 	made.addAll(b.made)
 	return c, c.new != c.old, nil
 }
 
-// command checks what an update wants to do to its branch.
-func (u Update) command() (c command, err error) {
-	if c.ref, err = branchRef(u.Ref); err != nil {
+// commit makes the commit of an update, signed if it is to be.
+func (r *Repo) commit(into *store, tree, parent plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
+	data, err := encodeCommit(tree, parent, cmp.Or(u.Author, r.opts.Identity), u.When, u.Message)
+	if err == nil && r.opts.Sign != nil {
+		data, err = r.opts.Sign(data)
+	}
+	if err != nil {
+		return plumbing.ZeroHash, fmt.Errorf("branch %s: %w", u.Branch, err)
+	}
+	return into.add(plumbing.CommitObject, data), nil
+}
+
+// commandOf checks what an update wants to do to its branch.
+func commandOf(u rollout.Update) (c command, err error) {
+	if c.ref, err = branchRef(u.Branch); err != nil {
 		return c, err
 	}
-	if err := cmp.Or(u.Author, Self).check(); err != nil {
+	if err := checkIdentity(cmp.Or(u.Author, Self)); err != nil {
 		return c, err
 	}
-	if u.Base != "" {
-		if c.old, err = parseID(u.Base); err != nil {
+	if u.Old != "" {
+		if c.old, err = parseID(u.Old); err != nil {
 			return c, err
 		}
 	}
-	switch {
-	case (u.Delete || u.Force) && !isProposal(c.ref.Short()):
-		return c, fmt.Errorf("branch %s: only gitrollout/promote/ and gitrollout/revert/ may be forced or deleted", u.Ref)
-	case u.Base != "" && u.Parent != u.Base && !u.Delete && !u.Force:
-		return c, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q", u.Ref, u.Parent, u.Base)
+	switch force := !u.Delete && u.Old != "" && u.Parent != u.Old; {
+	case rollout.IsProposal(c.ref.Short()):
+	case u.Delete:
+		return c, fmt.Errorf("branch %s: only proposals may be deleted", u.Branch)
+	case force:
+		return c, fmt.Errorf("branch %s: the parent %q is not the branch's commit %q, and only proposals may be forced",
+			u.Branch, u.Parent, u.Old)
 	}
 	return c, nil
 }
 
 // root applies an update's edits to the root tree, which unlike the others may be empty.
-func (b *builder) root(tree plumbing.Hash, u Update) (plumbing.Hash, error) {
-	edits, err := plan(u.Edits, u.Entries)
+func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
+	edits, err := plan(u.Edits)
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
@@ -287,9 +272,11 @@ const CommitAttempts = 5
 
 // CommitToBranch is the loop around Push for one commit on one branch, which others may be writing to:
 // look up, let build decide on what is there now, push, and again on ErrConflict. build gets an empty
-// Snapshot when the branch does not exist. The Update that it returns needs Edits or Entries, Message and
-// When only. The id is "" when build's edits change nothing.
-func (r *Repo) CommitToBranch(ctx context.Context, branch string, build func(*Snapshot) (Update, error)) (string, error) {
+// Snapshot when the branch does not exist. The Update that it returns needs Edits, Message and When only. The id
+// is "" when build's edits change nothing.
+func (r *Repo) CommitToBranch(
+	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
+) (string, error) {
 	ref, err := branchRef(branch)
 	if err != nil {
 		return "", err
@@ -313,13 +300,13 @@ func (r *Repo) CommitToBranch(ctx context.Context, branch string, build func(*Sn
 		if err != nil {
 			return "", err
 		}
-		update.Ref, update.Base, update.Parent, update.Delete, update.Force = branch, base, base, false, false
-		ids, err := r.Push(ctx, update)
-		if err == nil {
-			return ids[0], nil
-		}
-		if !errors.Is(err, ErrConflict) || attempt == CommitAttempts {
-			return "", err
+		update.Branch, update.Old, update.Parent, update.Delete = branch, base, base, false
+		heads, err := r.Push(ctx, []rollout.Update{update})
+		switch {
+		case err == nil && heads[branch] == base:
+			return "", nil
+		case err == nil || !errors.Is(err, ErrConflict) || attempt == CommitAttempts:
+			return heads[branch], err
 		}
 	}
 }

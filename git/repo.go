@@ -3,12 +3,13 @@ package git
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Options says which repository to mirror and which of its branches matter.
@@ -19,13 +20,16 @@ type Options struct {
 	Auth Auth
 	// Branch is the users' branch; empty means the server's default branch.
 	Branch string
-	// Cluster names the state branch gitrollout/state/<Cluster> and the proposals
-	// gitrollout/promote/<Cluster>/... and gitrollout/revert/<Cluster>/.... Empty means none of them.
+	// Cluster says whose state branch and proposals matter; empty means none. The state branch is the one that
+	// the cluster's configuration on the users' branch names, read again with each new head, and rollout's
+	// StateBranch while there is none that can be read.
 	Cluster string
-	// StateRef is another state branch than that of Cluster.
-	StateRef string
+	// StateBranch is the state branch, whatever the configuration names.
+	StateBranch string
+	// Keys says whose signatures count; nil means that none are asked for.
+	Keys *Keys
 	// Identity is the author and committer of what is pushed; the zero value is Self.
-	Identity Identity
+	Identity rollout.Identity
 	// Sign, when set, returns a commit object with its signature in it; what it is given has none. It should
 	// return the same bytes for the same commit, so that a repeated push stays harmless.
 	Sign func(commit []byte) ([]byte, error)
@@ -34,44 +38,26 @@ type Options struct {
 	MaxBytes int64
 }
 
-// Heads is where the branches that matter are. The commits of Main and State can be read at once.
-type Heads struct {
-	Main  string
-	State string // "" when the state branch does not exist yet
-	// Proposals are the branches below gitrollout/promote/<cluster>/ and gitrollout/revert/<cluster>/.
-	Proposals map[string]string
-	// Changed tells that something differs from what this Repo knew: from the last Fetch, and from what it
-	// has pushed itself since. The first Fetch always says so.
-	Changed bool
-}
-
-func (h Heads) clone() Heads {
-	h.Proposals = maps.Clone(h.Proposals)
-	return h
-}
-
-func (h Heads) equal(o Heads) bool {
-	return h.Main == o.Main && h.State == o.State && maps.Equal(h.Proposals, o.Proposals)
-}
-
 // Repo is a shallow mirror, in memory, of the branches that matter. It is safe for concurrent use: a Fetch, a
 // Push and the bringing of older commits may be on the network at once, and wait for none but their own kind.
 // Reading what is here already waits for nothing.
 type Repo struct {
-	remote   Remote
-	opts     Options
-	stateRef string
-	link     link
-	stats    *counters
+	remote Remote
+	opts   Options
+	link   link
+	stats  *counters
 
 	looking, bringing, pushing lane
 
+	followed followed // by the Fetch that has the lane
+
 	mu        sync.Mutex
+	stateRef  string // short name
 	branch    string // short name; "" until the server's default branch is known
 	store     *store
 	live      int64             // size of the store after its last renewal
 	downloads int               // into the store, under way
-	heads     Heads             // as last known; Main "" before the first Fetch
+	heads     rollout.Heads     // as last known; Main "" before the first Fetch
 	arrived   int               // pushes
 	pushed    map[string]pushed // by branch, those that a look-up under way may not know of
 	recent    []plumbing.Hash
@@ -97,10 +83,10 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 		opts.Auth.Username, opts.Auth.Password = auth.Username, auth.Password
 	}
 	opts.URL = remote.String()
-	if opts.Identity == (Identity{}) {
+	if opts.Identity == (rollout.Identity{}) {
 		opts.Identity = Self
 	}
-	if err := opts.Identity.check(); err != nil {
+	if err := checkIdentity(opts.Identity); err != nil {
 		return nil, err
 	}
 	if opts.Timeout <= 0 {
@@ -110,13 +96,13 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 		opts.MaxBytes = 1 << 30
 	}
 	r := &Repo{
-		remote: remote, opts: opts, stateRef: opts.StateRef, stats: &counters{},
+		remote: remote, opts: opts, stateRef: opts.StateBranch, stats: &counters{},
 		looking: newLane(), bringing: newLane(), pushing: newLane(),
 		store: newStore(), keep: recentCommits, gone: map[plumbing.Hash]string{}, pushed: map[string]pushed{},
 		branch: strings.TrimPrefix(opts.Branch, headsPrefix),
 	}
 	if r.stateRef == "" && opts.Cluster != "" {
-		r.stateRef = "gitrollout/state/" + opts.Cluster
+		r.stateRef = rollout.StateBranch(opts.Cluster)
 	}
 	r.stateRef = strings.TrimPrefix(r.stateRef, headsPrefix)
 	for _, branch := range []string{r.branch, r.stateRef} {
@@ -166,7 +152,11 @@ func (r *Repo) Branch() string {
 }
 
 // StateBranch is the state branch; "" when Options named none.
-func (r *Repo) StateBranch() string { return r.stateRef }
+func (r *Repo) StateBranch() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stateRef
+}
 
 // Stats counts what was done so far.
 func (r *Repo) Stats() Stats {
@@ -176,6 +166,6 @@ func (r *Repo) Stats() Stats {
 	s := r.stats
 	return Stats{
 		Requests: s.requests.Load(), Lookups: s.lookups.Load(), Fetches: s.fetches.Load(), Pushes: s.pushes.Load(),
-		Sent: s.sent.Load(), Received: s.received.Load(), Renewals: s.renewals.Load(), Objects: objects, Bytes: size,
+		Sent: s.sent.Load(), Received: s.received.Load(), Objects: objects, Bytes: size,
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // BenchmarkLargeRepository measures this package beside the git command doing the same job, in turns, on one
@@ -155,16 +156,16 @@ func (w *largeWorld) resident(in cli, script string) string {
 
 func (w *largeWorld) state() string { return stateOf(w.size.longest()) }
 
-func (w *largeWorld) open(b *testing.B, state string) (*git.Repo, git.Heads) {
+func (w *largeWorld) open(b *testing.B, state string) (*git.Repo, rollout.Heads) {
 	b.Helper()
-	r, err := git.Open(b.Context(), git.Options{URL: w.url, Branch: "main", StateRef: state, Cluster: "prod"})
+	r, err := git.Open(b.Context(), git.Options{URL: w.url, Branch: "main", StateBranch: state, Cluster: "prod"})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return r, poll(b, r)
 }
 
-func poll(b *testing.B, r *git.Repo) git.Heads {
+func poll(b *testing.B, r *git.Repo) rollout.Heads {
 	b.Helper()
 	heads, err := r.Fetch(b.Context())
 	if err != nil {
@@ -307,9 +308,9 @@ func (w *largeWorld) records(n int) map[string][]byte {
 
 func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
 	b.Helper()
-	update := git.Update{Ref: stateOf(c.commits), Base: c.state, Parent: c.state, Edits: w.records(n), Message: "prod: next", When: when}
+	update := rollout.Update{Branch: stateOf(c.commits), Old: c.state, Parent: c.state, Edits: w.records(n), Message: "prod: next", When: when}
 	into.ours(c.r, func() {
-		ids, err := c.r.Push(b.Context(), update)
+		ids, err := pushAll(b.Context(), c.r, update)
 		if err != nil || ids[0] == "" {
 			b.Fatal(ids, err)
 		}
@@ -362,8 +363,8 @@ func (w *largeWorld) longLife(b *testing.B) {
 		first, last := &cost{walls: walls[:life/10]}, &cost{walls: walls[life-life/10:]}
 		return float64(last.median()) / float64(first.median())
 	}
-	fmt.Printf("\n\n%d polls and state commits: heap %s after 100, %s after all, at most %s in the first half and %s in the second (store %s, %d objects, renewed %d times)\n",
-		life, mib(early), mib(late), mib(most[0]), mib(max(most[1], late)), mib(stats.Bytes), stats.Objects, stats.Renewals)
+	fmt.Printf("\n\n%d polls and state commits: heap %s after 100, %s after all, at most %s in the first half and %s in the second (store %s, %d objects)\n",
+		life, mib(early), mib(late), mib(most[0]), mib(max(most[1], late)), mib(stats.Bytes), stats.Objects)
 	fmt.Printf("last tenth : first tenth = %.2f for polls, %.2f for commits\n", tenth(polls.walls), tenth(c.ours.walls))
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(early), "heap-100-B")

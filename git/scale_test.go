@@ -159,7 +159,7 @@ func TestMain(m *testing.M) {
 // fresh is all that a new process does with Git, and prints bytes received, heap after GC, and peak RSS.
 func fresh(url, state string) error {
 	ctx := context.Background()
-	r, err := git.Open(ctx, git.Options{URL: url, Branch: "main", StateRef: state})
+	r, err := git.Open(ctx, git.Options{URL: url, Branch: "main", StateBranch: state})
 	if err != nil {
 		return err
 	}

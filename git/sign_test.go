@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // signer reads a key and returns it with git.Options.Sign's function.
@@ -50,9 +51,9 @@ func TestGitVerifiesOurCommits(t *testing.T) {
 		return r
 	}
 	r := open(sign1)
-	ids, err := r.Push(t.Context(),
-		git.Update{Ref: "gitrollout/state/prod", Edits: map[string][]byte{"cluster.yaml": []byte("x")}, Message: "state\n\nA: b", When: when},
-		git.Update{Ref: "gitrollout/promote/prod/shop", Parent: main, Edits: map[string][]byte{"p": []byte("x")}, Message: "Promote", When: when})
+	ids, err := pushAll(t.Context(), r,
+		rollout.Update{Branch: "gitrollout/state/prod", Edits: map[string][]byte{"cluster.yaml": []byte("x")}, Message: "state\n\nA: b", When: when},
+		rollout.Update{Branch: "gitrollout/promote/prod/shop", Parent: main, Edits: map[string][]byte{"p": []byte("x")}, Message: "Promote", When: when})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestGitVerifiesOurCommits(t *testing.T) {
 		}
 	}
 	// The same input makes the same commit, so it is not pushed again.
-	again, err := r.Push(t.Context(), git.Update{Ref: "gitrollout/promote/prod/shop", Base: ids[1], Parent: main, Force: true,
+	again, err := pushAll(t.Context(), r, rollout.Update{Branch: "gitrollout/promote/prod/shop", Old: ids[1], Parent: main,
 		Edits: map[string][]byte{"p": []byte("x")}, Message: "Promote", When: when})
 	if err != nil || again[0] != "" {
 		t.Errorf("pushed again: %v, %v", again, err)
@@ -85,7 +86,7 @@ func TestGitVerifiesOurCommits(t *testing.T) {
 	for name, sign2 := range map[string]func([]byte) ([]byte, error){"not in": sign2, "not signed": nil} {
 		other := open(sign2)
 		base := repo.Ref("gitrollout/state/prod")
-		ids, err := other.Push(t.Context(), git.Update{Ref: "gitrollout/state/prod", Base: base, Parent: base,
+		ids, err := pushAll(t.Context(), other, rollout.Update{Branch: "gitrollout/state/prod", Old: base, Parent: base,
 			Edits: map[string][]byte{"cluster.yaml": []byte(name)}, Message: "by hand", When: when})
 		if err != nil {
 			t.Fatal(err)

@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Snapshot is the files of one commit, read without a worktree. It is safe for concurrent use, does no I/O,
@@ -20,41 +21,11 @@ import (
 // Looking up a path costs one search per path element, in trees that are decoded once and then shared by
 // all snapshots that have them.
 type Snapshot struct {
-	store  *store
-	commit CommitInfo
-	root   plumbing.Hash // zero: no files
-}
-
-// CommitInfo is what a commit says of itself.
-type CommitInfo struct {
-	ID          string
-	AuthorName  string
-	AuthorEmail string
-	AuthorTime  time.Time
-	CommitTime  time.Time
-	Subject     string // the first line of the message
-	Message     string
-	Parents     []string
-}
-
-// Kind is what an Entry is.
-type Kind string
-
-// The kinds of entries.
-const (
-	KindFile      Kind = "file"
-	KindDir       Kind = "dir"
-	KindSymlink   Kind = "symlink"
-	KindSubmodule Kind = "submodule"
-)
-
-// Entry is one name in a tree. Two entries with the same ID have the same content, all the way down.
-type Entry struct {
-	Name       string // the last element of its path; "" for the root
-	ID         string // of the blob, tree, or (submodule) commit
-	Kind       Kind
-	Size       int64 // bytes of a file or of a symbolic link's target
-	Executable bool
+	store   *store
+	commit  rollout.Commit
+	message string
+	parents []string
+	root    plumbing.Hash // zero: no files
 }
 
 func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
@@ -62,19 +33,30 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	author := fmt.Sprintf("%s <%s>", c.Author.Name, c.Author.Email)
+	if c.Author.Email == Self.Email {
+		author = "a merged proposal" // merged without a merge commit: Git does not say by whom
+	}
 	subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n")
-	info := CommitInfo{
-		ID: id.String(), AuthorName: c.Author.Name, AuthorEmail: c.Author.Email, AuthorTime: c.Author.When,
-		CommitTime: c.Committer.When, Subject: subject, Message: c.Message,
+	snapshot := &Snapshot{
+		store:   s,
+		commit:  rollout.Commit{ID: id.String(), Author: author, When: rollout.Second(c.Author.When), Subject: subject},
+		message: c.Message, root: c.TreeHash,
 	}
 	for _, parent := range c.ParentHashes {
-		info.Parents = append(info.Parents, parent.String())
+		snapshot.parents = append(snapshot.parents, parent.String())
 	}
-	return &Snapshot{store: s, commit: info, root: c.TreeHash}, nil
+	return snapshot, nil
 }
 
+// EmptySnapshot has no files and no commit: what a branch holds before it exists.
+func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
+
 // Commit is the commit that was read. Its ID is "" for the empty snapshot of a branch that does not exist.
-func (s *Snapshot) Commit() CommitInfo { return s.commit }
+func (s *Snapshot) Commit() rollout.Commit { return s.commit }
+
+// Message is the commit's whole message.
+func (s *Snapshot) Message() string { return s.message }
 
 // Verifier judges the signature of a commit, given as Git stores it: who signed it, or why that does not count.
 type Verifier interface {
@@ -91,59 +73,57 @@ func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if signer, err = v.Verify(o.data); err != nil {
-		return "", fmt.Errorf("commit %s: %w", s.commit.ID[:7], err)
-	}
-	return signer, nil
+	return v.Verify(o.data)
 }
 
 // Lookup finds what is at a path; ok is false when nothing is.
-func (s *Snapshot) Lookup(path string) (entry Entry, ok bool, err error) {
+func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error) {
+	at, ok, err := s.lookup(path)
+	if !ok || err != nil {
+		return rollout.Entry{}, false, err
+	}
+	return entryOf(at), true, nil
+}
+
+func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err error) {
 	path, err = cleanPath(path)
 	if err != nil || s.root.IsZero() {
-		return Entry{}, false, err
+		return entry, false, err
 	}
 	at := object.TreeEntry{Mode: filemode.Dir, Hash: s.root}
 	for path != "" {
 		var name string
 		name, path, _ = strings.Cut(path, "/")
 		if at.Mode != filemode.Dir {
-			return Entry{}, false, nil
+			return entry, false, nil
 		}
 		entries, err := s.store.tree(at.Hash)
 		if err != nil {
-			return Entry{}, false, err
+			return entry, false, err
 		}
 		i := sort.Search(len(entries), func(i int) bool { return entries[i].Name >= name })
 		if i == len(entries) || entries[i].Name != name {
-			return Entry{}, false, nil
+			return entry, false, nil
 		}
 		at = entries[i]
 	}
-	entry, err = s.entry(at)
-	return entry, err == nil, err
+	return at, true, nil
 }
 
-func (s *Snapshot) entry(e object.TreeEntry) (Entry, error) {
-	entry := Entry{Name: e.Name, ID: e.Hash.String()}
+// entryOf is a name of a tree in the nouns of package rollout; the zero Entry for none.
+func entryOf(e object.TreeEntry) rollout.Entry {
+	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
+	case 0:
+		return rollout.Entry{}
 	case filemode.Dir:
-		entry.Kind = KindDir
-		return entry, nil
+		entry.Kind = rollout.Dir
 	case filemode.Submodule:
-		entry.Kind = KindSubmodule
-		return entry, nil
+		entry.Kind = rollout.Submodule
 	case filemode.Symlink:
-		entry.Kind = KindSymlink
-	default:
-		entry.Kind, entry.Executable = KindFile, e.Mode == filemode.Executable
+		entry.Kind = rollout.Symlink
 	}
-	blob, err := s.store.typed(plumbing.BlobObject, e.Hash)
-	if err != nil {
-		return Entry{}, err
-	}
-	entry.Size = blob.Size()
-	return entry, nil
+	return entry
 }
 
 // ReadFile is the content of the file at a path, and for a symbolic link its target. A missing file is an
@@ -155,15 +135,15 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 		return nil, err
 	case !ok:
 		return nil, &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
-	case entry.Kind == KindDir || entry.Kind == KindSubmodule:
+	case entry.Kind == rollout.Dir || entry.Kind == rollout.Submodule:
 		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("is a %s", entry.Kind)}
 	}
 	return s.ReadBlob(entry.ID)
 }
 
 // ReadDir is what a directory holds, sorted by name. A missing directory is an fs.ErrNotExist.
-func (s *Snapshot) ReadDir(path string) ([]Entry, error) {
-	dir, ok, err := s.Lookup(path)
+func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
+	dir, ok, err := s.lookup(path)
 	switch {
 	case err != nil:
 		return nil, err
@@ -171,18 +151,16 @@ func (s *Snapshot) ReadDir(path string) ([]Entry, error) {
 		return nil, nil // the empty snapshot
 	case !ok:
 		return nil, &fs.PathError{Op: "readdir", Path: path, Err: fs.ErrNotExist}
-	case dir.Kind != KindDir:
+	case dir.Mode != filemode.Dir:
 		return nil, &fs.PathError{Op: "readdir", Path: path, Err: errors.New("not a directory")}
 	}
-	trees, err := s.store.tree(plumbing.NewHash(dir.ID))
+	names, err := s.store.tree(dir.Hash)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(trees))
-	for i, e := range trees {
-		if entries[i], err = s.entry(e); err != nil {
-			return nil, err
-		}
+	entries := make([]rollout.Entry, len(names))
+	for i, e := range names {
+		entries[i] = entryOf(e)
 	}
 	return entries, nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // builder makes the objects of one commit: the blobs, and the trees on their paths. What it makes goes into
@@ -26,12 +28,11 @@ type edit struct {
 	remove   bool
 	content  []byte // a file's new content, when set
 	set      bool
-	entry    *Entry // an object to put here as it is
 	children map[string]*edit
 }
 
 // plan arranges edits by path. Deletions come first: deleting "a" and writing "a/b" replaces what a was.
-func plan(edits map[string][]byte, entries map[string]Entry) (*edit, error) {
+func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
 		node, err := root.at(path)
@@ -42,18 +43,6 @@ func plan(edits map[string][]byte, entries map[string]Entry) (*edit, error) {
 			node.remove = true
 		} else {
 			node.content, node.set = content, true
-		}
-	}
-	for path, entry := range entries {
-		node, err := root.at(path)
-		if err != nil {
-			return nil, err
-		}
-		if node.set || node.remove {
-			return nil, fmt.Errorf("%q is edited twice", path)
-		}
-		if node.entry = &entry; entry.Kind == "" {
-			node.entry, node.remove = nil, true
 		}
 	}
 	return root, root.check("")
@@ -78,7 +67,7 @@ func (e *edit) at(path string) (*edit, error) {
 // check refuses a path that would be a file and a directory at once.
 func (e *edit) check(path string) error {
 	for name, child := range e.children {
-		if (e.set || e.entry != nil) && !child.onlyRemoves() {
+		if e.set && !child.onlyRemoves() {
 			return fmt.Errorf("%q would be a file and a directory", path)
 		}
 		if err := child.check(join(path, name)); err != nil {
@@ -144,9 +133,6 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 		return old, false, err
 	}
 	switch {
-	case e.entry != nil:
-		next, err = b.place(old, e.entry)
-		return next, err == nil, err
 	case e.set:
 		return b.file(old, e.content), true, nil
 	case len(e.children) == 0 || old.Mode != filemode.Dir && e.onlyRemoves():
@@ -177,7 +163,8 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 
 // file writes content; an executable file stays one, and all else becomes a plain file.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
-	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular, Hash: plumbing.ComputeHash(plumbing.BlobObject, content)}
+	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
+	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
 	if old.Mode == filemode.Executable {
 		next.Mode = filemode.Executable
 	}
@@ -187,19 +174,9 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// place puts an object that exists.
-func (b *builder) place(old object.TreeEntry, entry *Entry) (object.TreeEntry, error) {
-	hash, err := parseID(entry.ID)
-	if err != nil {
-		return old, fmt.Errorf("entry %s: %w", old.Name, err)
-	}
-	next := object.TreeEntry{Name: old.Name, Mode: entry.mode(), Hash: hash}
-	return next, b.include(old, next)
-}
-
 // onlyRemoves tells that a node only deletes things, which below a file do not exist anyway.
 func (e *edit) onlyRemoves() bool {
-	if e.set || e.entry != nil {
+	if e.set {
 		return false
 	}
 	for _, child := range e.children {
@@ -208,41 +185,6 @@ func (e *edit) onlyRemoves() bool {
 		}
 	}
 	return true
-}
-
-// include puts into the commit's pack what an existing object reaches and the old entry does not have.
-func (b *builder) include(old, next object.TreeEntry) error {
-	if old.Hash == next.Hash || next.Mode == filemode.Submodule || b.made.get(next.Hash) != nil {
-		return nil
-	}
-	if next.Mode != filemode.Dir {
-		blob, err := b.from.typed(plumbing.BlobObject, next.Hash)
-		if err == nil {
-			b.made.put(blob)
-		}
-		return err
-	}
-	entries, err := b.from.tree(next.Hash)
-	if err != nil {
-		return err
-	}
-	b.made.put(b.from.get(next.Hash))
-	var olds []object.TreeEntry
-	if old.Mode == filemode.Dir {
-		if olds, err = b.from.tree(old.Hash); err != nil {
-			return err
-		}
-	}
-	for _, entry := range entries {
-		var was object.TreeEntry
-		if i := sort.Search(len(olds), func(i int) bool { return olds[i].Name >= entry.Name }); i < len(olds) && olds[i].Name == entry.Name {
-			was = olds[i]
-		}
-		if err := b.include(was, entry); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // encodeTree writes entries in Git's order, in which a directory sorts as if its name ended in a slash.
@@ -256,23 +198,22 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Identity is who commits.
-type Identity struct{ Name, Email string }
-
 // Self is who commits when nobody else is named: nobody's address, as RFC 2606
 // reserves .invalid.
-var Self = Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
+var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
-func (i Identity) check() error {
-	if strings.TrimSpace(i.Name) == "" || strings.TrimSpace(i.Email) == "" || strings.ContainsAny(i.Name+i.Email, "<>\n\x00") {
-		return fmt.Errorf("identity %q <%s>: a name and an e-mail address without angle brackets are needed", i.Name, i.Email)
+// checkIdentity refuses what cannot stand in a commit.
+func checkIdentity(i rollout.Identity) error {
+	name, email := strings.TrimSpace(i.Name), strings.TrimSpace(i.Email)
+	if name == "" || email == "" || strings.ContainsAny(name+email, "<>\n\x00") {
+		return fmt.Errorf("identity %q <%s>: a name and an e-mail address without angle brackets are needed", name, email)
 	}
 	return nil
 }
 
 // encodeCommit writes a commit object. Author and committer are the same, and the time is whole seconds in
 // UTC: the same inputs are the same bytes, so a push whose answer was lost can be repeated.
-func encodeCommit(tree, parent plumbing.Hash, who Identity, when time.Time, message string) ([]byte, error) {
+func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {
 	case message == "" || strings.ContainsRune(message, 0):

@@ -14,6 +14,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // model is what a tree of files is, in the simplest words: content by path.
@@ -70,7 +71,7 @@ func readAll(t *testing.T, s *git.Snapshot) model {
 		}
 		for _, e := range entries {
 			p := path.Join(dir, e.Name)
-			if e.Kind == git.KindDir {
+			if e.Kind == rollout.Dir {
 				walk(p)
 				continue
 			}
@@ -114,7 +115,7 @@ func TestEditsAgainstModel(t *testing.T) {
 	for i := range 200 {
 		edits := randomEdits(random)
 		next, wantErr := want.apply(edits)
-		ids, err := r.Push(t.Context(), git.Update{Ref: "main", Base: base, Parent: base, Edits: edits, Message: fmt.Sprint(i), When: when})
+		ids, err := pushAll(t.Context(), r, rollout.Update{Branch: "main", Old: base, Parent: base, Edits: edits, Message: fmt.Sprint(i), When: when})
 		if wantErr != nil {
 			if err == nil {
 				t.Fatalf("edits %q on %q were allowed", edits, want)
@@ -168,19 +169,12 @@ func TestEditsKeepModes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := r.Snapshot(t.Context(), base)
+	_, err = pushAll(t.Context(), r, rollout.Update{Branch: "main", Old: base, Parent: base, Message: "m", When: when,
+		Edits: map[string][]byte{"run.sh": []byte("2"), "link": []byte("a file now"), "new": {}, "f": nil}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, _, _ := first.Lookup("link")
-	script, _, _ := first.Lookup("run.sh")
-	_, err = r.Push(t.Context(), git.Update{Ref: "main", Base: base, Parent: base, Message: "m", When: when,
-		Edits:   map[string][]byte{"run.sh": []byte("2"), "link": []byte("a file now"), "new": {}},
-		Entries: map[string]git.Entry{"d/link": link, "d/script": script, "f": {}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "120000 d/link\n100755 d/script\n100644 link\n100644 new\n100755 run.sh"
+	want := "100644 link\n100644 new\n100755 run.sh"
 	if got := repo.InBare("ls-tree", "-r", "--format=%(objectmode) %(path)", "main"); got != want {
 		t.Errorf("modes:\n%s\nwant:\n%s", got, want)
 	}
@@ -198,7 +192,7 @@ func TestEditPathsRefused(t *testing.T) {
 		"", ".", "/", "/abs", "a/", "a//b", "../x", "a/../b", "./a", ".git", "a/.GIT/hooks/x", ".git.", ".git /x",
 		"git~1", ".g\u200cit", ".git::$INDEX_ALLOCATION", `a\b`, "a\x00b", ".gitmodules", "f/below", "d",
 	} {
-		_, err := r.Push(t.Context(), git.Update{Ref: "main", Base: base, Parent: base, Message: "m", When: when,
+		_, err := pushAll(t.Context(), r, rollout.Update{Branch: "main", Old: base, Parent: base, Message: "m", When: when,
 			Edits: map[string][]byte{p: []byte("x")}})
 		if err == nil {
 			t.Errorf("writing %q was allowed", p)

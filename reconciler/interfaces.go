@@ -2,47 +2,25 @@ package reconciler
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// ErrConflict is what a Repository's Push returns when a ref was not where the
-// update expected it: nothing was changed, and the decision is to be made again
-// on what is there now.
-var ErrConflict = errors.New("the branch has moved")
+// ErrConflict is what a Repository's Push returns when a branch has moved.
+var ErrConflict = rollout.ErrConflict
 
-// Heads is where the branches that matter are. An absent branch is "".
-type Heads struct {
-	Main      string
-	State     string
-	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
-
-	// Refused is set when the users' branch is at a commit that is not to be followed. Main is then the last
-	// one that was.
-	Refused *Refusal
-	// Keys changes when other keys are trusted to sign than before.
-	Keys string
-}
+// What a Repository says of branches, and is told to do to them.
+type (
+	Heads  = rollout.Heads
+	Update = rollout.Update
+)
 
 // Snapshot is one commit that can be read without a worktree.
 type Snapshot interface {
 	render.Tree
 	Commit() rollout.Commit
-}
-
-// Update moves one branch in a push.
-type Update struct {
-	Branch  string            // short name
-	Old     string            // where it must be now; "" if it must not exist
-	Parent  string            // commit to build on; "" for a branch without history
-	Edits   map[string][]byte // path to content; nil content deletes
-	Message string
-	When    time.Time
-	Delete  bool // remove the branch instead
 }
 
 // Repository is the Git side. Fetch looks the branches up and brings what is

@@ -9,14 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Refusal is a head of the users' branch that is not followed, because nobody who may has signed it.
-type Refusal struct {
-	Commit string
-	Reason string
-	// Blind says that no head has been trusted since the process began. Heads.Main is then a commit for
-	// reading the configuration only: what the apps are at says the state.
-	Blind bool
-}
+// Refusal is a head of the users' branch that is not followed.
+type Refusal = rollout.Refusal
 
 // Approver tells who approved a promotion file that is in a commit of the
 // users' branch. An error that wraps a *rollout.InvalidError means that nobody

@@ -92,7 +92,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		return nil, err
 	}
 	c := &Config{
-		File: file, StateBranch: "gitrollout/state/" + path.Base(path.Dir(file)),
+		File: file, StateBranch: StateBranch(path.Base(path.Dir(file))),
 		Forge: raw.Forge, AutoRevert: raw.AutoRevert,
 	}
 	var err error
@@ -149,7 +149,7 @@ func checkBranch(branch string) string {
 		return "is not below gitrollout/, the only branches that gitrollout pushes to"
 	case badRef.MatchString(branch):
 		return "is not a branch name"
-	case strings.HasPrefix(branch, "gitrollout/promote/"), strings.HasPrefix(branch, "gitrollout/revert/"):
+	case IsProposal(branch):
 		return "is where proposals are pushed to"
 	case strings.HasPrefix(branch, "gitrollout/notified/"):
 		return "is where it is kept who was told of what"

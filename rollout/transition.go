@@ -35,11 +35,6 @@ type Proposal struct {
 	Sharers  []string   // other apps that merging changes, too
 }
 
-// ProposalBranch returns the name of the branch for an app's proposals.
-func ProposalBranch(kind ProposalKind, cluster, app string) string {
-	return "gitrollout/" + string(kind) + "/" + cluster + "/" + app
-}
-
 // Standing is how far one workload of a release has come, and its pods.
 type Standing struct {
 	Progress

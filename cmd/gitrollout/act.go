@@ -121,7 +121,7 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 	}
 	w.detail = true
 	var said string
-	err = slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
+	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
 		said, err = w.act(ctx, who, name, c.action, func(strategies.Input) error { return nil })
 		return err
 	})
@@ -133,7 +133,7 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 }
 
 // act carries out what somebody asks for one app, unless check refuses it, and says what has become of it.
-func (w *world) act(ctx context.Context, who git.Identity, name string, a propose.Action, check func(strategies.Input) error) (said string, err error) {
+func (w *world) act(ctx context.Context, who rollout.Identity, name string, a propose.Action, check func(strategies.Input) error) (said string, err error) {
 	app, err := w.app(name)
 	if err != nil {
 		return "", err
@@ -152,8 +152,8 @@ func (w *world) act(ctx context.Context, who git.Identity, name string, a propos
 	}
 	// The file goes on top of whatever the branch holds by now: it names the release by its hash, and cannot
 	// approve a newer one.
-	id, err := w.repo.mirror().CommitToBranch(ctx, o.Branch, func(*git.Snapshot) (git.Update, error) {
-		return git.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, nil
+	id, err := w.repo.CommitToBranch(ctx, o.Branch, func(*git.Snapshot) (rollout.Update, error) {
+		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, nil
 	})
 	switch {
 	case err != nil:
@@ -165,17 +165,17 @@ func (w *world) act(ctx context.Context, who git.Identity, name string, a propos
 }
 
 // identity is who commits: the flag, the environment, or git's settings.
-func identity(ctx context.Context, flag string) (git.Identity, error) {
+func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")
 		address, tail, closed := strings.Cut(rest, ">")
-		who := git.Identity{Name: strings.TrimSpace(name), Email: strings.TrimSpace(address)}
+		who := rollout.Identity{Name: strings.TrimSpace(name), Email: strings.TrimSpace(address)}
 		if !ok || !closed || who.Name == "" || who.Email == "" || strings.TrimSpace(tail) != "" {
 			return who, usagef(`--author %q is not "Name <address>"`, flag)
 		}
 		return who, nil
 	}
-	who := git.Identity{Name: os.Getenv("GIT_AUTHOR_NAME"), Email: os.Getenv("GIT_AUTHOR_EMAIL")}
+	who := rollout.Identity{Name: os.Getenv("GIT_AUTHOR_NAME"), Email: os.Getenv("GIT_AUTHOR_EMAIL")}
 	if who.Name == "" {
 		who.Name, _ = gitSays(ctx, "config", "--get", "user.name")
 	}

@@ -138,7 +138,7 @@ func (r *dashRecords) History(ctx context.Context, name string) (dashboard.Histo
 	if err != nil {
 		return dashboard.History{}, err
 	}
-	remote := w.repo.mirror().Remote().String()
+	remote := w.repo.Remote().String()
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: forge.CommitPage(w.config.Forge, remote),
 		// The address is that of a branch named {}, as an address has these two letters.

@@ -28,7 +28,7 @@ func gitFix(err error) string {
 }
 
 func (c *doctorCommand) examineGit(ctx context.Context, e *examination, w *world, now func() time.Time) {
-	repo := w.repo.mirror()
+	repo := w.repo
 	e.add("git.read", healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(), rollout.ShortID(w.heads.Main))
 	switch apps := len(w.listed); {
 	case apps == 0:
@@ -86,12 +86,12 @@ func (c *doctorCommand) examineApps(e *examination, w *world) {
 // hooks, protected branches and read-only credentials say no when something is
 // pushed, and not before.
 func (c *doctorCommand) examinePush(ctx context.Context, e *examination, w *world, at time.Time) {
-	branch := fmt.Sprintf("gitrollout/promote/%s/doctor-%d", w.source.cluster, at.UnixNano())
-	repo := w.repo.mirror()
-	ids, err := repo.Push(ctx, git.Update{
-		Ref: branch, Edits: map[string][]byte{"README": []byte("gitrollout doctor tried out whether it may push. This branch can be removed.\n")},
-		Message: "doctor: may this be pushed?\n", When: at,
-	})
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, w.source.cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
+	repo := w.repo
+	text := "gitrollout doctor tried out whether it may push. This branch can be removed.\n"
+	heads, err := repo.Push(ctx, []rollout.Update{{
+		Branch: branch, Edits: map[string][]byte{"README": []byte(text)}, Message: "doctor: may this be pushed?\n", When: at,
+	}})
 	switch {
 	case errors.Is(err, git.ErrRejected):
 		e.add("git.push", problem, "let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", oneLine(err))
@@ -103,7 +103,7 @@ func (c *doctorCommand) examinePush(ctx context.Context, e *examination, w *worl
 		e.add("git.push", problem, gitFix(err), "%v", oneLine(err))
 		return
 	}
-	if _, err := repo.Push(ctx, git.Update{Ref: branch, Base: ids[0], Delete: true}); err != nil {
+	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
 		e.add("git.push", problem, "allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand", "branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v", oneLine(err))
 		return
 	}
@@ -124,9 +124,9 @@ func (c *doctorCommand) examineForge(ctx context.Context, e *examination, w *wor
 		e.add("forge", unknown, "", "%v", err)
 		return
 	}
-	o := newForge(w.source, options.Auth, w.repo.mirror().Remote().String(), nil).Options
+	o := newForge(w.source, options.Auth, w.repo.Remote().String(), nil).Options
 	for _, b := range []struct{ name, what, fix string }{
-		{w.repo.mirror().Branch(), "whoever may push can release without a review", "protect %s: require reviews, and let people merge only"},
+		{w.repo.Branch(), "whoever may push can release without a review", "protect %s: require reviews, and let people merge only"},
 		{w.config.StateBranch, "whoever may push can change what gitrollout has recorded", "protect %s so that only gitrollout's user may push to it, and let nobody force"},
 	} {
 		protected, err := forge.IsProtected(ctx, o, *w.config.Forge, b.name)

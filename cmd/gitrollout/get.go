@@ -205,7 +205,7 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (sta
 	}
 	a := status.Of(in, w.source.cluster, w.heads.Proposals)
 	a.Note = w.note
-	remote := w.repo.mirror().Remote().String()
+	remote := w.repo.Remote().String()
 	for i, n := range a.Next {
 		a.Next[i].Command = w.source.command(n.Command)
 		if n.Branch != "" {

@@ -92,7 +92,7 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 func (w *world) history(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	var newest []status.Event
 	releases := map[string]bool{}
-	whole, err := w.repo.mirror().Log(ctx, w.heads.State, depth, func(s *git.Snapshot) (bool, error) {
+	whole, err := w.repo.Log(ctx, w.heads.State, depth, func(s *git.Snapshot) (bool, error) {
 		e, about, err := eventOf(s, app)
 		if err != nil || !about {
 			return true, err
@@ -129,11 +129,11 @@ func (w *world) history(ctx context.Context, app string, limit, depth int) (stat
 func eventOf(s *git.Snapshot, app string) (e status.Event, about bool, err error) {
 	c := s.Commit()
 	const trailer = "\nGitrollout-App: "
-	if strings.Contains(c.Message, trailer) && !strings.Contains(c.Message, trailer+app+" ") {
+	if strings.Contains(s.Message(), trailer) && !strings.Contains(s.Message(), trailer+app+" ") {
 		return e, false, nil
 	}
 	path := rollout.StatePath(app)
-	data, found, err := source.ReadFile(snapshot{s}, path)
+	data, found, err := source.ReadFile(s, path)
 	if err != nil || !found {
 		return e, false, err
 	}
@@ -151,13 +151,13 @@ func eventOf(s *git.Snapshot, app string) (e status.Event, about bool, err error
 	}
 	if !strings.HasPrefix(subject, app+" ") { // it is about several apps
 		subject = ""
-		for line := range strings.Lines(c.Message) {
+		for line := range strings.Lines(s.Message()) {
 			if text, ok := strings.CutPrefix(line, "- "+app+" "); ok {
 				subject = app + " " + strings.TrimSpace(text)
 			}
 		}
 	}
-	return status.Event{Commit: c.ID, At: c.AuthorTime, Subject: subject, State: *state}, true, nil
+	return status.Event{Commit: c.ID, At: c.When, Subject: subject, State: *state}, true, nil
 }
 
 // drawHistory draws a few lines for each release.

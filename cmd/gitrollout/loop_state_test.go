@@ -178,7 +178,7 @@ func TestManyAppsOneCommit(t *testing.T) {
 		}
 	}
 	p := w.start()
-	pushes := func() (n int64) { return p.Repository.(*repository).mirror().Stats().Pushes }
+	pushes := func() (n int64) { return p.Repository.(*repository).Stats().Pushes }
 	for _, tag := range []string{"v1", "v2"} {
 		write(tag)
 		commit := w.repo.Commit(tag)

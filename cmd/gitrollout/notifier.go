@@ -26,7 +26,7 @@ import (
 // newNotifier makes the worker that tells people what the state branch records.
 // It has a connection to Git of its own, so that no pass waits for it.
 func newNotifier(ctx context.Context, l *loop, options git.Options, client *cluster.Client, log *slog.Logger) (*worker.Worker, error) {
-	options.StateRef, options.Cluster = "", ""
+	options.Cluster, options.Keys = "", nil
 	records, err := git.Open(ctx, options)
 	if err != nil {
 		return nil, err
@@ -76,33 +76,33 @@ type toldRecord struct {
 // update is worker.Options'. A record that cannot be read is not written over:
 // it may be a newer version's.
 func (t *toldRecord) update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
-	_, err := t.repo.CommitToBranch(ctx, t.branch, func(tree *git.Snapshot) (git.Update, error) {
+	_, err := t.repo.CommitToBranch(ctx, t.branch, func(tree *git.Snapshot) (rollout.Update, error) {
 		record := &rollout.Notified{}
 		_, found, err := tree.Lookup(rollout.NotifiedPath)
 		if err != nil {
-			return git.Update{}, err
+			return rollout.Update{}, err
 		}
 		var was []byte
 		if found {
 			if was, err = tree.ReadFile(rollout.NotifiedPath); err != nil {
-				return git.Update{}, err
+				return rollout.Update{}, err
 			}
 			if record, err = rollout.ParseNotified(was); err != nil {
-				return git.Update{}, fmt.Errorf("branch %s: %w", t.branch, err)
+				return rollout.Update{}, fmt.Errorf("branch %s: %w", t.branch, err)
 			}
 		}
 		if err := change(record); err != nil {
-			return git.Update{}, err
+			return rollout.Update{}, err
 		}
 		data, err := record.Encode()
 		if err != nil {
-			return git.Update{}, err
+			return rollout.Update{}, err
 		}
 		edits := map[string][]byte{}
 		if !bytes.Equal(data, was) {
 			edits[rollout.NotifiedPath] = data
 		}
-		return git.Update{Edits: edits, When: rollout.Second(now), Message: fmt.Sprintf(
+		return rollout.Update{Edits: edits, When: rollout.Second(now), Message: fmt.Sprintf(
 			"%s: told %s\n", t.cluster, strings.Join(slices.Sorted(maps.Keys(record.Receivers)), ", "))}, nil
 	})
 	return err
@@ -114,7 +114,7 @@ func (r *repository) recorded(ctx context.Context, after, upTo string) ([]rollou
 	if upTo == "" {
 		return nil, worker.ErrGone
 	}
-	line, err := r.mirror().Line(ctx, after, upTo)
+	line, err := r.Line(ctx, after, upTo)
 	if errors.Is(err, git.ErrNotFound) {
 		return nil, worker.ErrGone
 	}
@@ -128,7 +128,7 @@ func (r *repository) recorded(ctx context.Context, after, upTo string) ([]rollou
 			return nil, err
 		}
 		info := commit.Commit()
-		made := rollout.Recorded{ID: info.ID, Parent: line[i].Commit().ID, When: rollout.Second(info.AuthorTime)}
+		made := rollout.Recorded{ID: info.ID, Parent: line[i].Commit().ID, When: info.When}
 		for _, c := range changes {
 			before, okBefore := stateAt(line[i], c.Path, c.Old)
 			state, okAfter := stateAt(commit, c.Path, c.New)
@@ -141,7 +141,7 @@ func (r *repository) recorded(ctx context.Context, after, upTo string) ([]rollou
 	return all, nil
 }
 
-func stateAt(tree *git.Snapshot, path string, e git.Entry) (rollout.State, bool) {
+func stateAt(tree *git.Snapshot, path string, e rollout.Entry) (rollout.State, bool) {
 	if e.ID == "" {
 		return rollout.State{}, true
 	}

@@ -70,7 +70,7 @@ func (c *notifyTest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	heads, err := repo.mirror().Fetch(ctx)
+	heads, err := repo.Fetch(ctx)
 	if err != nil {
 		return err
 	}

@@ -202,7 +202,7 @@ func (seen *outside) leads(l *loop, work func(context.Context) error) func(conte
 // counted are the numbers that Git, the cluster and the renderer keep themselves.
 func counted(l *loop) metrics.Counted {
 	// The mirror is opened again when the state branch gets another name.
-	gitStats := func() git.Stats { return l.created.mirror().Stats() }
+	gitStats := func() git.Stats { return l.created.Stats() }
 	kube := l.client.Stats
 	return metrics.Counted{
 		GitRequests: func() float64 { return float64(gitStats().Requests) },

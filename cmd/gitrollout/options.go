@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sourceOptions say which repository to read, and which cluster's part of it.
@@ -14,8 +14,8 @@ type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
-	named   string       // the flags above as they were given, for commands to copy
-	who     git.Identity // who pushes, for commands that mend the record
+	named   string           // the flags above as they were given, for commands to copy
+	who     rollout.Identity // who pushes, for commands that mend the record
 	credentialOptions
 }
 

@@ -86,8 +86,8 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	if err != nil {
 		return err
 	}
-	err = slowly(c.streams, "reading "+repo.mirror().Remote().String(), func() error {
-		heads, err := repo.mirror().Fetch(ctx)
+	err = slowly(c.streams, "reading "+repo.Remote().String(), func() error {
+		heads, err := repo.Fetch(ctx)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	if err != nil {
 		return nil, err
 	}
-	options.StateRef = stateBranch
+	options.StateBranch = stateBranch
 	return openRepository(ctx, options)
 }
 
@@ -140,10 +140,10 @@ func (c *planCommand) record(ctx context.Context, s *planSides, cluster string, 
 	}
 	branch := config.StateBranch
 	repo, err := c.server(ctx, cluster, c.source.branch, branch)
-	var heads git.Heads
+	var heads rollout.Heads
 	if err == nil {
-		err = slowly(c.streams, "reading "+repo.mirror().Remote().String(), func() error {
-			heads, err = repo.mirror().Fetch(ctx)
+		err = slowly(c.streams, "reading "+repo.Remote().String(), func() error {
+			heads, err = repo.Fetch(ctx)
 			return err
 		})
 	}

@@ -49,8 +49,8 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 		return o, err
 	}
 	var tree render.Tree
-	err = slowly(s, "reading "+repo.mirror().Remote().String(), func() error {
-		heads, err := repo.mirror().Fetch(ctx)
+	err = slowly(s, "reading "+repo.Remote().String(), func() error {
+		heads, err := repo.Fetch(ctx)
 		if err == nil {
 			tree, err = repo.Snapshot(ctx, heads.Main)
 		}

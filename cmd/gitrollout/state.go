@@ -46,7 +46,7 @@ func (c *stateCommand) register(cmd *cobra.Command) {
 }
 
 // open reads Git, and the cluster if one is needed.
-func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, git.Identity, error) {
+func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, rollout.Identity, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
 		return nil, who, err
@@ -74,10 +74,10 @@ func (c *stateCommand) push(ctx context.Context, w *world, subject string, chang
 	}
 	message := fmt.Sprintf("%s: %s\n\nGitrollout-Cluster: %s\nGitrollout-Source: %s\n", w.source.cluster, subject, w.source.cluster, w.heads.Main)
 	var id string
-	err := slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
-		id, err = w.repo.mirror().CommitToBranch(ctx, w.config.StateBranch, func(now *git.Snapshot) (git.Update, error) {
+	err := slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
+		id, err = w.repo.CommitToBranch(ctx, w.config.StateBranch, func(now *git.Snapshot) (rollout.Update, error) {
 			edits, err := change(now)
-			return git.Update{Edits: edits, Message: message, When: time.Now()}, err
+			return rollout.Update{Edits: edits, Message: message, When: time.Now()}, err
 		})
 		return err
 	})
@@ -233,7 +233,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	return c.push(ctx, w, fmt.Sprintf("cluster %s adopted by %s", uid, who.Name), func(state *git.Snapshot) (map[string][]byte, error) {
-		return w.startOver(snapshot{state}, uid, now, func(string, string) {})
+		return w.startOver(state, uid, now, func(string, string) {})
 	})
 }
 
@@ -243,7 +243,7 @@ func (w *world) startOver(tree render.Tree, uid string, now time.Time, tell func
 	if err != nil {
 		return nil, err
 	}
-	of := &rollout.Cluster{Cluster: w.source.cluster, Source: rollout.Source{Repo: w.repo.mirror().Remote().String(), Branch: w.source.branch}}
+	of := &rollout.Cluster{Cluster: w.source.cluster, Source: rollout.Source{Repo: w.repo.Remote().String(), Branch: w.source.branch}}
 	if found {
 		if of, err = rollout.ParseCluster(data); err != nil {
 			return nil, err
@@ -308,7 +308,7 @@ func (c *stateCommand) compact(ctx context.Context) error {
 		return err
 	}
 	now := time.Now().UTC()
-	archive := "gitrollout/archive/" + w.source.cluster + "/" + now.Format("2006-01-02T150405Z")
+	archive := rollout.ArchiveBranch(w.source.cluster, now)
 	if c.dryRun {
 		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config.StateBranch, archive, rollout.ShortID(w.heads.State))
 		return err
@@ -316,8 +316,8 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	message := fmt.Sprintf("%s: compacted by %s\n\nWhat was here is on the branch %s.\n\nGitrollout-Cluster: %s\nGitrollout-Archive: %s\n",
 		w.source.cluster, who.Name, archive, w.source.cluster, w.heads.State)
 	var root string
-	err = slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
-		root, err = w.repo.mirror().Compact(ctx, w.config.StateBranch, archive, w.heads.State, message, now)
+	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
+		root, err = w.repo.Compact(ctx, w.config.StateBranch, archive, w.heads.State, message, now)
 		return err
 	})
 	if err != nil {

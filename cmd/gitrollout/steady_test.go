@@ -218,7 +218,7 @@ type costs struct {
 }
 
 func (l *testLoop) costs() costs {
-	g, c, s := l.created.mirror().Stats(), l.client.Stats(), l.Stats()
+	g, c, s := l.created.Stats(), l.client.Stats(), l.Stats()
 	return costs{
 		requests: g.Requests, lookups: g.Lookups, fetches: g.Fetches, pushes: g.Pushes,
 		writes: c.Writes, dryRuns: c.DryRuns, reads: c.Reads,

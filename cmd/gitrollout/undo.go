@@ -83,7 +83,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	}
 	said := drawOrder(o)
 	if !c.dryRun || len(o.Edits) == 0 {
-		err = slowly(c.streams, "pushing to "+w.repo.mirror().Remote().String(), func() (err error) {
+		err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
 			said, err = w.pushUndo(ctx, who, name, o, to)
 			return err
 		})
@@ -212,14 +212,14 @@ func drawOrder(o propose.Order) string {
 }
 
 // pushUndo pushes a proposal over the one that there is, and says how to merge it.
-func (w *world) pushUndo(ctx context.Context, who git.Identity, name string, o propose.Order, to propose.Version) (said string, err error) {
+func (w *world) pushUndo(ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version) (said string, err error) {
 	if len(o.Edits) == 0 {
 		return fmt.Sprintf("nothing to undo: %s asks for what %s was at %s", w.source.branch, name, to), nil
 	}
-	base := w.heads.Proposals[o.Branch]
-	_, err = w.repo.mirror().Push(ctx, git.Update{
-		Ref: o.Branch, Base: base, Parent: w.heads.Main, Edits: o.Edits, Message: o.Message, When: o.When, Author: who, Force: base != "",
-	})
+	_, err = w.repo.Push(ctx, []rollout.Update{{
+		Branch: o.Branch, Old: w.heads.Proposals[o.Branch], Parent: w.heads.Main,
+		Edits: o.Edits, Message: o.Message, When: o.When, Author: who,
+	}})
 	if errors.Is(err, git.ErrConflict) {
 		return "", fmt.Errorf("%s: %s has moved meanwhile; look at it, and try again: %w", name, o.Branch, err)
 	}
@@ -227,7 +227,7 @@ func (w *world) pushUndo(ctx context.Context, who git.Identity, name string, o p
 		return "", err
 	}
 	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Then)
-	if page := forge.Page(w.config.Forge, w.repo.mirror().Remote().String(), w.source.branch, o.Branch); page != "" {
+	if page := forge.Page(w.config.Forge, w.repo.Remote().String(), w.source.branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}
 	return said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch), nil

@@ -141,8 +141,8 @@ func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
 		return nil, err
 	}
 	id := c.commit
-	err = slowly(c.streams, "reading "+repo.mirror().Remote().String(), func() error {
-		heads, err := repo.mirror().Fetch(ctx)
+	err = slowly(c.streams, "reading "+repo.Remote().String(), func() error {
+		heads, err := repo.Fetch(ctx)
 		if id == "" {
 			id = heads.Main
 		}

@@ -42,11 +42,11 @@ func (l *loop) close() {
 
 // newLoop connects Git and the cluster to a reconciler.
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, log *slog.Logger, s streams) (*loop, error) {
-	trust, err := keys.open()
+	trusted, err := keys.open()
 	if err != nil {
 		return nil, err
 	}
-	if trust != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "" {
+	if trusted != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "" {
 		return nil, usagef("name the cluster with --cluster: which one it is must not depend on commits that are yet to be verified")
 	}
 	if keys.state != "" && source.signing() == "" {
@@ -59,16 +59,16 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if err != nil {
 		return nil, err
 	}
+	options.Keys = trusted
 	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	repo.trust = trust
 	config, err := target.config()
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{source: source, remote: repo.mirror().Remote().String(), server: config.Host, kube: config, created: repo, renderer: newRenderer()}
+	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo, renderer: newRenderer()}
 	l.forge = newForge(source, options.Auth, l.remote, log)
 	l.client, err = cluster.New(config, cluster.Options{Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) }})
 	if err != nil {
@@ -85,7 +85,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer:     hostname(),
 		Repository: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Forge: l.forge, Log: log,
-		Approve: repo.approver(), Believe: repo.stateCheck(),
+		Approve: approver(repo.Repo, trusted), Believe: stateCheck(trusted),
 	})
 	// The watches live on while the last pass finishes.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -64,7 +64,7 @@ func openWorld(ctx context.Context, source sourceOptions, s streams) (*world, er
 		return nil, err
 	}
 	w := &world{source: source, repo: repo, renderer: newRenderer()}
-	err = slowly(s, "reading "+repo.mirror().Remote().String(), func() error {
+	err = slowly(s, "reading "+repo.Remote().String(), func() error {
 		_, err := w.refresh(ctx)
 		return err
 	})

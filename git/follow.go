@@ -1,0 +1,108 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// followed is what the last Fetch has made of the users' branch.
+type followed struct {
+	configured string // the commit whose configuration was read
+
+	judged  string // the head, and the version of the keys, that were judged
+	trusted string // the last head that was to be followed; "" if there was none yet
+	refused *rollout.Refusal
+	base    string // what is read while the head is refused
+}
+
+// judge tells which commit is to be read when the users' branch is at Main, and why that is not Main itself if it
+// is not. That is the last head that was to be followed. After a restart nobody remembers it: then it is the
+// nearest signed commit, and only the configuration is to be taken from there.
+func (r *Repo) judge(ctx context.Context, heads *rollout.Heads) error {
+	keys, f := r.opts.Keys, &r.followed
+	if keys == nil {
+		return nil
+	}
+	if err := keys.Read(); err != nil {
+		return err
+	}
+	heads.Keys = keys.Version()
+	if files := keys.Files(); files.Commits+files.Keyring == "" {
+		return nil
+	}
+	if judged := heads.Main + " " + heads.Keys; judged != f.judged {
+		if err := r.judgeAnew(ctx, heads.Main); err != nil {
+			return err
+		}
+		f.judged = judged
+	}
+	if f.refused != nil {
+		heads.Main, heads.Refused = f.base, f.refused
+	}
+	return nil
+}
+
+func (r *Repo) judgeAnew(ctx context.Context, head string) error {
+	f := &r.followed
+	tree, err := r.Snapshot(ctx, head)
+	if err != nil {
+		return err
+	}
+	policy := r.opts.Keys.Commits()
+	_, reason := tree.SignedBy(policy)
+	if reason == nil {
+		f.trusted, f.refused = head, nil
+		return nil
+	}
+	if f.base = f.trusted; f.base == "" {
+		if f.base, err = r.LastSigned(ctx, head, policy); err != nil {
+			return fmt.Errorf("commit %s is not followed: %w; and what was followed before is unknown: %w",
+				rollout.ShortID(head), reason, err)
+		}
+	}
+	f.refused = &rollout.Refusal{Commit: head, Reason: reason.Error(), Blind: f.trusted == ""}
+	return nil
+}
+
+// followStateBranch reads in a commit of the users' branch which the state branch is, and tells whether it is
+// another one than before. A configuration that is missing or cannot be read changes nothing; whoever uses it
+// reports that.
+func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
+	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
+		return false, nil
+	}
+	tree, err := r.Snapshot(ctx, commit)
+	if err != nil {
+		return false, err
+	}
+	file := rollout.ConfigPath(r.opts.Cluster)
+	r.followed.configured = commit
+	data, missing := tree.ReadFile(file)
+	config, invalid := rollout.ParseConfig(file, data)
+	if missing != nil || invalid != nil {
+		return false, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	moved = config.StateBranch != r.stateRef
+	r.stateRef = config.StateBranch
+	return moved, nil
+}
+
+// Approve tells who approved a promotion file that is in a commit of the users' branch: whoever signed the commit,
+// or the merge, that brought it in. An error that wraps a *rollout.InvalidError means that nobody did who may; any
+// other error says nothing.
+func (r *Repo) Approve(ctx context.Context, commit, path string) (who string, err error) {
+	who, err = r.Introducer(ctx, commit, path, r.opts.Keys.Promoters())
+	if errors.Is(err, ErrUnapproved) {
+		return "", &rollout.InvalidError{
+			File: path, Msg: "does not count: " + err.Error(),
+			Fix: "have somebody who may promote commit it, or merge it, with a signature: " +
+				"git commit -S, git merge -S --no-ff",
+		}
+	}
+	return who, err
+}

@@ -1,0 +1,77 @@
+package rollout
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// ErrConflict is the answer to a push when a branch was not where the update expected it: nothing was changed, and
+// the decision is to be made again on what is there now.
+var ErrConflict = errors.New("the branch has moved")
+
+// Heads is where the branches that matter are. An absent branch is "".
+type Heads struct {
+	Main      string
+	State     string
+	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
+
+	// Refused is set when the users' branch is at a commit that is not to be followed. Main is then the last
+	// one that was.
+	Refused *Refusal
+	// Keys changes when other keys are trusted to sign than before.
+	Keys string
+}
+
+// Refusal is a head of the users' branch that is not followed, because nobody who may has signed it.
+type Refusal struct {
+	Commit string
+	Reason string
+	// Blind says that no head has been trusted since the process began. Heads.Main is then a commit for
+	// reading the configuration only: what the apps are at says the state.
+	Blind bool
+}
+
+// Update moves one branch in a push: to a new commit that is built from edits, or away.
+type Update struct {
+	Branch string // short name
+	// Old is where the branch must be now; "" if it must not exist. Only a proposal may get a Parent that is not
+	// Old, and only a proposal may be removed.
+	Old    string
+	Parent string // commit to build on; "" for a branch without history
+	// Edits are files to write, by path; nil content deletes the file or folder. A file that exists keeps its
+	// executable bit. Deletions come first: with "a": nil and "a/b": content the folder a is replaced.
+	Edits   map[string][]byte
+	Message string
+	When    time.Time // author's and committer's time, to the second
+	Author  Identity  // also the committer; the zero value is who the mirror commits as
+	Delete  bool      // remove the branch instead
+}
+
+// Identity is who commits.
+type Identity struct{ Name, Email string }
+
+// StateBranch returns the name of a cluster's state branch, unless its configuration names another.
+func StateBranch(cluster string) string { return "gitrollout/state/" + cluster }
+
+// ArchiveBranch returns the name of the branch that keeps what a state branch was until it was started anew.
+func ArchiveBranch(cluster string, at time.Time) string {
+	return "gitrollout/archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
+}
+
+// ProposalBranch returns the name of the branch for an app's proposals.
+func ProposalBranch(kind ProposalKind, cluster, app string) string {
+	return "gitrollout/" + string(kind) + "/" + cluster + "/" + app
+}
+
+// ProposalBranches returns what the names of a cluster's proposals begin with.
+func ProposalBranches(cluster string) []string {
+	return []string{ProposalBranch(ProposePromotion, cluster, ""), ProposalBranch(ProposeRevert, cluster, "")}
+}
+
+// IsProposal tells the short-lived branches, which may be forced and removed, from all others.
+func IsProposal(branch string) bool {
+	rest, ours := strings.CutPrefix(branch, "gitrollout/")
+	kind, _, below := strings.Cut(rest, "/")
+	return ours && below && (ProposalKind(kind) == ProposePromotion || ProposalKind(kind) == ProposeRevert)
+}
