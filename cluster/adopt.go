@@ -38,18 +38,18 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, err
 	}
-	k, err := c.kindOf(ctx, d.gvk)
+	k, err := c.kinds.of(ctx, d.gvk)
 	if err != nil {
 		return false, explain(err, ref, "list and watch")
 	}
-	live, err := c.get(ctx, k, ref)
+	live, err := c.server.get(ctx, k, ref)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, explain(err, ref, "get")
 	}
-	after, _, err := c.patch(ctx, k, ref, types.ApplyPatchType, templateOnly(d), patchOptions{manager: c.opts.Manager, force: true, dryRun: true})
+	after, _, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: templateOnly(d), force: true, dryRun: true})
 	if err != nil {
 		return false, explain(err, ref, "patch")
 	}
@@ -96,7 +96,7 @@ func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
 	if err != nil {
 		return fmt.Errorf("encode replicas of %s: %w", describe(d.ref), err)
 	}
-	_, _, err = c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, body, patchOptions{manager: c.opts.Manager + "-replicas"})
+	_, _, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: c.opts.Manager + "-replicas"})
 	if isConflict(err) {
 		return nil
 	}
@@ -129,10 +129,10 @@ func (c *Client) takeOver(ctx context.Context, d *desired, u *unstructured.Unstr
 		if err != nil {
 			return nil, fmt.Errorf("encode owners of %s: %w", describe(d.ref), err)
 		}
-		changed, _, err := c.patch(ctx, d.kind, d.ref, types.JSONPatchType, body, patchOptions{manager: c.opts.Manager})
+		changed, _, err := c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
 		switch {
 		case isConflict(err):
-			if u, err = c.get(ctx, d.kind, d.ref); err != nil {
+			if u, err = c.server.get(ctx, d.kind, d.ref); err != nil {
 				return nil, err
 			}
 			continue
@@ -141,7 +141,7 @@ func (c *Client) takeOver(ctx context.Context, d *desired, u *unstructured.Unstr
 		case !again:
 			return changed, nil
 		}
-		u, _, err = c.applyPatch(ctx, d)
+		u, _, err = c.server.apply(ctx, d)
 		return u, err
 	}
 	return nil, errors.New("taking over the fields of other tools lost every race against another writer")

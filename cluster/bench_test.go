@@ -78,7 +78,7 @@ func offline(t testing.TB) (*Client, *kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kind{gvk: deploymentKind(), namespaced: true}
+	k := &kind{gvk: deployments.gvk, namespaced: true}
 	k.live = newTable(func(obj any) (*live, error) { return c.readLive(k, obj) }, c.liveChanged)
 	return c, k
 }
@@ -97,7 +97,7 @@ func TestRecordsAreSmall(t *testing.T) {
 	before := heap()
 	for i := range n {
 		u := liveDeployment(t, fmt.Sprintf("app-%d", i))
-		c.known[rollout.Object(u.Object).Ref()] = known{digest: "018271ff61a2730e4beb71e136a849a4"}
+		c.memory.known[rollout.Object(u.Object).Ref()] = known{digest: "018271ff61a2730e4beb71e136a849a4"}
 		if err := k.live.Add(u); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestRecordsAreSmall(t *testing.T) {
 func BenchmarkReadDeployment(b *testing.B) {
 	c, k := offline(b)
 	u := liveDeployment(b, "app")
-	c.known[rollout.Object(u.Object).Ref()] = known{}
+	c.memory.known[rollout.Object(u.Object).Ref()] = known{}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.readLive(k, u); err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -45,7 +43,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 		if err := c.refuseForeign(ctx, d); err != nil {
 			return err
 		}
-		_, _, err := c.patch(ctx, d.kind, d.ref, types.ApplyPatchType, d.body(), patchOptions{manager: c.opts.Manager, force: true, dryRun: true})
+		_, _, err := c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 		if err != nil && !strings.Contains(err.Error(), "does not support dry run") {
 			return explain(err, d.ref, "patch")
 		}

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -48,24 +46,14 @@ type Client struct {
 	opts   Options
 	counts *counters
 
-	kube    kubernetes.Interface
-	dynamic dynamic.Interface
-	raw     rest.Interface
+	kube      kubernetes.Interface
+	server    *server
+	kinds     *kinds
+	workloads *workloads
+	memory    memory
 
-	resources *resources
-
-	sets *table[*replicaSet]
-	pods *table[*pod]
-
-	mu      sync.Mutex
-	root    context.Context // of all watches, nil before Start
-	running sync.WaitGroup
-	kinds   map[schema.GroupVersionKind]*kind
-	known   map[rollout.Ref]known       // what this process applied or found applied
-	owners  map[rollout.Workload]string // the app that observes a workload, for those without label
-	routes  map[rollout.Ref]bool        // whose status somebody observes
-	deploys *kind                       // apps/v1 Deployments, watched without selector
-	_       struct{}                    // fields by name only
+	mu     sync.Mutex
+	routes map[rollout.Ref]bool // whose status somebody observes
 }
 
 // New returns a client for the cluster of a kubeconfig. It sends no request.
@@ -86,12 +74,11 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 		opts.OnChange = func(string) {}
 	}
 	c := &Client{
-		opts:   opts,
-		counts: &counters{},
-		kinds:  map[schema.GroupVersionKind]*kind{},
-		known:  map[rollout.Ref]known{},
-		owners: map[rollout.Workload]string{},
-		routes: map[rollout.Ref]bool{},
+		opts:      opts,
+		counts:    &counters{},
+		workloads: newWorkloads(opts.OnChange),
+		memory:    memory{known: map[rollout.Ref]known{}},
+		routes:    map[rollout.Ref]bool{},
 	}
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil
@@ -101,8 +88,6 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	if err := c.connect(own); err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
-	c.sets = newTable(c.readReplicaSet, c.replicaSetChanged)
-	c.pods = newTable(c.readPod, c.podChanged)
 	return c, nil
 }
 
@@ -120,25 +105,23 @@ func (c *Client) connect(config *rest.Config) error {
 	if c.kube, err = kubernetes.NewForConfigAndClient(typed, shared); err != nil {
 		return err
 	}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(config, shared); err != nil {
+	anyKind, err := dynamic.NewForConfigAndClient(config, shared)
+	if err != nil {
 		return err
 	}
-	if c.raw, err = rawClient(config, shared); err != nil {
+	raw, err := rawClient(config, shared)
+	if err != nil {
 		return err
 	}
+	c.server = &server{raw: raw, dynamic: anyKind, manager: c.opts.Manager}
 	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
 		Transport: shared.Transport, Timeout: requestTimeout, // it takes no context
 	})
-	c.resources = &resources{server: finder}
+	c.kinds = &kinds{
+		background: &background{}, resources: &resources{server: finder}, dynamic: anyKind,
+		read: c.readLive, changed: c.liveChanged, all: map[schema.GroupVersionKind]*kind{},
+	}
 	return err
-}
-
-// rawClient sends bodies as they are. Unlike the dynamic client it tells
-// whether an apply created the object.
-func rawClient(config *rest.Config, shared *http.Client) (rest.Interface, error) {
-	raw := dynamic.ConfigFor(config)
-	raw.APIPath, raw.GroupVersion = "/", &schema.GroupVersion{}
-	return rest.RESTClientForConfigAndClient(raw, shared)
 }
 
 // Start watches Deployments, ReplicaSets and Pods, and returns when it has seen
@@ -146,43 +129,20 @@ func rawClient(config *rest.Config, shared *http.Client) (rest.Interface, error)
 // Wait tells when. The error is one sentence: the server that does not answer,
 // or the verb and resource that the client's user may not use.
 func (c *Client) Start(ctx context.Context) error {
-	c.mu.Lock()
-	if c.root != nil {
-		c.mu.Unlock()
-		return fmt.Errorf("cluster client is already started")
+	if err := c.kinds.start(ctx); err != nil {
+		return err
 	}
-	c.root = ctx
-	c.mu.Unlock()
-
 	// The first request tells an unreachable server from a slow one at once,
 	// where a watch would try again and again.
 	if _, err := c.UID(ctx); err != nil {
 		return err
 	}
-	watchTyped(c, c.sets, "replicasets.apps", &appsv1.ReplicaSet{}, c.kube.AppsV1().ReplicaSets(metav1.NamespaceAll))
-	watchTyped(c, c.pods, "pods", &corev1.Pod{}, c.kube.CoreV1().Pods(metav1.NamespaceAll))
-	deploys, err := c.watching(ctx, deploymentKind())
-	if err != nil {
-		return err
-	}
-	if err := deploys.live.await(ctx, syncWithin); err != nil {
-		return fmt.Errorf("watch deployments.apps: %w", err)
-	}
-	if err := c.sets.await(ctx, syncWithin); err != nil {
-		return fmt.Errorf("watch replicasets.apps: %w", err)
-	}
-	if err := c.pods.await(ctx, syncWithin); err != nil {
-		return fmt.Errorf("watch pods: %w", err)
-	}
-	c.mu.Lock()
-	c.deploys = deploys
-	c.mu.Unlock()
-	return nil
+	return c.workloads.start(ctx, c.kinds, c.kube)
 }
 
 // Wait returns when everything in the background has ended, which it does after
 // the context of Start.
-func (c *Client) Wait() { c.running.Wait() }
+func (c *Client) Wait() { c.kinds.running.Wait() }
 
 // UID returns what identifies the cluster itself: the uid of the kube-system
 // namespace, which no cluster shares with another and none outlives.
@@ -194,8 +154,4 @@ func (c *Client) UID(ctx context.Context) (string, error) {
 		return "", explain(err, rollout.Ref{Kind: "Namespace", Name: metav1.NamespaceSystem}, "get")
 	}
 	return string(ns.UID), nil
-}
-
-func deploymentKind() schema.GroupVersionKind {
-	return appsv1.SchemeGroupVersion.WithKind("Deployment")
 }

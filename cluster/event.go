@@ -31,7 +31,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	regarding := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
-	if k, ok := c.watchedKind(about); ok {
+	if k, ok := c.kinds.watched(about); ok {
 		// kubectl describe finds events by the object's uid.
 		if l, ok := k.live.get(k.key(about)); ok {
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version

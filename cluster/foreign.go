@@ -21,7 +21,7 @@ func (c *Client) refuseForeign(ctx context.Context, d *desired) error {
 	if l, ok := d.kind.live.get(d.kind.key(d.ref)); ok && l.app == app {
 		return nil
 	}
-	live, err := c.get(ctx, d.kind, d.ref)
+	live, err := c.server.get(ctx, d.kind, d.ref)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

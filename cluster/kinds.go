@@ -2,8 +2,8 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,14 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // kind is one kind of applied object: how it is called in URLs, and the watch
 // over those of its objects that carry rollout.LabelApp. Other objects are not
-// kept, so that a cluster with 50,000 Secrets costs nothing. Deployments are
-// watched without selector: those not yet adopted have no label.
+// kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are watched
+// without selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -40,16 +41,29 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
+// kinds are all kinds of which an object was applied or asked for, each with
+// its watch.
+type kinds struct {
+	*background
+	*resources
+	dynamic dynamic.Interface
+	read    func(*kind, any) (*live, error)
+	changed func(was, is *live)
+
+	mu  sync.Mutex
+	all map[schema.GroupVersionKind]*kind
+}
+
 // firstList is how long somebody waits for the first list of a kind: 5,000
 // Deployments take 0.3 seconds. A list that fails, for instance because the
 // conversion webhook of a CRD is dead, is tried again in the background, and
 // nobody waits for it a second time.
 const firstList = 5 * time.Second
 
-// kindOf returns a kind whose watch is in sync, and starts the watch when it is
+// of returns a kind whose watch is in sync, and starts the watch when it is
 // the first to ask.
-func (c *Client) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	k, err := c.watching(ctx, gvk)
+func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	k, err := w.watching(ctx, gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -65,110 +79,111 @@ func (c *Client) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (*kind
 		k.late.Store(true)
 	}
 	if permanent(err) {
-		c.forget(k)
+		w.forget(k)
 	}
 	if apierrors.IsNotFound(err) { // what was seen of the kind is out of date
-		_, _, _ = c.resources.look(ctx)
+		_, _, _ = w.look(ctx)
 	}
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
 // watching returns a kind whose watch is started.
-func (c *Client) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	c.mu.Lock()
-	k, root := c.kinds[gvk], c.root
-	c.mu.Unlock()
+func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	w.mu.Lock()
+	k := w.all[gvk]
+	w.mu.Unlock()
 	if k != nil {
 		return k, nil
 	}
-	if root == nil {
-		return nil, errors.New("cluster client is not started")
+	if w.context() == nil {
+		return nil, errNotStarted
 	}
-	mapping, err := c.resources.find(ctx, gvk)
+	mapping, err := w.find(ctx, gvk)
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k := c.kinds[gvk]; k != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if k := w.all[gvk]; k != nil {
 		return k, nil // somebody else was faster
 	}
 	k = &kind{
 		gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
 	}
-	k.live = newTable(func(obj any) (*live, error) { return c.readLive(k, obj) }, c.liveChanged)
-	c.kinds[gvk] = k
-	c.watchKind(k)
+	k.live = newTable(func(obj any) (*live, error) { return w.read(k, obj) }, w.changed)
+	w.all[gvk] = k
+	w.run(k)
 	return k, nil
 }
 
 // forget makes the next user of the kind start over.
-func (c *Client) forget(k *kind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kinds[k.gvk] == k {
-		delete(c.kinds, k.gvk)
+func (w *kinds) forget(k *kind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all[k.gvk] == k {
+		delete(w.all, k.gvk)
 	}
 	k.stop()
 }
 
-// watchKind fills the table of a kind until forget or the end of the client.
-func (c *Client) watchKind(k *kind) {
-	watching, stop := context.WithCancel(c.root)
+// run fills the table of a kind until forget or the end of the client.
+func (w *kinds) run(k *kind) {
+	watching, stop := context.WithCancel(w.context())
 	k.stop = stop
 	selector := rollout.LabelApp
-	if k.gvk == deploymentKind() {
-		selector = ""
+	if workloadKindOf(k.gvk) != nil {
+		selector = "" // those not yet adopted have no label
 	}
-	client := c.dynamic.Resource(k.resource)
+	client := w.dynamic.Resource(k.resource)
 	example := &unstructured.Unstructured{}
 	example.SetGroupVersionKind(k.gvk)
-	runWatch(c, watching, k.live, k.resource.String(), example, source{
+	runWatch(watching, w.background, k.live, k.resource.String(), example, source{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = selector
 			list, err := client.List(ctx, o)
-			c.noteGone(k, err)
+			w.noteGone(k, err)
 			return list, err
 		},
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = selector
-			w, err := client.Watch(ctx, o)
-			c.noteGone(k, err)
-			return w, err
+			events, err := client.Watch(ctx, o)
+			w.noteGone(k, err)
+			return events, err
 		},
 	})
 }
 
 // noteGone ends the watch of a kind whose CRD was deleted, with all its objects.
-func (c *Client) noteGone(k *kind, err error) {
+func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) {
 		return
 	}
 	if !k.live.inSync() {
 		return // the first look: whoever waits for it reports it
 	}
-	c.forget(k)
-	c.resources.begin()
+	w.forget(k)
+	w.begin()
 	_ = k.live.Replace(nil, "") // an empty list reads nothing that could fail
 }
 
-// kindOfRef returns the kind of a reference, which names no version: the one
+// ofRef returns the kind of a reference, which names no version: the one
 // that is watched already, or else the one that the API server prefers.
-func (c *Client) kindOfRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
-	if k, ok := c.watchedKind(ref); ok {
+func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
+	if k, ok := w.watched(ref); ok {
 		return k, nil
 	}
-	mapping, err := c.resources.find(ctx, schema.GroupVersionKind{Group: ref.Group, Kind: ref.Kind})
+	mapping, err := w.find(ctx, schema.GroupVersionKind{Group: ref.Group, Kind: ref.Kind})
 	if err != nil {
 		return nil, err
 	}
-	return c.kindOf(ctx, mapping.GroupVersionKind)
+	return w.of(ctx, mapping.GroupVersionKind)
 }
 
-func (c *Client) watchedKind(ref rollout.Ref) (*kind, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for gvk, k := range c.kinds {
+// watched returns the kind of a reference if its watch is in sync.
+func (w *kinds) watched(ref rollout.Ref) (*kind, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for gvk, k := range w.all {
 		if gvk.Group == ref.Group && gvk.Kind == ref.Kind && k.live.inSync() {
 			return k, true
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -15,7 +14,7 @@ import (
 // does it say that nothing is to be written.
 const AnnotationApplied = "gitrollout.dev/applied"
 
-// live is what is kept of one applied object, or of one Deployment.
+// live is what is kept of one applied object, or of one workload.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -30,9 +29,9 @@ type live struct {
 	replicas     any    // spec.replicas
 	awaited      string // why a CRD is not served yet, "" if it is
 	generation   int64
-	status       string      // as JSON, only where a router may write it
-	pending      string      // the object as JSON, until the first Apply has compared it
-	deployment   *deployment // for Deployments
+	status       string    // as JSON, only where a router may write it
+	pending      string    // the object as JSON, until the first Apply has compared it
+	workload     *workload // nil if it runs no pods
 }
 
 // readLive makes the record of an object.
@@ -64,16 +63,12 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 	if spec := o.Map("spec"); spec != nil {
 		l.replicas = spec["replicas"]
 	}
-	if owned != nil && l.applied != "" && !c.remembers(ref) {
+	if _, known := c.memory.of(ref); owned != nil && l.applied != "" && !known {
 		l.pending = pendingOf(u.Object, owned)
 	}
-	if k.gvk == deploymentKind() {
-		var err error
-		if l.deployment, err = readDeployment(u); err != nil {
-			return nil, err
-		}
-	}
-	return l, nil
+	var err error
+	l.workload, err = readWorkload(k.gvk, u)
+	return l, err
 }
 
 // pendingOf keeps what holds needs: the object without status, and of the
@@ -126,14 +121,14 @@ func (l *live) same(o *live) bool {
 	a, b := *l, *o
 	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
 	a.generation, b.generation = 0, 0
-	a.deployment, b.deployment = nil, nil
+	a.workload, b.workload = nil, nil
 	if a != b {
 		return false
 	}
-	if l.deployment == nil || o.deployment == nil {
-		return l.deployment == o.deployment
+	if l.workload == nil || o.workload == nil {
+		return l.workload == o.workload
 	}
-	return *l.deployment == *o.deployment
+	return *l.workload == *o.workload
 }
 
 // liveChanged tells the app of an object, and the one it belonged to before.
@@ -146,67 +141,9 @@ func (c *Client) liveChanged(was, is *live) {
 		if l == nil {
 			continue
 		}
-		if app := c.appOf(l); app != "" && app != told {
+		if app := c.workloads.appOf(l); app != "" && app != told {
 			told = app
 			c.opts.OnChange(app)
 		}
 	}
-}
-
-// appOf returns the app of an object: its label's, or for a Deployment that is
-// not adopted yet that of whoever observes it.
-func (c *Client) appOf(l *live) string {
-	if l.app != "" || l.deployment == nil {
-		return l.app
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.owners[rollout.Workload{Namespace: l.namespace, Name: l.name}]
-}
-
-func (c *Client) replicaSetChanged(was, is *replicaSet) {
-	if was != nil && is != nil && was.same(is) {
-		return
-	}
-	for _, r := range []*replicaSet{was, is} {
-		if r != nil {
-			c.tellOwner(r.owner)
-			return
-		}
-	}
-}
-
-func (c *Client) podChanged(was, is *pod) {
-	if was != nil && is != nil && was.same(is) {
-		return
-	}
-	for _, p := range []*pod{was, is} {
-		if p == nil {
-			continue
-		}
-		if r, ok := c.sets.withUID(p.owner); ok {
-			c.tellOwner(r.owner)
-		}
-		return
-	}
-}
-
-// tellOwner calls OnChange for the app of a Deployment.
-func (c *Client) tellOwner(uid types.UID) {
-	k := c.deployments()
-	if k == nil || uid == "" {
-		return
-	}
-	if l, ok := k.live.withUID(uid); ok {
-		if app := c.appOf(l); app != "" {
-			c.opts.OnChange(app)
-		}
-	}
-}
-
-// deployments is nil until Start has seen all of them.
-func (c *Client) deployments() *kind {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.deploys
 }

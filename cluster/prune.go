@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -31,15 +28,16 @@ func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref
 			return gone, kept, explain(err, ref, "list and watch")
 		}
 		if l == nil {
-			c.letGo(app, ref)
+			c.memory.release(app, ref)
 		} else if !l.terminating {
-			if why := c.whyKept(l); why != "" {
+			if why := c.workloads.whyKept(l); why != "" {
 				kept = append(kept, why)
 				continue
 			}
-			if err := c.delete(ctx, k, l); err != nil {
+			if err := c.server.delete(ctx, k, l); err != nil {
 				return gone, kept, explain(err, ref, "delete")
 			}
+			c.memory.forget(ref)
 		}
 		gone = append(gone, ref)
 	}
@@ -50,7 +48,7 @@ func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref
 // The watch sees only objects with rollout.LabelApp, so one that somebody took
 // the label from is not the app's any more and stays.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
-	k, err := c.kindOfRef(ctx, ref)
+	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, errUnknownKind) {
 		return nil, nil, nil // with its CRD all its objects went
 	}
@@ -66,14 +64,14 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 
 // whyKept says why an object must stay, "" if it may go. Deleting a Namespace, a CRD or a claim deletes what
 // people put into it, for good: that is theirs to do.
-func (c *Client) whyKept(l *live) string {
+func (w *workloads) whyKept(l *live) string {
 	switch {
 	case l.keep:
 		return fmt.Sprintf("%s is annotated %s: disabled", describe(l.ref), rollout.AnnotationPrune)
 	case holdsData(l.ref):
 		return fmt.Sprintf("%s is never deleted automatically, because everything in it would be lost; delete it by hand", describe(l.ref))
 	case l.ref.Group == "" && (l.ref.Kind == "ConfigMap" || l.ref.Kind == "Secret"):
-		if user := c.userOf(l.ref); user != "" {
+		if user := w.userOf(l.ref); user != "" {
 			return fmt.Sprintf("%s is used by %s", describe(l.ref), user)
 		}
 	}
@@ -86,69 +84,6 @@ func holdsData(ref rollout.Ref) bool {
 		return true
 	}
 	return false
-}
-
-// userOf returns what refers to a ConfigMap or Secret: a pod, or a ReplicaSet
-// that has pods or is to have some. Both versions of a release in flight need
-// theirs, and so does a pod that is still stopping.
-func (c *Client) userOf(ref rollout.Ref) string {
-	wanted := configRef{kind: ref.Kind, name: ref.Name}
-	user := ""
-	c.sets.each(func(r *replicaSet) bool {
-		if r.namespace == ref.Namespace && r.inUse() && slices.Contains(r.configs, wanted) {
-			user = "ReplicaSet " + r.namespace + "/" + r.name
-		}
-		return user == ""
-	})
-	if user != "" {
-		return user
-	}
-	c.pods.each(func(p *pod) bool {
-		if p.namespace == ref.Namespace && !p.finished && slices.Contains(p.configs, wanted) {
-			user = "Pod " + p.namespace + "/" + p.name
-		}
-		return user == ""
-	})
-	return user
-}
-
-// delete deletes exactly the object that was looked at: a new one of the same
-// name has another uid.
-func (c *Client) delete(ctx context.Context, k *kind, l *live) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	background := metav1.DeletePropagationBackground
-	err := c.dynamic.Resource(k.resource).Namespace(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &l.uid}, PropagationPolicy: &background,
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	c.unlearn(l.ref)
-	return nil
-}
-
-// unlearn forgets what was applied, so that the object is new if it comes back.
-func (c *Client) unlearn(ref rollout.Ref) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, ref)
-}
-
-// letGo forgets an object that is not the app's any more, but not what another
-// app knows of it.
-func (c *Client) letGo(app string, ref rollout.Ref) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, ok := c.known[ref]
-	switch {
-	case !ok:
-	case k.app == app:
-		delete(c.known, ref)
-	case k.before == app:
-		k.before = ""
-		c.known[ref] = k
-	}
 }
 
 // pruneRank orders deletions: what sends traffic or pods first, what those read

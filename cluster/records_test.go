@@ -71,7 +71,7 @@ func TestPodsInWords(t *testing.T) {
 			"Running", "runs but is not Ready: readiness gate lb.example.com/ready is not met"},
 	}
 	for name, c := range cases {
-		p, err := (&Client{}).readPod(podOf(t, c.pod))
+		p, err := readPod(podOf(t, c.pod))
 		if err != nil || p.status != c.status || p.trouble.text != c.trouble {
 			t.Errorf("%s: %q, %q, %v\n want %q, %q", name, p.status, p.trouble.text, err, c.status, c.trouble)
 		}
@@ -119,25 +119,25 @@ spec:
 
 func TestCurrentReplicaSet(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
-	old := &replicaSet{revision: 1, template: "a", created: at(1)}
-	next := &replicaSet{revision: 2, template: "b", created: at(2)}
-	twin := &replicaSet{revision: 3, template: "a", created: at(3)}
+	old := &revision{number: 1, template: "a", created: at(1)}
+	next := &revision{number: 2, template: "b", created: at(2)}
+	twin := &revision{number: 3, template: "a", created: at(3)}
 	cases := map[string]struct {
-		d      deployment
+		d      workload
 		synced bool
-		sets   []*replicaSet
-		want   *replicaSet
+		sets   []*revision
+		want   *revision
 	}{
-		"in step":                         {deployment{revision: 2, template: "b"}, true, []*replicaSet{old, next}, next},
-		"template written, not seen yet":  {deployment{revision: 2, template: "c"}, false, []*replicaSet{old, next}, nil},
-		"back, not seen yet":              {deployment{revision: 2, template: "a"}, false, []*replicaSet{old, next}, old},
-		"back, ReplicaSets lag":           {deployment{revision: 3, template: "a"}, true, []*replicaSet{old, next}, old},
-		"two equal ones, the older":       {deployment{template: "a"}, false, []*replicaSet{twin, next, old}, old},
-		"two equal ones, the number":      {deployment{revision: 3, template: "a"}, true, []*replicaSet{old, twin}, twin},
-		"defaulted by an older API":       {deployment{revision: 2, template: "B"}, true, []*replicaSet{old, next}, next},
-		"nothing there":                   {deployment{revision: 1, template: "a"}, true, nil, nil},
-		"the newest is not in view yet":   {deployment{revision: 3, template: "c"}, true, []*replicaSet{old, next}, nil},
-		"without numbers by its template": {deployment{template: "b"}, true, []*replicaSet{{template: "b"}, old}, nil},
+		"in step":                         {workload{number: 2, template: "b"}, true, []*revision{old, next}, next},
+		"template written, not seen yet":  {workload{number: 2, template: "c"}, false, []*revision{old, next}, nil},
+		"back, not seen yet":              {workload{number: 2, template: "a"}, false, []*revision{old, next}, old},
+		"back, ReplicaSets lag":           {workload{number: 3, template: "a"}, true, []*revision{old, next}, old},
+		"two equal ones, the older":       {workload{template: "a"}, false, []*revision{twin, next, old}, old},
+		"two equal ones, the number":      {workload{number: 3, template: "a"}, true, []*revision{old, twin}, twin},
+		"defaulted by an older API":       {workload{number: 2, template: "B"}, true, []*revision{old, next}, next},
+		"nothing there":                   {workload{number: 1, template: "a"}, true, nil, nil},
+		"the newest is not in view yet":   {workload{number: 3, template: "c"}, true, []*revision{old, next}, nil},
+		"without numbers by its template": {workload{template: "b"}, true, []*revision{{template: "b"}, old}, nil},
 	}
 	for name, c := range cases {
 		if name == "without numbers by its template" {
@@ -151,7 +151,7 @@ func TestCurrentReplicaSet(t *testing.T) {
 
 func TestTableKeepsTheNewest(t *testing.T) {
 	told := 0
-	tab := newTable(func(obj any) (*pod, error) { return (&Client{}).readPod(obj) }, func(_, _ *pod) { told++ })
+	tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) { told++ })
 	object := func(name, version, owner string) *corev1.Pod {
 		yes := true
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,

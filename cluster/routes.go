@@ -16,7 +16,7 @@ import (
 // process does not apply.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
-		if _, err := c.kindOfRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
+		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
 			return explain(err, ref, "list and watch")
 		}
 	}
@@ -36,7 +36,7 @@ func (c *Client) observeRoutes(routes []rollout.Ref) map[rollout.Ref]rollout.Obs
 	c.mu.Unlock()
 	seen := make(map[rollout.Ref]rollout.ObservedRoute, len(routes))
 	for _, ref := range routes {
-		k, watched := c.watchedKind(ref)
+		k, watched := c.kinds.watched(ref)
 		if !watched {
 			continue
 		}
@@ -93,12 +93,10 @@ func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string
 			if e.Conditions.Ready != nil && !*e.Conditions.Ready || e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 				continue
 			}
-			p, known := c.pods.get(key{service.Namespace, e.TargetRef.Name})
-			if !known {
-				continue
-			}
-			if r, owned := c.sets.withUID(p.owner); owned && r.podHash == podHash {
-				return true, nil
+			if p, known := c.workloads.pods.get(key{service.Namespace, e.TargetRef.Name}); known {
+				if r := c.workloads.revisionOf(p); r != nil && r.podHash == podHash {
+					return true, nil
+				}
 			}
 		}
 	}

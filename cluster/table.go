@@ -28,6 +28,16 @@ type stamp struct {
 
 func (s *stamp) at() *stamp { return s }
 
+// stampOf takes the owner from the controller reference, by uid: names can be
+// used again, and labels say nothing about who owns an object.
+func stampOf(m *metav1.ObjectMeta) stamp {
+	owner := types.UID("")
+	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
+		owner = ref.UID
+	}
+	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
+}
+
 // row is a record of one object: what is kept of it, usually a few hundred
 // bytes of the 5 to 20 kB that it has. Rows are not changed once they are in.
 type row interface {

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +13,32 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
+
+// background is what a client runs until the context of its start ends.
+type background struct {
+	mu      sync.Mutex
+	root    context.Context // nil before start
+	running sync.WaitGroup
+}
+
+var errNotStarted = errors.New("cluster client is not started")
+
+func (b *background) start(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.root != nil {
+		return errors.New("cluster client is already started")
+	}
+	b.root = ctx
+	return nil
+}
+
+// context is that of all watches, nil before start.
+func (b *background) context() context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.root
+}
 
 // source lists and watches one kind.
 type source struct {
@@ -24,8 +52,11 @@ type typedSource[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-func watchTyped[R row, L runtime.Object](c *Client, t *table[R], name string, example runtime.Object, client typedSource[L]) {
-	runWatch(c, c.root, t, name, example, source{
+// watchTyped fills a table with all objects of a built-in kind.
+func watchTyped[R row, L runtime.Object](
+	b *background, t *table[R], name string, example runtime.Object, client typedSource[L],
+) {
+	runWatch(b.context(), b, t, name, example, source{
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: client.Watch,
 	})
@@ -33,7 +64,9 @@ func watchTyped[R row, L runtime.Object](c *Client, t *table[R], name string, ex
 
 // runWatch fills a table until ctx ends. The reflector starts over by itself
 // when the connection breaks or its version is too old for the server.
-func runWatch[R row](c *Client, ctx context.Context, t *table[R], name string, example runtime.Object, s source) {
+func runWatch[R row](
+	ctx context.Context, b *background, t *table[R], name string, example runtime.Object, s source,
+) {
 	note := func(err error) {
 		if err != nil && ctx.Err() == nil {
 			t.report(err)
@@ -59,9 +92,5 @@ func runWatch[R row](c *Client, ctx context.Context, t *table[R], name string, e
 	})
 	// The reflector logs what the table reports; this package does not log.
 	ctx = klog.NewContext(ctx, klog.Logger{}) // one without a sink discards
-	c.running.Add(1)
-	go func() {
-		defer c.running.Done()
-		reflector.RunWithContext(ctx)
-	}()
+	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }

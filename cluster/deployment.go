@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// deployments are apps/v1 Deployments: a ReplicaSet for each template, which
+// owns its pods.
+var deployments = workloadKind{
+	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	read:         readDeployment,
+	readRevision: readReplicaSet,
+	watchRevisions: func(b *background, kube kubernetes.Interface, t *table[*revision]) {
+		watchTyped(b, t, "replicasets.apps", &appsv1.ReplicaSet{}, kube.AppsV1().ReplicaSets(metav1.NamespaceAll))
+	},
+	current: currentOf,
+	pods:    func(pods *table[*pod], _ *live, r *revision) []*pod { return pods.ownedBy(r.uid) },
+}
+
+// revisionAnnotation is the Deployment controller's own numbering of templates,
+// on the Deployment and on each ReplicaSet.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+func readDeployment(u *unstructured.Unstructured) (*workload, error) {
+	var d appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+		return nil, fmt.Errorf("read Deployment %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	template, err := templateDigest(&d.Spec.Template)
+	if err != nil {
+		return nil, err
+	}
+	out := &workload{
+		number:     number(d.Annotations[revisionAnnotation]),
+		template:   template,
+		generation: d.Generation,
+		observed:   d.Status.ObservedGeneration,
+		replicas:   1,
+		total:      int(d.Status.Replicas),
+		updated:    int(d.Status.UpdatedReplicas),
+		available:  int(d.Status.AvailableReplicas),
+	}
+	if d.Spec.Replicas != nil {
+		out.replicas = int(*d.Spec.Replicas)
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			out.failure = oneLine(c.Message)
+		}
+	}
+	return out, nil
+}
+
+func readReplicaSet(obj any) (*revision, error) {
+	r, ok := obj.(*appsv1.ReplicaSet)
+	if !ok {
+		return nil, fmt.Errorf("watch of ReplicaSets brought a %T", obj)
+	}
+	template, err := templateDigest(&r.Spec.Template)
+	if err != nil {
+		return nil, err
+	}
+	out := &revision{
+		stamp:    stampOf(&r.ObjectMeta),
+		kind:     "ReplicaSet",
+		hash:     rollout.Hash(r.Annotations[rollout.AnnotationHash]),
+		podHash:  r.Labels[rollout.LabelPodHash],
+		number:   number(r.Annotations[revisionAnnotation]),
+		template: template,
+		created:  r.CreationTimestamp.Time,
+		desired:  1,
+		pods:     int(r.Status.Replicas),
+		configs:  configsOf(&r.Spec.Template.Spec),
+	}
+	if r.Spec.Replicas != nil {
+		out.desired = int(*r.Spec.Replicas)
+	}
+	for _, c := range r.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
+			out.failure = oneLine(c.Message)
+		}
+	}
+	return out, nil
+}
+
+// currentOf returns the ReplicaSet that the template matches now, nil if the
+// Deployment controller has not made it yet. While the controller is in step
+// the revision number tells. It lags behind a template that was just written,
+// and the watches of Deployments and ReplicaSets are not in step with each
+// other: then the template itself tells, and of several equal ones the oldest
+// is right, because the controller takes that one too (FindNewReplicaSet).
+func currentOf(w *workload, synced bool, sets []*revision) *revision {
+	var equal, numbered *revision
+	for _, r := range sets {
+		if w.number != 0 && r.number == w.number {
+			numbered = r
+		}
+		if r.template == w.template && (equal == nil || r.created.Before(equal.created)) {
+			equal = r
+		}
+	}
+	switch {
+	case numbered != nil && numbered.template == w.template:
+		return numbered
+	case equal != nil:
+		return equal
+	case synced:
+		// An upgraded API server may default an old ReplicaSet's template otherwise.
+		return numbered
+	default:
+		return nil
+	}
+}
+
+// templateDigest is equal for a Deployment's template and that of the ReplicaSet
+// made of it, which has one more label. It is compared within one process only:
+// both sides went through the same library and the same API server's defaults.
+func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
+	plain := *t
+	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {
+		plain.Labels = maps.Clone(plain.Labels)
+		delete(plain.Labels, rollout.LabelPodHash)
+	}
+	raw, err := json.Marshal(&plain)
+	if err != nil {
+		return "", fmt.Errorf("digest of a pod template: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16]), nil
+}

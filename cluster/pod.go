@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// pod is what is kept of a pod.
+type pod struct {
+	stamp
+	created     time.Time
+	readySince  time.Time // zero while it is not Ready
+	terminating bool
+	finished    bool // Succeeded or Failed: it does not come back and its controller does not count it
+	restarts    int
+	status      string
+	trouble     trouble
+	configs     []configRef
+}
+
+func (p *pod) same(o *pod) bool {
+	a, b := *p, *o
+	a.version, b.version = "", ""
+	return a.stamp == b.stamp && a.readySince.Equal(b.readySince) && a.terminating == b.terminating &&
+		a.finished == b.finished && a.restarts == b.restarts && a.status == b.status && a.trouble == b.trouble
+}
+
+func readPod(obj any) (*pod, error) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("watch of Pods brought a %T", obj)
+	}
+	out := &pod{
+		stamp:       stampOf(&p.ObjectMeta),
+		created:     p.CreationTimestamp.Time,
+		terminating: p.DeletionTimestamp != nil,
+		finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		restarts:    restarts(p),
+		status:      podStatus(p),
+		configs:     configsOf(&p.Spec),
+	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			out.readySince = condition.LastTransitionTime.Time
+			if out.readySince.IsZero() {
+				out.readySince = out.created
+			}
+		}
+	}
+	if out.readySince.IsZero() && !out.terminating {
+		out.trouble = podTrouble(p)
+	}
+	return out, nil
+}

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// revision is what is kept of what a controller makes of one template of a
+// workload, such as a ReplicaSet.
+type revision struct {
+	stamp
+	kind     string // such as ReplicaSet
+	hash     rollout.Hash
+	podHash  string
+	number   int
+	template string // digest of the pod template without pod-template-hash
+	created  time.Time
+	desired  int
+	pods     int // status
+	failure  string
+	configs  []configRef
+}
+
+func (r *revision) inUse() bool { return r.desired > 0 || r.pods > 0 }
+
+func (r *revision) same(o *revision) bool {
+	a, b := *r, *o
+	a.version, b.version = "", ""
+	return a.stamp == b.stamp && a.hash == b.hash && a.podHash == b.podHash && a.number == b.number &&
+		a.template == b.template && a.desired == b.desired && a.pods == b.pods && a.failure == b.failure
+}
+
+// observe shows a revision with its pods.
+func (r *revision) observe(pods []*pod) rollout.Revision {
+	out := rollout.Revision{
+		Name: r.name, Hash: r.hash, PodHash: r.podHash, Number: r.number, Desired: r.desired,
+	}
+	slices.SortFunc(pods, func(a, b *pod) int { return cmp.Compare(a.name, b.name) })
+	worst := trouble{}
+	if r.failure != "" {
+		worst = trouble{rank: cannotCreate, text: "pods cannot be created: " + r.failure}
+	}
+	for _, p := range pods {
+		ready := !p.readySince.IsZero()
+		out.Members = append(out.Members, rollout.Pod{
+			Name: p.name, Ready: ready, Terminating: p.terminating,
+			Restarts: p.restarts, Status: p.status, Created: p.created.UTC(),
+		})
+		if p.terminating {
+			continue
+		}
+		if !p.finished {
+			out.Pods++
+		}
+		if ready && !p.finished {
+			out.ReadySince = append(out.ReadySince, p.readySince.UTC())
+		}
+		if p.trouble.worseThan(worst) {
+			worst = trouble{rank: p.trouble.rank, text: "pod " + p.name + ": " + p.trouble.text}
+		}
+	}
+	slices.SortFunc(out.ReadySince, time.Time.Compare)
+	out.Problem = worst.text
+	return out
+}
+
+// byRevision orders revisions as people expect: newest first.
+func byRevision(sets []*revision) {
+	slices.SortFunc(sets, func(a, b *revision) int {
+		if a.number != b.number {
+			return b.number - a.number
+		}
+		if order := b.created.Compare(a.created); order != 0 {
+			return order
+		}
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}

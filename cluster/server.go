@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// server sends requests about objects of any kind. Each has requestTimeout.
+type server struct {
+	raw     rest.Interface
+	dynamic dynamic.Interface
+	manager string // who owns the fields that are set
+}
+
+// apply makes an object what is desired, whoever owns its fields now.
+func (s *server) apply(ctx context.Context, d *desired) (*unstructured.Unstructured, bool, error) {
+	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
+}
+
+// patch is one PATCH request: a server-side apply unless it has another form.
+type patch struct {
+	kind    *kind
+	ref     rollout.Ref
+	form    types.PatchType // default apply
+	body    []byte
+	manager string // default the server's
+	force   bool
+	dryRun  bool
+}
+
+// patch sends one PATCH and returns the object as it then is, and whether it
+// was created.
+func (s *server) patch(ctx context.Context, p patch) (u *unstructured.Unstructured, created bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request := s.raw.Patch(cmp.Or(p.form, types.ApplyPatchType)).AbsPath(p.kind.path(p.ref)).Body(p.body)
+	request.Param("fieldManager", cmp.Or(p.manager, s.manager))
+	if p.force {
+		request.Param("force", "true")
+	}
+	if p.dryRun {
+		request.Param("dryRun", metav1.DryRunAll)
+	}
+	var code int
+	u, err = answer(request.Do(ctx).StatusCode(&code))
+	return u, code == http.StatusCreated, err
+}
+
+// answer reads an object. Only Error reads the API server's own message out of
+// a refusal; Raw alone says "unknown".
+func answer(result rest.Result) (*unstructured.Unstructured, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, u); err != nil {
+		return nil, fmt.Errorf("read the API server's answer: %w", err)
+	}
+	return u, nil
+}
+
+// path is where the API server serves an object.
+func (k *kind) path(ref rollout.Ref) string {
+	parts := []string{"/apis", k.resource.Group, k.resource.Version}
+	if k.resource.Group == "" {
+		parts = []string{"/api", k.resource.Version}
+	}
+	if k.namespaced {
+		parts = append(parts, "namespaces", ref.Namespace)
+	}
+	return strings.Join(append(parts, k.resource.Resource, ref.Name), "/")
+}
+
+func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return answer(s.raw.Get().AbsPath(k.path(ref)).Do(ctx))
+}
+
+// delete deletes exactly the object that was looked at: a new one of the same
+// name has another uid.
+func (s *server) delete(ctx context.Context, k *kind, l *live) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	background := metav1.DeletePropagationBackground
+	err := s.dynamic.Resource(k.resource).Namespace(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &l.uid}, PropagationPolicy: &background,
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// rawClient sends bodies as they are. Unlike the dynamic client it tells
+// whether an apply created the object.
+func rawClient(config *rest.Config, shared *http.Client) (rest.Interface, error) {
+	raw := dynamic.ConfigFor(config)
+	raw.APIPath, raw.GroupVersion = "/", &schema.GroupVersion{}
+	return rest.RESTClientForConfigAndClient(raw, shared)
+}
+
+// isConflict reports that somebody else wrote the object meanwhile.
+func isConflict(err error) bool { return apierrors.IsConflict(err) }

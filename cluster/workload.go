@@ -1,0 +1,271 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// workloadKind is all that the client knows of one kind of object that runs
+// pods. A new kind is one such value, in a file of its own, and a place in
+// workloadKinds.
+type workloadKind struct {
+	gvk            schema.GroupVersionKind
+	read           func(*unstructured.Unstructured) (*workload, error) // but the annotations
+	readRevision   func(obj any) (*revision, error)
+	watchRevisions func(*background, kubernetes.Interface, *table[*revision])
+
+	// current returns the revision that the workload's template is, nil if its
+	// controller has not made it yet. synced says that the controller has seen the
+	// newest spec; the revisions are the workload's, newest first.
+	current func(w *workload, synced bool, revisions []*revision) *revision
+
+	// pods returns the pods of one revision of a workload, in no order.
+	pods func(all *table[*pod], l *live, r *revision) []*pod
+}
+
+var workloadKinds = []*workloadKind{&deployments}
+
+// workloadKindOf is nil for objects that run no pods.
+func workloadKindOf(gvk schema.GroupVersionKind) *workloadKind {
+	i := slices.IndexFunc(workloadKinds, func(k *workloadKind) bool { return k.gvk == gvk })
+	if i < 0 {
+		return nil
+	}
+	return workloadKinds[i]
+}
+
+// workload is what is kept of an object that runs pods, beside what is kept of
+// every object. It is comparable.
+type workload struct {
+	hash   rollout.Hash
+	serial int
+	commit string // rollout.AnnotationCommit
+	status string // rollout.AnnotationStatus
+
+	number     int    // of the newest revision
+	template   string // digest of the pod template
+	generation int64
+	observed   int64 // the generation that the controller has seen
+	replicas   int   // spec
+	total      int   // status: all pods, of any template
+	updated    int   // status: pods of the newest template
+	available  int   // status
+	failure    string
+}
+
+// readWorkload keeps what is needed of an object, nil if it runs no pods.
+func readWorkload(gvk schema.GroupVersionKind, u *unstructured.Unstructured) (*workload, error) {
+	kind := workloadKindOf(gvk)
+	if kind == nil {
+		return nil, nil
+	}
+	w, err := kind.read(u)
+	if err != nil {
+		return nil, err
+	}
+	annotations := u.GetAnnotations()
+	w.hash, w.serial = rollout.Hash(annotations[rollout.AnnotationHash]), number(annotations[rollout.AnnotationSerial])
+	w.commit, w.status = annotations[rollout.AnnotationCommit], annotations[rollout.AnnotationStatus]
+	return w, nil
+}
+
+// workloads shows all live objects that run pods.
+type workloads struct {
+	pods  *table[*pod]
+	kinds []*workloadTable
+	tell  func(app string)
+
+	mu     sync.Mutex
+	owners map[rollout.Workload]string // the app that observes a workload, for those without label
+}
+
+// workloadTable holds the objects of one kind, and their revisions.
+type workloadTable struct {
+	*workloadKind
+	objects   atomic.Pointer[kind] // nil until all have been seen
+	revisions *table[*revision]
+}
+
+func newWorkloads(tell func(app string)) *workloads {
+	w := &workloads{tell: tell, owners: map[rollout.Workload]string{}}
+	w.pods = newTable(readPod, w.podChanged)
+	for _, k := range workloadKinds {
+		w.kinds = append(w.kinds, &workloadTable{workloadKind: k, revisions: newTable(k.readRevision, w.revisionChanged)})
+	}
+	return w
+}
+
+// start watches all workloads, revisions and pods, and returns when it has seen
+// them.
+func (w *workloads) start(ctx context.Context, all *kinds, kube kubernetes.Interface) error {
+	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.CoreV1().Pods(metav1.NamespaceAll))
+	for _, k := range w.kinds {
+		k.watchRevisions(all.background, kube, k.revisions)
+	}
+	seen := make([]*kind, len(w.kinds))
+	for i, k := range w.kinds {
+		objects, err := all.watching(ctx, k.gvk)
+		if err != nil {
+			return err
+		}
+		if err := objects.live.await(ctx, syncWithin); err != nil {
+			return fmt.Errorf("watch %s: %w", objects.resource.GroupResource(), err)
+		}
+		if err := k.revisions.await(ctx, syncWithin); err != nil {
+			return fmt.Errorf("watch the revisions of %s: %w", objects.resource.GroupResource(), err)
+		}
+		seen[i] = objects
+	}
+	if err := w.pods.await(ctx, syncWithin); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	for i, k := range w.kinds {
+		k.objects.Store(seen[i])
+	}
+	return nil
+}
+
+// own notes whom changes of workloads are told that have no label yet.
+func (w *workloads) own(app string, of []rollout.Workload) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range of {
+		w.owners[name] = app
+	}
+}
+
+// appOf returns the app of an object: its label's, or for a workload that is
+// not adopted yet that of whoever observes it.
+func (w *workloads) appOf(l *live) string {
+	if l.app != "" || l.workload == nil {
+		return l.app
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owners[rollout.Workload{Namespace: l.namespace, Name: l.name}]
+}
+
+func (w *workloads) revisionChanged(was, is *revision) {
+	switch {
+	case was == nil:
+		w.tellOwner(is.owner)
+	case is == nil || !was.same(is):
+		w.tellOwner(was.owner)
+	}
+}
+
+func (w *workloads) podChanged(was, is *pod) {
+	switch {
+	case was == nil:
+		w.tellOwner(is.owner)
+	case is == nil || !was.same(is):
+		w.tellOwner(was.owner)
+	}
+}
+
+// tellOwner tells the app of a workload, which is given by its uid or by that of
+// one of its revisions.
+func (w *workloads) tellOwner(uid types.UID) {
+	for _, k := range w.kinds {
+		objects := k.objects.Load()
+		if objects == nil || uid == "" {
+			continue
+		}
+		owner := uid
+		if r, ok := k.revisions.withUID(uid); ok {
+			owner = r.owner
+		}
+		if l, ok := objects.live.withUID(owner); ok {
+			if app := w.appOf(l); app != "" {
+				w.tell(app)
+			}
+		}
+	}
+}
+
+// get returns a live workload, nil if there is none.
+func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
+	for _, k := range w.kinds {
+		if objects := k.objects.Load(); objects != nil {
+			if l, ok := objects.live.get(key{name.Namespace, name.Name}); ok && l.workload != nil {
+				return k, l
+			}
+		}
+	}
+	return nil, nil
+}
+
+// observe shows a workload with its revisions and pods.
+func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload {
+	d := l.workload
+	out := rollout.ObservedWorkload{
+		Replicas: d.replicas,
+		Hash:     d.hash,
+		Serial:   d.serial,
+		Synced:   d.observed >= d.generation,
+	}
+	// As kubectl rollout status: all pods are of the newest template, all of them
+	// are available, and none of an older one is left.
+	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
+
+	revisions := k.revisions.ownedBy(l.uid)
+	byRevision(revisions)
+	current := k.current(d, out.Synced, revisions)
+	for _, r := range revisions {
+		shown := r.observe(k.pods(w.pods, l, r))
+		shown.Current = r == current
+		if shown.Current && shown.Problem == "" {
+			shown.Problem = d.failure
+		}
+		out.Revisions = append(out.Revisions, shown)
+	}
+	return out
+}
+
+// revisionOf returns the revision that a pod is of, nil if it is not known.
+func (w *workloads) revisionOf(p *pod) *revision {
+	for _, k := range w.kinds {
+		if r, ok := k.revisions.withUID(p.owner); ok {
+			return r
+		}
+	}
+	return nil
+}
+
+// userOf returns what refers to a ConfigMap or Secret: a pod, or a revision
+// that has pods or is to have some. Both versions of a release in flight need
+// theirs, and so does a pod that is still stopping.
+func (w *workloads) userOf(ref rollout.Ref) string {
+	wanted := configRef{kind: ref.Kind, name: ref.Name}
+	user := ""
+	for _, k := range w.kinds {
+		k.revisions.each(func(r *revision) bool {
+			if r.namespace == ref.Namespace && r.inUse() && slices.Contains(r.configs, wanted) {
+				user = r.kind + " " + r.namespace + "/" + r.name
+			}
+			return user == ""
+		})
+	}
+	if user != "" {
+		return user
+	}
+	w.pods.each(func(p *pod) bool {
+		if p.namespace == ref.Namespace && !p.finished && slices.Contains(p.configs, wanted) {
+			user = "Pod " + p.namespace + "/" + p.name
+		}
+		return user == ""
+	})
+	return user
+}
