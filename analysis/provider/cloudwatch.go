@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // cloudWatch asks GetMetricData of Amazon CloudWatch
@@ -201,7 +202,7 @@ func cloudWatchResult(body []byte) (Result, error) {
 	for _, data := range answered.Data {
 		messages = append(messages, data.Messages...)
 		if data.StatusCode == "InternalError" || data.StatusCode == "Forbidden" {
-			return Result{}, refusal("CloudWatch", call.Cut(data.ID, 60)+" is "+data.StatusCode+messagesOf(messages))
+			return Result{}, refusal("CloudWatch", rollout.Cut(data.ID, 60)+" is "+data.StatusCode+messagesOf(messages))
 		}
 		values, times := []any{}, []any{}
 		for _, text := range data.Values {

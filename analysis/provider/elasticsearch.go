@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // elasticsearch and opensearch ask a search of one
@@ -84,7 +85,7 @@ func mappingOf(v any) (map[string]any, error) {
 	case string:
 		var m map[string]any
 		if err := json.Unmarshal([]byte(v), &m); err != nil {
-			return nil, fmt.Errorf("%q is no JSON object", call.Cut(v, 60))
+			return nil, fmt.Errorf("%q is no JSON object", rollout.Cut(v, 60))
 		}
 		return m, nil
 	default:

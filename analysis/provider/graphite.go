@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // graphite asks Graphite's render API
@@ -39,7 +40,7 @@ func (c *graphiteConfig) check() error {
 	}
 	query, err := c.parameters()
 	if err != nil || query.Get("target") == "" {
-		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q has no target", call.Cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
+		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q has no target", rollout.Cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
 	}
 	return nil
 }

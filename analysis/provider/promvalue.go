@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // promValue reads what Prometheus and Loki answer. A scalar is a number, a
@@ -42,7 +43,7 @@ func promValue(from string, body []byte) (value any, warnings []string, err erro
 	case "string":
 		return nil, nil, errors.New("the query's result is a text; ask for a number")
 	default:
-		return nil, nil, fmt.Errorf("the answer of %s has results of type %q, which is none", from, call.Cut(answered.Data.Type, 20))
+		return nil, nil, fmt.Errorf("the answer of %s has results of type %q, which is none", from, rollout.Cut(answered.Data.Type, 20))
 	}
 }
 

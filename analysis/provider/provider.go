@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Request is one measurement.
@@ -122,9 +123,9 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 		return Result{}, s.clean(err)
 	}
 	result.Value = s.ScrubValue(result.Value)
-	result.Message = call.Cut(s.Scrub(result.Message), call.MaxMessage)
+	result.Message = rollout.Cut(s.Scrub(result.Message), call.MaxMessage)
 	for key, text := range result.Metadata {
-		result.Metadata[key] = call.Cut(s.Scrub(text), maxMetadata)
+		result.Metadata[key] = rollout.Cut(s.Scrub(text), maxMetadata)
 	}
 	return result, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // maxTries is how often a request is made that may pass, and maxMetadata bounds
@@ -34,7 +35,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 // one if it is like that already.
 func (s *session) clean(err error) error {
 	text := err.Error()
-	if scrubbed := call.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
+	if scrubbed := rollout.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
 		return errors.New(scrubbed)
 	}
 	return err
@@ -76,5 +77,5 @@ func (s *session) getenv(name string) string {
 
 // refusal is the error of a server that answers with one.
 func refusal(from, reason string) error {
-	return fmt.Errorf("an error of %s: %s", from, orElse(strings.Join(strings.Fields(reason), " "), "it gives no reason"))
+	return fmt.Errorf("an error of %s: %s", from, orElse(rollout.OneLine(reason), "it gives no reason"))
 }

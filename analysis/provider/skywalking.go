@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // skywalking asks a GraphQL query of Apache SkyWalking
@@ -35,7 +36,7 @@ func (c *skywalkingConfig) check() error {
 		required("query", c.Query, "write the GraphQL query"),
 		checkDuration("interval", c.Interval))
 	if err == nil && !strings.Contains(c.Query, "{") {
-		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", call.Cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
+		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", rollout.Cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/publish/notify/service"
@@ -64,7 +65,7 @@ func newNotifier(ctx context.Context, l *loop, options git.Options, client *clus
 }
 
 func serviceDeps(client *cluster.Client) service.Deps {
-	return service.Deps{Client: service.NewClient(), Secret: ownSecrets(client), Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now}
+	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client), Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now}
 }
 
 // toldRecord is the record of who was told of what, on its branch.

@@ -36,8 +36,8 @@ var table = map[string]rule{
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"k8s.io/klog/v2",
 	}, kubernetes...)},
-	"publish/call":           {},
-	"analysis/provider":      {own: []string{"analysis", "publish/call"}, others: []string{"k8s.io/client-go/util/jsonpath", "sigs.k8s.io/json"}},
+	"publish/call":           {own: []string{"rollout"}},
+	"analysis/provider":      {own: []string{"analysis", "publish/call", "rollout"}, others: []string{"k8s.io/client-go/util/jsonpath", "sigs.k8s.io/json"}},
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose":     {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "strategies"}},
@@ -47,8 +47,8 @@ var table = map[string]rule{
 	"publish/metrics":        {own: []string{"reconciler", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},
 	"publish/tracing":        {own: []string{"reconciler"}, others: []string{"go.opentelemetry.io/otel"}},
 	"publish/notify":         {own: []string{"rollout"}, pure: true},
-	"publish/notify/service": {own: []string{"publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
-	"publish/notify/worker":  {own: []string{"publish/notify", "rollout"}},
+	"publish/notify/service": {own: []string{"publish/call", "publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
+	"publish/notify/worker":  {own: []string{"publish/call", "publish/notify", "rollout"}},
 	"cmd/gitrollout": {
 		own: []string{"publish/call", "analysis/provider", "reconciler/measure", "cluster", "views/dashboard", "publish/forge", "git", "publish/metrics", "publish/notify", "publish/notify/service", "publish/notify/worker", "views/plan", "reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "render/scaffold", "render/schema", "git/sign", "simulate", "views/status", "strategies", "publish/tracing"},
 		others: append([]string{

@@ -9,8 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // maxWait is the longest break that a server may ask for and be asked again
@@ -208,7 +209,7 @@ func (r Request) what() string {
 	if u, err := url.Parse(r.Base); err == nil && u.Host != "" {
 		text += " " + u.Scheme + "://" + u.Host
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return rollout.OneLine(text)
 }
 
 // Encode writes JSON without the escapes that are for HTML: a person may read it.

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
@@ -315,18 +313,6 @@ func TestDecode(t *testing.T) {
 		}
 		if got := fmt.Sprint(err); got != want && (want != "" || err != nil) {
 			t.Errorf("%s: got %q, want %q", body, got, want)
-		}
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		most int
-		want string
-	}{{"", 5, ""}, {"abcde", 5, "abcde"}, {"abcdef", 5, "abcd…"}, {"äöüäöü", 5, "äöüä…"}} {
-		if diff := cmp.Diff(c.want, Cut(c.text, c.most)); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", c.text, diff)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // minSecret is the shortest text that is hidden. Shorter ones, such as one
@@ -116,13 +118,5 @@ func (s *Secrets) ScrubValue(v any) any {
 // line is a text without what is hidden, in one line of at most MaxMessage
 // characters.
 func (s *Secrets) line(text string) string {
-	return Cut(strings.Join(strings.Fields(s.Scrub(text)), " "), MaxMessage)
-}
-
-// Cut shortens a text to a number of characters, the last of which then is "…".
-func Cut(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
+	return rollout.Cut(rollout.OneLine(s.Scrub(text)), MaxMessage)
 }

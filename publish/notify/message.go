@@ -58,8 +58,8 @@ func For(r rollout.Receiver, manner Manner, e rollout.Event) (m Message, ok bool
 		}
 		*t.into = b.String()
 	}
-	m.Title = cut(strings.Join(strings.Fields(m.Title), " "), 200)
-	m.Text = cut(strings.TrimSpace(m.Text), maxText)
+	m.Title = rollout.Cut(rollout.OneLine(m.Title), 200)
+	m.Text = rollout.Cut(strings.TrimSpace(m.Text), maxText)
 	return m, true, err
 }
 
@@ -84,7 +84,7 @@ func factsOf(e rollout.Event) []Fact {
 	}
 	add("Release", string(e.Release))
 	if e.Commit != "" {
-		add("Commit", strings.TrimSpace(rollout.ShortID(e.Commit)+" "+cut(e.Subject, 100)))
+		add("Commit", strings.TrimSpace(rollout.ShortID(e.Commit)+" "+rollout.Cut(e.Subject, 100)))
 	}
 	add("Author", e.Author)
 	if e.Stable != e.Release {
@@ -94,15 +94,6 @@ func factsOf(e rollout.Event) []Fact {
 		add("Step", fmt.Sprintf("%d/%d %s", e.Step, e.Steps, e.StepName))
 	}
 	return all
-}
-
-// cut shortens a text to a number of characters.
-func cut(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-1]) + "…"
 }
 
 // Sample is an event to try a receiver with, of one kind and at a moment.

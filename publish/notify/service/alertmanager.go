@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/notify"
@@ -35,16 +36,15 @@ func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 	if len(alerts) == 0 {
 		return nil
 	}
-	headers := map[string]string{}
+	header := http.Header{}
 	switch {
 	case s.values["token"] != "":
-		headers["Authorization"] = "Bearer " + s.values["token"]
+		header.Set("Authorization", "Bearer "+s.values["token"])
 	case s.values["username"] != "":
-		basic := base64.StdEncoding.EncodeToString([]byte(s.values["username"] + ":" + s.values["password"]))
-		s.secrets = append(s.secrets, basic)
-		headers["Authorization"] = "Basic " + basic
+		pair := s.values["username"] + ":" + s.values["password"]
+		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
 	}
-	_, err := s.post(ctx, s.base("")+"/api/v2/alerts", headers, alerts)
+	_, err := s.post(ctx, s.base("")+"/api/v2/alerts", header, alerts)
 	return err
 }
 

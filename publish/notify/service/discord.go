@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sendDiscord posts an embed to a channel's webhook. Nobody is mentioned by it.
@@ -21,7 +22,7 @@ func sendDiscord(ctx context.Context, s *session, m notify.Message) error {
 	}
 	var fields []any
 	for _, f := range m.Facts {
-		fields = append(fields, map[string]any{"name": f.Name, "value": cut(f.Value, 1024), "inline": true})
+		fields = append(fields, map[string]any{"name": f.Name, "value": rollout.Cut(f.Value, 1024), "inline": true})
 	}
 	if m.ProposalURL != "" {
 		fields = append(fields, map[string]any{"name": "Proposal", "value": "[" + m.Proposal + "](" + m.ProposalURL + ")"})

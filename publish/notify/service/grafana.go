@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"html"
+	"net/http"
 	"strings"
 
 	"gitrollout.dev/gitrollout/publish/notify"
@@ -31,6 +32,6 @@ func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 	if dashboard := s.receiver.Settings["dashboard"]; dashboard != "" {
 		body["dashboardUID"] = dashboard
 	}
-	_, err := s.post(ctx, s.base("")+"/api/annotations", map[string]string{"Authorization": "Bearer " + s.values["token"]}, body)
+	_, err := s.post(ctx, s.base("")+"/api/annotations", http.Header{"Authorization": {"Bearer " + s.values["token"]}}, body)
 	return err
 }

@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sendOpsgenie creates and closes alerts, whose alias is what is wrong: creating
@@ -12,10 +14,10 @@ import (
 // https://docs.opsgenie.com/docs/alert-api
 func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"
-	headers := map[string]string{"Authorization": "GenieKey " + s.values["apiKey"]}
+	header := http.Header{"Authorization": {"GenieKey " + s.values["apiKey"]}}
 	for _, over := range m.Over {
 		body := map[string]any{"source": "gitrollout", "note": m.Title}
-		if _, err := s.post(ctx, address+"/"+url.PathEscape(over)+"/close?identifierType=alias", headers, body); err != nil {
+		if _, err := s.post(ctx, address+"/"+url.PathEscape(over)+"/close?identifierType=alias", header, body); err != nil {
 			return err
 		}
 	}
@@ -26,8 +28,8 @@ func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	for _, l := range linksOf(m) {
 		info[l.Name+" URL"] = l.Value
 	}
-	_, err := s.post(ctx, address, headers, map[string]any{
-		"message": cut(m.Title, 130), "alias": m.Trouble, "description": m.Text, "source": "gitrollout", "entity": m.App,
+	_, err := s.post(ctx, address, header, map[string]any{
+		"message": rollout.Cut(m.Title, 130), "alias": m.Trouble, "description": m.Text, "source": "gitrollout", "entity": m.App,
 		"priority": "P2", "tags": []string{"gitrollout", m.Cluster, string(m.Kind)}, "details": info,
 	})
 	return err

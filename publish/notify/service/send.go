@@ -1,29 +1,23 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Deps is what sending needs of its surroundings.
 type Deps struct {
-	Client   *http.Client // NewClient's
+	Client   func(insecure bool) *http.Client // call.Clients'
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
@@ -31,17 +25,8 @@ type Deps struct {
 	Now      func() time.Time
 }
 
-// NewClient is an HTTP client that follows no redirect: it would take
-// credentials to another place than the configuration says.
-func NewClient() *http.Client {
-	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
 // Timeout bounds one attempt.
 const Timeout = 10 * time.Second
-
-// maxAnswer bounds what is read of an answer, in bytes.
-const maxAnswer = 64 << 10
 
 // Failure is a message that did not get through.
 type Failure struct {
@@ -69,7 +54,7 @@ func Send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.Message) 
 	if !errors.As(err, &failed) {
 		failed = &Failure{msg: err.Error()}
 	}
-	return &Failure{Final: failed.Final, After: failed.After, msg: cut(s.scrub(failed.msg), 500)}
+	return &Failure{Final: failed.Final, After: failed.After, msg: rollout.Cut(s.Scrub(failed.msg), 500)}
 }
 
 // session is one attempt, with its credentials.
@@ -78,7 +63,7 @@ type session struct {
 	receiver rollout.Receiver
 	values   map[string]string
 	headers  map[string]string
-	secrets  []string
+	call.Secrets
 }
 
 // open looks the credentials up. They are read for each message, because they
@@ -128,35 +113,8 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	if value == "" {
 		return "", fmt.Errorf("%s is empty or not there", where)
 	}
-	s.hide(value)
+	s.Hide(value)
 	return value, nil
-}
-
-// hide keeps a credential out of errors, also as it is in URLs and in headers.
-func (s *session) hide(value string) {
-	s.secrets = append(s.secrets, value, url.QueryEscape(value), url.PathEscape(value), base64.StdEncoding.EncodeToString([]byte(value)))
-	quoted, _ := json.Marshal(value)
-	s.secrets = append(s.secrets, strings.Trim(string(quoted), `"`))
-	if u, err := url.Parse(value); err == nil && u.Host != "" { // a webhook's address: its path is its password
-		s.secrets = append(s.secrets, u.RequestURI(), u.Path)
-		for _, part := range append(strings.Split(u.Path, "/"), strings.FieldsFunc(u.RawQuery, func(r rune) bool { return r == '&' || r == '=' })...) {
-			if len(part) >= 8 {
-				s.secrets = append(s.secrets, part)
-			}
-		}
-	}
-}
-
-// scrub blackens what is hidden, the longest first: one may be part of another.
-func (s *session) scrub(text string) string {
-	all := slices.Clone(s.secrets)
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	for _, secret := range all {
-		if len(secret) >= 4 { // the letter a would blacken every message
-			text = strings.ReplaceAll(text, secret, "***")
-		}
-	}
-	return text
 }
 
 // base is the address of a service's API, without a slash at the end.
@@ -168,91 +126,37 @@ func (s *session) base(usual string) string {
 }
 
 // post sends a value as JSON and returns the answer, which is a 2xx.
-func (s *session) post(ctx context.Context, address string, headers map[string]string, body any) ([]byte, error) {
-	data, err := encode(body)
+func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
+	data, err := call.Encode(body)
 	if err != nil {
 		return nil, &Failure{Final: true, msg: err.Error()}
 	}
-	return s.postBytes(ctx, address, headers, data)
+	return s.postBytes(ctx, address, header, data, "application/json")
 }
 
-// encode writes JSON without the escapes that are for HTML: a person may read it.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode the message: %w", err)
+// postBytes is for what is JSON already, of another media type. A 2xx is a success
+// however the answer ends: what was taken must not be sent again.
+func (s *session) postBytes(ctx context.Context, address string, header http.Header, body []byte, media string) ([]byte, error) {
+	caller := call.Caller{Client: s.Client, Secrets: &s.Secrets, Now: s.Now}
+	a, err := caller.Do(ctx, call.Request{
+		Method: http.MethodPost, Base: address, Header: header, Body: body, Type: media + "; charset=utf-8", StatusOnly: true,
+	})
+	if err == nil {
+		return a.Body, nil
 	}
-	return bytes.TrimSpace(b.Bytes()), nil
-}
-
-func (s *session) postBytes(ctx context.Context, address string, headers map[string]string, body []byte) ([]byte, error) {
-	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
-		return nil, &Failure{msg: "the url is not an address that begins with https://"}
+	failed := &Failure{msg: err.Error()}
+	if refused := new(call.Error); errors.As(err, &refused) && refused.Status != 0 {
+		failed.Final, failed.After = isFinal(refused.Status), refused.After
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
-	if err != nil {
-		return nil, &Failure{msg: "the url is not an address"}
-	}
-	req.Header.Set("Content-Type", "application/json; charset=utf-8")
-	req.Header.Set("User-Agent", "gitrollout")
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
-	res, err := s.Client.Do(req)
-	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) { // it would say the whole address
-			err = inner.Err
-		}
-		return nil, &Failure{msg: u.Host + ": " + err.Error()}
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil && res.StatusCode/100 != 2 {
-		return nil, &Failure{msg: u.Host + ": " + err.Error()}
-	}
-	if res.StatusCode/100 == 2 {
-		return answer, nil
-	}
-	text := fmt.Sprintf("%s: %s", u.Host, res.Status)
-	if said := strings.Join(strings.Fields(string(answer)), " "); said != "" && !strings.HasPrefix(said, "<") {
-		text += ": " + cut(said, 200)
-	}
-	return nil, &Failure{Final: isFinal(res.StatusCode), After: s.retryAfter(res.Header), msg: text}
+	return nil, failed
 }
 
 // isFinal tells the answers that another attempt would not change from those that
-// it may. A redirect is not followed, so it is one of the former.
+// it may. A redirect to another host is not followed, so it is one of the former.
 func isFinal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
 	return status < 500
-}
-
-// maxBreak bounds the break that a service may ask for, because clocks are wrong.
-const maxBreak = time.Hour
-
-func (s *session) retryAfter(h http.Header) time.Duration {
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
-		return min(time.Duration(min(seconds, maxBreak.Seconds())*float64(time.Second)), maxBreak)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return min(max(at.Sub(s.Now()), 0), maxBreak)
-	}
-	return 0
-}
-
-// cut shortens a text to a number of characters.
-func cut(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-1]) + "…"
 }

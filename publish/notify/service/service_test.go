@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -181,7 +182,7 @@ func receiverOf(name, server string) rollout.Receiver {
 }
 
 func deps(server string) Deps {
-	return Deps{Client: NewClient(), Getenv: env(server), Now: func() time.Time { return at }}
+	return Deps{Client: call.Clients(), Getenv: env(server), Now: func() time.Time { return at }}
 }
 
 func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Message {
@@ -258,7 +259,7 @@ func TestFailures(t *testing.T) {
 		{name: "redirect", answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://elsewhere.example/", http.StatusTemporaryRedirect)
 		}, final: true, says: "307"},
-		{name: "hangs up", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "EOF"},
+		{name: "hangs up", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "connection"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(contracts)) {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 		return err
 	}
 	body["channel"] = s.receiver.Settings["channel"]
-	answer, err := s.post(ctx, slackAPI(s)+"/chat.postMessage", map[string]string{"Authorization": "Bearer " + s.values["token"]}, body)
+	answer, err := s.post(ctx, slackAPI(s)+"/chat.postMessage", http.Header{"Authorization": {"Bearer " + s.values["token"]}}, body)
 	if err != nil {
 		return err
 	}

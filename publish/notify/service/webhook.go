@@ -5,8 +5,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"time"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -66,24 +68,24 @@ type analysisData struct {
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {
-	body, err := encode(cloudEventOf(m))
+	body, err := call.Encode(cloudEventOf(m))
 	if err != nil {
 		return &Failure{Final: true, msg: err.Error()}
 	}
-	headers := map[string]string{"Content-Type": "application/cloudevents+json; charset=utf-8"}
+	header := http.Header{}
 	for name, value := range s.headers {
-		headers[name] = value
+		header.Set(name, value)
 	}
 	if key := s.values["signingKey"]; key != "" {
 		mac := hmac.New(sha256.New, []byte(key))
 		mac.Write(body)
-		headers[signatureHeader] = "sha256=" + hex.EncodeToString(mac.Sum(nil))
+		header.Set(signatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	}
 	address := s.values["url"]
 	if address == "" {
 		address = s.receiver.Settings["address"]
 	}
-	_, err = s.postBytes(ctx, address, headers, body)
+	_, err = s.postBytes(ctx, address, header, body, "application/cloudevents+json")
 	return err
 }
 

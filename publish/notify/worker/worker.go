@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -262,10 +263,10 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next is the retry after another failure: 1 s, 2 s, 4 s … 5 min, or the break
-// that a service asks for.
+// next is the retry after another failure, or after the break that a service asks
+// for if that is longer.
 func (r retry) next(now time.Time, asked time.Duration) retry {
 	r.tries++
-	r.after = now.Add(max(asked, min(time.Second<<min(r.tries-1, 9), 5*time.Minute)))
+	r.after = now.Add(max(asked, call.Backoff(r.tries)))
 	return r
 }
