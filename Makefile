@@ -23,15 +23,19 @@ imports = $(GO) list -f '{{range $(1)}}{{$$.ImportPath}} {{.}}{{"\n"}}{{end}}' .
 SERVERS = $(shell { $(call imports,.TestImports,$(MODULE)/internal/(testcluster|giteatest|proxytest)$$); \
 	$(call imports,.XTestImports,$(MODULE)/internal/(testcluster|giteatest|proxytest)$$); } | sort -u)
 UNIT = $(filter-out $(SERVERS),$(shell $(GO) list ./...))
-# Packages that can have a race at all: they import sync or context. internal/archtest holds that the others start no goroutine.
+# Packages that can have a race at all: they import sync or context. internal/archtest holds that the others start no
+# goroutine. All of these go through the race detector, and need not be run without it, but for what is too much for it.
 RACE = $(filter $(UNIT),$(shell $(call imports,.Imports,^(sync|sync/atomic|context)$$)))
+TOO_MUCH := $(MODULE)/simulate
 # The tests of the whole program, a module of its own.
-E2E  := internal/e2e
-# Users of a real proxy are counted here: a starved proxy fails requests, whoever routes them.
-ALONE := ./traffic ./analysis
+E2E := internal/e2e
+# Those that users of a real proxy wait for give way to nobody; what only computes gives way to all.
+LOW := nice -n 19
 
 .DEFAULT_GOAL := help
-.PHONY: help programs build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e vet fmt-check simulate bench fuzz lint golden clean FORCE
+# Tests of the program run what build has made, instead of making it again.
+test test-e2e bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
+.PHONY: help programs build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,21 +73,42 @@ traefik: ## Build bin/traefik, a proxy for the tests (first time: about 6 minute
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
+# What measures runs beside what only computes; what mostly waits runs beside what waits, on one control plane.
 test: programs vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
-	examples/demo.sh --fast
-	$(MAKE) --no-print-directory test-unit test-race test-e2e
-	cd $(NEST) && $(GO) test -timeout 20m ./...
+	$(MAKE) --no-print-directory -j3 --output-sync test-traffic test-plain test-race
+	.ci/with-cluster $(MAKE) --no-print-directory -j4 --output-sync test-program test-servers test-demo test-localcluster
 
 test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)
 	cd $(E2E) && $(GO) test ./schemas ./tracing
 
 test-race: ## Run what has goroutines and needs no cluster under the race detector
-	$(GO) test -race -short -timeout 20m $(RACE)
+	$(LOW) $(GO) test -race -timeout 20m $(filter-out $(TOO_MUCH),$(RACE))
+	$(LOW) $(GO) test -race -short -timeout 20m $(TOO_MUCH)
 
 test-e2e: programs build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
-	$(GO) test -p 2 -timeout 30m $(SERVERS)
-	cd $(E2E) && export GITROLLOUT_TEST_BINARY=$(ROOT)/bin/gitrollout; $(GO) test -p 2 -timeout 30m . ./dashboard && $(GO) test -p 1 -timeout 20m $(ALONE)
+	$(MAKE) --no-print-directory test-traffic
+	.ci/with-cluster $(MAKE) --no-print-directory -j2 --output-sync test-program test-servers
+
+# The parts of test: each needs what test builds.
+test-plain:
+	$(LOW) $(GO) test -timeout 20m $(filter-out $(RACE),$(UNIT)) $(TOO_MUCH)
+	cd $(E2E) && $(LOW) $(GO) test ./schemas ./tracing
+
+test-servers:
+	$(GO) test -p 2 -parallel 8 -timeout 30m $(SERVERS)
+
+test-program:
+	cd $(E2E) && $(GO) test -p 2 -timeout 30m . ./dashboard
+
+test-traffic:
+	cd $(E2E) && $(GO) test -timeout 20m ./traffic
+
+test-demo:
+	examples/demo.sh --fast
+
+test-localcluster:
+	cd $(NEST) && $(GO) test -timeout 20m ./...
 
 vet:
 	$(GO) vet ./...
@@ -96,7 +121,7 @@ fmt-check:
 simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds; prints how to replay what fails
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
-bench: localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)
+bench: build localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git
 	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m .
 

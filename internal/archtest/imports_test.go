@@ -63,7 +63,6 @@ var table = map[string]rule{
 	"internal/e2e":           {},
 	"internal/e2e/schemas":   {},
 	"internal/e2e/tracing":   {},
-	"internal/e2e/analysis":  {},
 	"internal/e2e/traffic":   {},
 	"internal/crds":          {own: []string{"internal/testbin"}, others: kubernetes},
 	"internal/giteatest":     {own: []string{"internal/testbin"}},

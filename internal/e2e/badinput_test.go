@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,46 +123,86 @@ func badInputs() map[string]badInput {
 	}
 }
 
-// TestBadInput makes each mistake in one app while another app goes on: the bad
-// app is held with a reason that names file and field, none of its pods moves,
-// and the good app gets a new version in the very same commit.
+// TestBadInput makes many mistakes at a time, each in an app of its own, while
+// another app goes on: each bad app is held with a reason that names file and field,
+// none of its pods moves, and the good app gets a new version in the very same commit.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
+	const atOnce = 24
 	inputs := badInputs()
 	if len(inputs) < 60 {
 		t.Fatalf("the table has %d rows, want at least 60", len(inputs))
 	}
 	base := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
 	w := newWorld(t, base.files())
+	bad := []*world{w}
+	for len(bad) < atOnce {
+		bad = append(bad, w.beside())
+	}
 	other := testcluster.Shared(t).Namespace(t) + "-ok"
-	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", w.ns)})
-	good := func(n int) map[string]string {
-		return map[string]string{
+	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
+	config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", other, w.ns)
+	for _, b := range bad {
+		config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", b.app, b.ns)
+		b.mend(base)
+	}
+	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": config})
+	good := func(n int) {
+		w.repo.Write(map[string]string{
 			"apps/" + other + "/kustomization.yaml": "resources: [c.yaml]\n",
 			"apps/" + other + "/c.yaml":             fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\ndata: {n: \"%d\"}\n", n),
+		})
+	}
+	good(0)
+	w.repo.Commit("more apps")
+	w.start()
+	for _, b := range bad {
+		b.pods.awaitReady(t, map[string]int{"v1": 2})
+		b.awaitT(t, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	}
+	n := 0
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(inputs)), atOnce) {
+		n++
+		good(n)
+		marks := make([]int, len(names))
+		for i, name := range names {
+			marks[i] = bad[i].pods.mark()
+			bad[i].spoil(base, inputs[name])
+		}
+		w.repo.Commit("mistakes")
+		for i, name := range names {
+			t.Run(name, func(t *testing.T) { bad[i].checkHeld(t, inputs[name]) })
+		}
+		w.awaitConfigMap(t, "good", "n", fmt.Sprint(n))
+		for i, name := range names {
+			if moved := bad[i].pods.since(marks[i]); len(moved) > 0 {
+				t.Errorf("%s: %d pod events", name, len(moved))
+			}
+			bad[i].mend(base)
+		}
+		w.repo.Commit("mended")
+		for i, name := range names {
+			bad[i].awaitT(t, name+": no longer held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Healthy })
 		}
 	}
-	first := w.repo.CommitFiles("a second app", good(0))
-	w.start()
-	w.awaitHealthy(first)
-	w.pods.awaitReady(t, map[string]int{"v1": 2})
-	n := 0
-	for name, input := range inputs {
-		n++
-		t.Run(name, func(t *testing.T) { w.tryBadInput(t, base, input, good(n), n) })
-	}
-	w.pods.awaitReady(t, map[string]int{"v1": 2})
-	if got := w.pods.count("v1"); got != 2 {
-		t.Errorf("%d pods were started in all, want 2: no mistake may touch a pod", got)
+	for _, b := range bad {
+		b.pods.awaitReady(t, map[string]int{"v1": 2})
+		if got := b.pods.count("v1"); got != 2 {
+			t.Errorf("%d pods were started in all, want 2: no mistake may touch a pod", got)
+		}
 	}
 }
 
-func (w *world) tryBadInput(t *testing.T, base shop, input badInput, good map[string]string, n int) {
-	mark := w.pods.mark()
-	was := w.state()
-	w.repo.Write(good)
-	bad := map[string]string{}
+// beside is another app of the same repository, in a namespace of its own.
+func (w *world) beside() *world {
+	w.t.Helper()
+	ns := w.cluster.Namespace(w.t)
+	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: ns, app: ns, log: w.log, pods: watchPods(w.t, w.cluster, ns)}
+}
+
+// spoil makes a mistake in the worktree.
+func (w *world) spoil(base shop, input badInput) {
+	w.t.Helper()
 	for name, content := range input.files {
 		path := "apps/" + w.app + "/" + name
 		if name == "PROMOTE" {
@@ -170,16 +212,28 @@ func (w *world) tryBadInput(t *testing.T, base shop, input badInput, good map[st
 			old, with, _ := strings.Cut(edit, "\x00")
 			content = strings.ReplaceAll(base.files()[name], old, with)
 			if content == base.files()[name] {
-				t.Fatalf("%q is not in %s", old, name)
+				w.t.Fatalf("%q is not in %s", old, name)
 			}
 		}
 		if content == "" {
 			w.repo.Remove(path)
 			continue
 		}
-		bad[path] = strings.ReplaceAll(content, "NS", w.ns)
+		w.repo.Write(map[string]string{path: strings.ReplaceAll(content, "NS", w.ns)})
 	}
-	w.repo.Write(bad).Commit("a mistake")
+}
+
+// mend makes the app's files what they were before any mistake.
+func (w *world) mend(base shop) {
+	w.t.Helper()
+	w.repo.Git("rm", "-rfq", "--ignore-unmatch", "apps/"+w.app, rollout.PromotionPath("test", w.app))
+	for name, content := range base.files() {
+		w.repo.Write(map[string]string{"apps/" + w.app + "/" + name: strings.ReplaceAll(content, "NS", w.ns)})
+	}
+}
+
+// checkHeld holds that the app is held for its mistake, in words that help.
+func (w *world) checkHeld(t *testing.T, input badInput) {
 	held := w.awaitHeld(t)
 	for _, want := range input.want {
 		if want = strings.ReplaceAll(want, "NS", w.ns); !strings.Contains(held, want) {
@@ -189,13 +243,6 @@ func (w *world) tryBadInput(t *testing.T, base shop, input badInput, good map[st
 	if len(held) > 600 || strings.Contains(held, "\n") || strings.Contains(held, "/tmp/") {
 		t.Errorf("the reason is not one readable line: %d characters\n%.700s", len(held), held)
 	}
-	w.awaitConfigMap(t, "good", "n", fmt.Sprint(n))
-	if moved := w.pods.since(mark); len(moved) > 0 {
-		t.Errorf("%d pod events", len(moved))
-	}
-	w.repo.Git("rm", "-rq", "--ignore-unmatch", "apps/"+w.app, rollout.PromotionPath("test", w.app))
-	w.push("mended", base.files())
-	w.awaitT(t, "no longer held", func(s rollout.State) bool { return s.Held == nil && s.Phase == was.Phase })
 }
 
 func (w *world) awaitHeld(t *testing.T) string {

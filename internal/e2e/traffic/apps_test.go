@@ -110,6 +110,8 @@ type shop struct {
 	stop     string // how long a pod serves after it was told to go; "" is 200ms
 	strategy string // below spec.strategy
 	route    string // instead of the provider's
+	template string // of an analysis, ""
+	unasked  bool   // nobody sends it requests
 }
 
 func (s shop) at(version string) shop { s.version = version; return s }
@@ -133,8 +135,12 @@ spec:
   ports: [{port: 80, targetPort: 8080}]
 `, name)
 	}
+	kustomization := "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml]\n"
+	if s.template != "" {
+		kustomization = "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml, template.yaml]\n"
+	}
 	return map[string]string{
-		"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml]\n",
+		"kustomization.yaml": kustomization,
 		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: shop}
@@ -157,6 +163,7 @@ spec:
 %s`, s.strategy),
 		"services.yaml": services,
 		"route.yaml":    s.route,
+		"template.yaml": s.template,
 	}
 }
 

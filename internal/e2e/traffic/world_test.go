@@ -26,22 +26,25 @@ import (
 // patience is generous: test packages share few cores.
 const patience = 90 * time.Second
 
-// world is a repository with one app for each provider, a gitrollout that
-// releases them, and users.
+// world is a repository with apps, a gitrollout that releases them, and users. A
+// Prometheus scrapes their pods if their releases are measured.
 type world struct {
 	*proxytest.World
-	t      *testing.T
-	repo   *gittest.Repo
-	server *gittest.Server
-	apps   []*app
-	log    lockedBuffer
-	began  time.Time
+	t          *testing.T
+	repo       *gittest.Repo
+	server     *gittest.Server
+	prometheus *prometheus // of the pods, nil where nothing is measured
+	apps       []*app
+	log        lockedBuffer
+	began      time.Time
+	head       string // the commit that was pushed last
+	command    *exec.Cmd
+	exited     chan error
 
 	settled time.Duration // alone or beside
 
-	mu       sync.Mutex
-	history  []record
-	watching sync.WaitGroup
+	mu      sync.Mutex
+	history []record
 }
 
 // app is one app and its users.
@@ -84,24 +87,62 @@ const stateRef = "refs/heads/gitrollout/state/test"
 // have their pods and answer through their routes.
 func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 	t.Helper()
-	w := &world{World: proxytest.Start(t), t: t, repo: gittest.New(t), settled: settled, began: time.Now()}
+	return (&world{t: t, settled: settled}).begin(shops)
+}
+
+// token is the credential in the Secret metrics of each app that is measured.
+const token = "Zm9v-s3cr3t-t0ken"
+
+// newMeasured is a world with a Prometheus, whose address is PROMETHEUS in the apps'
+// files. Its measurements do not ask when the proxy has learnt of a weight.
+func newMeasured(t *testing.T, shops ...measured) *world {
+	t.Helper()
+	var all []shop
+	for _, m := range shops {
+		all = append(all, m.shop())
+	}
+	w := &world{t: t, settled: alone, prometheus: startPrometheus(t)}
+	w.begin(all)
+	return w
+}
+
+func (w *world) begin(shops []shop) *world {
+	w.t.Helper()
+	w.World, w.repo, w.began = proxytest.Start(w.t), gittest.New(w.t), time.Now()
 	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
 	for _, s := range shops {
-		ns := w.Namespace(t)
+		ns := w.Namespace(w.t)
 		w.apps = append(w.apps, &app{w: w, name: ns, host: ns + ".test", shop: s})
+		if s.template != "" {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics"}, StringData: map[string]string{"token": token}}
+			if _, err := w.Kube.CoreV1().Secrets(ns).Create(w.t.Context(), secret, metav1.CreateOptions{}); err != nil {
+				w.t.Fatal(err)
+			}
+		}
 		config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", ns, ns)
 	}
 	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": config})
 	w.push("first version", func(s shop) shop { return s })
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("gitrollout's log:\n%s", w.log.String())
-			t.Logf("state branch:\n%s", w.told())
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Logf("gitrollout's log:\n%s", w.log.String())
+			w.t.Logf("state branch:\n%s", w.told())
 		}
 	})
-	w.watch()
+	w.background(w.watch)
+	if w.prometheus != nil {
+		w.background(func(ctx context.Context) { w.prometheus.follow(ctx, w) })
+	}
 	w.start()
+	w.t.Cleanup(w.stop)
+	w.awaitAnswers()
+	return w
+}
+
+// awaitAnswers waits until all apps have their pods and answer through their routes.
+func (w *world) awaitAnswers() {
+	w.t.Helper()
 	for _, a := range w.apps {
 		a.awaitHealthy(w.began)
 		if a.shop.replicas == 0 {
@@ -109,29 +150,30 @@ func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 		}
 	}
 	for _, a := range w.apps {
-		proxytest.Await(t, patience, a.user(), func(r proxytest.Result) bool { return r.Version == "v1" })
+		if !a.shop.unasked {
+			proxytest.Await(w.t, patience, a.user(), func(r proxytest.Result) bool { return r.Version == a.shop.version })
+		}
 	}
-	return w
 }
 
-// watch looks at the state branch every few milliseconds until the test ends.
-func (w *world) watch() {
+// background runs something until the test ends.
+func (w *world) background(run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
-	w.watching.Go(func() {
-		last := ""
-		for ctx.Err() == nil {
-			time.Sleep(5 * time.Millisecond)
-			at := time.Now()
-			data, err := os.ReadFile(filepath.Join(w.repo.Bare, filepath.FromSlash(stateRef)))
-			head := strings.TrimSpace(string(data))
-			if err != nil || head == last || head == "" {
-				continue
-			}
+	var done sync.WaitGroup
+	done.Go(func() { run(ctx) })
+	w.t.Cleanup(func() { stop(); done.Wait() })
+}
+
+// watch looks at the state branch every few milliseconds.
+func (w *world) watch(ctx context.Context) {
+	for last := ""; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		at := time.Now()
+		data, err := os.ReadFile(filepath.Join(w.repo.Bare, filepath.FromSlash(stateRef)))
+		if head := strings.TrimSpace(string(data)); err == nil && head != last && head != "" {
 			last = head
 			w.note(at, head)
 		}
-	})
-	w.t.Cleanup(func() { stop(); w.watching.Wait() })
+	}
 }
 
 // note adds the state of all apps at a commit. A commit that came between two
@@ -172,33 +214,44 @@ func (w *world) told() string {
 	return b.String()
 }
 
-// start runs gitrollout until the test ends.
+// start runs gitrollout.
 func (w *world) start() {
 	w.t.Helper()
 	path, err := binary()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cmd := exec.Command(path, "run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.Kubeconfig, "--interval", "200ms")
-	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir())
-	cmd.Stdout, cmd.Stderr = &w.log, &w.log
-	if err := cmd.Start(); err != nil {
+	w.command = exec.Command(path, "run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.Kubeconfig, "--interval", "200ms")
+	w.command.Env = append(gittest.Env(), "HOME="+w.t.TempDir())
+	w.command.Stdout, w.command.Stderr = &w.log, &w.log
+	if err := w.command.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	w.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case err := <-exited:
-			if err != nil {
-				w.t.Errorf("gitrollout ended with %v", err)
-			}
-		case <-time.After(15 * time.Second):
-			w.t.Error("gitrollout did not end within 15s of SIGTERM")
-			_ = cmd.Process.Kill()
+	w.exited = make(chan error, 1)
+	go func(c *exec.Cmd, exited chan error) { exited <- c.Wait() }(w.command, w.exited)
+}
+
+// stop asks gitrollout to end and waits for it.
+func (w *world) stop() {
+	_ = w.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-w.exited:
+		if err != nil {
+			w.t.Errorf("gitrollout ended with %v", err)
 		}
-	})
+	case <-time.After(15 * time.Second):
+		w.t.Error("gitrollout did not end within 15s of SIGTERM")
+		_ = w.command.Process.Kill()
+	}
+}
+
+// killAndStart ends gitrollout as a power cut does, and starts it again.
+func (w *world) killAndStart() {
+	w.t.Helper()
+	_ = w.command.Process.Kill()
+	<-w.exited
+	fmt.Fprintln(&w.log, "--- killed, started again ---")
+	w.start()
 }
 
 // cli runs another gitrollout command on the same repository and cluster.
@@ -218,15 +271,30 @@ func (w *world) cli(args ...string) string {
 // moment.
 func (w *world) push(message string, change func(shop) shop) (string, time.Time) {
 	w.t.Helper()
+	prometheus := ""
+	if w.prometheus != nil {
+		prometheus = w.prometheus.URL
+	}
 	for _, a := range w.apps {
 		a.shop = change(a.shop)
 		for name, content := range a.shop.files() {
-			content = strings.NewReplacer("HOST", a.host, "SETTLE", w.settled.String()).Replace(content)
+			content = strings.NewReplacer("HOST", a.host, "SETTLE", w.settled.String(), "NS", a.name, "PROMETHEUS", prometheus).Replace(content)
 			w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: content})
 		}
 	}
 	at := time.Now()
-	return w.repo.Commit(message), at
+	w.head = w.repo.Commit(message)
+	return w.head, at
+}
+
+// app is the one with a name.
+func (w *world) app(name string) *app {
+	w.t.Helper()
+	i := slices.IndexFunc(w.apps, func(a *app) bool { return a.shop.name == name })
+	if i < 0 {
+		w.t.Fatalf("there is no app %s", name)
+	}
+	return w.apps[i]
 }
 
 // decide commits a decision for the release of each app, as its people do in one
@@ -298,7 +366,7 @@ func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) r
 		}
 		if time.Now().After(deadline) {
 			s := a.state()
-			a.w.t.Fatalf("%s: not within %s: %s; the state is %s step %+v reason %q held %+v", a, patience, what, s.Phase, s.Progress, s.Reason, s.Held)
+			a.w.t.Fatalf("%s: not within %s: %s; the state is %s step %+v reason %q held %+v, analyses %+v", a, patience, what, s.Phase, s.Progress, s.Reason, s.Held, s.Analyses)
 		}
 	}
 }
@@ -306,6 +374,33 @@ func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) r
 func (a *app) awaitHealthy(since time.Time) record {
 	a.w.t.Helper()
 	return a.await(since, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+}
+
+// awaitReleased waits until what was pushed last is through.
+func (a *app) awaitReleased(since time.Time) record {
+	a.w.t.Helper()
+	return a.await(since, "healthy", func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Stable != nil && s.Stable.Commit == a.w.head
+	})
+}
+
+// awaitRejected waits until the way back has ended.
+func (a *app) awaitRejected(since time.Time) record {
+	a.w.t.Helper()
+	return a.await(since, "back and rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+}
+
+// runs are the analyses of an app's last release: a release that is through keeps
+// them in Git's history alone.
+func (a *app) runs() []rollout.AnalysisRun {
+	a.w.t.Helper()
+	for _, r := range slices.Backward(a.w.records()) {
+		if runs := r.states[a.name].Analyses; len(runs) > 0 {
+			return runs
+		}
+	}
+	a.w.t.Fatalf("%s: there is no analysis on record", a)
+	return nil
 }
 
 // awaitRouted returns the record of the routers being asked for a step's weight.

@@ -1,4 +1,4 @@
-package analysis
+package traffic
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ const weight = 20
 
 // story is one app's: what its new version is like, and what has to become of it.
 type story struct {
-	shop
+	measured
 	next  string  // the new version
 	rate  float64 // requests per second
 	fails float64 // the share of the new version's requests that fail
@@ -43,47 +43,57 @@ func stories() []story {
 	while := []string{set, "pause: {duration: 80s}"}
 	compare := `compare: {to: stable}`
 	return []story{
-		{shop: shop{name: "fails 20 %", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
+		{measured: measured{name: "fails 20 %", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
 			next: "v2-fail0.2", rate: 50, fails: 0.2, back: "errors", within: 3*time.Second + some},
-		{shop: shop{name: "fails 5 %", steps: while, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+		{measured: measured{name: "fails 5 %", steps: while, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
 		// At 20 requests a second, one fails each 2.5 s. Fisher's test wants about 9
 		// of them when none of stable's does.
-		{shop: shop{name: "fails 2 %", steps: while, fields: behind, metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
+		{measured: measured{name: "fails 2 %", steps: while, fields: behind, metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
 			next: "v2-fail0.02", rate: 100, fails: 0.02, back: "errors", within: 30*time.Second + some},
 		// At 50 requests a second, one fails each 4 s.
-		{shop: shop{name: "fails 0.5 %", steps: in, metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
+		{measured: measured{name: "fails 0.5 %", steps: in, metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
 			next: "v2-fail0.005", rate: 250, fails: 0.005, back: "errors", within: 60*time.Second + some},
-		{shop: shop{name: "slow", steps: in, metric: metric("latency", slowness, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "failureCondition: result[0] >= 0.25")},
+		{measured: measured{name: "slow", steps: in, metric: metric("latency", slowness, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "failureCondition: result[0] >= 0.25")},
 			next: "v2-latency300ms", rate: 50, back: "latency", within: 3*time.Second + some},
-		{shop: shop{name: "switched, fails 20 %", switches: true, fields: "postPromotionAnalysis: {" + templates + "}", metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
+		{measured: measured{name: "switched, fails 20 %", switches: true, fields: "postPromotionAnalysis: {" + templates + "}", metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
 			next: "v2-fail0.2", rate: 50, fails: 0.2, all: true, back: "errors", within: 3*time.Second + some},
-		{shop: shop{name: "good", steps: []string{set, inline}, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
+		{measured: measured{name: "good", steps: []string{set, inline}, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
 			metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare)},
 			next: "v2", rate: 50},
-		{shop: shop{name: "bad day, compared", version: "v1-fail0.05", steps: []string{set, inline}, metric: metric("errors", both, "5m", "interval: 2s", "count: 8", "minSamples: 50", compare)},
+		{measured: measured{name: "bad day, compared", version: "v1-fail0.05", steps: []string{set, inline}, metric: metric("errors", both, "5m", "interval: 2s", "count: 8", "minSamples: 50", compare)},
 			next: "v2-fail0.05", rate: 100, fails: 0.05, base: 0.05},
-		{shop: shop{name: "bad day, not compared", version: "v1-fail0.05", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+		{measured: measured{name: "bad day, not compared", version: "v1-fail0.05", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, base: 0.05, back: "errors", within: 3*time.Second + counted + some},
 	}
 }
 
-// TestReleases gives each story's app its new version at the same moment. The
+// TestMeasured has the stories of releases that are measured, beside each other: what
+// counts in them are failures, not shares.
+func TestMeasured(t *testing.T) {
+	t.Run("good and bad releases", goodAndBadReleases)
+	t.Run("odd servers", oddServers)
+	t.Run("killed", killedWhileMeasuring)
+	t.Run("Prometheus is away", prometheusIsAwayForAWhile)
+}
+
+// goodAndBadReleases gives each story's app its new version at the same moment. The
 // bad ones go back by themselves, the good one and the one that is as bad as what
 // it replaces go through.
 //
 // Of all requests, at most the new version's part fails while it has them: its
 // share of failures times its weight.
-func TestReleases(t *testing.T) {
+func goodAndBadReleases(t *testing.T) {
+	t.Parallel()
 	all := stories()
-	var shops []shop
+	var shops []measured
 	for i := range all {
 		if all[i].version == "" {
 			all[i].version = "v1"
 		}
-		shops = append(shops, all[i].shop)
+		shops = append(shops, all[i].measured)
 	}
-	w := newWorld(t, shops...)
+	w := newMeasured(t, shops...)
 	for i, a := range w.apps {
 		a.load = proxytest.StartLoad(t, all[i].rate, proxytest.Always(a.user()))
 	}
@@ -92,10 +102,10 @@ func TestReleases(t *testing.T) {
 	for _, s := range all {
 		next[s.name] = s.next
 	}
-	pushed := w.push("the new versions", func(s shop) shop { s.version = next[s.name]; return s })
+	_, pushed := w.push("the new versions", func(s shop) shop { s.version = next[s.name]; return s })
 	for i, s := range all {
 		if a := w.apps[i]; s.back == "" {
-			a.awaitHealthy(pushed)
+			a.awaitReleased(pushed)
 		} else {
 			a.awaitRejected(pushed)
 		}
@@ -159,7 +169,7 @@ func (a *app) checkBack(s story, pushed time.Time, results proxytest.Results) {
 func (a *app) checkThrough(s story, pushed time.Time, results proxytest.Results) {
 	t := a.w.t
 	failures := results.Failures()
-	t.Logf("%-22s through after %.1f s; %d of %d requests failed", a, a.awaitHealthy(pushed).at.Sub(pushed).Seconds(), len(failures), len(results))
+	t.Logf("%-22s through after %.1f s; %d of %d requests failed", a, a.awaitReleased(pushed).at.Sub(pushed).Seconds(), len(failures), len(results))
 	if s.fails == 0 && len(failures) > 0 {
 		t.Errorf("%s: %d requests failed: %s", a, len(failures), failures[0])
 	}

@@ -1,4 +1,4 @@
-package analysis
+package traffic
 
 import (
 	"testing"
@@ -16,19 +16,20 @@ func failures(s rollout.State) int {
 	return s.Analyses[0].Metrics[0].Failed
 }
 
-// TestKilled kills gitrollout twice within an analysis. The bad measurements are
+// killedWhileMeasuring kills gitrollout twice within an analysis. The bad measurements are
 // in Git, so the verdict on a bad version comes after as many as without; good
 // ones are made anew, so a good version is measured a little longer.
-func TestKilled(t *testing.T) {
+func killedWhileMeasuring(t *testing.T) {
+	t.Parallel()
 	steps := []string{"setWeight: 20", inline}
-	w := newWorld(t,
-		shop{name: "bad", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 20", "failureLimit: 4", "onNoData: wait", "successCondition: result[0] < 0.05")},
-		shop{name: "good", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
+	w := newMeasured(t,
+		measured{name: "bad", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 20", "failureLimit: 4", "onNoData: wait", "successCondition: result[0] < 0.05")},
+		measured{name: "good", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
 	bad, good := w.app("bad"), w.app("good")
 	for _, a := range w.apps {
 		a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
 	}
-	pushed := w.push("v2", func(s shop) shop {
+	_, pushed := w.push("v2", func(s shop) shop {
 		if s.version = "v2"; s.name == "bad" {
 			s.version = "v2-fail0.2"
 		}
@@ -39,7 +40,7 @@ func TestKilled(t *testing.T) {
 	bad.await(begun.at, "three failed measurements are on record", func(s rollout.State) bool { return failures(s) == 3 })
 	w.killAndStart()
 	bad.awaitRejected(pushed)
-	healthy := good.awaitHealthy(pushed)
+	healthy := good.awaitReleased(pushed)
 
 	was, is := begun.states[bad.name].Analyses[0], bad.runs()[0]
 	if !is.Started.Equal(was.Started) || is.Phase != rollout.AnalysisFailed || is.Metrics[0].Failed != 5 || is.Metrics[0].Errors != 0 {
@@ -56,14 +57,15 @@ func TestKilled(t *testing.T) {
 		bad.awaitRejected(pushed).at.Sub(was.Started).Round(100*time.Millisecond), healthy.at.Sub(started.at).Round(100*time.Millisecond))
 }
 
-// TestPrometheusIsAwayForAWhile: errors are not taken for a verdict before there are
+// prometheusIsAwayForAWhile: errors are not taken for a verdict before there are
 // too many of them in a row.
-func TestPrometheusIsAwayForAWhile(t *testing.T) {
-	w := newWorld(t, shop{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
+func prometheusIsAwayForAWhile(t *testing.T) {
+	t.Parallel()
+	w := newMeasured(t, measured{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
 		metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.05")})
 	a := w.app("good")
 	a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
-	pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
+	_, pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
 	a.await(pushed, "it has begun", func(s rollout.State) bool { return len(s.Analyses) == 1 })
 	time.Sleep(3 * time.Second)
 	w.prometheus.stop()
@@ -73,7 +75,7 @@ func TestPrometheusIsAwayForAWhile(t *testing.T) {
 	})
 	w.prometheus.start()
 	t.Logf("Prometheus was away for %s", time.Since(away).Round(100*time.Millisecond))
-	a.awaitHealthy(pushed)
+	a.awaitReleased(pushed)
 	if m := a.runs()[0].Metrics[0]; m.Successful != 8 || m.Errors == 0 || m.Phase != rollout.AnalysisSuccessful {
 		t.Errorf("the metric is %+v", m)
 	}

@@ -1,4 +1,4 @@
-package analysis
+package traffic
 
 import (
 	"fmt"
@@ -73,17 +73,18 @@ func servers() []server {
 	}
 }
 
-// TestServers releases one app for each of them at the same moment, and one whose
+// oddServers releases one app for each of them at the same moment, and one whose
 // twelve metrics all hang. An app beside them is neither measured later for that,
 // nor do its steps come later.
-func TestServers(t *testing.T) {
+func oddServers(t *testing.T) {
+	t.Parallel()
 	var data atomic.Bool // comes for those who wait
-	var shops []shop
-	plain := func(name, address string, steps []string, fields ...string) shop {
+	var shops []measured
+	plain := func(name, address string, steps []string, fields ...string) measured {
 		fields = append([]string{"interval: 1s", "count: 2"}, fields...)
 		m := metric("m", "up", "", fields...)
 		m = strings.NewReplacer("PROMETHEUS", address, "timeout: 5", `headers: [{key: Authorization, value: "Bearer {{args.token}}"}]`+"\n        timeout: 2").Replace(m)
-		return shop{name: name, version: "v1", plain: true, steps: steps, metric: m}
+		return measured{name: name, version: "v1", plain: true, steps: steps, metric: m}
 	}
 	serve := func(answer http.HandlerFunc) string {
 		s := httptest.NewServer(answer)
@@ -113,8 +114,8 @@ func TestServers(t *testing.T) {
 	}
 	hanging.metric = strings.ReplaceAll(hanging.metric, "timeout: 2", "timeout: 60")
 	beside := plain("beside", serve(vector(value("0.01"))), []string{"setWeight: 50", inline, "pause: {duration: 3s}", "pause: {duration: 3s}", "pause: {duration: 3s}"})
-	w := newWorld(t, append(shops, hanging, beside)...)
-	pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
+	w := newMeasured(t, append(shops, hanging, beside)...)
+	_, pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
 	w.checkBeside(pushed)
 	for _, s := range all {
 		a := w.app(s.name)
@@ -127,8 +128,8 @@ func TestServers(t *testing.T) {
 	}
 	w.checkWaits("empty, waits", "NaN, waits")
 	data.Store(true)
-	w.app("empty, waits").awaitHealthy(pushed)
-	w.app("NaN, waits").awaitHealthy(pushed)
+	w.app("empty, waits").awaitReleased(pushed)
+	w.app("NaN, waits").awaitReleased(pushed)
 	if s := w.app("hangs").state(); s.Phase != rollout.Paused {
 		t.Errorf("what hangs is %s: %s", s.Phase, s.Reason)
 	}
@@ -153,7 +154,7 @@ func told(reason string, runs []rollout.AnalysisRun) string {
 func (w *world) checkBeside(pushed time.Time) {
 	w.t.Helper()
 	a := w.app("beside")
-	a.awaitHealthy(pushed)
+	a.awaitReleased(pushed)
 	at := func(step int) time.Time {
 		return a.await(pushed, fmt.Sprint("step ", step), func(s rollout.State) bool { return len(s.Progress) == 1 && s.Progress[0].Step == step }).at
 	}

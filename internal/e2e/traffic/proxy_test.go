@@ -1,18 +1,15 @@
-package proxytest_test
+package traffic
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/proxytest"
 )
 
-func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
-
-// versions are a Deployment and a Service of each version of one program.
-func versions() string {
+// twoVersions are a Deployment and a Service of each version of one program.
+func twoVersions() string {
 	text := ""
 	for _, version := range []string{"v1", "v2"} {
 		text += fmt.Sprintf(`---
@@ -99,7 +96,7 @@ spec:
 // under load, and no user notices.
 func TestWeights(t *testing.T) {
 	w := proxytest.Start(t)
-	for name, provider := range map[string]struct {
+	for name, way := range map[string]struct {
 		url   string
 		route func(host string, v2 int) string
 	}{
@@ -111,17 +108,17 @@ func TestWeights(t *testing.T) {
 			t.Parallel()
 			ns := w.Namespace(t)
 			host := ns + ".test"
-			w.Apply(t, ns, versions())
+			w.Apply(t, ns, twoVersions())
 			w.AwaitReady(t, ns, "shop-v1", "shop-v2")
-			w.Apply(t, ns, provider.route(host, 20))
-			user := proxytest.Request{URL: provider.url + "/any", Host: host}
+			w.Apply(t, ns, way.route(host, 20))
+			user := proxytest.Request{URL: way.url + "/any", Host: host}
 			proxytest.AwaitVersions(t, 10*time.Second, user, "v1", "v2")
 
 			began := time.Now()
 			load := proxytest.StartLoad(t, 100, proxytest.Always(user))
 			time.Sleep(4 * time.Second)
 			changed := time.Now()
-			w.Apply(t, ns, provider.route(host, 100))
+			w.Apply(t, ns, way.route(host, 100))
 			time.Sleep(3 * time.Second)
 
 			results := load.Stop()
@@ -145,6 +142,7 @@ func TestWeights(t *testing.T) {
 // TestReadinessIsRecorded goes around the proxy, to a pod that is not ready:
 // the record tells, or else a test that finds no such answer would prove nothing.
 func TestReadinessIsRecorded(t *testing.T) {
+	t.Parallel()
 	w := proxytest.Start(t)
 	ns := w.Namespace(t)
 	w.Apply(t, ns, `
@@ -164,6 +162,7 @@ spec: {containers: [{name: shop, image: "shop:v1-neverready", ports: [{container
 
 // TestFailuresAreRecorded asks for what is not there.
 func TestFailuresAreRecorded(t *testing.T) {
+	t.Parallel()
 	w := proxytest.Start(t)
 	for name, user := range map[string]proxytest.Request{
 		"no route":   {URL: w.CRDURL, Host: "nobody.test"},

@@ -1,0 +1,75 @@
+package traffic
+
+import "fmt"
+
+// measured is a shop whose releases are measured: by default a canary whose requests
+// are routed by the Gateway.
+type measured struct {
+	name     string
+	version  string
+	metric   string // of the template errors, indented as a list's entry
+	fields   string // more of the canary, a line
+	steps    []string
+	plain    bool // no requests are routed: a part of the pods is new
+	switches bool // blue-green, measured when it has all requests
+}
+
+// The queries of the documentation, for one namespace of several. There is no
+// counter of failures before the first one, so nothing is taken for zero.
+const (
+	failed   = `sum(increase(http_requests_total{code="500",namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])) or vector(0)`
+	all      = `sum(increase(http_requests_total{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s]))`
+	share    = `(` + failed + `) / ` + all
+	both     = `label_replace(` + failed + `, "n", "bad", "", "") or label_replace(` + all + ` or vector(0), "n", "of", "", "")`
+	slowness = `histogram_quantile(0.9, sum by (le) (rate(http_request_duration_seconds_bucket{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])))`
+)
+
+// metric is one whose query looks at a time back.
+func metric(name, query, back string, fields ...string) string {
+	text := "  - name: " + name + "\n"
+	for _, f := range fields {
+		text += "    " + f + "\n"
+	}
+	return text + "    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + fmt.Sprintf(query, back) + "\n"
+}
+
+const (
+	templates = `templates: [{templateName: errors}], args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}]`
+	inline    = `analysis: {` + templates + `}`
+)
+
+// shop is it with its template.
+func (m measured) shop() shop {
+	fields := ""
+	if m.fields != "" {
+		fields = "      " + m.fields + "\n"
+	}
+	s := shop{provider: gateway, version: m.version, replicas: 10, route: gateway.routed, unasked: m.plain}
+	s.name = m.name
+	routing := `      stableService: shop-stable
+      canaryService: shop-canary
+      abortScaleDownDelaySeconds: 2
+      scaleDownDelaySeconds: 2
+      trafficRouting: {settle: SETTLE, gatewayAPI: {httpRoute: shop}}
+`
+	if m.plain {
+		routing, s.replicas = "", 2
+	}
+	s.strategy = "    canary:\n      scaling: surge\n" + routing + fields + "      steps:\n" + lines("      - ", m.steps)
+	if m.switches {
+		s.strategy = `    blueGreen:
+      activeService: shop-stable
+      previewService: shop-canary
+      scaleDownDelaySeconds: 30
+      abortScaleDownDelaySeconds: 2
+` + fields
+	}
+	s.template = `apiVersion: argoproj.io/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: errors}
+spec:
+  args: [{name: hash}, {name: token, valueFrom: {secretKeyRef: {name: metrics, key: token}}}]
+  metrics:
+` + m.metric
+	return s
+}
