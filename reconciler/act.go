@@ -218,8 +218,7 @@ func workloads(a *app, s rollout.State) []rollout.Workload {
 		}
 	}
 	for _, ref := range s.Inventory {
-		w := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
-		if ref == w.Ref() {
+		if w, is := rollout.WorkloadOf(ref); is {
 			set[w.String()] = w
 		}
 	}

@@ -29,7 +29,7 @@ func (r *Reconciler) announce(ctx context.Context, s *step) {
 // else its phase. It is a warning when somebody should look.
 func noteOf(s rollout.State, retreats bool) (reason string, warning bool) {
 	if s.Held != nil {
-		return s.Held.Reason, !s.Held.Waits()
+		return string(s.Held.Reason), !s.Held.Waits()
 	}
 	return string(s.Phase), retreats || s.Phase == rollout.Stalled || s.Phase == rollout.Degraded
 }
@@ -71,7 +71,7 @@ func facts(cluster string, s rollout.State) []any {
 	}
 	add("reason", s.Reason)
 	if s.Held != nil {
-		add("held", s.Held.Reason)
+		add("held", string(s.Held.Reason))
 		add("message", s.Held.Message)
 	}
 	return all

@@ -170,7 +170,7 @@ func trailer(s rollout.State) string {
 		text += fmt.Sprintf(" step=%d/%d weight=%d", min(p.Step+1, p.Of), p.Of, p.Weight)
 	}
 	if s.Held != nil {
-		text += " held=" + s.Held.Reason
+		text += " held=" + string(s.Held.Reason)
 	}
 	return text
 }

@@ -83,8 +83,9 @@ func (a *assembly) take(object rollout.Object) error {
 	case ref.Group == ownGroup:
 		return a.blame(&rollout.InvalidError{Field: "kind", Msg: fmt.Sprintf("%s of %s does not belong in a kustomization", ref.Kind, object.APIVersion()),
 			Fix: "keep it under .gitrollout/ and out of resources"}, ref)
-	case ref.Group == "apps" && ref.Kind == "Deployment":
-		a.deployments[rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}] = object
+	}
+	if w, is := rollout.WorkloadOf(ref); is {
+		a.deployments[w] = object
 	}
 	a.objects = append(a.objects, object)
 	return nil

@@ -60,14 +60,23 @@ const MaxHistory = 10
 
 // Held says why an app is left as it is.
 type Held struct {
-	Reason  string `json:"reason"`           // CamelCase, for machines: InvalidInput, RolloutRemoved, Adoption, ReleasesClosed …
-	Message string `json:"message"`          // one sentence with file, field, value and the fix
-	Commit  string `json:"commit,omitempty"` // the commit that is not followed
+	Reason  HeldReason `json:"reason"`
+	Message string     `json:"message"`          // one sentence with file, field, value and the fix
+	Commit  string     `json:"commit,omitempty"` // the commit that is not followed
 }
 
-// HeldClosed is the reason of an app whose new release waits for a window to
-// open or for a freeze to end. Nothing is wrong with it.
-const HeldClosed = "ReleasesClosed"
+// HeldReason is why an app is left as it is, in one word for machines.
+type HeldReason string
+
+// The reasons.
+const (
+	HeldInvalidInput   HeldReason = "InvalidInput"      // what Git asks for cannot be read, or the API server refuses it
+	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
+	HeldAdoption       HeldReason = "Adoption"          // something else runs already, and nothing is on record
+	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment must go back
+	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than the cluster's
+	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: nothing is wrong
+)
 
 // Waits reports whether nothing is wrong, and only the time has not come.
 func (h *Held) Waits() bool { return h != nil && h.Reason == HeldClosed }

@@ -2,22 +2,59 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Workload names a Deployment, the kind of workload that is moved in stages.
-// Its text form is "namespace/name".
+// WorkloadKinds are the kinds of objects that are moved in stages. The first one
+// goes without saying: neither Workload.Kind nor its text form names it.
+var WorkloadKinds = []Ref{{Group: "apps", Kind: "Deployment"}}
+
+// Workload names an object that is moved in stages. Its text form is
+// "namespace/name", or "Kind/namespace/name" where it is no Deployment.
 type Workload struct {
+	Kind      string // "" for a Deployment
 	Namespace string
 	Name      string
 }
 
-// String returns "namespace/name".
-func (w Workload) String() string { return w.Namespace + "/" + w.Name }
+// WorkloadOf returns the workload that a reference is one of, false for an object
+// of another kind.
+func WorkloadOf(ref Ref) (Workload, bool) {
+	for i, kind := range WorkloadKinds {
+		if ref.Group != kind.Group || ref.Kind != kind.Kind {
+			continue
+		}
+		w := Workload{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+		if i == 0 {
+			w.Kind = ""
+		}
+		return w, true
+	}
+	return Workload{}, false
+}
+
+// String returns the text form.
+func (w Workload) String() string {
+	if w.Kind != "" {
+		return w.Kind + "/" + w.Namespace + "/" + w.Name
+	}
+	return w.Namespace + "/" + w.Name
+}
 
 // Ref returns the workload's object reference.
 func (w Workload) Ref() Ref {
-	return Ref{Group: "apps", Kind: "Deployment", Namespace: w.Namespace, Name: w.Name}
+	ref := WorkloadKinds[max(0, w.kind())]
+	ref.Namespace, ref.Name = w.Namespace, w.Name
+	return ref
+}
+
+// kind is its place in WorkloadKinds, -1 if it is none of them.
+func (w Workload) kind() int {
+	if w.Kind == "" {
+		return 0
+	}
+	return slices.IndexFunc(WorkloadKinds, func(kind Ref) bool { return kind.Kind == w.Kind })
 }
 
 // MarshalText writes the text form.
@@ -25,11 +62,15 @@ func (w Workload) MarshalText() ([]byte, error) { return []byte(w.String()), nil
 
 // UnmarshalText reads the text form.
 func (w *Workload) UnmarshalText(b []byte) error {
-	ns, name, ok := strings.Cut(string(b), "/")
-	if !ok || ns == "" || name == "" || strings.Contains(name, "/") {
+	var read Workload
+	parts := strings.Split(string(b), "/")
+	if len(parts) == 3 {
+		read.Kind, parts = parts[0], parts[1:]
+	}
+	if len(parts) != 2 || parts[0] == "" || parts[1] == "" || read.kind() < 0 {
 		return fmt.Errorf("workload %q: want namespace/name", b)
 	}
-	*w = Workload{Namespace: ns, Name: name}
+	*w, _ = WorkloadOf(Workload{Kind: read.Kind, Namespace: parts[0], Name: parts[1]}.Ref())
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (c *Cluster) Delete(ref rollout.Ref) {
 	delete(c.objects, ref)
 	delete(c.Kube.Pins, ref)
 	delete(c.Kube.Routes, ref)
-	if w := (rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}); ref == w.Ref() {
+	if w, is := rollout.WorkloadOf(ref); is {
 		delete(c.Kube.Deployments, w)
 	}
 	c.version++

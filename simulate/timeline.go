@@ -203,14 +203,14 @@ func (s *Story) statusOf(a rollout.App) string {
 	}
 	parts := []string{phase + " at " + at}
 	for _, ref := range state.Inventory {
-		w := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
-		if d := s.cluster.Kube.Deployments[w]; ref == w.Ref() && d != nil {
+		w, is := rollout.WorkloadOf(ref)
+		if d := s.cluster.Kube.Deployments[w]; is && d != nil {
 			parts = append(parts, w.Name+": "+strings.Join(append(podsOf(d), s.pinsOf(d, state)...), ", "))
 		}
 	}
 	waiting := s.waiting(a, state)
 	if state.Held != nil {
-		waiting = "held: " + state.Held.Reason + ": " + state.Held.Message
+		waiting = "held: " + string(state.Held.Reason) + ": " + state.Held.Message
 	}
 	if state.Held.Waits() {
 		waiting = state.Held.Message

@@ -41,41 +41,42 @@ type Measured struct {
 
 // runOf is one analysis that a release asks for at its present step.
 type runOf struct {
-	name     string
-	workload rollout.Workload
-	analysis *rollout.Analysis
-
+	moving
+	name       string
+	analysis   *rollout.Analysis
 	experiment *rollout.Experiment // that it is of; nil: the release itself
 }
 
-// wantedRuns are the analyses of a release's workloads at their steps. A version
-// that was verified before is not measured again.
-func wantedRuns(s rollout.State, specs []rollout.Spec) []runOf {
+// isTried reports whether a state's release is at its steps and shows there what
+// it is worth. A version that was verified before has shown it.
+func isTried(s rollout.State) bool {
+	return s.Release != nil && s.Stable != nil && !s.Release.Fast && held(s) && s.Phase != rollout.Aborting
+}
+
+// wantedRuns are the analyses of a release's workloads at their steps.
+func wantedRuns(s rollout.State, all []moving) []runOf {
 	var runs []runOf
-	if s.Release == nil || s.Stable == nil || s.Release.Fast || !held(s) || s.Phase == rollout.Aborting {
+	if !isTried(s) {
 		return nil
 	}
-	for _, spec := range specs {
-		p, moving := s.ProgressOf(spec.Workload)
-		if !moving || p.Step >= p.Of {
+	for _, m := range all {
+		if m.isThrough() {
 			continue
 		}
-		if st, ok := planOf(spec).at(p.Step); ok && st.analysis != nil {
-			runs = append(runs, runOf{name: fmt.Sprintf("%s/%s", spec.Workload.Name, stepName(st, p.Step)), workload: spec.Workload, analysis: st.analysis})
+		if w, is := m.stage().wait.(analysisWait); is {
+			runs = append(runs, runOf{moving: m, name: m.runName(), analysis: w.Analysis})
 		}
-		runs = append(runs, experimentRuns(s, spec, p)...)
-		if c := spec.Canary; c != nil && c.Analysis != nil && p.Step >= c.Analysis.StartingStep {
-			runs = append(runs, runOf{name: spec.Workload.Name + "/background", workload: spec.Workload, analysis: c.Analysis})
+		runs = append(runs, experimentRuns(m)...)
+		if a := m.background; a != nil && m.Step >= a.StartingStep {
+			runs = append(runs, runOf{moving: m, name: m.Workload.Name + "/background", analysis: a})
 		}
 	}
 	return runs
 }
 
-func stepName(s stage, step int) string {
-	if s.name != "" {
-		return s.name
-	}
-	return fmt.Sprintf("step-%d", step+1)
+// runName names the run of a workload's stage: web/soak, web/step-2.
+func (m moving) runName() string {
+	return m.Workload.Name + "/" + orElse(m.stage().name, fmt.Sprintf("step-%d", m.Step+1))
 }
 
 func isRunOf(r rollout.AnalysisRun, w rollout.Workload) bool {
@@ -84,10 +85,7 @@ func isRunOf(r rollout.AnalysisRun, w rollout.Workload) bool {
 
 // Runs are the analyses of an app's release with what was measured since they
 // were recorded.
-func Runs(in Input) []rollout.AnalysisRun { return liveRuns(in) }
-
-// liveRuns are the recorded runs with what was measured since.
-func liveRuns(in Input) []rollout.AnalysisRun {
+func Runs(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
 		for _, live := range in.Runs {
@@ -106,35 +104,32 @@ func withAnalyses(in Input, d Decision) Decision {
 	if d.Stale || d.State.Release == nil {
 		return d
 	}
-	specs := releaseSpecs(Input{Head: in.Head, Source: in.Source, State: d.State})
-	wanted := wantedRuns(d.State, specs)
-	after := in
-	after.State = d.State
-	live := liveRuns(after)
-	runs := slices.Clone(live)
 	changed := !d.State.Equal(&in.State)
+	in.State = d.State
+	wanted := wantedRuns(d.State, movers(in))
+	runs := Runs(in)
 	for _, w := range wanted {
-		if !slices.ContainsFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == w.name }) {
+		if !slices.ContainsFunc(runs, w.isRun) {
 			runs = append(runs, analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now))
 			changed = true
 		}
 	}
 	for i, r := range runs {
-		if !slices.ContainsFunc(wanted, func(w runOf) bool { return w.name == r.Name }) && !r.Phase.Done() {
+		if !slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) }) && !r.Phase.Done() {
 			runs[i] = analysis.Stop(r)
 		}
 		if i < len(d.State.Analyses) && worthRecording(d.State.Analyses[i], runs[i]) {
 			changed = true
-			if d.Subject == "" {
-				d.Subject = fmt.Sprintf("%s analysis %s: %s", d.State.App, r.Name, inWords(runs[i]))
-			}
+			d.Subject = orElse(d.Subject, fmt.Sprintf("%s analysis %s: %s", d.State.App, r.Name, inWords(runs[i])))
 		}
 	}
 	if changed {
 		d.State.Analyses = runs
 	}
-	return measureDue(in, d, specs, wanted, runs)
+	return measureDue(in, d, wanted, runs)
 }
+
+func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run holds what a restart must not forget: a
 // verdict, a measurement that counts towards one, or that a row of errors has
@@ -148,7 +143,8 @@ func worthRecording(recorded, live rollout.AnalysisRun) bool {
 			return true
 		}
 		was := recorded.Metrics[i]
-		if p.Phase.Done() != was.Phase.Done() || p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors != was.ConsecutiveErrors {
+		counted := p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors != was.ConsecutiveErrors
+		if counted || p.Phase.Done() != was.Phase.Done() {
 			return true
 		}
 	}
@@ -160,42 +156,43 @@ func inWords(r rollout.AnalysisRun) string {
 	if r.Phase.Done() {
 		return strings.TrimSuffix(strings.ToLower(string(r.Phase))+": "+r.Message, ": ")
 	}
-	var parts []string
-	for _, p := range r.Metrics {
-		text := fmt.Sprintf("%s %d ok", p.Metric, p.Successful)
-		if p.Failed > 0 {
-			text += fmt.Sprintf(", %d failed", p.Failed)
-		}
-		if p.Inconclusive > 0 {
-			text += fmt.Sprintf(", %d inconclusive", p.Inconclusive)
-		}
-		switch p.ConsecutiveErrors {
-		case 0:
-		case 1:
-			text += ", 1 error"
-		default:
-			text += fmt.Sprintf(", %d errors in a row", p.ConsecutiveErrors)
-		}
-		switch last, _ := p.Last(); {
-		case last.Phase == rollout.AnalysisPending && last.Message != "":
-			text += fmt.Sprintf(" (%s)", last.Message)
-		case last.Value != "":
-			text += fmt.Sprintf(" (last: %s)", last.Value)
-		}
-		parts = append(parts, text)
+	parts := make([]string, len(r.Metrics))
+	for i, p := range r.Metrics {
+		parts[i] = metricInWords(p)
 	}
 	return strings.Join(parts, "; ")
 }
 
+func metricInWords(p rollout.MetricProgress) string {
+	text := fmt.Sprintf("%s %d ok", p.Metric, p.Successful)
+	if p.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	if p.Inconclusive > 0 {
+		text += fmt.Sprintf(", %d inconclusive", p.Inconclusive)
+	}
+	switch p.ConsecutiveErrors {
+	case 0:
+	case 1:
+		text += ", 1 error"
+	default:
+		text += fmt.Sprintf(", %d errors in a row", p.ConsecutiveErrors)
+	}
+	switch last, _ := p.Last(); {
+	case last.Phase == rollout.AnalysisPending && last.Message != "":
+		text += fmt.Sprintf(" (%s)", last.Message)
+	case last.Value != "":
+		text += fmt.Sprintf(" (last: %s)", last.Value)
+	}
+	return text
+}
+
 // measureDue lists what is due, and when the next is.
-func measureDue(in Input, d Decision, specs []rollout.Spec, wanted []runOf, runs []rollout.AnalysisRun) Decision {
+func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
-		i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == w.name })
-		live := in.Observed.Workloads[w.workload]
-		fresh, _ := live.Find(d.State.Release.Templates[w.workload])
-		stable, _ := live.Find(d.State.StableHash(w.workload))
-		for _, m := range w.analysis.Metrics {
-			at, ok := analysis.Due(runs[i], m)
+		r := runs[slices.IndexFunc(runs, w.isRun)]
+		for _, metric := range w.analysis.Metrics {
+			at, ok := analysis.Due(r, metric)
 			if !ok {
 				continue
 			}
@@ -203,16 +200,11 @@ func measureDue(in Input, d Decision, specs []rollout.Spec, wanted []runOf, runs
 				d.Requeue = soonest(d.Requeue, at)
 				continue
 			}
-			number := 0
-			for _, p := range runs[i].Metrics {
-				if p.Metric == m.Name {
-					number = p.Count
-				}
-			}
 			due := Measure{
-				Run: w.name, Release: runs[i].Release, Started: runs[i].Started, Metric: m, Workload: w.workload, Latest: fresh.PodHash, Stable: stable.PodHash, Number: number,
+				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: progressOf(r, metric).Count,
+				Workload: w.Workload, Latest: w.fresh.PodHash, Stable: w.stable.PodHash,
 			}
-			if w.experiment != nil && !due.about(in, d.State, specOf(specs, w.workload), w.experiment) {
+			if w.experiment != nil && !due.about(in, w) {
 				continue // its ReplicaSets are not there yet, or not any more
 			}
 			d.Measure = append(d.Measure, due)
@@ -221,40 +213,44 @@ func measureDue(in Input, d Decision, specs []rollout.Spec, wanted []runOf, runs
 	return d
 }
 
-func specOf(specs []rollout.Spec, w rollout.Workload) rollout.Spec {
-	i := slices.IndexFunc(specs, func(s rollout.Spec) bool { return s.Workload == w })
-	return specs[i] // it is what the run was wanted for
+// progressOf is how far a metric of a run has come, the zero value before its
+// first measurement.
+func progressOf(r rollout.AnalysisRun, m rollout.Metric) rollout.MetricProgress {
+	for _, p := range r.Metrics {
+		if p.Metric == m.Name {
+			return p
+		}
+	}
+	return rollout.MetricProgress{}
 }
 
 // Record adds a measurement to the live runs of an app. One of a run that is
 // over, or of another release's, changes nothing.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
-	runs := liveRuns(in)
+	in = in.compiled()
+	runs := Runs(in)
 	if in.State.Release == nil {
 		return runs
 	}
+	wanted := wantedRuns(in.State, movers(in))
 	for i, r := range runs {
 		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
 			continue
 		}
-		for _, w := range wantedRuns(in.State, releaseSpecs(in)) {
+		for _, w := range wanted {
 			at := slices.IndexFunc(w.analysis.Metrics, func(m rollout.Metric) bool { return m.Name == got.Metric })
-			if w.name != r.Name || at < 0 {
+			if !w.isRun(r) || at < 0 {
 				continue
 			}
-			runs[i] = analysis.Record(r, w.analysis.Metrics[at], judged(w.analysis.Metrics[at], r, got))
+			metric := w.analysis.Metrics[at]
+			runs[i] = analysis.Record(r, metric, judged(metric, r, got))
 		}
 	}
 	return runs
 }
 
 func judged(m rollout.Metric, r rollout.AnalysisRun, got Measured) rollout.Measurement {
-	before := rollout.MetricProgress{}
-	for _, p := range r.Metrics {
-		if p.Metric == m.Name {
-			before = p
-		}
-	}
+	before := progressOf(r, m)
 	var out rollout.Measurement
 	switch {
 	case got.Phase != "":
@@ -273,7 +269,7 @@ func judged(m rollout.Metric, r rollout.AnalysisRun, got Measured) rollout.Measu
 
 // measuredBad says which analysis of the release has failed, if one has.
 func measuredBad(in Input) (string, bool) {
-	for _, r := range liveRuns(in) {
+	for _, r := range Runs(in) {
 		if r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored {
 			return fmt.Sprintf("analysis %s %s: %s", r.Name, strings.ToLower(string(r.Phase)), evidence(r)), true
 		}
@@ -308,10 +304,11 @@ func evidence(r rollout.AnalysisRun) string {
 
 // inconclusive finds a run of a workload's present step, or one in the background,
 // that does not know and about which nobody has decided.
-func inconclusive(in Input, w rollout.Workload) (rollout.AnalysisRun, bool) {
-	wanted := wantedRuns(in.State, releaseSpecs(in))
-	for _, r := range liveRuns(in) {
-		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && slices.ContainsFunc(wanted, func(o runOf) bool { return o.name == r.Name }) {
+func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
+	wanted := wantedRuns(in.State, movers(in))
+	for _, r := range Runs(in) {
+		open := r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && isRunOf(r, m.Workload)
+		if open && slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) }) {
 			return r, true
 		}
 	}
@@ -330,52 +327,16 @@ func acceptedBy(runs []rollout.AnalysisRun, w rollout.Workload, by string) []rol
 	return runs
 }
 
-// gateAnalysis keeps a release where it is until the analysis of its step has
-// passed, and while one does not know: then somebody has to say.
-func gateAnalysis(in Input, p plan, pr rollout.Progress) verdict {
-	if r, is := inconclusive(in, pr.Workload); is {
-		if v := gatePromotion(in, p, pr); !v.done {
-			v.text = fmt.Sprintf("somebody to decide: analysis %s is inconclusive: %s; %s", r.Name, evidence(r), v.text)
-			return v
-		}
-		return verdict{done: true, by: promoter(in)}
-	}
-	s, ok := p.at(pr.Step)
-	if !ok || s.wait != waitAnalysis || in.State.Release.Fast {
+// gateInconclusive keeps a release where it is while an analysis of its step does
+// not know: then somebody has to say.
+func gateInconclusive(in Input, m moving) verdict {
+	r, is := inconclusive(in, m)
+	if !is {
 		return verdict{done: true}
 	}
-	name := fmt.Sprintf("%s/%s", pr.Workload.Name, stepName(s, pr.Step))
-	for _, r := range liveRuns(in) {
-		if r.Name != name {
-			continue
-		}
-		if r.Phase == rollout.AnalysisSuccessful {
-			return verdict{done: true}
-		}
-		return verdict{text: fmt.Sprintf("analysis %s: %s", r.Name, inWords(r))}
+	if v := decided(in, m); !v.done {
+		v.text = fmt.Sprintf("somebody to decide: analysis %s is inconclusive: %s; %s", r.Name, evidence(r), v.text)
+		return v
 	}
-	return verdict{text: "analysis " + name + " to start"}
-}
-
-// timedOut says which pause nobody has ended in time, if its document wants the
-// release back then.
-func timedOut(in Input) (string, bool) {
-	if in.State.Stable == nil {
-		return "", false
-	}
-	for _, spec := range releaseSpecs(in) {
-		p, moving := in.State.ProgressOf(spec.Workload)
-		if !moving {
-			continue
-		}
-		pl := planOf(spec)
-		s, ok := pl.at(p.Step)
-		if !ok || s.wait != waitGate || s.timeout == 0 || s.onTimeout != rollout.TimeoutAbort || in.Now.Before(p.Entered.Add(s.timeout)) {
-			continue
-		}
-		if !gatePromotion(in, pl, p).done && !userHolds(in, spec) {
-			return fmt.Sprintf("nobody promoted it within %s at step %d/%d", s.timeout, p.Step+1, p.Of), true
-		}
-	}
-	return "", false
+	return verdict{done: true, by: promoter(in)}
 }

@@ -85,7 +85,7 @@ func askAdoptable(in Input) *Ask {
 		if !exists || live.Hash != "" || hasKey(in.Answers.Adoptable, spec.Workload) {
 			continue
 		}
-		if o, found := deploymentOf(in.Head.Render, spec.Workload); found {
+		if o, found := workloadOf(in.Head.Render, spec.Workload); found {
 			objects = append(objects, o)
 		}
 	}

@@ -164,7 +164,7 @@ func TestAsk(t *testing.T) {
 				got.Waits = d.Waiting
 			}
 			if d.State.Held != nil {
-				got.Held = d.State.Held.Reason
+				got.Held = string(d.State.Held.Reason)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)

@@ -7,55 +7,64 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// blueGreenStages compiles a blue-green release: preview pods, the gate, a full
-// set, the switch of the active Service, and the time for which the old set
-// stays.
-func blueGreenStages(spec rollout.Spec) []stage {
+// blueGreen runs a whole second set of pods and moves the active Service to it at
+// once.
+type blueGreen struct{}
+
+func (blueGreen) compiles(spec rollout.Spec) bool { return spec.BlueGreen != nil }
+
+func (blueGreen) compile(spec rollout.Spec) plan {
 	b := spec.BlueGreen
-	full := func(n int) counts { return counts{canary: n, stable: n} }
-	preview := full
+	return plan{
+		strategy: StrategyBlueGreen, oldRole: RoleActive, freshRole: RolePreview, main: b.ActiveService, side: b.PreviewService,
+		stages: blueGreenStages(b), abortDelay: time.Duration(b.AbortScaleDownDelaySeconds) * time.Second, pins: blueGreenPins,
+	}
+}
+
+// blueGreenStages are preview pods, the gate, a full set, the switch of the active
+// Service, and the time for which the old set stays, with the analyses before and
+// after the switch.
+func blueGreenStages(b *rollout.BlueGreen) []stage {
+	preview := stage{counts: fullSets}
 	if b.PreviewReplicaCount != nil {
 		// At least one pod, as Argo Rollouts does for a non-zero workload: a
 		// preview of nothing would be promoted unseen.
-		preview = func(n int) counts { return counts{canary: min(n, max(1, *b.PreviewReplicaCount)), stable: n} }
+		preview.counts = func(n int) counts { return counts{canary: min(n, max(1, *b.PreviewReplicaCount)), stable: n} }
 	}
-	stages := []stage{{name: "preview", text: "preview", counts: preview, wait: waitPods}}
-	if b.PrePromotion != nil {
-		stages = append(stages, stage{name: "pre-promotion", text: analysisText(b.PrePromotion), counts: preview, wait: waitAnalysis, analysis: b.PrePromotion})
+	stages := []stage{preview.with("preview", "preview", podsWait{})}
+	if a := b.PrePromotion; a != nil {
+		stages = append(stages, preview.with("pre-promotion", analysisText(a), analysisWait{a}))
 	}
 	switch {
 	case !b.AutoPromotionEnabled:
-		stages = append(stages, stage{name: "promotion", text: "wait for promotion", counts: preview, wait: waitGate})
+		stages = append(stages, preview.with("promotion", "wait for promotion", promotionWait{}))
 	case b.AutoPromotionSeconds > 0:
-		stages = append(stages, stage{
-			name: "promotion", text: "wait for promotion", counts: preview,
-			wait: waitTimer, duration: time.Duration(b.AutoPromotionSeconds) * time.Second,
-		})
+		clock := timerWait{duration: time.Duration(b.AutoPromotionSeconds) * time.Second}
+		stages = append(stages, preview.with("promotion", "wait for promotion", clock))
 	}
 	end := handover(time.Duration(b.ScaleDownDelaySeconds)*time.Second, b.PreviewReplicaCount != nil, 0)
-	if b.PostPromotion == nil {
-		return append(stages, end...)
+	if a := b.PostPromotion; a != nil {
+		at := slices.IndexFunc(end, func(s stage) bool { return s.switched })
+		end = slices.Insert(end, at+1, end[at].with("post-promotion", analysisText(a), analysisWait{a}))
 	}
-	at := slices.IndexFunc(end, func(s stage) bool { return s.switched }) + 1
-	after := stage{name: "post-promotion", text: analysisText(b.PostPromotion), weight: 100, counts: full, wait: waitAnalysis, analysis: b.PostPromotion, switched: true}
-	return append(stages, slices.Insert(end, at, after)...)
+	return append(stages, end...)
 }
+
+func fullSets(n int) counts { return counts{canary: n, stable: n} }
 
 // handover is the end of each release that moves a whole Service at once: a
 // full set of new pods beside the old set, then the switch, then the time in
 // which going back is one change of a selector.
 func handover(delay time.Duration, scaleUp bool, weight int) []stage {
-	full := func(n int) counts { return counts{canary: n, stable: n} }
 	var stages []stage
+	s := stage{counts: fullSets, weight: weight, final: true}
 	if scaleUp {
-		stages = append(stages, stage{name: "scale-up", text: "scale up", weight: weight, counts: full, wait: waitPods})
+		stages = append(stages, s.with("scale-up", "scale up", podsWait{}))
 	}
-	stages = append(stages, stage{name: "switch", text: "switch", weight: 100, counts: full, wait: waitNothing, switched: true})
+	s.weight, s.switched = 100, true
+	stages = append(stages, s.with("switch", "switch", noWait{}))
 	if delay > 0 {
-		stages = append(stages, stage{
-			name: "scale-down-delay", text: "keep the old version " + delay.String(), weight: 100,
-			counts: full, wait: waitDelay, duration: delay, switched: true,
-		})
+		stages = append(stages, s.with("scale-down-delay", "keep the old version "+delay.String(), delayWait{delay}))
 	}
 	return stages
 }

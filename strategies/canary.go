@@ -10,9 +10,35 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canaryStages compiles a canary: one stage for each step, so that a step's
-// index is the stage's. Before the first setWeight the weight is 0, as in Argo
-// Rollouts.
+// canary moves a share of the pods, or of the requests, to the new version step by
+// step. Without steps it is the user's own rolling update.
+type canary struct{}
+
+func (canary) compiles(spec rollout.Spec) bool { return spec.Canary != nil }
+
+func (canary) compile(spec rollout.Spec) plan {
+	c := spec.Canary
+	p := plan{
+		strategy: StrategyCanary, oldRole: RoleStable, freshRole: RoleCanary, main: c.StableService, side: c.CanaryService,
+		stages: canaryStages(spec), passed: len(c.Steps), background: c.Analysis, pins: canaryPins,
+	}
+	if len(c.Steps) == 0 {
+		p.strategy = StrategyRollingUpdate
+	}
+	if pair := c.PingPong; pair != nil {
+		p.pingPong, p.main, p.side = true, pair.PingService, pair.PongService
+	}
+	if c.Traffic != nil {
+		p.routing, p.pins = &routing{Traffic: c.Traffic, dynamic: c.DynamicStableScale}, routedPins
+	}
+	p.abortDelay = time.Duration(c.AbortScaleDownDelaySeconds) * time.Second
+	p.atOnce = c.StableService == "" && c.Traffic == nil
+	return p
+}
+
+// canaryStages are one stage for each step, so that a step's index is the
+// stage's, and what follows the last step. Before the first setWeight the weight
+// is 0, as in Argo Rollouts.
 func canaryStages(spec rollout.Spec) []stage {
 	c := spec.Canary
 	var stages []stage
@@ -20,41 +46,48 @@ func canaryStages(spec rollout.Spec) []stage {
 	var scale *rollout.CanaryScale
 	var routes []rollout.ManagedRoute
 	for i, step := range c.Steps {
-		s := stage{name: step.Name}
+		s := stage{name: step.Name, wait: podsWait{}}
 		switch {
 		case step.SetWeight != nil:
 			weight = *step.SetWeight
-			s.text, s.wait = fmt.Sprintf("setWeight %d", weight), waitPods
+			s.text = fmt.Sprintf("setWeight %d", weight)
 		case step.SetCanaryScale != nil:
 			scale = step.SetCanaryScale
-			s.text, s.wait = scaleText(*scale), waitPods
+			s.text = scaleText(*scale)
 			if scale.MatchTrafficWeight {
 				scale = nil
 			}
 		case step.Route != nil:
-			s.text, s.wait = routeText(*step.Route), waitPods
+			s.text = routeText(*step.Route)
 			routes = traffic.Managed(c.Steps[:i+1], c.Traffic.ManagedRoutes)
 		case step.Analysis != nil:
-			s.text, s.wait, s.analysis = analysisText(step.Analysis), waitAnalysis, step.Analysis
+			s.text, s.wait = analysisText(step.Analysis), analysisWait{step.Analysis}
 		case step.Experiment != nil:
-			s.text, s.wait, s.experiment = experimentText(step.Experiment), waitExperiment, step.Experiment
-		case step.Pause != nil && step.Pause.Duration != nil:
-			s.text, s.wait, s.duration = "pause "+step.Pause.Duration.String(), waitTimer, *step.Pause.Duration
-		case step.Pause != nil && step.Pause.Until != "":
-			s.text, s.wait = strings.TrimSpace("pause until "+step.Pause.Until+" "+step.Pause.TimeZone), waitTimer
-			s.until, s.zone = step.Pause.Until, step.Pause.TimeZone
+			s.text, s.wait = experimentText(step.Experiment), experimentWait{step.Experiment}
 		default:
-			s.text, s.wait = "pause", waitGate
-			if step.Pause != nil && step.Pause.Timeout != nil {
-				s.timeout, s.onTimeout = *step.Pause.Timeout, step.Pause.OnTimeout
-				s.text += ", at most " + s.timeout.String()
-			}
+			s.text, s.wait = pauseOf(step.Pause)
 		}
 		s.weight, s.routes = weight, routes
 		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		stages = append(stages, s)
 	}
 	return append(stages, canaryHandover(spec, weight)...)
+}
+
+// pauseOf is a pause in words, and what ends it.
+func pauseOf(p *rollout.Pause) (string, wait) {
+	switch {
+	case p == nil:
+		return "pause", promotionWait{}
+	case p.Duration != nil:
+		return "pause " + p.Duration.String(), timerWait{duration: *p.Duration}
+	case p.Until != "":
+		return strings.TrimSpace("pause until " + p.Until + " " + p.TimeZone), timerWait{until: p.Until, zone: p.TimeZone}
+	case p.Timeout != nil:
+		return "pause, at most " + p.Timeout.String(), promotionWait{timeout: *p.Timeout, onTimeout: p.OnTimeout}
+	default:
+		return "pause", promotionWait{}
+	}
 }
 
 // canaryHandover is what follows the steps when stable pods are to stay for a
@@ -76,24 +109,18 @@ func canaryHandover(spec rollout.Spec, weight int) []stage {
 // no switch.
 func routedHandover(spec rollout.Spec) []stage {
 	c := spec.Canary
-	counts := func(n int) counts {
+	s := stage{weight: c.Traffic.MaxWeight, final: true, counts: func(n int) counts {
 		if c.DynamicStableScale {
 			return counts{canary: n}
 		}
 		return counts{canary: n, stable: n}
-	}
-	stages := []stage{{name: "route-all", text: "send all requests to the new version", weight: c.Traffic.MaxWeight, counts: counts, wait: waitPods}}
-	if c.PingPong == nil {
-		stages = append(stages, stage{
-			name: "switch", text: "switch", weight: c.Traffic.MaxWeight, counts: counts,
-			wait: waitDelay, duration: c.Traffic.Settle, switched: true,
-		})
+	}}
+	stages := []stage{s.with("route-all", "send all requests to the new version", podsWait{})}
+	if s.switched = c.PingPong == nil; s.switched {
+		stages = append(stages, s.with("switch", "switch", delayWait{c.Traffic.Settle}))
 	}
 	if delay := time.Duration(c.ScaleDownDelaySeconds) * time.Second; delay > 0 {
-		stages = append(stages, stage{
-			name: "scale-down-delay", text: "keep the old version " + delay.String(), weight: c.Traffic.MaxWeight,
-			counts: counts, wait: waitDelay, duration: delay, switched: c.PingPong == nil,
-		})
+		stages = append(stages, s.with("scale-down-delay", "keep the old version "+delay.String(), delayWait{delay}))
 	}
 	return stages
 }

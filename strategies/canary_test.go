@@ -11,7 +11,7 @@ import (
 
 var (
 	compareCounts = cmp.AllowUnexported(counts{})
-	compareFence  = cmp.AllowUnexported(holdFence{})
+	compareFence  = cmp.AllowUnexported(fence{})
 )
 
 // Each line is what Argo Rollouts' CalculateReplicaCountsForBasicCanary returns
@@ -172,16 +172,15 @@ type row struct {
 	Name, Text     string
 	Weight         int
 	Canary, Stable int // of 10
-	Wait           waitKind
-	Duration       time.Duration
+	Wait           wait
 	Switched       bool
 }
 
-func rowsOf(p plan) []row {
+func rowsOf(p *plan) []row {
 	var rows []row
 	for _, s := range p.stages {
 		c := s.counts(10)
-		rows = append(rows, row{s.name, s.text, s.weight, c.canary, c.stable, s.wait, s.duration, s.switched})
+		rows = append(rows, row{s.name, s.text, s.weight, c.canary, c.stable, s.wait, s.switched})
 	}
 	return rows
 }
@@ -202,10 +201,10 @@ func TestPlans(t *testing.T) {
 				pause, weight(20), {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}}, weight(100),
 			}}},
 			[]row{
-				{Text: "pause", Stable: 10, Wait: waitGate},
-				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10},
-				{Name: "soak", Text: "pause 1m0s", Weight: 20, Canary: 2, Stable: 10, Wait: waitTimer, Duration: time.Minute},
-				{Text: "setWeight 100", Weight: 100, Canary: 10, Stable: 10},
+				{Text: "pause", Stable: 10, Wait: promotionWait{}},
+				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: podsWait{}},
+				{Name: "soak", Text: "pause 1m0s", Weight: 20, Canary: 2, Stable: 10, Wait: timerWait{duration: time.Minute}},
+				{Text: "setWeight 100", Weight: 100, Canary: 10, Stable: 10, Wait: podsWait{}},
 			},
 		},
 		"Scale": {
@@ -214,62 +213,62 @@ func TestPlans(t *testing.T) {
 				scale(rollout.CanaryScale{Replicas: new(3)}), weight(20), scale(rollout.CanaryScale{Weight: new(50)}), weight(30), scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(40),
 			}}},
 			[]row{
-				{Text: "setCanaryScale replicas 3", Canary: 3, Stable: 10},
-				{Text: "setWeight 20", Weight: 20, Canary: 3, Stable: 10},
-				{Text: "setCanaryScale weight 50", Weight: 20, Canary: 5, Stable: 10},
-				{Text: "setWeight 30", Weight: 30, Canary: 5, Stable: 10},
-				{Text: "setCanaryScale matchTrafficWeight", Weight: 30, Canary: 3, Stable: 10},
-				{Text: "setWeight 40", Weight: 40, Canary: 4, Stable: 10},
+				{Text: "setCanaryScale replicas 3", Canary: 3, Stable: 10, Wait: podsWait{}},
+				{Text: "setWeight 20", Weight: 20, Canary: 3, Stable: 10, Wait: podsWait{}},
+				{Text: "setCanaryScale weight 50", Weight: 20, Canary: 5, Stable: 10, Wait: podsWait{}},
+				{Text: "setWeight 30", Weight: 30, Canary: 5, Stable: 10, Wait: podsWait{}},
+				{Text: "setCanaryScale matchTrafficWeight", Weight: 30, Canary: 3, Stable: 10, Wait: podsWait{}},
+				{Text: "setWeight 40", Weight: 40, Canary: 4, Stable: 10, Wait: podsWait{}},
 			},
 		},
 		"Handover": {
 			"with a Service and a delay, a full set and the switch follow the steps",
 			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}}},
 			[]row{
-				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10},
-				{Name: "scale-up", Text: "scale up", Weight: 20, Canary: 10, Stable: 10},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: waitNothing, Switched: true},
-				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: waitDelay, Duration: 30 * time.Second, Switched: true},
+				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: podsWait{}},
+				{Name: "scale-up", Text: "scale up", Weight: 20, Canary: 10, Stable: 10, Wait: podsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: noWait{}, Switched: true},
+				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: delayWait{30 * time.Second}, Switched: true},
 			},
 		},
 		"NoHandoverInPlace": {
 			"in place there is no second set",
 			rollout.Spec{Scaling: rollout.InPlace, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}}},
-			[]row{{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 8}},
+			[]row{{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 8, Wait: podsWait{}}},
 		},
 		"BlueGreen": {
 			"preview, switch, delay",
 			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AutoPromotionEnabled: true, ScaleDownDelaySeconds: 30}},
 			[]row{
-				{Name: "preview", Text: "preview", Canary: 10, Stable: 10},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: waitNothing, Switched: true},
-				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: waitDelay, Duration: 30 * time.Second, Switched: true},
+				{Name: "preview", Text: "preview", Canary: 10, Stable: 10, Wait: podsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: noWait{}, Switched: true},
+				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: delayWait{30 * time.Second}, Switched: true},
 			},
 		},
 		"BlueGreenGated": {
 			"a small preview is scaled up only after the gate",
 			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(1), AutoPromotionSeconds: 60}},
 			[]row{
-				{Name: "preview", Text: "preview", Canary: 1, Stable: 10},
-				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: waitGate},
-				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: waitNothing, Switched: true},
+				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: podsWait{}},
+				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: promotionWait{}},
+				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10, Wait: podsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: noWait{}, Switched: true},
 			},
 		},
 		"BlueGreenTimed": {
 			"a preview of nothing is one pod; the clock opens the gate",
 			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(0), AutoPromotionEnabled: true, AutoPromotionSeconds: 60}},
 			[]row{
-				{Name: "preview", Text: "preview", Canary: 1, Stable: 10},
-				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: waitTimer, Duration: time.Minute},
-				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: waitNothing, Switched: true},
+				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: podsWait{}},
+				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: timerWait{duration: time.Minute}},
+				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10, Wait: podsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: noWait{}, Switched: true},
 			},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, rowsOf(planOf(tc.spec))); diff != "" {
+			if diff := cmp.Diff(tc.want, rowsOf(compile(tc.spec)), cmp.AllowUnexported(timerWait{}, delayWait{}, promotionWait{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -282,13 +281,13 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 			{SetWeight: new(20)}, {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}},
 		}}}
 	}
-	same := planOf(base()).digest()
-	if got := planOf(base()).digest(); got != same {
+	same := compile(base()).digest()
+	if got := compile(base()).digest(); got != same {
 		t.Fatalf("two digests of one plan: %s, %s", same, got)
 	}
 	unrelated := base()
 	unrelated.ProgressDeadlineSeconds, unrelated.MinReadySeconds, unrelated.Paused = 7, 7, true
-	if got := planOf(unrelated).digest(); got != same {
+	if got := compile(unrelated).digest(); got != same {
 		t.Error("a change that is not one of the steps changes the digest")
 	}
 	changes := map[string]func(*rollout.Spec){
@@ -307,7 +306,7 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := base()
 			change(&spec)
-			if got := planOf(spec).digest(); got == same {
+			if got := compile(spec).digest(); got == same {
 				t.Error("the digest does not see it")
 			}
 		})
@@ -315,7 +314,7 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 }
 
 func TestPlanResume(t *testing.T) {
-	steps := func(weights ...int) plan {
+	steps := func(weights ...int) *plan {
 		c := &rollout.Canary{}
 		for _, w := range weights {
 			if w < 0 {
@@ -324,11 +323,11 @@ func TestPlanResume(t *testing.T) {
 			}
 			c.Steps = append(c.Steps, rollout.Step{SetWeight: &w})
 		}
-		return planOf(rollout.Spec{Scaling: rollout.Surge, Canary: c})
+		return compile(rollout.Spec{Scaling: rollout.Surge, Canary: c})
 	}
 	cases := map[string]struct {
 		reason string
-		plan   plan
+		plan   *plan
 		weight int
 		want   int
 	}{

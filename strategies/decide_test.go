@@ -67,8 +67,8 @@ func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	in.State = Decide(in).State
 	in.Source = h.at(in.State.Source)
 	spec, _ := in.Source.Spec(web)
-	in.State.Progress = []rollout.Progress{progressAt(planOf(spec), web, step, in.Now)}
-	in.State.Phase = phaseOf(in.Source, in.State.Progress)
+	in.State.Progress = []rollout.Progress{compile(spec).progress(step, in.Now)}
+	in.State.Phase = phaseOf(in, in.State.Progress)
 	live := in.Observed.Workloads[web]
 	live.Hash, live.Complete = in.Source.Templates[web], false
 	in.Observed.Workloads[web] = live
@@ -138,7 +138,7 @@ func TestDecideAtRest(t *testing.T) {
 				got.Release, got.Fast = r.Commit, r.Fast
 			}
 			if d.State.Held != nil {
-				got.Held = d.State.Held.Reason
+				got.Held = string(d.State.Held.Reason)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -273,7 +273,7 @@ func TestGates(t *testing.T) {
 				tc.change(&in)
 			}
 			spec, _ := in.Head.Render.Spec(web)
-			got := verdictAt(in, planOf(spec), in.State.Progress[0])
+			got := gates.verdict(in, movingOf(in.State, compile(spec), in.State.Progress[0], in.Observed))
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

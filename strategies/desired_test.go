@@ -185,7 +185,7 @@ func TestPins(t *testing.T) {
 			}
 			pins := pinsOf(in.State, viewOf(in, h))
 			spec, _ := h.at(fresh).Spec(web)
-			main, side := serviceNames(rollout.State{}, spec)
+			main, side := compile(spec).services(rollout.State{})
 			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }
 			if diff := cmp.Diff(tc.want, [2]string{pins[ref(main)], pins[ref(side)]}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -266,9 +266,9 @@ func TestExplain(t *testing.T) {
 		GateStep             int
 		GateShut, GateClosed bool
 	}
-	got := line{Strategy: e.Strategy, Step: e.Step, Weight: e.Weight, Real: e.Real, Replicas: e.Replicas, Ready: e.Ready, Steps: len(e.Steps), WaitsForAPromotion: e.Waiting != ""}
+	got := line{Strategy: string(e.Strategy), Step: e.Step, Weight: e.Weight, Real: e.Real, Replicas: e.Replicas, Ready: e.Ready, Steps: len(e.Steps), WaitsForAPromotion: e.Waiting != ""}
 	for _, r := range e.Revisions {
-		got.Roles = append(got.Roles, r.Role)
+		got.Roles = append(got.Roles, string(r.Role))
 	}
 	got.GateStep, got.GateShut = Gate(in)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "1"}

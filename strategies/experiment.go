@@ -3,7 +3,6 @@ package strategies
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -19,24 +18,17 @@ import (
 
 // experimentAt returns the experiment of the step that a workload is at, if its
 // pods are to run now.
-func experimentAt(s rollout.State, spec rollout.Spec, p rollout.Progress) (*rollout.Experiment, bool) {
-	if s.Release == nil || s.Stable == nil || s.Release.Fast || !held(s) || s.Phase == rollout.Aborting {
-		return nil, false
-	}
-	st, ok := planOf(spec).at(p.Step)
-	return st.experiment, ok && st.experiment != nil
+func experimentAt(s rollout.State, m moving) (*rollout.Experiment, bool) {
+	w, is := m.stage().wait.(experimentWait)
+	return w.Experiment, is && isTried(s)
 }
 
 // experimentObjects are the objects of all experiments of a state. A version that
 // the renders do not have runs no pods: what is not known is not applied.
 func experimentObjects(s rollout.State, v View) []rollout.Object {
 	var all []rollout.Object
-	for _, p := range s.Progress {
-		spec, ok := v.Source.Spec(p.Workload)
-		if !ok {
-			continue
-		}
-		e, is := experimentAt(s, spec, p)
+	for _, m := range v.movers(s) {
+		e, is := experimentAt(s, m)
 		if !is {
 			continue
 		}
@@ -45,17 +37,20 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 			others = slices.Concat(others, v.Stable.Objects)
 		}
 		for _, t := range e.Templates {
-			version, commit, hash := v.Source, s.Release.Commit, s.Release.Templates[p.Workload]
+			version, commit, hash := v.Source, s.Release.Commit, s.Release.Templates[m.Workload]
 			if t.SpecRef == rollout.SpecStable {
-				version, commit, hash = v.Stable, s.Stable.Commit, s.StableHash(p.Workload)
+				version, commit, hash = v.Stable, s.Stable.Commit, s.StableHash(m.Workload)
 			}
-			from, found := deploymentOf(version, p.Workload)
+			from, found := workloadOf(version, m.Workload)
 			if !found {
 				continue
 			}
-			made := experiment.Template{ExperimentTemplate: t, Spec: spec, Release: s.Release.Hash, Step: p.Step, From: from, Others: others}.Objects()
-			status := fmt.Sprintf("runs %s for the experiment at step %d/%d of release %s; see: gitrollout get %s", t.SpecRef, p.Step+1, p.Of, s.Release.Hash, s.App)
-			made[0] = stamp(made[0], s.Serial, hash, commit, status)
+			made := experiment.Template{
+				ExperimentTemplate: t, Spec: m.spec, Release: s.Release.Hash, Step: m.Step, From: from, Others: others,
+			}.Objects()
+			made[0] = stamp(made[0], s.Serial, hash, commit, fmt.Sprintf(
+				"runs %s for the experiment at step %d/%d of release %s; see: gitrollout get %s",
+				t.SpecRef, m.Step+1, m.Of, s.Release.Hash, s.App))
 			all = append(all, made...)
 		}
 	}
@@ -64,19 +59,19 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 
 // experimentsAhead are the objects of all experiments of a render, with its own
 // template in the place of stable's, which differs in what pods run only.
-func experimentsAhead(r *rollout.Render) []rollout.Object {
+func experimentsAhead(r *rollout.Render, known plans) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
-		from, found := deploymentOf(r, spec.Workload)
-		if spec.Canary == nil || !found {
-			continue
-		}
-		for i, step := range spec.Canary.Steps {
-			if step.Experiment == nil {
+		from, found := workloadOf(r, spec.Workload)
+		for i, stage := range known.of(spec).stages {
+			w, is := stage.wait.(experimentWait)
+			if !is || !found {
 				continue
 			}
-			for _, t := range step.Experiment.Templates {
-				all = append(all, experiment.Template{ExperimentTemplate: t, Spec: spec, Release: r.Release(), Step: i, From: from, Others: r.Objects}.Objects()...)
+			for _, t := range w.Templates {
+				all = append(all, experiment.Template{
+					ExperimentTemplate: t, Spec: spec, Release: r.Release(), Step: i, From: from, Others: r.Objects,
+				}.Objects()...)
 			}
 		}
 	}
@@ -94,83 +89,20 @@ type experimentPods struct {
 // available reports whether all pods of the template are.
 func (p experimentPods) available() bool { return p.there && p.serving >= p.Replicas }
 
-func podsOf(in Input, spec rollout.Spec, p rollout.Progress, e *rollout.Experiment) []experimentPods {
+func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
 	all := make([]experimentPods, 0, len(e.Templates))
 	for _, t := range e.Templates {
-		name := experiment.Name(p.Workload, in.State.Release.Hash, p.Step, t.Name)
-		w, exists := in.Observed.Workloads[rollout.Workload{Namespace: p.Workload.Namespace, Name: name}]
+		name := experiment.Name(m.Workload, in.State.Release.Hash, m.Step, t.Name)
+		w, exists := in.Observed.Workloads[rollout.Workload{Namespace: m.Workload.Namespace, Name: name}]
 		pods := experimentPods{ExperimentTemplate: t, there: exists && w.Synced}
 		for _, r := range w.Revisions {
 			if r.Current {
-				pods.live, pods.serving = r, r.Serving(in.Now, minReady(spec))
+				pods.live, pods.serving = r, r.Serving(in.Now, minReady(m.spec))
 			}
 		}
 		all = append(all, pods)
 	}
 	return all
-}
-
-// gateExperiment waits for the experiment's pods, then for its duration and for
-// the analyses that it is not over without. One that does not know has been
-// asked about before: somebody has said that the release goes on.
-func gateExperiment(in Input, p plan, pr rollout.Progress, s stage) verdict {
-	if in.State.Release.Fast {
-		return verdict{done: true}
-	}
-	if pr.Available == nil {
-		return gateAvailable(in, p, pr, s.experiment)
-	}
-	var waits []string
-	var due time.Time
-	if d := s.experiment.Duration; d != nil {
-		if due = pr.Available.Add(*d); in.Now.Before(due) {
-			waits = append(waits, fmt.Sprintf("the experiment, until %s", due.Format(time.RFC3339)))
-		}
-	}
-	for _, a := range s.experiment.Analyses {
-		name := experimentRun(pr.Workload, s, pr.Step, a)
-		i := slices.IndexFunc(in.State.Analyses, func(r rollout.AnalysisRun) bool { return r.Name == name })
-		if i < 0 {
-			if a.Required {
-				waits = append(waits, "analysis "+name+" to start")
-			}
-			continue
-		}
-		switch r := liveRuns(in)[i]; {
-		case r.Phase == rollout.AnalysisInconclusive:
-			return verdict{done: true, by: promoter(in)}
-		case a.Required && r.Phase != rollout.AnalysisSuccessful:
-			waits = append(waits, fmt.Sprintf("analysis %s: %s", r.Name, inWords(r)))
-		}
-	}
-	if len(waits) == 0 {
-		return verdict{done: true}
-	}
-	return verdict{text: strings.Join(waits, "; "), due: laterOnly(due, in.Now)}
-}
-
-// gateAvailable waits until every pod of the experiment is available.
-func gateAvailable(in Input, p plan, pr rollout.Progress, e *rollout.Experiment) verdict {
-	var waits []string
-	var due time.Time
-	for _, t := range podsOf(in, p.spec, pr, e) {
-		if t.available() {
-			continue
-		}
-		text := fmt.Sprintf("pods of the experiment's %s: %d of %d available", t.Name, t.serving, t.Replicas)
-		if t.live.Problem != "" {
-			text += " (" + t.live.Problem + ")"
-		}
-		waits = append(waits, text)
-		due = soonest(due, servesNext(in.Now, minReady(p.spec), t.live))
-	}
-	if len(waits) == 0 {
-		return verdict{begins: true}
-	}
-	if late, _ := lateExperiment(in); !late.at.IsZero() {
-		due = soonest(due, laterOnly(late.at, in.Now))
-	}
-	return verdict{text: strings.Join(waits, "; "), due: due}
 }
 
 // tooLate is an experiment whose pods do not come.
@@ -187,17 +119,13 @@ type tooLate struct {
 // what they do.
 func lateExperiment(in Input) (tooLate, bool) {
 	var first tooLate
-	for _, spec := range releaseSpecs(in) {
-		p, moving := in.State.ProgressOf(spec.Workload)
-		if !moving || p.Available != nil {
+	for _, m := range movers(in) {
+		e, is := experimentAt(in.State, m)
+		if !is || m.Available != nil {
 			continue
 		}
-		e, is := experimentAt(in.State, spec, p)
-		if !is {
-			continue
-		}
-		since, missing, problem := p.Entered, "", ""
-		for _, t := range podsOf(in, spec, p, e) {
+		since, missing, problem := m.Entered, "", ""
+		for _, t := range podsOf(in, m, e) {
 			if n := t.live.Ready(); n > 0 && t.live.ReadySince[n-1].After(since) {
 				since = t.live.ReadySince[n-1]
 			}
@@ -210,7 +138,7 @@ func lateExperiment(in Input) (tooLate, bool) {
 		if missing == "" || !first.at.IsZero() && !at.Before(first.at) {
 			continue
 		}
-		first = tooLate{at: at, reason: fmt.Sprintf("no progress for %ds at %s: %s", e.ProgressDeadlineSeconds, p.Name, missing)}
+		first = tooLate{at: at, reason: fmt.Sprintf("no progress for %ds at %s: %s", e.ProgressDeadlineSeconds, m.Name, missing)}
 		if problem != "" {
 			first.reason += ": " + problem
 		}
@@ -218,22 +146,16 @@ func lateExperiment(in Input) (tooLate, bool) {
 	return first, !first.at.IsZero() && !in.Now.Before(first.at)
 }
 
-// experimentRun names the run of one analysis of an experiment.
-func experimentRun(w rollout.Workload, s stage, step int, a rollout.ExperimentAnalysis) string {
-	return fmt.Sprintf("%s/%s/%s", w.Name, stepName(s, step), a.Name)
-}
-
 // experimentRuns are the analyses of the experiment that a workload is at, once
 // its pods are available.
-func experimentRuns(s rollout.State, spec rollout.Spec, p rollout.Progress) []runOf {
-	e, is := experimentAt(s, spec, p)
-	if !is || p.Available == nil {
+func experimentRuns(m moving) []runOf {
+	w, is := m.stage().wait.(experimentWait)
+	if !is || m.Available == nil {
 		return nil
 	}
-	st, _ := planOf(spec).at(p.Step)
-	runs := make([]runOf, 0, len(e.Analyses))
-	for _, a := range e.Analyses {
-		runs = append(runs, runOf{name: experimentRun(p.Workload, st, p.Step, a), workload: p.Workload, analysis: a.Analysis, experiment: e})
+	runs := make([]runOf, 0, len(w.Analyses))
+	for _, a := range w.Analyses {
+		runs = append(runs, runOf{moving: m, name: m.runName() + "/" + a.Name, analysis: a.Analysis, experiment: w.Experiment})
 	}
 	return runs
 }
@@ -241,17 +163,15 @@ func experimentRuns(s rollout.State, spec rollout.Spec, p rollout.Progress) []ru
 // about says what a measurement of an experiment is about: Latest and Stable are
 // the experiment's own pods, where it has such, and texts have the rest. It is
 // false while pods are not known.
-func (m *Measure) about(in Input, s rollout.State, spec rollout.Spec, e *rollout.Experiment) bool {
-	p, _ := s.ProgressOf(spec.Workload)
-	after := in
-	after.State = s
-	m.Texts = map[string]string{"experiment.availableAt": p.Available.Format(time.RFC3339)}
+func (m *Measure) about(in Input, w runOf) bool {
+	e := w.experiment
+	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}
 	if e.Duration != nil {
-		m.Texts["experiment.finishedAt"] = p.Available.Add(*e.Duration).Format(time.RFC3339)
+		m.Texts["experiment.finishedAt"] = w.Available.Add(*e.Duration).Format(time.RFC3339)
 	}
 	canary, _ := e.RunsOn(rollout.SpecCanary)
 	stable, _ := e.RunsOn(rollout.SpecStable)
-	for _, t := range podsOf(after, spec, p, e) {
+	for _, t := range podsOf(in, w.moving, e) {
 		if t.live.PodHash == "" {
 			return false
 		}

@@ -163,7 +163,7 @@ func TestExperimentDesired(t *testing.T) {
 	}
 	back := retreat(in, cause{reason: "aborted", to: commitID(0), reject: true}).State
 	later := in.State
-	later.Progress = []rollout.Progress{progressAt(planOf(h.at(commitID(1)).Specs[0]), web, 2, noon)}
+	later.Progress = []rollout.Progress{compile(h.at(commitID(1)).Specs[0]).progress(2, noon)}
 	later.Phase = rollout.Promoting
 	for what, s := range map[string]rollout.State{"the way back": back, "promoting": later} {
 		if got := names(s, h.at(commitID(0))); got != nil {

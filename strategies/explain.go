@@ -10,7 +10,7 @@ import (
 // says, what the cluster shows, and what comes next.
 type Explanation struct {
 	Workload  rollout.Workload
-	Strategy  string // "canary", "blueGreen", or "rollingUpdate" for no steps
+	Strategy  Strategy
 	Steps     []ExplainedStep
 	Step      int      // index of the step in progress; len(Steps) when there is none
 	Weight    int      // asked for the new version, of Full
@@ -35,12 +35,13 @@ type ExplainedStep struct {
 // ExplainedRevision is one ReplicaSet and its role.
 type ExplainedRevision struct {
 	rollout.Revision
-	Role string // "stable", "canary", "preview", "active", or "" for a left-over
+	Role Role // "" for a left-over
 }
 
 // Explain describes each staged workload of an app. It takes the same input as
 // Decide and changes nothing.
 func Explain(in Input) []Explanation {
+	in = in.compiled()
 	source := in.Head.Render
 	if source == nil || in.State.Source != in.Head.Commit.ID {
 		source = orRender(in.Source, source)
@@ -63,38 +64,34 @@ func orRender(a, b *rollout.Render) *rollout.Render {
 }
 
 func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
-	pl := planOf(spec)
+	p := in.plans.of(spec)
 	live := in.Observed.Workloads[spec.Workload]
-	e := Explanation{Workload: spec.Workload, Strategy: strategyName(spec), Replicas: replicas(spec, live), Step: len(pl.stages), Full: 100}
-	for _, s := range pl.stages {
+	e := Explanation{
+		Workload: spec.Workload, Strategy: p.strategy, Replicas: replicas(spec, live), Step: len(p.stages), Full: p.full(),
+	}
+	for _, s := range p.stages {
 		e.Steps = append(e.Steps, ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight})
 	}
-	pr, moving := in.State.ProgressOf(spec.Workload)
-	if moving && in.State.Release != nil {
-		e.Step, e.Weight = min(pr.Step, len(pl.stages)), pr.Weight
-		if in.State.Phase == rollout.Aborting {
-			e.Weight = 0
-		} else if pr.Step < pr.Of {
-			v := verdictAt(in, pl, pr)
-			e.Waiting, e.Due = v.text, v.due
-		}
+	if pr, moves := in.State.ProgressOf(spec.Workload); moves && in.State.Release != nil {
+		e.at(in, movingOf(in.State, p, pr, in.Observed))
 	}
 	fresh := 0
 	for _, r := range live.Revisions {
 		if r.Pods == 0 && r.Desired == 0 && len(r.Members) == 0 && !r.Current {
 			continue
 		}
-		role := roleOf(in.State, spec, r)
+		role := p.roleOf(in.State, r)
 		e.Ready += r.Ready()
-		if role == "canary" || role == "preview" {
+		if role == p.freshRole {
 			fresh += r.Ready()
 		}
 		e.Revisions = append(e.Revisions, ExplainedRevision{Revision: r, Role: role})
 	}
-	switch c := spec.Canary; {
-	case c != nil && c.Traffic != nil:
-		route := routeOf(in.State, spec, View{Now: in.Now, Source: source, Observed: in.Observed})
-		e.Routed, e.Full, e.Real = true, c.Traffic.MaxWeight, route.Weight*100/c.Traffic.MaxWeight
+	switch {
+	case p.routing != nil:
+		v := View{Now: in.Now, Source: source, Observed: in.Observed, plans: in.plans}
+		route := routeOf(in.State, p, v)
+		e.Routed, e.Real = true, route.Weight*100/e.Full
 		for _, r := range route.Managed {
 			e.Routes = append(e.Routes, r.Name)
 		}
@@ -104,29 +101,28 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-func strategyName(spec rollout.Spec) string {
+// at says where the workload is on its way, and what it waits for there.
+func (e *Explanation) at(in Input, m moving) {
+	e.Step = min(m.Step, len(m.stages))
 	switch {
-	case spec.BlueGreen != nil:
-		return "blueGreen"
-	case len(spec.Canary.Steps) == 0:
-		return "rollingUpdate"
+	case in.State.Phase == rollout.Aborting:
+	case m.isThrough():
+		e.Weight = m.Weight
 	default:
-		return "canary"
+		v := gates.verdict(in, m)
+		e.Weight, e.Waiting, e.Due = m.Weight, v.text, v.due
 	}
 }
 
-func roleOf(s rollout.State, spec rollout.Spec, r rollout.Revision) string {
-	switch {
+// roleOf is what a ReplicaSet of the workload is to its users.
+func (p *plan) roleOf(s rollout.State, r rollout.Revision) Role {
+	switch w := p.spec.Workload; {
 	case r.Hash == "":
 		return ""
-	case r.Hash == s.StableHash(spec.Workload) && spec.BlueGreen != nil:
-		return "active"
-	case r.Hash == s.StableHash(spec.Workload):
-		return "stable"
-	case s.Release != nil && r.Hash == s.Release.Templates[spec.Workload] && spec.BlueGreen != nil:
-		return "preview"
-	case s.Release != nil && r.Hash == s.Release.Templates[spec.Workload]:
-		return "canary"
+	case r.Hash == s.StableHash(w):
+		return p.oldRole
+	case s.Release != nil && r.Hash == s.Release.Templates[w]:
+		return p.freshRole
 	default:
 		return ""
 	}

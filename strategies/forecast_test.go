@@ -72,8 +72,9 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 		}
 		if len(s.state.Progress) == 1 && s.state.Phase == rollout.Paused {
 			pr := s.state.Progress[0]
-			p := planOf(s.git.head().workloads[0].spec)
-			if st, ok := p.at(pr.Step); ok && st.wait == waitGate && !s.git.head().promotion.Opens(head, p.names(), pr.Step) {
+			p := compile(s.git.head().workloads[0].spec)
+			st, _ := p.at(pr.Step)
+			if _, gated := st.wait.(promotionWait); gated && !s.git.head().promotion.Opens(head, p.names(), pr.Step) {
 				gates++
 				s.decide(rollout.Promote, strconv.Itoa(pr.Step))
 				continue

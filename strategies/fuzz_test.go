@@ -131,10 +131,11 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 	if !resting {
 		s.Release = release()
 		for _, spec := range git.at(s.Release.Commit).Specs {
-			p := planOf(spec)
+			p := compile(spec)
 			if next(4) > 0 {
-				at := progressAt(p, spec.Workload, next(len(p.stages)+1), noon)
-				if st, _ := p.at(at.Step); st.experiment != nil && at.Step%2 == 0 {
+				at := p.progress(next(len(p.stages)+1), noon)
+				st, _ := p.at(at.Step)
+				if _, is := st.wait.(experimentWait); is && at.Step%2 == 0 {
 					at.Available = new(noon)
 				}
 				s.Progress = append(s.Progress, at)

@@ -14,16 +14,16 @@ func decideInFlight(in Input) Decision {
 	s, head := in.State, in.Head.Render
 	target := head.Release()
 	if missing, ok := lostSpec(in); ok {
-		msg := fmt.Sprintf("the Rollout document of Deployment %s was removed while its release %s is in flight; "+
-			"restore it, revert the release, or promote it fully first", missing, s.Release.Hash)
-		return hold(s, "RolloutRemoved", msg, in.Head.Commit.ID)
+		msg := fmt.Sprintf("the Rollout document of %s %s was removed while its release %s is in flight; "+
+			"restore it, revert the release, or promote it fully first", missing.Ref().Kind, missing, s.Release.Hash)
+		return hold(s, rollout.HeldRolloutRemoved, msg, in.Head.Commit.ID)
 	}
 	if target != s.Release.Hash {
 		return leave(in, target)
 	}
 	if reason, ok := mustRetreat(in); ok {
 		if s.Stable == nil {
-			return hold(s, "NothingToReturnTo", reason+"; there is no stable version yet: push a version that works", in.Head.Commit.ID)
+			return hold(s, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works", in.Head.Commit.ID)
 		}
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
@@ -79,14 +79,10 @@ func leave(in Input, target rollout.Hash) Decision {
 // compiles to, although Git has not changed: another version of this program
 // recorded them.
 func replanned(in Input) bool {
-	for _, p := range in.State.Progress {
-		spec, ok := in.Head.Render.Spec(p.Workload)
-		if ok && in.State.Phase != rollout.Promoting && planOf(spec).digest() != p.Plan {
-			return true
-		}
-	}
-	return false
+	return in.State.Phase != rollout.Promoting && slices.ContainsFunc(movers(in), moving.isReplanned)
 }
+
+func (m moving) isReplanned() bool { return m.digest() != m.Plan }
 
 // adopt follows a change that is not a new version: replicas, Services, steps.
 // A changed list of steps goes on where no pod has to move back.
@@ -95,24 +91,21 @@ func adopt(in Input) Decision {
 	s.Source = in.Head.Commit.ID
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
-	for i, p := range s.Progress {
-		spec, ok := in.Head.Render.Spec(p.Workload)
-		if !ok {
-			continue // the Deployment itself left the app; the promotion removes it
-		}
-		plan := planOf(spec)
-		if plan.digest() == p.Plan || s.Phase == rollout.Promoting {
+	for _, m := range movers(in) { // without those whose Deployment left the app; the promotion removes it
+		if s.Phase == rollout.Promoting || !m.isReplanned() {
 			continue
 		}
-		s.Progress[i] = progressAt(plan, p.Workload, plan.resume(p.Weight), in.Now)
-		s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return isRunOf(r, p.Workload) })
-		if p.Routed != nil { // the new list says which users are matched, and its step which weight is next
-			s.Progress[i].Routed = &rollout.Routing{Step: s.Progress[i].Step, Weight: p.Routed.Weight, At: p.Routed.At}
+		next := m.progress(m.resume(m.Weight), in.Now)
+		if m.Routed != nil { // the new list says which users are matched, and its step which weight is next
+			next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		}
-		subject = fmt.Sprintf("%s steps changed by %s, goes on at %s", s.App, in.Head.Commit.Short(), s.Progress[i].Name)
+		s.Progress[m.index(s)] = next
+		ofThis := func(r rollout.AnalysisRun) bool { return isRunOf(r, m.Workload) }
+		s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), ofThis)
+		subject = fmt.Sprintf("%s steps changed by %s, goes on at %s", s.App, in.Head.Commit.Short(), next.Name)
 	}
 	if s.Phase != rollout.Promoting && s.Stable != nil {
-		s.Phase = phaseOf(in.Head.Render, s.Progress)
+		s.Phase = phaseOf(in, s.Progress)
 	}
 	return Decision{State: s, Subject: subject}
 }
@@ -148,65 +141,100 @@ func mustRetreat(in Input) (string, bool) {
 // advance moves each workload of the release at most one step on. The app
 // reaches Promoting when all of them are through their steps.
 func advance(in Input) Decision {
-	s := in.State
+	d := Decision{State: in.State}
+	s := &d.State
 	s.Progress = slices.Clone(s.Progress)
-	var moved, waits []string
+	var moved []string
 	var needs []Need
-	paused, broken := true, ""
-	var due time.Time
-	skip := in.Promotion.OpensAll(s.Release.Hash)
-	for i, p := range s.Progress {
-		spec, ok := in.Head.Render.Spec(p.Workload)
-		if !ok || p.Step >= p.Of {
+	var waits []verdict
+	for _, m := range movers(in) {
+		if m.isThrough() {
 			continue
 		}
-		pl := planOf(spec)
-		v := verdictAt(in, pl, p)
-		next := p.Step + 1
-		if skip && spec.Canary != nil && p.Step < len(spec.Canary.Steps) && !userHolds(in, spec) && in.Answers.IsSettled() && gateWindow(in, pl, p).done {
-			v, next = verdict{done: true, by: promoter(in)}, len(spec.Canary.Steps)
-		}
-		if isRouted(spec) { // what pods can bear of the requests, they can when proxies know of them
-			due = soonest(due, servesNext(in.Now, learnt(spec.Canary.Traffic), in.Observed.Workloads[p.Workload].Revisions...))
-		}
-		if spec.Scaling == rollout.InPlace {
-			// Each pod that serves makes room for the next, at a pause too: an
-			// autoscaler may have asked for it.
-			due = soonest(due, servesNext(in.Now, minReady(spec), in.Observed.Workloads[p.Workload].Revisions...))
-		}
-		if v.route {
-			s.Progress[i].Routed = &rollout.Routing{Step: p.Step, Weight: p.Weight, At: rollout.NextSecond(in.Now)}
-			needs = append(needs, needsOf(in, spec)...)
-			moved = append(moved, routedText(pl, p))
+		d.Requeue = soonest(d.Requeue, m.nextPod(in))
+		v := m.verdict(in)
+		next, what := m.move(in, v)
+		switch {
+		case what == "":
+			d.Requeue = soonest(d.Requeue, v.due)
+			waits = append(waits, v)
 			continue
+		case v.route:
+			needs = append(needs, needsOf(in, m)...)
+		case v.by != "":
+			s.Analyses = acceptedBy(s.Analyses, m.Workload, v.by)
 		}
-		if v.begins {
-			s.Progress[i].Available = new(rollout.NextSecond(in.Now))
-			moved = append(moved, fmt.Sprintf("pods of the experiment at step %d/%d are available", p.Step+1, p.Of))
-			continue
-		}
-		if !v.done {
-			waits = append(waits, v.text)
-			paused = paused && v.paused
-			broken = orElse(broken, v.broken)
-			due = soonest(due, v.due)
-			continue
-		}
-		s.Progress[i] = progressAt(pl, p.Workload, next, in.Now)
-		s.Progress[i].Opened, s.Progress[i].Routed = v.by, p.Routed
-		if v.by != "" {
-			s.Analyses = acceptedBy(s.Analyses, p.Workload, v.by)
-		}
-		moved = append(moved, stepText(p, s.Progress[i], v.by))
+		s.Progress[m.index(*s)] = next
+		moved = append(moved, what)
 	}
-	d := Decision{State: s, Waiting: strings.Join(waits, "; "), Requeue: due}
-	if len(moved) > 0 {
-		d.State.Phase, d.State.Reason = phaseOf(in.Head.Render, s.Progress), ""
-		d.Subject = s.App + " " + strings.Join(moved, ", ")
-		d.Ask = askEndpoints(in, needs)
-		return d
+	d.Waiting = joined(waits)
+	if len(moved) == 0 {
+		return rest(in, d, waits)
 	}
-	return rest(in, d, paused && len(waits) > 0, broken)
+	s.Phase, s.Reason = phaseOf(in, s.Progress), ""
+	d.Subject = s.App + " " + strings.Join(moved, ", ")
+	d.Ask = askEndpoints(in, needs)
+	return d
+}
+
+// index is where a state has the progress of the workload.
+func (m moving) index(s rollout.State) int {
+	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
+}
+
+func joined(waits []verdict) string {
+	texts := make([]string, len(waits))
+	for i, w := range waits {
+		texts[i] = w.text
+	}
+	return strings.Join(texts, "; ")
+}
+
+// nextPod is when the next pod can be counted on. What pods can bear of the
+// requests, they can when proxies know of them. And where pods are replaced in
+// place, each one that serves makes room for the next, at a pause too: an
+// autoscaler may have asked for it.
+func (m moving) nextPod(in Input) (due time.Time) {
+	if m.routing != nil {
+		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
+	}
+	if m.spec.Scaling == rollout.InPlace {
+		due = soonest(due, servesNext(in.Now, minReady(m.spec), m.live.Revisions...))
+	}
+	return due
+}
+
+// verdict asks all gates or, where somebody has promoted the release fully, those
+// that this does not open.
+func (m moving) verdict(in Input) verdict {
+	full := in.Promotion.OpensAll(in.State.Release.Hash) && m.Step < m.passed
+	if full && fullGates.verdict(in, m).done {
+		return verdict{done: true, by: promoter(in), full: true}
+	}
+	return gates.verdict(in, m)
+}
+
+// move is how far a workload has come after a verdict, and that in words; "" if
+// it stays where it is.
+func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
+	next := m.Progress
+	switch {
+	case v.route:
+		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.Weight, At: rollout.NextSecond(in.Now)}
+		return next, m.routedText()
+	case v.begins:
+		next.Available = new(rollout.NextSecond(in.Now))
+		return next, fmt.Sprintf("pods of the experiment at step %d/%d are available", m.Step+1, m.Of)
+	case !v.done:
+		return next, ""
+	}
+	step := m.Step + 1
+	if v.full {
+		step = m.passed
+	}
+	next = m.progress(step, in.Now)
+	next.Opened, next.Routed = v.by, m.Routed
+	return next, stepText(m.Progress, next, v.by)
 }
 
 func stepText(from, to rollout.Progress, by string) string {
@@ -226,15 +254,20 @@ func stepText(from, to rollout.Progress, by string) string {
 // rest is a pass in which nothing moved: the phase says whether the release
 // waits for people or for pods, and whether it has waited too long.
 // One that cannot go on by waiting has waited long enough at once.
-func rest(in Input, d Decision, paused bool, broken string) Decision {
+func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
-	if broken != "" {
-		phase, reason = rollout.Stalled, broken
-	} else if paused {
+	for _, w := range waits {
+		reason = orElse(reason, w.broken)
+	}
+	works := func(w verdict) bool { return !w.paused }
+	switch late, ok := overdue(in); {
+	case reason != "":
+		phase = rollout.Stalled
+	case len(waits) > 0 && !slices.ContainsFunc(waits, works):
 		phase = rollout.Paused
-	} else if late, ok := overdue(in); ok {
+	case ok:
 		phase, reason = rollout.Stalled, late.reason()
-	} else if !late.at.IsZero() {
+	case !late.at.IsZero():
 		d.Requeue = soonest(d.Requeue, late.at)
 	}
 	if d.State.Phase != phase {

@@ -222,7 +222,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	}
 	p, _ := state.ProgressOf(w)
 	spec, _ := s.git.at(state.Source).Spec(w)
-	c := countsAt(planOf(spec), p.Step, s.kube.Deployments[w].Replicas)
+	c := compile(spec).countsAt(p.Step, s.kube.Deployments[w].Replicas)
 	if id := releaseID(state); x.release != id {
 		x.leastOld, x.mostNew = c.stable, c.canary
 		x.release, x.plan = id, p.Plan
@@ -255,7 +255,7 @@ func (s *sim) checkClosed(in Input, d Decision) {
 	}
 	for _, p := range now.Progress {
 		before, _ := was.ProgressOf(p.Workload)
-		if spec, ok := in.Head.Render.Spec(p.Workload); ok && before.Plan == p.Plan && p.Step > before.Step && before.Step < planOf(spec).handover() {
+		if spec, ok := in.Head.Render.Spec(p.Workload); ok && before.Plan == p.Plan && p.Step > before.Step && before.Step < compile(spec).handover() {
 			s.fail("%s went from step %d to %d while %s shuts", p.Workload, before.Step, p.Step, shut.Cause())
 		} else if before.Plan != p.Plan && p.Weight > before.Weight {
 			s.fail("%s went from %d to %d with other steps while %s shuts", p.Workload, before.Weight, p.Weight, shut.Cause())

@@ -6,122 +6,185 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// pin says what a Service selects.
+type pin int
+
+const (
+	allPods   pin = iota // as the user wrote it
+	stablePin            // the stable version
+	freshPin             // the new one
+	newestPin            // the new one or, while it has no ReplicaSet, the stable one
+)
+
+// place is where a release is, as far as Services are concerned.
+type place int
+
+const (
+	atSteps   place = iota
+	switched        // at a step, or after the last one, that has moved users to the new version
+	promoting       // after the last one, and they have not been moved
+	leaving         // on the way back, while the new version's pods are kept
+	left            // on the way back, and they go
+)
+
+// supply is how many pods of a version can be counted on.
+type supply int
+
+const (
+	none supply = iota
+	some
+	enough
+)
+
+// pinRow is what two Services select at a place: main is the one that users
+// reach, side the one of the new version. The first row that fits decides.
+type pinRow struct {
+	at            []place
+	fresh, stable []supply // nil: any
+	main, side    pin
+}
+
+// firstFit is the row that decides, -1 if none does.
+func firstFit(rows []pinRow, at place, fresh, stable supply) int {
+	of := func(list []supply, s supply) bool { return list == nil || slices.Contains(list, s) }
+	return slices.IndexFunc(rows, func(r pinRow) bool {
+		return slices.Contains(r.at, at) && of(r.fresh, fresh) && of(r.stable, stable)
+	})
+}
+
+// A Service selects a version only while that has pods to answer, and all pods
+// otherwise. Where weights are shares of pods, requests follow whatever is
+// ready: a new version without a ready pod harms nobody.
+var canaryPins = []pinRow{
+	{at: []place{atSteps}, stable: []supply{enough}, main: stablePin, side: newestPin},
+	{at: []place{atSteps}, main: allPods, side: freshPin},
+	{at: []place{switched}, fresh: []supply{some, enough}, main: freshPin, side: freshPin},
+	{at: []place{switched, promoting}, main: allPods, side: freshPin},
+	{at: []place{leaving, left}, stable: []supply{enough}, main: stablePin, side: stablePin},
+	{at: []place{leaving, left}, main: allPods, side: stablePin},
+}
+
+// A preview stays what it is until its pods go, and nobody but those who ask for
+// it sees it: stable is whole.
+var blueGreenPins = slices.Concat([]pinRow{
+	{at: []place{atSteps}, main: stablePin, side: newestPin},
+	{at: []place{leaving}, stable: []supply{enough}, main: stablePin, side: freshPin},
+	{at: []place{leaving}, main: allPods, side: freshPin},
+}, canaryPins)
+
+// Routers may send requests to both Services at any time, and some drop a route
+// altogether that names a Service without endpoints: the new version's Service
+// has stable's until the new version is given requests.
+var routedPins = slices.Concat([]pinRow{
+	{at: []place{atSteps}, fresh: []supply{none, some}, stable: []supply{none}, main: allPods, side: allPods},
+	{at: []place{atSteps}, fresh: []supply{none, some}, main: stablePin, side: stablePin},
+	{at: []place{switched, promoting}, fresh: []supply{none}, main: allPods, side: allPods},
+	{at: []place{leaving, left}, stable: []supply{none}, main: allPods, side: allPods},
+}, canaryPins)
+
 // pinsOf returns the pod-template-hash that each Service of the staged
 // workloads selects; a Service that is not in it selects all pods, as the user
 // wrote it. The hash is read from the ReplicaSet, so a version without one
 // cannot be pinned yet.
 func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
 	pins := map[rollout.Ref]string{}
-	for _, p := range s.Progress {
-		spec, ok := v.Source.Spec(p.Workload)
-		if !ok || s.Stable == nil || s.Release == nil {
-			continue
-		}
-		live := v.Observed.Workloads[p.Workload]
-		stable, _ := live.Find(s.StableHash(p.Workload))
-		fresh, _ := live.Find(s.Release.Templates[p.Workload])
-		main, side := pinHashes(s, spec, p, v, stable, fresh)
-		mainName, sideName := serviceNames(s, spec)
+	if s.Stable == nil {
+		return pins
+	}
+	for _, m := range v.movers(s) {
+		main, side := m.pinned(s, v)
+		mainName, sideName := m.services(s)
 		for name, hash := range map[string]string{mainName: main, sideName: side} {
 			if name != "" && hash != "" {
-				pins[rollout.Ref{Kind: "Service", Namespace: p.Workload.Namespace, Name: name}] = hash
+				pins[rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: name}] = hash
 			}
 		}
 	}
 	return pins
 }
 
-// serviceNames returns the Service that users reach and the one for the new
-// version.
-func serviceNames(s rollout.State, spec rollout.Spec) (main, side string) {
-	switch {
-	case spec.BlueGreen != nil:
-		return spec.BlueGreen.ActiveService, spec.BlueGreen.PreviewService
-	case spec.Canary.PingPong == nil:
-	case slices.Contains(s.Pong, spec.Workload):
-		return spec.Canary.PingPong.PongService, spec.Canary.PingPong.PingService
-	default:
-		return spec.Canary.PingPong.PingService, spec.Canary.PingPong.PongService
+// pinned is the pod-template-hash that both Services of a workload select, "" for
+// all pods.
+func (m moving) pinned(s rollout.State, v View) (main, side string) {
+	at := m.place(s)
+	i := firstFit(m.pins, at, m.freshSupply(at, v), m.stableSupply(at, s))
+	if i < 0 { // which TestPinRows rules out
+		return "", ""
 	}
-	return spec.Canary.StableService, spec.Canary.CanaryService
+	stable, fresh := m.stable.PodHash, m.fresh.PodHash
+	hashes := map[pin]string{allPods: "", stablePin: stable, freshPin: fresh, newestPin: orElse(fresh, stable)}
+	return hashes[m.pins[i].main], hashes[m.pins[i].side]
 }
 
-// pinHashes decides what both Services select.
-//
-//	                 main (stable, active)          side (canary, preview)
-//	between steps    stable; a canary's all while   new once it has a ReplicaSet or,
-//	                 stable has no ready pod;       where requests are routed, a ready pod
-//	                 new once switched, all while
-//	                 the new one has no ready pod
-//	Promoting        the same if switched, else all new
-//	Aborting         stable once enough is ready    stable, all while that has no ready pod;
-//	                                                a preview stays until the drain
-func pinHashes(s rollout.State, spec rollout.Spec, p rollout.Progress, v View, stable, fresh rollout.Revision) (main, side string) {
-	live := v.Observed.Workloads[p.Workload]
-	switched := hasSwitched(planOf(spec), p.Step)
+func (m moving) place(s rollout.State) place {
 	switch {
+	case s.Phase == rollout.Aborting && held(s):
+		return leaving
 	case s.Phase == rollout.Aborting:
-		side = stable.PodHash
-		switch {
-		case held(s) && spec.BlueGreen != nil:
-			side = fresh.PodHash
-		case isRouted(spec) && (min(stable.Ready(), stable.Desired) == 0 || draining(s, spec, p, live)):
-			side = "" // the routers may still send it something
-		}
-		if min(stable.Ready(), stable.Desired) >= neededStable(spec, p, live) && !draining(s, spec, p, live) {
-			main = stable.PodHash
-		}
-	case switched && fresh.Ready() > 0:
-		main, side = fresh.PodHash, fresh.PodHash
-	case isRouted(spec) && (switched || s.Phase == rollout.Promoting):
-		if fresh.Ready() > 0 {
-			side = fresh.PodHash
-		}
-	case switched || s.Phase == rollout.Promoting:
-		side = fresh.PodHash
-	case isRouted(spec) && (min(fresh.Ready(), fresh.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).canary == 0 && !stillRouted(spec, p, v)):
-		// Some routers drop a route altogether that names a Service without
-		// endpoints, whatever its weight is: Traefik does so with a TraefikService.
-		if stable.Ready() > 0 {
-			main, side = stable.PodHash, stable.PodHash
-		}
-	case spec.BlueGreen == nil && (min(stable.Ready(), stable.Desired) == 0 || countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0):
-		side = fresh.PodHash // in place at 100 %, or with one pod: none of stable is left to pin to
+		return left
+	case m.hasSwitched(m.Step):
+		return switched
+	case s.Phase == rollout.Promoting:
+		return promoting
 	default:
-		main, side = stable.PodHash, orElse(fresh.PodHash, stable.PodHash)
+		return atSteps
 	}
-	return main, side
 }
 
-// draining reports whether the Deployment controller may still be removing the
-// last stable pods: the release was at a step that keeps none or was being
-// promoted when its retreat began, and the stable template is not yet back.
-func draining(s rollout.State, spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) bool {
+// freshSupply: between steps the new version has enough pods once one of them is
+// ready, is to stay and may be given requests.
+func (m moving) freshSupply(at place, v View) supply {
+	idle := m.fresh.Desired == 0 || m.want().canary == 0 && !m.stillRouted(v)
+	switch {
+	case m.fresh.Ready() == 0:
+		return none
+	case at == atSteps && idle:
+		return some
+	default:
+		return enough
+	}
+}
+
+// stableSupply: between steps there are enough while one is to stay; on the way
+// back, when so many are ready that they can have all requests. A pod that is
+// being removed does not count then.
+func (m moving) stableSupply(at place, s rollout.State) supply {
+	ready := min(m.stable.Ready(), m.stable.Desired)
+	back := at == leaving || at == left
+	switch {
+	case back && (ready == 0 || m.draining(s)):
+		return none
+	case back && ready < m.neededStable():
+		return some
+	case back:
+		return enough
+	case m.stable.Ready() == 0:
+		return none
+	case ready == 0 || m.want().stable == 0:
+		return some
+	default:
+		return enough
+	}
+}
+
+// draining reports whether the controller may still be removing the last stable
+// pods: the release was at a step that keeps none or was being promoted when its
+// retreat began, and the stable template is not yet back.
+func (m moving) draining(s rollout.State) bool {
 	promoted := !slices.ContainsFunc(s.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
-	keepsNone := countsAt(planOf(spec), p.Step, replicas(spec, live)).stable == 0
-	return (promoted || keepsNone) && (live.Hash != s.StableHash(p.Workload) || !live.Synced)
+	return (promoted || m.want().stable == 0) && (m.live.Hash != s.StableHash(m.Workload) || !m.live.Synced)
 }
 
 // neededStable is how many stable pods must be ready before a retreat sends all
 // traffic to them: all of them, where the new version had taken it over, and
 // any, where stable had it all the time.
-func neededStable(spec rollout.Spec, p rollout.Progress, live rollout.ObservedWorkload) int {
-	n := replicas(spec, live)
-	pl := planOf(spec)
-	if isDynamic(spec) { // its pods are as few as its share was
-		return max(1, n-spec.MaxUnavailable.RoundDown(n))
+func (m moving) neededStable() int {
+	switch {
+	case m.isDynamic(): // its pods are as few as its share was
+		return max(1, m.n-m.spec.MaxUnavailable.RoundDown(m.n))
+	case m.Step >= len(m.stages) || m.hasSwitched(m.Step) || m.want().stable == 0:
+		return max(1, m.n)
+	default:
+		return 1
 	}
-	if p.Step >= len(pl.stages) || hasSwitched(pl, p.Step) || countsAt(pl, p.Step, n).stable == 0 {
-		return max(1, n)
-	}
-	return 1
-}
-
-func hasSwitched(p plan, step int) bool {
-	for i, s := range p.stages {
-		if i <= step && s.switched {
-			return true
-		}
-	}
-	return false
 }

@@ -56,21 +56,15 @@ func retreat(in Input, why cause) Decision {
 // workloads, if the retreat's change of Services takes all traffic off the new
 // pods. Without a Service for stable they would go on serving, and in place
 // stable needs their room: then they go at once.
-func abortDelay(in Input) time.Duration {
-	seconds := 0
+func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
-		switch {
-		case spec.Scaling == rollout.InPlace:
+		p := in.plans.of(spec)
+		if p.atOnce || spec.Scaling == rollout.InPlace {
 			return 0
-		case spec.Canary != nil && spec.Canary.StableService == "" && spec.Canary.Traffic == nil:
-			return 0
-		case spec.BlueGreen != nil:
-			seconds = max(seconds, spec.BlueGreen.AbortScaleDownDelaySeconds)
-		default:
-			seconds = max(seconds, spec.Canary.AbortScaleDownDelaySeconds)
 		}
+		longest = max(longest, p.abortDelay)
 	}
-	return time.Duration(seconds) * time.Second
+	return longest
 }
 
 // decideAborting waits for the retreat to end and then looks at Git afresh.
@@ -80,7 +74,8 @@ func decideAborting(in Input) Decision {
 	}
 	s := in.State
 	target := in.Head.Render.Release()
-	if _, rejected := s.IsRejected(target); in.Promotion.OpensAll(target) && target != s.Stable.Hash && !rejected && !isShut(in) {
+	_, rejected := s.IsRejected(target)
+	if in.Promotion.OpensAll(target) && target != s.Stable.Hash && !rejected && !isShut(in) {
 		return overtake(in)
 	}
 	d := Decision{State: s, Waiting: "all pods to be of the stable version", Requeue: laterOnly(drainAt(in), in.Now)}
@@ -124,7 +119,7 @@ func finishRetreat(in Input) (Decision, bool) {
 	}
 	if in.Head.Render == nil { // Git cannot be read: come to rest at stable
 		s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
-		d := hold(s, "InvalidInput", in.Head.Err.Error(), in.Head.Commit.ID)
+		d := hold(s, rollout.HeldInvalidInput, in.Head.Err.Error(), in.Head.Commit.ID)
 		d.Subject = s.App + " back at " + string(s.Stable.Hash)
 		return d, true
 	}

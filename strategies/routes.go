@@ -21,25 +21,18 @@ import (
 // less than that while the new version has fewer ready pods than its step asks
 // for: requests follow what is ready at once, in both directions.
 
-// isRouted reports whether requests, and not only pods, are split.
-func isRouted(spec rollout.Spec) bool { return spec.Canary != nil && spec.Canary.Traffic != nil }
-
-// isDynamic reports whether stable shrinks as its share of the traffic does.
-func isDynamic(spec rollout.Spec) bool {
-	return isRouted(spec) && spec.Canary.DynamicStableScale
-}
-
 // overlaid lays each workload's route over the objects.
 func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Object, error) {
 	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
-		if !isRouted(spec) {
+		p := v.plans.of(spec)
+		if p.routing == nil {
 			continue
 		}
 		if set == nil {
 			set = traffic.NewObjects(objects)
 		}
-		if err := traffic.Overlay(set, spec.Canary.Traffic.Routers, routeOf(s, spec, v)); err != nil {
+		if err := traffic.Overlay(set, p.routing.Routers, routeOf(s, p, v)); err != nil {
 			return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
 		}
 	}
@@ -54,8 +47,8 @@ func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Obje
 func Watched(r *rollout.Render) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, spec := range r.Specs {
-		if isRouted(spec) {
-			refs = append(refs, traffic.Watched(spec.Canary.Traffic.Routers, spec.Workload.Namespace)...)
+		if t := compile(spec).routing; t != nil {
+			refs = append(refs, traffic.Watched(t.Routers, spec.Workload.Namespace)...)
 		}
 	}
 	return refs
@@ -65,14 +58,16 @@ func Watched(r *rollout.Render) []rollout.Ref {
 // give them, each once, without what the render has already, and those of its
 // experiments: the API server can be asked about them before a release begins.
 func Ahead(r *rollout.Render) ([]rollout.Object, error) {
-	all := experimentsAhead(r)
+	known := plans{}
+	all := experimentsAhead(r, known)
 	for _, spec := range r.Specs {
-		if !isRouted(spec) {
+		p := known.of(spec)
+		if p.routing == nil {
 			continue
 		}
 		for _, route := range traffic.Stages(spec) {
 			laid := traffic.NewObjects(r.Objects)
-			if err := traffic.Overlay(laid, spec.Canary.Traffic.Routers, route); err != nil {
+			if err := traffic.Overlay(laid, p.routing.Routers, route); err != nil {
 				return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
 			}
 			for _, object := range laid.List() {
@@ -95,46 +90,48 @@ func Ahead(r *rollout.Render) ([]rollout.Object, error) {
 //	Promoting       0: the stable Service is     none
 //	                switched; all with pingPong
 //	Aborting        0                            none
-func routeOf(s rollout.State, spec rollout.Spec, v View) traffic.Route {
-	t := spec.Canary.Traffic
-	stable, canary := serviceNames(s, spec)
-	r := traffic.Route{Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: stable, Canary: canary, Max: t.MaxWeight, Sticky: t.Sticky}
-	p, moving := s.ProgressOf(spec.Workload)
-	if !moving || s.Stable == nil || s.Release == nil {
+func routeOf(s rollout.State, p *plan, v View) traffic.Route {
+	t, spec := p.routing, p.spec
+	stable, canary := p.services(s)
+	r := traffic.Route{
+		Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: stable, Canary: canary, Max: t.MaxWeight, Sticky: t.Sticky,
+	}
+	pr, moves := s.ProgressOf(spec.Workload)
+	if !moves || s.Stable == nil || s.Release == nil {
 		return r
 	}
-	live := v.Observed.Workloads[spec.Workload]
-	old, _ := live.Find(s.StableHash(spec.Workload))
-	fresh, _ := live.Find(s.Release.Templates[spec.Workload])
+	m := movingOf(s, p, pr, v.Observed)
 	r.Active = true
-	r.StablePods, r.CanaryPods = pinHashes(s, spec, p, v, old, fresh)
+	r.StablePods, r.CanaryPods = m.pinned(s, v)
 	switch s.Phase {
 	case rollout.Aborting:
 	case rollout.Promoting:
-		if spec.Canary.PingPong != nil && len(spec.Canary.Steps) > 0 {
+		if p.swaps() {
 			r.Weight = r.Max
 		}
 	default:
-		pl := planOf(spec)
-		ready := knownOf(fresh, t, v.Now)
-		if p.Routed == nil || ready == 0 {
+		ready := knownOf(m.fresh, t, v.Now)
+		if m.Routed == nil || ready == 0 {
 			break
 		}
-		want := countsAt(pl, p.Routed.Step, replicas(spec, live))
-		r.Weight = within(p.Routed.Weight, r.Max, want, ready, knownOf(old, t, v.Now))
-		r.Managed = routesAt(pl, p.Routed.Step)
+		r.Weight = within(m.Routed.Weight, r.Max, m.countsAt(m.Routed.Step, m.n), ready, knownOf(m.stable, t, v.Now))
+		r.Managed = m.routesAt(m.Routed.Step)
 	}
 	return r
 }
+
+// swaps reports whether a release ends with both Services in each other's role.
+func (p *plan) swaps() bool { return p.pingPong && len(p.stages) > 0 }
 
 // Routing identifies what a state asks of routers and of the Services that they
 // name. The wait for proxies to learn of it begins when it is recorded and when
 // the cluster holds it, whichever is later: a push may take longer than proxies do.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
-	for _, p := range s.Progress {
-		if spec, ok := source.Spec(p.Workload); ok && isRouted(spec) && p.Routed != nil {
-			text += fmt.Sprintf("%s %d %d %s %t;", p.Workload, p.Routed.Step, p.Routed.Weight, p.Routed.At, hasSwitched(planOf(spec), p.Step))
+	for _, m := range moversOf(s, source.Specs, rollout.Observed{}, nil) {
+		if m.routing != nil && m.Routed != nil {
+			r := m.Routed
+			text += fmt.Sprintf("%s %d %d %s %t;", m.Workload, r.Step, r.Weight, r.At, m.hasSwitched(m.Step))
 		}
 	}
 	if text == "" {
@@ -156,14 +153,14 @@ func settledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 
 // knownOf is how many pods of a ReplicaSet are ready, have been for long enough
 // that every proxy knows of them, and are to stay.
-func knownOf(r rollout.Revision, t *rollout.Traffic, now time.Time) int {
+func knownOf(r rollout.Revision, t *routing, now time.Time) int {
 	return min(r.Serving(now, learnt(t)), r.Desired)
 }
 
 // learnt is how long after a pod says that it became ready every proxy knows of
 // it. Kubernetes cuts that moment to a whole second: ready since 12:00:00 may be
 // ready since 12:00:00.9.
-func learnt(t *rollout.Traffic) time.Duration {
+func learnt(t *routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
 	}
@@ -190,67 +187,55 @@ func within(weight, full int, want counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
-// routesAt returns the managed routes of a step, none after the last one.
-func routesAt(pl plan, step int) []rollout.ManagedRoute {
-	s, _ := pl.at(step)
-	return s.routes
-}
-
 // needsRouting reports whether the step asks the routers for something else than
 // was asked for last.
-func needsRouting(pl plan, pr rollout.Progress) bool {
-	s, ok := pl.at(pr.Step)
-	if !ok || !isRouted(pl.spec) {
+func (m moving) needsRouting() bool {
+	s, ok := m.at(m.Step)
+	switch {
+	case !ok || m.routing == nil:
 		return false
-	}
-	if pr.Routed == nil {
+	case m.Routed == nil:
 		return s.weight > 0 || len(s.routes) > 0
+	default:
+		return s.weight != m.Routed.Weight || !reflect.DeepEqual(s.routes, m.routesAt(m.Routed.Step))
 	}
-	return s.weight != pr.Routed.Weight || !reflect.DeepEqual(s.routes, routesAt(pl, pr.Routed.Step))
 }
 
 // stillRouted reports whether proxies may send requests to the new version, so
 // that no pod of it may go, whatever the step asks for.
-func stillRouted(spec rollout.Spec, p rollout.Progress, v View) bool {
-	if p.Routed == nil || !isRouted(spec) {
+func (m moving) stillRouted(v View) bool {
+	if m.Routed == nil || m.routing == nil {
 		return false
 	}
-	return p.Routed.Weight > 0 || len(routesAt(planOf(spec), p.Routed.Step)) > 0 || v.Now.Before(settledAt(p.Routed.At, v.Applied, spec.Canary.Traffic.Settle))
+	return m.Routed.Weight > 0 || len(m.routesAt(m.Routed.Step)) > 0 || !m.isSettled(v)
 }
 
-// gateRoute lets the routers be asked once the Service of the new version has
-// endpoints.
-func gateRoute(in Input, p plan, pr rollout.Progress) verdict {
-	for _, need := range needsOf(in, p.spec) {
-		if serves, known := in.Answers.Endpoints[need]; known && !serves {
-			return verdict{text: fmt.Sprintf("ready endpoints of Service %s", need.Service.Name), due: in.Now.Add(time.Second)}
-		}
-	}
-	return verdict{route: true}
+// isSettled reports whether every proxy has learnt of what was routed last.
+func (m moving) isSettled(v View) bool {
+	return !v.Now.Before(settledAt(m.Routed.At, v.Applied, m.routing.Settle))
 }
 
 // needsOf returns what must have a ready endpoint before the new version is given
 // requests. Istio's subsets have no Service of their own.
-func needsOf(in Input, spec rollout.Spec) []Need {
-	_, canary := serviceNames(in.State, spec)
+func needsOf(in Input, m moving) []Need {
+	_, canary := m.services(in.State)
 	if canary == "" {
 		return nil
 	}
-	fresh, _ := in.Observed.Workloads[spec.Workload].Find(in.State.Release.Templates[spec.Workload])
-	return []Need{{Service: rollout.Ref{Kind: "Service", Namespace: spec.Workload.Namespace, Name: canary}, PodHash: fresh.PodHash}}
+	service := rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: canary}
+	return []Need{{Service: service, PodHash: m.fresh.PodHash}}
 }
 
-func routedText(pl plan, pr rollout.Progress) string {
-	s, _ := pl.at(pr.Step)
+func (m moving) routedText() string {
 	var parts []string
-	switch full := pl.spec.Canary.Traffic.MaxWeight; {
-	case pr.Weight == 0:
+	switch full := m.full(); {
+	case m.Weight == 0:
 	case full == 100:
-		parts = append(parts, fmt.Sprintf("%d%% of the requests", pr.Weight))
+		parts = append(parts, fmt.Sprintf("%d%% of the requests", m.Weight))
 	default:
-		parts = append(parts, fmt.Sprintf("%d/%d of the requests", pr.Weight, full))
+		parts = append(parts, fmt.Sprintf("%d/%d of the requests", m.Weight, full))
 	}
-	for _, r := range s.routes {
+	for _, r := range m.stage().routes {
 		switch {
 		case r.Mirror != nil:
 			parts = append(parts, "copies of route "+r.Name)
@@ -260,21 +245,22 @@ func routedText(pl plan, pr rollout.Progress) string {
 			parts = append(parts, "route "+r.Name)
 		}
 	}
+	what := strings.Join(parts, " and ") + " to the new version"
 	if len(parts) == 0 {
-		return fmt.Sprintf("routes all requests to stable at step %d/%d %s", pr.Step+1, pr.Of, pr.Name)
+		what = "all requests to stable"
 	}
-	return fmt.Sprintf("routes %s to the new version at step %d/%d %s", strings.Join(parts, " and "), pr.Step+1, pr.Of, pr.Name)
+	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
 }
 
 // gateRouters keeps a release where it is until every proxy has learnt of its
 // routes, and while a router does not take them.
-func gateRouters(in Input, p plan, pr rollout.Progress) verdict {
-	if pr.Routed == nil || !isRouted(p.spec) {
+func gateRouters(in Input, m moving) verdict {
+	t := m.routing
+	if m.Routed == nil || t == nil {
 		return verdict{done: true}
 	}
-	t := p.spec.Canary.Traffic
-	v := traffic.Verify(t.Routers, p.spec.Workload.Namespace, in.Observed.Routes)
-	switch due := settledAt(pr.Routed.At, in.Applied, t.Settle); {
+	v := traffic.Verify(t.Routers, m.Workload.Namespace, in.Observed.Routes)
+	switch due := settledAt(m.Routed.At, in.Applied, t.Settle); {
 	case v.Rejected:
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
@@ -289,33 +275,25 @@ func gateRouters(in Input, p plan, pr rollout.Progress) verdict {
 // drained is how many stable pods may be gone by now: as many as were so far
 // until the step's weight is in force everywhere, then as many as the step says,
 // as far as ready pods of the new version are in their place.
-func drained(spec rollout.Spec, p rollout.Progress, s rollout.State, v View, want counts, n int) int {
-	live := v.Observed.Workloads[p.Workload]
-	stable, _ := live.Find(s.StableHash(p.Workload))
-	canary, _ := live.Find(s.Release.Templates[p.Workload])
-	rest := n - want.stable
-	gone := min(max(0, n-stable.Desired), rest)
-	t := spec.Canary.Traffic
-	routed := !needsRouting(planOf(spec), p) && p.Routed != nil && !v.Now.Before(settledAt(p.Routed.At, v.Applied, t.Settle))
-	if !routed || !traffic.Verify(t.Routers, p.Workload.Namespace, v.Observed.Routes).Taken {
+func (m moving) drained(v View, want counts) int {
+	rest := m.n - want.stable
+	gone := min(max(0, m.n-m.stable.Desired), rest)
+	routed := !m.needsRouting() && m.Routed != nil && m.isSettled(v)
+	if !routed || !traffic.Verify(m.routing.Routers, m.Workload.Namespace, v.Observed.Routes).Taken {
 		return gone
 	}
-	return max(gone, min(rest, servingOf(canary, spec, v.Now)+spec.MaxUnavailable.RoundDown(n)))
+	return max(gone, min(rest, servingOf(m.fresh, m.spec, v.Now)+m.spec.MaxUnavailable.RoundDown(m.n)))
 }
 
 // settling is how long a retreat keeps the new version's pods for the proxies to
 // learn that they get no requests, zero if they got none.
 func settling(in Input) time.Duration {
 	var longest time.Duration
-	for _, spec := range releaseSpecs(in) {
-		p, moving := in.State.ProgressOf(spec.Workload)
-		switch {
-		case !moving || p.Routed == nil || !isRouted(spec):
-		case spec.Canary.DynamicStableScale:
-			// Stable needs the room, and its Service selects all pods until it
-			// has come back.
-		default:
-			longest = max(longest, spec.Canary.Traffic.Settle)
+	for _, m := range movers(in) {
+		// A dynamic stable needs the room, and its Service selects all pods until it
+		// has come back.
+		if m.Routed != nil && m.routing != nil && !m.isDynamic() {
+			longest = max(longest, m.routing.Settle)
 		}
 	}
 	return longest
@@ -325,15 +303,14 @@ func settling(in Input) time.Duration {
 // once the release in flight is the stable one.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
-	for _, p := range in.State.Progress {
-		spec, ok := in.Head.Render.Spec(p.Workload)
-		if !ok || spec.Canary == nil || spec.Canary.PingPong == nil || len(spec.Canary.Steps) == 0 {
+	for _, m := range movers(in) {
+		if !m.swaps() {
 			continue
 		}
-		if i := slices.Index(pong, p.Workload); i >= 0 {
+		if i := slices.Index(pong, m.Workload); i >= 0 {
 			pong = slices.Delete(pong, i, i+1)
 		} else {
-			pong = append(pong, p.Workload)
+			pong = append(pong, m.Workload)
 		}
 	}
 	slices.SortFunc(pong, func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })

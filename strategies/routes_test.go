@@ -257,7 +257,7 @@ func TestRouting(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.ScaleDownDelaySeconds = 30 })
 	source := h.at(commitID(0))
 	at := func(step int, weight int) string {
-		return Routing(rollout.State{Progress: []rollout.Progress{{Workload: web, Step: step, Of: 5, Routed: &rollout.Routing{Step: 0, Weight: weight, At: noon}}}}, source)
+		return Routing(rollout.State{Release: &rollout.Release{}, Progress: []rollout.Progress{{Workload: web, Step: step, Of: 5, Routed: &rollout.Routing{Step: 0, Weight: weight, At: noon}}}}, source)
 	}
 	if at(0, 50) != at(1, 50) {
 		t.Error("the next step, which routes nothing else, begins the wait anew")

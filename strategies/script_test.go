@@ -163,7 +163,7 @@ func (s *script) status() string {
 	}
 	d := Decide(s.input(s.state, s.settled))
 	if s.state.Held != nil {
-		parts = append(parts, "held: "+s.state.Held.Reason)
+		parts = append(parts, "held: "+string(s.state.Held.Reason))
 	} else if d.Waiting != "" {
 		parts = append(parts, "waits for "+d.Waiting)
 	}

@@ -14,10 +14,10 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	const late = 900 * time.Millisecond
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
 	h.push(version("v2"))
-	begin := func(step int) (in Input, p plan) {
+	begin := func(step int) (in Input, p *plan) {
 		in = inFlight(h, step, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
 		in.Now = in.Now.Add(late)
-		return in, planOf(in.Head.Render.Specs[0])
+		return in, compile(in.Head.Render.Specs[0])
 	}
 
 	in, p := begin(0)
@@ -27,10 +27,10 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	}
 	routed := d.State.Progress[0]
 	settled := in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled, p, routed).done {
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled, movingOf(in.State, p, routed, in.Observed)).done {
 		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
 	}
-	if routed.Routed.Weight = 0; !stillRouted(p.spec, routed, View{Now: settled.Now}) {
+	if routed.Routed.Weight = 0; !movingOf(in.State, p, routed, in.Observed).stillRouted(View{Now: settled.Now}) {
 		t.Errorf("proxies are taken to know of the weight 0 of %s at %s, before 3s have passed", in.Now, settled.Now)
 	}
 
@@ -40,13 +40,13 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 		live.Revisions[0].ReadySince[i] = rollout.Second(in.Now) // as Kubernetes says it
 	}
 	settled = in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gatePods(settled, p, in.State.Progress[0], p.stages[0]).route {
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); (podsWait{}).verdict(settled, movingOf(in.State, p, in.State.Progress[0], in.Observed)).route {
 		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, settled.Now)
 	}
 
 	in, p = begin(4)
 	settled.Now = in.Now.Add(3*time.Second - time.Millisecond)
-	if at := progressAt(p, web, 3, in.Now); gateTimer(settled, at, p.stages[3]).done {
+	if at := p.progress(3, in.Now); gateWait(settled, movingOf(in.State, p, at, in.Observed)).done {
 		t.Errorf("%s, begun at %s, is over at %s", at.Name, in.Now, settled.Now)
 	}
 

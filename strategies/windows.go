@@ -10,8 +10,8 @@ import (
 // gateWindow keeps a release at its step while its calendar is shut. What is
 // under way is finished: the step itself, and a promotion that has begun. So is
 // a version that served before, because going back to one must not wait.
-func gateWindow(in Input, p plan, pr rollout.Progress) verdict {
-	if in.State.Release.Fast || pr.Step >= p.handover() {
+func gateWindow(in Input, m moving) verdict {
+	if in.State.Release.Fast || m.Step >= m.handover() {
 		return verdict{done: true}
 	}
 	shut, is := in.Calendar.ShutAt(in.Now)
@@ -50,7 +50,8 @@ func closed(in Input, what string) (Decision, bool) {
 	case shut.Freeze != nil:
 		until = "for " + shut.Cause()
 	}
-	d := hold(s, rollout.HeldClosed, fmt.Sprintf("%s of %s by %s waits %s", what, head.Short(), head.Author, until), head.ID)
+	message := fmt.Sprintf("%s of %s by %s waits %s", what, head.Short(), head.Author, until)
+	d := hold(s, rollout.HeldClosed, message, head.ID)
 	d.Subject = fmt.Sprintf("%s: %s", s.App, d.Waiting)
 	d.Waiting, d.Requeue = waitText(shut), shut.Until
 	return d, true
@@ -74,13 +75,8 @@ func raises(in Input) bool {
 	if in.State.Phase == rollout.Promoting || in.State.Stable == nil || in.State.Release.Fast {
 		return false
 	}
-	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
-		spec, ok := in.Head.Render.Spec(p.Workload)
-		if !ok {
-			return false
-		}
-		plan := planOf(spec)
-		next, found := plan.at(plan.resume(p.Weight))
-		return plan.digest() != p.Plan && (!found || next.weight > p.Weight)
+	return slices.ContainsFunc(movers(in), func(m moving) bool {
+		next, found := m.at(m.resume(m.Weight))
+		return m.isReplanned() && (!found || next.weight > m.Weight)
 	})
 }

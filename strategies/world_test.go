@@ -123,7 +123,7 @@ var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop
 
 func servicesOf(spec rollout.Spec) []rollout.Object {
 	var all []rollout.Object
-	main, side := serviceNames(rollout.State{}, spec)
+	main, side := compile(spec).services(rollout.State{})
 	for _, name := range []string{main, side} {
 		if name != "" {
 			all = append(all, rollout.Object{
@@ -138,7 +138,7 @@ func servicesOf(spec rollout.Spec) []rollout.Object {
 
 // routeObject is the HTTPRoute of a workload whose requests are routed.
 func routeObject(spec rollout.Spec) rollout.Object {
-	main, _ := serviceNames(rollout.State{}, spec)
+	main, _ := compile(spec).services(rollout.State{})
 	return rollout.Object{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
 		"metadata": map[string]any{"name": spec.Workload.Name, "namespace": spec.Workload.Namespace},
@@ -149,7 +149,7 @@ func routeObject(spec rollout.Spec) rollout.Object {
 }
 
 func otherService(spec rollout.Spec) string {
-	_, side := serviceNames(rollout.State{}, spec)
+	_, side := compile(spec).services(rollout.State{})
 	return side
 }
 
@@ -173,8 +173,9 @@ func deploymentObject(w staged) rollout.Object {
 	if w.spec.Replicas != nil {
 		spec["replicas"] = int64(*w.spec.Replicas)
 	}
+	ref := w.spec.Workload.Ref()
 	return rollout.Object{
-		"apiVersion": "apps/v1", "kind": "Deployment",
+		"apiVersion": ref.Group + "/v1", "kind": ref.Kind,
 		"metadata": map[string]any{"name": w.spec.Workload.Name, "namespace": w.spec.Workload.Namespace},
 		"spec":     spec,
 	}

@@ -147,7 +147,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return err
 	}
 	state.Serial = max(state.Serial, live) + 1
-	if h := state.Held; h != nil && h.Reason == strategies.RolledBack {
+	if h := state.Held; h != nil && h.Reason == rollout.HeldRolledBack {
 		state.Held = nil
 	}
 	if data, err = state.Encode(); err != nil {
@@ -168,8 +168,8 @@ func (w *world) signs() bool { return w.source.signing() != "" }
 func deploymentsIn(refs []rollout.Ref) []rollout.Workload {
 	var found []rollout.Workload
 	for _, ref := range refs {
-		if ref.Group == "apps" && ref.Kind == "Deployment" {
-			found = append(found, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
+		if w, is := rollout.WorkloadOf(ref); is {
+			found = append(found, w)
 		}
 	}
 	return found

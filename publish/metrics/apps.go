@@ -63,7 +63,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 			send(c.phase, 1, name, string(s.Phase))
 		}
 		if s.Held != nil {
-			send(c.held, 1, name, s.Held.Reason)
+			send(c.held, 1, name, string(s.Held.Reason))
 		}
 		if a.failing {
 			send(c.failing, 1, name)

@@ -54,7 +54,7 @@ func degraded() rollout.State {
 	})
 }
 
-func held(reason, message string) func(*rollout.State) {
+func held(reason rollout.HeldReason, message string) func(*rollout.State) {
 	return func(s *rollout.State) { s.Held = &rollout.Held{Reason: reason, Message: message, Commit: "abc"} }
 }
 

@@ -103,7 +103,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 		subject: "Promote " + in.App.Name + " fully",
 		then:    in.App.Name + " skips the steps that are left; " + watchHint(in.App.Name),
 	}
-	if h := in.State.Held; h != nil && h.Reason == "Adoption" && in.Head.Render != nil {
+	if h := in.State.Held; h != nil && h.Reason == rollout.HeldAdoption && in.Head.Render != nil {
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 		d.then = "what runs is replaced at once by what Git says; " + watchHint(in.App.Name)
 		return d, nil

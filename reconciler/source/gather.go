@@ -85,8 +85,7 @@ func Workloads(in strategies.Input) []rollout.Workload {
 		}
 	}
 	for _, ref := range in.State.Inventory {
-		w := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
-		if ref == w.Ref() {
+		if w, is := rollout.WorkloadOf(ref); is {
 			set[w.String()] = w
 		}
 	}

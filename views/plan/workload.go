@@ -77,7 +77,7 @@ func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 }
 
 func stagesOf(f strategies.Forecast, sized string) Workload {
-	w := Workload{Workload: f.Workload, Kind: "Deployment", Strategy: f.Strategy, Staged: true, Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
+	w := Workload{Workload: f.Workload, Kind: "Deployment", Strategy: string(f.Strategy), Staged: true, Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
 	for _, s := range f.Stages {
 		stage := Stage{
 			Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: s.Canary, Stable: s.Stable, Wait: s.Wait,

@@ -173,16 +173,16 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 
 func heldOf(in strategies.Input) *Held {
 	if h := in.State.Held; h != nil {
-		return &Held{Reason: h.Reason, Message: h.Message, Commit: h.Commit}
+		return &Held{Reason: string(h.Reason), Message: h.Message, Commit: h.Commit}
 	}
 	if err := in.HeadErr(); err != nil { // not recorded yet
-		return &Held{Reason: "InvalidInput", Message: err.Error(), Commit: in.Head.Commit.ID}
+		return &Held{Reason: string(rollout.HeldInvalidInput), Message: err.Error(), Commit: in.Head.Commit.ID}
 	}
 	return nil
 }
 
 // Waits reports whether only the time for a release has not come.
-func (a App) Waits() bool { return a.Held != nil && a.Held.Reason == rollout.HeldClosed }
+func (a App) Waits() bool { return a.Held != nil && a.Held.Reason == string(rollout.HeldClosed) }
 
 // HeldText is a word for why the app is left as it is.
 func (a App) HeldText() string {
@@ -201,7 +201,7 @@ func releaseOf(r *rollout.Release) *Release {
 
 func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
-		Workload: e.Workload.String(), Strategy: e.Strategy, Replicas: e.Replicas, Ready: e.Ready,
+		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
 		Step: e.Step, Weight: e.Weight, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed, Routes: e.Routes, Waiting: e.Waiting, Due: timeOrNil(e.Due),
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
@@ -218,7 +218,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 		w.Steps = append(w.Steps, step)
 	}
 	for _, r := range e.Revisions {
-		w.Revisions = append(w.Revisions, revisionOf(r.Revision, r.Role))
+		w.Revisions = append(w.Revisions, revisionOf(r.Revision, string(r.Role)))
 	}
 	return w
 }
@@ -321,7 +321,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	}
 	_, shut := strategies.Gate(in)
 	switch {
-	case s.Held != nil && s.Held.Reason == "Adoption":
+	case s.Held != nil && s.Held.Reason == rollout.HeldAdoption:
 		add("replace what runs", "gitrollout promote "+app+" --full")
 	case s.Phase == rollout.Degraded:
 		merge("go back in Git too", rollout.ProposeRevert)
@@ -381,7 +381,7 @@ func Deployments(in strategies.Input) []rollout.Workload {
 		}
 	}
 	for _, ref := range in.State.Inventory {
-		if w := (rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}); ref == w.Ref() {
+		if w, is := rollout.WorkloadOf(ref); is {
 			set[w.String()] = w
 		}
 	}

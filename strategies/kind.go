@@ -1,0 +1,53 @@
+package strategies
+
+import (
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// kind is how pods of one kind of workload are moved. A kind is one file here,
+// one line of this table and of rollout.Kinds, and one file where the cluster is
+// observed.
+type kind interface {
+	// fence is how far the pods of a workload may go now, on their way to what its
+	// stage comes to rest at. It is false while none may.
+	fence(m moving, want counts, v View) (fence, bool)
+
+	// hold writes a fence into an object of the new version.
+	hold(o rollout.Object, f fence)
+
+	// own sets what nobody else may set meanwhile, in an object at any time.
+	own(o rollout.Object)
+}
+
+var kinds = map[string]kind{"Deployment": deployment{}}
+
+// fence is s pods more and m old pods less than the n that a workload has at
+// rest.
+type fence struct{ s, m, n int }
+
+// fenceOf returns the fence for the stage that a workload is at. It is false
+// while there is nothing to hold: no canary pod is asked for, or none may start
+// yet because the stable pods are too few.
+func fenceOf(m moving, v View) (fence, bool) {
+	want := m.want()
+	if m.n > 0 && m.stillRouted(v) {
+		// Old pods that went to make room for these do not come back either.
+		want = counts{
+			canary: max(want.canary, m.fresh.Desired),
+			stable: min(want.stable, max(m.stable.Desired, m.n-m.fresh.Desired)),
+		}
+	}
+	known := m.stable.Hash != ""
+	if want.canary == 0 || (!known && m.fresh.Pods == 0) {
+		// Until stable's ReplicaSet carries its hash, nothing says how many old
+		// pods there are, nor what to pin Services to.
+		return fence{}, false
+	}
+	whole := m.spec.Scaling == rollout.Surge && !m.isDynamic()
+	if want.stable > 0 && m.stable.Desired == 0 && (m.fresh.Desired == 0 || whole) {
+		// The workload comes back from no pods at all: under the hold all new
+		// ones would be the canary's.
+		return fence{}, false
+	}
+	return kinds[m.Workload.Ref().Kind].fence(m, want, v)
+}

@@ -1,0 +1,78 @@
+package strategies
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// ordinals is a kind of workload that nothing but the tables know of: its pods
+// have numbers, and those from a partition on are of the new version.
+type ordinals struct{}
+
+func (ordinals) fence(m moving, want counts, _ View) (fence, bool) {
+	gone := min(m.n-want.stable, m.fresh.Ready()+1) // one at a time
+	return fence{m: gone, n: m.n}, gone > 0
+}
+
+func (ordinals) hold(o rollout.Object, f fence) { setMap(o, int64(f.n-f.m), "spec", "partition") }
+func (ordinals) own(o rollout.Object)           { setMap(o, int64(0), "spec", "partition") }
+
+// TestASecondKind releases a workload of a kind that a row of each table adds.
+func TestASecondKind(t *testing.T) {
+	knownKinds := rollout.WorkloadKinds
+	rollout.WorkloadKinds = append(rollout.WorkloadKinds, rollout.Ref{Group: "example.com", Kind: "Ordinals"})
+	kinds["Ordinals"] = ordinals{}
+	defer func() { rollout.WorkloadKinds = knownKinds; delete(kinds, "Ordinals") }()
+
+	web := rollout.Workload{Kind: "Ordinals", Namespace: testApp.Namespace, Name: "web"}
+	h := oneWeb(func(s *rollout.Spec) { s.Workload = web; s.Canary.Steps[0].SetWeight = new(30) })
+	h.push(version("v2"))
+	of := func(commit string, desired, ready int) rollout.Revision {
+		r := pods(desired, ready)
+		r.Name, r.PodHash, r.Hash = "web-"+commit, commit, h.at(commit).Templates[web]
+		return r
+	}
+	seen := func(sets ...rollout.Revision) rollout.Observed {
+		live := rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: len(sets) == 1, Revisions: sets}
+		return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: live}}
+	}
+	in := world(h)
+	in.State.Stable.Templates = h.at(commitID(0)).Staged()
+	in.Observed = seen(of(commitID(0), 10, 10))
+	d := Decide(in)
+	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != web {
+		t.Fatalf("a release begins as %s", dump(d.State))
+	}
+	in.State, in.Source = d.State, in.Head.Render
+	partition := func() any {
+		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+			if o.Ref() == web.Ref() {
+				return o.Map("spec")["partition"]
+			}
+		}
+		return nil
+	}
+	for ready, want := range []int64{9, 8, 7, 7} {
+		in.Observed = seen(of(commitID(1), ready, ready), of(commitID(0), 10-ready, 10-ready))
+		if diff := cmp.Diff(any(want), partition()); diff != "" {
+			t.Errorf("with %d pods of the new version, the partition is (-want +got):\n%s", ready, diff)
+		}
+		if moved := Decide(in).State.Progress[0].Step > 0; moved != (ready == 3) {
+			t.Errorf("with %d pods of the new version, the step is done: %t", ready, moved)
+		}
+	}
+	in.State.Phase = rollout.Promoting
+	if got := partition(); got != int64(0) {
+		t.Errorf("promoted, the partition is %v", got)
+	}
+	encoded, err := in.State.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := rollout.ParseState("state.yaml", encoded); err != nil || back.Progress[0].Workload != web {
+		t.Errorf("recorded and read again it is %v, %v", back, err)
+	}
+}

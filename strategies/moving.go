@@ -1,0 +1,77 @@
+package strategies
+
+import (
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// moving is one workload on its way through a release: its plan, how far it has
+// come, and what the cluster shows of it.
+type moving struct {
+	*plan
+	rollout.Progress
+	live   rollout.ObservedWorkload
+	exists bool // in the cluster
+	n      int  // pods that it should have
+	stable rollout.Revision
+	fresh  rollout.Revision // the new version's; the zero value if it has no ReplicaSet yet
+}
+
+func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed) moving {
+	m := moving{plan: p, Progress: pr}
+	m.live, m.exists = o.Workloads[pr.Workload]
+	m.n = replicas(p.spec, m.live)
+	m.stable, _ = m.live.Find(s.StableHash(pr.Workload))
+	m.fresh, _ = m.live.Find(s.Release.Templates[pr.Workload])
+	return m
+}
+
+// moversOf are the workloads of a state's release that have one of the specs, in
+// the order of its progress.
+func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plans) []moving {
+	if s.Release == nil {
+		return nil
+	}
+	all := make([]moving, 0, len(s.Progress))
+	for _, pr := range s.Progress {
+		i := slices.IndexFunc(specs, func(spec rollout.Spec) bool { return spec.Workload == pr.Workload })
+		if i >= 0 {
+			all = append(all, movingOf(s, known.of(specs[i]), pr, o))
+		}
+	}
+	return all
+}
+
+// movers are the workloads of the release in flight.
+func movers(in Input) []moving { return moversOf(in.State, releaseSpecs(in), in.Observed, in.plans) }
+
+// movers are the workloads of a state's release as its source has them.
+func (v View) movers(s rollout.State) []moving {
+	return moversOf(s, v.Source.Specs, v.Observed, v.plans)
+}
+
+// releaseSpecs are the specs that the release in flight follows: Git's newest,
+// or those of the last commit that could be read.
+func releaseSpecs(in Input) []rollout.Spec {
+	switch {
+	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:
+		return in.Head.Render.Specs
+	case in.Source != nil:
+		return in.Source.Specs
+	default:
+		return nil
+	}
+}
+
+// stage is the one in progress, the zero value after the last one.
+func (m moving) stage() stage {
+	s, _ := m.at(m.Step)
+	return s
+}
+
+// want is what its step comes to rest at.
+func (m moving) want() counts { return m.countsAt(m.Step, m.n) }
+
+// isThrough reports whether all steps are done.
+func (m moving) isThrough() bool { return m.Step >= m.Of }

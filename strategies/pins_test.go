@@ -1,0 +1,100 @@
+package strategies
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPinRows is the truth table of what Services select: "main/side" at each place,
+// for each supply of the stable version (columns: none, some, enough) and of the
+// new one (rows).
+func TestPinRows(t *testing.T) {
+	places := map[place]string{atSteps: "steps", switched: "switched", promoting: "promoting", leaving: "leaving", left: "left"}
+	names := map[pin]string{allPods: "all", stablePin: "stable", freshPin: "fresh", newestPin: "newest"}
+	cases := map[string]struct {
+		reason string
+		rows   []pinRow
+		want   string
+	}{
+		"Canary": {"requests follow whatever is ready", canaryPins, `
+steps     none   all/fresh     all/fresh     stable/newest
+steps     some   all/fresh     all/fresh     stable/newest
+steps     enough all/fresh     all/fresh     stable/newest
+switched  none   all/fresh     all/fresh     all/fresh
+switched  some   fresh/fresh   fresh/fresh   fresh/fresh
+switched  enough fresh/fresh   fresh/fresh   fresh/fresh
+promoting none   all/fresh     all/fresh     all/fresh
+promoting some   all/fresh     all/fresh     all/fresh
+promoting enough all/fresh     all/fresh     all/fresh
+leaving   none   all/stable    all/stable    stable/stable
+leaving   some   all/stable    all/stable    stable/stable
+leaving   enough all/stable    all/stable    stable/stable
+left      none   all/stable    all/stable    stable/stable
+left      some   all/stable    all/stable    stable/stable
+left      enough all/stable    all/stable    stable/stable
+`},
+		"BlueGreen": {"the preview stays the preview until its pods go", blueGreenPins, `
+steps     none   stable/newest stable/newest stable/newest
+steps     some   stable/newest stable/newest stable/newest
+steps     enough stable/newest stable/newest stable/newest
+switched  none   all/fresh     all/fresh     all/fresh
+switched  some   fresh/fresh   fresh/fresh   fresh/fresh
+switched  enough fresh/fresh   fresh/fresh   fresh/fresh
+promoting none   all/fresh     all/fresh     all/fresh
+promoting some   all/fresh     all/fresh     all/fresh
+promoting enough all/fresh     all/fresh     all/fresh
+leaving   none   all/fresh     all/fresh     stable/fresh
+leaving   some   all/fresh     all/fresh     stable/fresh
+leaving   enough all/fresh     all/fresh     stable/fresh
+left      none   all/stable    all/stable    stable/stable
+left      some   all/stable    all/stable    stable/stable
+left      enough all/stable    all/stable    stable/stable
+`},
+		"Routed": {"no Service that routers may send to is without endpoints", routedPins, `
+steps     none   all/all       stable/stable stable/stable
+steps     some   all/all       stable/stable stable/stable
+steps     enough all/fresh     all/fresh     stable/newest
+switched  none   all/all       all/all       all/all
+switched  some   fresh/fresh   fresh/fresh   fresh/fresh
+switched  enough fresh/fresh   fresh/fresh   fresh/fresh
+promoting none   all/all       all/all       all/all
+promoting some   all/fresh     all/fresh     all/fresh
+promoting enough all/fresh     all/fresh     all/fresh
+leaving   none   all/all       all/stable    stable/stable
+leaving   some   all/all       all/stable    stable/stable
+leaving   enough all/all       all/stable    stable/stable
+left      none   all/all       all/stable    stable/stable
+left      some   all/all       all/stable    stable/stable
+left      enough all/all       all/stable    stable/stable
+`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			used := map[int]bool{}
+			var b strings.Builder
+			for at := atSteps; at <= left; at++ {
+				for fresh := none; fresh <= enough; fresh++ {
+					line := fmt.Sprintf("%-9s %-6s", places[at], []string{"none", "some", "enough"}[fresh])
+					for stable := none; stable <= enough; stable++ {
+						i := firstFit(tc.rows, at, fresh, stable)
+						if i < 0 {
+							t.Fatalf("no row for %s", line)
+						}
+						used[i] = true
+						line += fmt.Sprintf(" %-13s", names[tc.rows[i].main]+"/"+names[tc.rows[i].side])
+					}
+					b.WriteString("\n" + strings.TrimRight(line, " "))
+				}
+			}
+			if diff := cmp.Diff(tc.want, b.String()+"\n"); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if len(used) < len(tc.rows)-3 { // the canary's own rows may be covered by another strategy's
+				t.Errorf("%d of %d rows are ever used", len(used), len(tc.rows))
+			}
+		})
+	}
+}

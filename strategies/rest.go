@@ -1,0 +1,98 @@
+package strategies
+
+import (
+	"fmt"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// decideAtRest handles an app without a release in flight.
+func decideAtRest(in Input) Decision {
+	s, head := in.State, in.Head.Render
+	target := head.Release()
+	stable := rollout.Hash("")
+	if s.Stable != nil {
+		stable = s.Stable.Hash
+	}
+	// A workload of another name is a new one, though its hash be the same.
+	if target == "" || (target == stable && !noneRuns(in)) {
+		return follow(in)
+	}
+	if s.Stable == nil || noneRuns(in) {
+		if d, shut := closed(in, "release "+string(target)); shut {
+			return d
+		}
+		return startFirst(in)
+	}
+	if rejection, ok := s.IsRejected(target); ok && !retried(in.Promotion, rejection) {
+		return degraded(in, rejection)
+	}
+	if d, shut := closed(in, "release "+string(target)); shut && !isFast(in, target) {
+		return d
+	}
+	return startRelease(in, "")
+}
+
+// noneRuns reports that no staged workload of the head has a stable template:
+// all are new to the app, so there is nothing to move in stages.
+func noneRuns(in Input) bool {
+	for _, spec := range in.Head.Render.Specs {
+		if in.State.StableHash(spec.Workload) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// startFirst deploys a first release of an app that has a record but no stable
+// version of what is staged now.
+func startFirst(in Input) Decision {
+	s := in.State
+	release := newRelease(in)
+	s.Stable, s.Release, s.Progress, s.Source = nil, &release, nil, in.Head.Commit.ID
+	s.Phase, s.Reason = rollout.Progressing, noStable
+	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
+}
+
+// follow keeps an app that is at its stable version up with everything else
+// that its render says: replicas, Services, configuration.
+func follow(in Input) Decision {
+	s := in.State
+	was := s.Phase
+	s.Phase, s.Reason, s.Release, s.Progress, s.Retreat = rollout.Healthy, "", nil, nil, nil
+	if s.Stable != nil && in.Head.Render.Release() == "" {
+		s.Stable = nil // the Rollout documents are gone: plain Deployments from now on
+	}
+	if in.Source == nil || in.Source.Digest != in.Head.Render.Digest {
+		s.Source = in.Head.Commit.ID
+	}
+	if was != rollout.Healthy {
+		return Decision{State: s, Subject: fmt.Sprintf("%s healthy: Git agrees with what serves", s.App)}
+	}
+	if s.Source == in.State.Source {
+		return Decision{State: s}
+	}
+	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
+}
+
+// degraded says that Git asks for what was rejected. Stable serves meanwhile.
+func degraded(in Input, rejection rollout.Rejection) Decision {
+	s := in.State
+	was := s.Phase
+	s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
+	if in.Source == nil || in.Source.Release() != s.Stable.Hash {
+		s.Source = s.Stable.Commit
+	}
+	s.Reason = fmt.Sprintf("Git asks for %s, which was rejected: %s", rejection.Hash, rejection.Reason)
+	d := Decision{State: s, Waiting: "a revert of " + rollout.ShortID(rejection.Commit) + ", a new version, or decision: retry"}
+	if was != rollout.Degraded {
+		d.Subject = fmt.Sprintf("%s degraded: %s was rejected, %s serves", s.App, rejection.Hash, s.Stable.Hash)
+	}
+	return d
+}
+
+// retried reports whether somebody asked to try a rejected hash again after it
+// was rejected.
+func retried(p *rollout.Promotion, rejection rollout.Rejection) bool {
+	return p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
+}

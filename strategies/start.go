@@ -1,0 +1,108 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// newRelease describes the head as a release that starts now.
+func newRelease(in Input) rollout.Release {
+	head := in.Head.Render
+	return rollout.Release{
+		Commit: in.Head.Commit.ID, Hash: head.Release(), Author: in.Head.Commit.Author,
+		Subject: in.Head.Commit.Subject, Since: rollout.Second(in.Now), Templates: head.Staged(),
+	}
+}
+
+// startRelease puts the head at its first step. A hash that served well before
+// is rolled out without pauses and weights; so is one with no steps and one
+// whose workloads have no pods to protect.
+func startRelease(in Input, why string) Decision {
+	s := in.State
+	release := newRelease(in)
+	release.Fast = isFast(in, release.Hash)
+	again := func(r rollout.Rejection) bool { return r.Hash == release.Hash }
+	s.Rejected = slices.DeleteFunc(slices.Clone(s.Rejected), again)
+	if in.Source != nil && in.Source.Release() == s.Stable.Hash {
+		stable := *s.Stable
+		stable.Commit = s.Source // the newest that serves with it: what an abort goes back to
+		s.Stable = &stable
+	}
+	s.Release, s.Retreat, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, why
+	s.Progress, s.Analyses = firstProgress(in, release), nil
+	s.Phase = phaseOf(in, s.Progress)
+	subject := fmt.Sprintf("%s release %s by %s", s.App, release.Hash, release.Author)
+	switch {
+	case release.Fast:
+		subject += ", verified before: no pauses"
+	case len(s.Progress) == 1 && s.Progress[0].Step < s.Progress[0].Of:
+		first := s.Progress[0]
+		subject += fmt.Sprintf(", step 1/%d %s", first.Of, first.Name)
+	}
+	return Decision{State: s, Subject: subject}
+}
+
+// firstProgress is the first step of each workload whose template changes. The
+// others, and those that are new to the app, have nothing to stage.
+func firstProgress(in Input, release rollout.Release) []rollout.Progress {
+	var all []rollout.Progress
+	for _, spec := range in.Head.Render.Specs {
+		stable := in.State.StableHash(spec.Workload)
+		if stable == "" || stable == release.Templates[spec.Workload] {
+			continue
+		}
+		p := in.plans.of(spec)
+		step := 0
+		switch {
+		case replicas(spec, in.Observed.Workloads[spec.Workload]) == 0:
+			step = len(p.stages)
+		case release.Fast:
+			step = p.passed
+		}
+		all = append(all, p.progress(step, in.Now))
+	}
+	return all
+}
+
+// phaseOf is the phase in which workloads that have just moved are: Promoting
+// when all are through, Paused when those that are not wait for people or the
+// clock.
+func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
+	phase := rollout.Promoting
+	for _, pr := range all {
+		spec, ok := in.Head.Render.Spec(pr.Workload)
+		if !ok || pr.Step >= pr.Of {
+			continue
+		}
+		if s, ok := in.plans.of(spec).at(pr.Step); !ok || !s.wait.pauses() {
+			return rollout.Progressing
+		}
+		phase = rollout.Paused
+	}
+	return phase
+}
+
+// isFast reports whether the hash is among the verified ones that each
+// workload's rollbackWindow still covers. The stable hash itself is the first
+// verified one and does not count.
+func isFast(in Input, h rollout.Hash) bool {
+	i := slices.Index(in.State.Verified, h)
+	if i < 0 {
+		return false
+	}
+	for _, spec := range in.Head.Render.Specs {
+		if spec.RollbackWindow != nil && i > *spec.RollbackWindow {
+			return false
+		}
+	}
+	return true
+}
+
+// remember puts a hash at the head of a bounded list.
+func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
+	others := slices.DeleteFunc(slices.Clone(list), func(o rollout.Hash) bool { return o == h })
+	out := append([]rollout.Hash{h}, others...)
+	return out[:min(len(out), rollout.MaxHistory)]
+}

@@ -1,0 +1,267 @@
+package strategies
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// strategy compiles the specs that ask for it. A strategy is one file and one
+// line of the table: the machine that walks a plan's stages and the overlay that
+// turns a stage into objects know none of them.
+type strategy interface {
+	compiles(spec rollout.Spec) bool
+	compile(spec rollout.Spec) plan
+}
+
+// table lists the strategies.
+var table = []strategy{canary{}, blueGreen{}}
+
+// Strategy names a strategy, for people and for machines.
+type Strategy string
+
+// The strategies. A canary without steps is the user's own rolling update.
+const (
+	StrategyCanary        Strategy = "canary"
+	StrategyBlueGreen     Strategy = "blueGreen"
+	StrategyRollingUpdate Strategy = "rollingUpdate"
+)
+
+// Role is what a version of a workload is to its users.
+type Role string
+
+// The roles. A left-over of an older release has none.
+const (
+	RoleStable  Role = "stable"
+	RoleCanary  Role = "canary"
+	RoleActive  Role = "active"
+	RolePreview Role = "preview"
+)
+
+// plan is one workload's release as its strategy makes it of the spec.
+type plan struct {
+	spec       rollout.Spec
+	strategy   Strategy
+	stages     []stage
+	passed     int           // so many stages a version passes at once that is promoted fully or was verified before
+	main, side string        // the Service that users reach, and the new version's; "" for none
+	pingPong   bool          // they change their roles with each release
+	routing    *routing      // nil: weights are shares of pods
+	abortDelay time.Duration // how long pods may stay whose requests an abort has taken away
+	atOnce     bool          // an abort takes none away: pods serve until they are gone
+	background *rollout.Analysis
+	oldRole    Role // of the stable version
+	freshRole  Role
+	pins       []pinRow
+	key        string // what digest returns, once it has
+}
+
+// routing is how the requests of a release are split, and not only its pods.
+type routing struct {
+	*rollout.Traffic
+	dynamic bool // stable shrinks as its share of the traffic does
+}
+
+// stage is one entry of a plan. What it asks for holds until the next stage
+// asks for something else.
+type stage struct {
+	name     string // the user's name for it, "" if none
+	text     string // "setWeight 20", for people and for commit subjects
+	weight   int    // asked for the new version: percent, or a share of Traffic.MaxWeight
+	routes   []rollout.ManagedRoute
+	counts   func(n int) counts
+	wait     wait
+	switched bool // the stable or active Service selects the new version
+	final    bool // it follows the decision to promote: it is finished, whatever the time is
+}
+
+// with returns a stage that asks for the same under another name.
+func (s stage) with(name, text string, w wait) stage {
+	s.name, s.text, s.wait = name, text, w
+	return s
+}
+
+// counts is how many pods of each version a stage comes to rest at, for a given
+// number of replicas.
+type counts struct{ canary, stable int }
+
+// plans are the specs that have been compiled already, so that one decision
+// compiles each once. The zero value compiles each time.
+type plans map[rollout.Spec]*plan
+
+func (known plans) of(spec rollout.Spec) *plan {
+	if p := known[spec]; p != nil {
+		return p
+	}
+	p := compile(spec)
+	if known != nil {
+		known[spec] = p
+	}
+	return p
+}
+
+func compile(spec rollout.Spec) *plan {
+	i := slices.IndexFunc(table, func(s strategy) bool { return s.compiles(spec) })
+	p := table[i].compile(spec) // a spec has a strategy
+	p.spec = spec
+	return &p
+}
+
+// names returns the stages' names, for promotions that say through: NAME.
+func (p *plan) names() []string {
+	names := make([]string, len(p.stages))
+	for i, s := range p.stages {
+		names[i] = s.name
+	}
+	return names
+}
+
+// digest identifies the list of stages, so that a change of steps in flight is
+// noticed.
+func (p *plan) digest() string {
+	if p.key != "" {
+		return p.key
+	}
+	var b strings.Builder
+	for _, s := range p.stages {
+		c := s.counts(100)
+		mark := s.wait.mark()
+		fmt.Fprintf(&b, "%s|%s|%d|%d|%d|%d|%s|%t\n",
+			s.name, s.text, s.weight, c.canary, c.stable, mark.number, mark.duration, s.switched)
+		b.WriteString(mark.more)
+		if len(s.routes) > 0 {
+			b.WriteString(encoded(s.routes) + "\n")
+		}
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	p.key = hex.EncodeToString(sum[:4])
+	return p.key
+}
+
+// encoded is the JSON of what is made of texts, numbers and JSON.
+func encoded(v any) string {
+	raw, _ := json.Marshal(v) // which always encode
+	return string(raw)
+}
+
+// at returns a stage, false when there is none left.
+func (p *plan) at(step int) (stage, bool) {
+	if step < 0 || step >= len(p.stages) {
+		return stage{}, false
+	}
+	return p.stages[step], true
+}
+
+// progress is what is recorded of a workload that enters a stage.
+func (p *plan) progress(step int, now time.Time) rollout.Progress {
+	pr := rollout.Progress{
+		Workload: p.spec.Workload, Step: step, Of: len(p.stages), Plan: p.digest(), Entered: rollout.NextSecond(now),
+		Name: "promote", Weight: 100,
+	}
+	if s, ok := p.at(step); ok {
+		pr.Name, pr.Weight = s.text, s.weight
+	}
+	return pr
+}
+
+// handover is the first stage after the decision to promote, or the number of
+// stages if there is none.
+func (p *plan) handover() int {
+	if i := slices.IndexFunc(p.stages, func(s stage) bool { return s.final }); i >= 0 {
+		return i
+	}
+	return len(p.stages)
+}
+
+// hasSwitched reports whether users reach the new version at a step.
+func (p *plan) hasSwitched(step int) bool {
+	return slices.ContainsFunc(p.stages[:min(step+1, len(p.stages))], func(s stage) bool { return s.switched })
+}
+
+// routesAt returns the managed routes of a step, none after the last one.
+func (p *plan) routesAt(step int) []rollout.ManagedRoute {
+	s, _ := p.at(step)
+	return s.routes
+}
+
+// countsAt is what a step comes to rest at; after the last one, what the last
+// one did. Pods are moved forward only, so a step that asks for less than an
+// earlier one keeps what there is. One that asks for no canary pod at all starts
+// anew from the stable template.
+func (p *plan) countsAt(step, n int) counts {
+	if len(p.stages) == 0 {
+		return counts{}
+	}
+	i := min(step, len(p.stages)-1)
+	c := p.stages[i].counts(n)
+	for i--; i >= 0 && c.canary > 0; i-- {
+		before := p.stages[i].counts(n)
+		if before.canary == 0 {
+			break
+		}
+		c = counts{canary: max(c.canary, before.canary), stable: min(c.stable, before.stable)}
+	}
+	return c
+}
+
+// resume finds where a release that asked for a weight goes on in a changed
+// list: at the first stage that waits for pods and asks for at least as much,
+// so that no pod moves back. A list that asks for less everywhere goes on at
+// its last such stage. Example: at 40 in [20, 40, 60], the new list [10, 50,
+// 100] goes on at 50. A release that asked for no pod yet does not skip an
+// experiment.
+func (p *plan) resume(weight int) int {
+	last := 0
+	for i, s := range p.stages {
+		switch s.wait.(type) {
+		case experimentWait:
+			if weight == 0 {
+				return i
+			}
+		case podsWait:
+			last = i
+			if s.weight >= weight {
+				return i
+			}
+		}
+	}
+	return last
+}
+
+// full is the weight that is everything.
+func (p *plan) full() int {
+	if p.routing != nil {
+		return p.routing.MaxWeight
+	}
+	return 100
+}
+
+// isDynamic reports whether stable shrinks as its share of the traffic does.
+func (p *plan) isDynamic() bool { return p.routing != nil && p.routing.dynamic }
+
+// services returns the Service that users reach and the one for the new version.
+func (p *plan) services(s rollout.State) (main, side string) {
+	if p.pingPong && slices.Contains(s.Pong, p.spec.Workload) {
+		return p.side, p.main
+	}
+	return p.main, p.side
+}
+
+// replicas returns the number of pods that the workload should have: what Git
+// says, or what the cluster's autoscaler has set.
+func replicas(spec rollout.Spec, live rollout.ObservedWorkload) int {
+	if spec.Replicas != nil {
+		return *spec.Replicas
+	}
+	return live.Replicas
+}
+
+func minReady(spec rollout.Spec) time.Duration {
+	return time.Duration(spec.MinReadySeconds) * time.Second
+}

@@ -1,0 +1,47 @@
+package strategies
+
+import "time"
+
+// wait is what keeps a workload at a stage. Each kind is one file.
+type wait interface {
+	// verdict says whether the workload may leave its stage.
+	verdict(in Input, m moving) verdict
+
+	// pauses reports whether it waits for people or the clock, not for pods.
+	pauses() bool
+
+	// mark identifies it in a plan's digest.
+	mark() mark
+
+	// forecast says what ends a stage and how long that takes at least.
+	forecast(c *forecaster, s *ForecastStage)
+}
+
+// mark is what a digest has of a wait. It is in users' records: another one for
+// the same wait moves releases that are in flight to the start of their step.
+type mark struct {
+	number   int // of the kind of wait
+	duration time.Duration
+	more     string // lines
+}
+
+// verdict says whether a step is done and, if not, what it waits for.
+type verdict struct {
+	done   bool
+	by     string    // who opened the gate, "" if nobody had to
+	text   string    // what it waits for
+	paused bool      // it waits for people or the clock, not for pods
+	due    time.Time // when the clock is through, zero if it is not the clock
+	broken string    // why it will not be done by waiting, "" if it may
+	route  bool      // the step's pods serve: its weight and routes are due
+	full   bool      // somebody has promoted all steps at once
+	begins bool      // the experiment's pods are available: its clock and its analyses are due
+}
+
+// noWait passes in the next pass, once its stage is applied.
+type noWait struct{}
+
+func (noWait) verdict(Input, moving) verdict        { return verdict{done: true} }
+func (noWait) pauses() bool                         { return false }
+func (noWait) mark() mark                           { return mark{number: 4} }
+func (noWait) forecast(*forecaster, *ForecastStage) {}

@@ -1,0 +1,78 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// experimentWait waits for the experiment's pods, then for its duration and for
+// the analyses that it is not over without. One that does not know has been
+// asked about before: somebody has said that the release goes on.
+type experimentWait struct{ *rollout.Experiment }
+
+func (experimentWait) pauses() bool { return false }
+
+func (w experimentWait) mark() mark { return mark{number: 6, more: encoded(w.Experiment) + "\n"} }
+
+func (experimentWait) forecast(*forecaster, *ForecastStage) {}
+
+func (w experimentWait) verdict(in Input, m moving) verdict {
+	if in.State.Release.Fast {
+		return verdict{done: true}
+	}
+	if m.Available == nil {
+		return w.available(in, m)
+	}
+	var waits []string
+	var due time.Time
+	if d := w.Duration; d != nil {
+		if due = m.Available.Add(*d); in.Now.Before(due) {
+			waits = append(waits, "the experiment, until "+due.Format(time.RFC3339))
+		}
+	}
+	runs := Runs(in)
+	for _, a := range w.Analyses {
+		name := m.runName() + "/" + a.Name
+		i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
+		switch {
+		case i >= 0 && runs[i].Phase == rollout.AnalysisInconclusive:
+			return verdict{done: true, by: promoter(in)}
+		case i < 0 && a.Required:
+			waits = append(waits, "analysis "+name+" to start")
+		case i >= 0 && a.Required && runs[i].Phase != rollout.AnalysisSuccessful:
+			waits = append(waits, fmt.Sprintf("analysis %s: %s", name, inWords(runs[i])))
+		}
+	}
+	if len(waits) == 0 {
+		return verdict{done: true}
+	}
+	return verdict{text: strings.Join(waits, "; "), due: laterOnly(due, in.Now)}
+}
+
+// available waits until every pod of the experiment is available.
+func (w experimentWait) available(in Input, m moving) verdict {
+	var waits []string
+	var due time.Time
+	for _, t := range podsOf(in, m, w.Experiment) {
+		if t.available() {
+			continue
+		}
+		text := fmt.Sprintf("pods of the experiment's %s: %d of %d available", t.Name, t.serving, t.Replicas)
+		if t.live.Problem != "" {
+			text += " (" + t.live.Problem + ")"
+		}
+		waits = append(waits, text)
+		due = soonest(due, servesNext(in.Now, minReady(m.spec), t.live))
+	}
+	if len(waits) == 0 {
+		return verdict{begins: true}
+	}
+	if late, _ := lateExperiment(in); !late.at.IsZero() {
+		due = soonest(due, laterOnly(late.at, in.Now))
+	}
+	return verdict{text: strings.Join(waits, "; "), due: due}
+}

@@ -1,0 +1,94 @@
+package strategies
+
+import (
+	"fmt"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// podsWait waits until the new version's pods have served for the user's
+// minReadySeconds, requests are routed to them, and the old ones are as few as
+// the stage asks for.
+type podsWait struct{}
+
+func (podsWait) pauses() bool { return false }
+func (podsWait) mark() mark   { return mark{} }
+
+func (podsWait) verdict(in Input, m moving) verdict {
+	want := m.want()
+	ready := minReady(m.spec)
+	routes := m.needsRouting()
+	if routes {
+		ready = max(ready, learnt(m.routing))
+	}
+	serving := m.fresh.Serving(in.Now, ready)
+	switch {
+	case !m.exists:
+		return verdict{text: m.Workload.Ref().Kind + " " + m.Workload.String() + " to exist"}
+	case m.n == 0 && m.Step < m.passed && m.stage().weight > 0:
+		return verdict{text: "replicas: the workload has none"}
+	case serving < want.canary:
+		v := verdict{text: fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.canary)}
+		if m.fresh.Problem != "" {
+			v.text += " (" + m.fresh.Problem + ")"
+		}
+		v.due = servesNext(in.Now, ready, m.fresh)
+		return v
+	case m.n > 0 && routes && m.live.Synced:
+		return routeNow(in, m)
+	case (m.spec.Scaling == rollout.InPlace || m.isDynamic()) && m.stable.Desired > want.stable:
+		more := m.stable.Desired - want.stable
+		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d have yet to go", more, m.stable.Desired)}
+	case !m.live.Synced:
+		return verdict{text: "the " + m.Workload.Ref().Kind + " controller"}
+	default:
+		return verdict{done: true}
+	}
+}
+
+// routeNow lets the routers be asked once the Service of the new version has
+// endpoints.
+func routeNow(in Input, m moving) verdict {
+	for _, need := range needsOf(in, m) {
+		if serves, known := in.Answers.Endpoints[need]; known && !serves {
+			return verdict{text: "ready endpoints of Service " + need.Service.Name, due: in.Now.Add(time.Second)}
+		}
+	}
+	return verdict{route: true}
+}
+
+// servesNext is when the next ready pod will have been so for minReady, zero if
+// all have.
+func servesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
+	for _, v := range versions {
+		for _, since := range v.ReadySince {
+			if at := since.Add(minReady); at.After(now) {
+				due = soonest(due, at)
+			}
+		}
+	}
+	return due
+}
+
+func (podsWait) forecast(c *forecaster, s *ForecastStage) {
+	s.Wait = WaitPods
+	n := c.in.Replicas
+	missing := s.Canary - c.last.canary
+	switch spec := c.in.Spec; {
+	case missing > 0 && spec.Scaling == rollout.InPlace:
+		s.AtLeast = rollingUpdate(spec, n, missing, s.Canary+s.Stable-n)
+	case missing > 0:
+		s.AtLeast = minReady(spec)
+	}
+	before := moving{plan: c.plan, Progress: rollout.Progress{Step: c.step}}
+	if c.step > 0 {
+		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.stages[c.step-1].weight}
+	}
+	if before.needsRouting() {
+		if missing > 0 {
+			s.AtLeast = max(s.AtLeast, learnt(c.plan.routing))
+		}
+		s.AtLeast += c.plan.routing.Settle
+	}
+}

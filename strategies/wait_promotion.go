@@ -1,0 +1,87 @@
+package strategies
+
+import (
+	"fmt"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// promotionWait waits until somebody promotes, or for a timeout.
+type promotionWait struct {
+	timeout   time.Duration // how long somebody may take; 0: for ever
+	onTimeout string        // rollout.TimeoutAbort or TimeoutPromote
+}
+
+func (promotionWait) pauses() bool { return true }
+
+func (w promotionWait) mark() mark {
+	if w.timeout == 0 {
+		return mark{number: 1}
+	}
+	return mark{number: 1, more: fmt.Sprintf("null|%s|%s\n", w.timeout, w.onTimeout)}
+}
+
+func (w promotionWait) verdict(in Input, m moving) verdict {
+	v := promoted(in, m)
+	if v.done || w.timeout == 0 {
+		return v
+	}
+	v.due = m.Entered.Add(w.timeout)
+	if w.onTimeout == rollout.TimeoutPromote && !in.Now.Before(v.due) {
+		return verdict{done: true, by: fmt.Sprintf("its timeout of %s", w.timeout)}
+	}
+	v.text += fmt.Sprintf(", until %s (then: %s)", v.due.Format(time.RFC3339), w.onTimeout)
+	return v
+}
+
+func (w promotionWait) forecast(c *forecaster, s *ForecastStage) {
+	if !c.in.Fast {
+		s.Wait, s.Timeout, s.OnTimeout = WaitPromotion, w.timeout, w.onTimeout
+	}
+}
+
+// isLate reports whether nobody has promoted in time, and the document wants the
+// release back then.
+func (w promotionWait) isLate(in Input, m moving) bool {
+	late := w.timeout > 0 && w.onTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.timeout))
+	return late && !promoted(in, m).done && !userHolds(in, m.spec)
+}
+
+// promoted waits until somebody lets the release pass its step.
+func promoted(in Input, m moving) verdict {
+	release := in.State.Release
+	switch {
+	case release.Fast:
+		return verdict{done: true}
+	case in.Promotion.Opens(release.Hash, m.names(), m.Step):
+		return verdict{done: true, by: promoter(in)}
+	default:
+		return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, m.Step+1, m.Of)}
+	}
+}
+
+// decided waits until somebody lets the release pass its step, or its step's own
+// timeout does.
+func decided(in Input, m moving) verdict {
+	if w, is := m.stage().wait.(promotionWait); is {
+		return w.verdict(in, m)
+	}
+	return promoted(in, m)
+}
+
+func promoter(in Input) string { return orElse(in.Promotion.Author, "a promotion file") }
+
+// timedOut says which pause nobody has ended in time, if its document wants the
+// release back then.
+func timedOut(in Input) (string, bool) {
+	if in.State.Stable == nil {
+		return "", false
+	}
+	for _, m := range movers(in) {
+		if w, is := m.stage().wait.(promotionWait); is && w.isLate(in, m) {
+			return fmt.Sprintf("nobody promoted it within %s at step %d/%d", w.timeout, m.Step+1, m.Of), true
+		}
+	}
+	return "", false
+}
