@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -99,16 +100,18 @@ func (c *albConfig) overlay(o *Objects, r Route) error {
 
 func (c *albConfig) valid(r Route) error {
 	if c.ServicePort < 1 || c.ServicePort > 65535 {
-		return &Error{Field: "servicePort", Msg: "is not the port of a Service", Fix: "give the number of the port that the stable and the canary Service have"}
+		return misfit("servicePort", "is not the port of a Service").
+			fix("give the number of the port that the stable and the canary Service have")
 	}
 	if r.Max > 999 {
-		return &Error{Msg: fmt.Sprintf("takes weights up to 999, and maxTrafficWeight is %d", r.Max), Fix: "give 999 or less"}
+		return misfit("", "takes weights up to 999, and maxTrafficWeight is %d", r.Max).fix("give 999 or less")
 	}
 	if s := c.StickinessConfig; s != nil && s.Enabled && !albDuration(s.DurationSeconds) {
-		return &Error{Field: "stickinessConfig.durationSeconds", Msg: fmt.Sprintf("is %d", s.DurationSeconds), Fix: "give 1 to 604800 seconds, which is 7 days"}
+		return misfit("stickinessConfig.durationSeconds", "is %d", s.DurationSeconds).
+			fix("give 1 to 604800 seconds, which is 7 days")
 	}
 	if r.Sticky != nil && !albDuration(int64(r.Sticky.MaxAge/time.Second)) {
-		return &Error{Msg: fmt.Sprintf("keeps users for 1s to 168h, and sticky.maxAge is %s", r.Sticky.MaxAge), Fix: "give 168h or less"}
+		return misfit("", "keeps users for 1s to 168h, and sticky.maxAge is %s", r.Sticky.MaxAge).fix("give 168h or less")
 	}
 	return carried("alb", r.Managed)
 }
@@ -116,10 +119,10 @@ func (c *albConfig) valid(r Route) error {
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
 // action is the name of the action that is split, and the backend of its paths.
-func (c *albConfig) action(r Route) string { return orElse(c.RootService, r.Stable) }
+func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
-	return orElse(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
+	return cmp.Or(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
 }
 
 // split writes the action of an Ingress, and the paths of matched users.
@@ -131,12 +134,15 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 			continue
 		}
 		if text(mapping(p.backend()["port"])["name"]) != "use-annotation" {
-			return &Error{About: ref, Field: p.place() + ".backend.service.port", Msg: fmt.Sprintf("of %s is not use-annotation, and the controller then splits no requests", action), Fix: "write port: {name: use-annotation}"}
+			return wrong(ref, p.place()+".backend.service.port",
+				"of %s is not use-annotation, and the controller then splits no requests", action).
+				fix("write port: {name: use-annotation}")
 		}
 		found = true
 	}
 	if !found {
-		return &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no path leads to %s", action), Fix: "make it the backend of each path that is to be split, with the port name use-annotation; with pingPong, name a rootService"}
+		return wrong(ref, "spec.rules", "no path leads to %s", action).
+			fix("make it the backend of each path that is to be split, with the port name use-annotation; with pingPong, name a rootService")
 	}
 	key := c.key("actions", action)
 	place := fmt.Sprintf("metadata.annotations[%s]", key)
@@ -144,7 +150,9 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 		return err
 	}
 	if other := albOther(object.Annotation(key), r); other != "" {
-		return &Error{About: ref, Field: place, Msg: fmt.Sprintf("has a third target group (%s), so that the weights of stable and canary would not add up to all requests", other), Fix: "take the annotation out: it is written here"}
+		return wrong(ref, place,
+			"has a third target group (%s), so that the weights of stable and canary would not add up to all requests", other).
+			fix("take the annotation out: it is written here")
 	}
 	if err := c.match(o, object, r); err != nil {
 		return err
@@ -171,7 +179,7 @@ func albOther(annotation string, r Route) string {
 	_ = json.Unmarshal([]byte(annotation), &action) // as the controller reads it; what cannot be read is replaced
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
-			return orElse(g.ServiceName, orElse(g.TargetGroupName, g.TargetGroupARN))
+			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
 		}
 	}
 	return ""
@@ -258,7 +266,8 @@ var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // free refuses an action that the user has.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
-		return &Error{Msg: fmt.Sprintf("the steps' route %s becomes a backend, and its name is not that of a Service", name), Fix: "give it a name of at most 60 lower-case letters, digits and -, that starts with a letter"}
+		return misfit("", "the steps' route %s becomes a backend, and its name is not that of a Service", name).
+			fix("give it a name of at most 60 lower-case letters, digits and -, that starts with a letter")
 	}
 	key := c.key("actions", name)
 	if err := o.Claim(object.Ref(), fmt.Sprintf("metadata.annotations[%s]", key), r); err != nil {
@@ -269,7 +278,8 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 		taken = taken || p.service() == name
 	}
 	if taken {
-		return &Error{About: object.Ref(), Msg: fmt.Sprintf("has a backend or an action %s, which is the name of a route of the steps", name), Fix: "rename one of the two"}
+		return wrong(object.Ref(), "", "has a backend or an action %s, which is the name of a route of the steps", name).
+			fix("rename one of the two")
 	}
 	return nil
 }
@@ -283,7 +293,8 @@ func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error)
 	}
 	var own []any
 	if err := json.Unmarshal([]byte(value), &own); err != nil {
-		return nil, &Error{About: object.Ref(), Field: fmt.Sprintf("metadata.annotations[%s]", key), Msg: "is not a list of conditions: " + err.Error()}
+		return nil, wrong(object.Ref(), fmt.Sprintf("metadata.annotations[%s]", key),
+			"%s", "is not a list of conditions: "+err.Error())
 	}
 	return own, nil
 }

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func albEscape(s string) string {
 
 // albSource writes one address as a network, the only form that is taken.
 func albSource(m rollout.StringMatch) string {
-	s := orElse(m.Prefix, m.Exact)
+	s := cmp.Or(m.Prefix, m.Exact)
 	switch {
 	case strings.Contains(s, "/"):
 		return s
@@ -83,11 +84,13 @@ func albSource(m rollout.StringMatch) string {
 // paths adds the paths of one match for each path that is split.
 func (c *albConfig) paths(object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[int]map[int][]any) error {
 	refuse := func(p ingressPath, msg, fix string) error {
-		return &Error{About: object.Ref(), Field: p.place(), Msg: fmt.Sprintf("%s (the steps' route %s)", msg, name), Fix: fix}
+		return wrong(object.Ref(), p.place(), "%s (the steps' route %s)", msg, name).fix("%s", fix)
 	}
 	for _, part := range parts(m) {
 		if value := part.match.Exact + part.match.Prefix; part.feature != Query && strings.ContainsAny(value, "*?") {
-			return &Error{Msg: fmt.Sprintf("the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself", name, part.field, value), Fix: "match a prefix that ends before it"}
+			return misfit("",
+				"the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself", name, part.field, value).
+				fix("match a prefix that ends before it")
 		}
 	}
 	all := ingressPaths(object)

@@ -37,10 +37,11 @@ func (c *ambassadorConfig) watched(string) []rollout.Ref { return nil }
 
 func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	if len(c.Mappings) == 0 {
-		return &Error{Field: "mappings", Msg: "names no Mapping", Fix: "list those that go to the stable Service"}
+		return misfit("mappings", "names no Mapping").fix("list those that go to the stable Service")
 	}
 	if r.Max != 100 {
-		return &Error{Field: "mappings", Msg: fmt.Sprintf("have weights in percent, and maxTrafficWeight is %d", r.Max), Fix: "leave out maxTrafficWeight"}
+		return misfit("mappings", "have weights in percent, and maxTrafficWeight is %d", r.Max).
+			fix("leave out maxTrafficWeight")
 	}
 	for i, name := range c.Mappings {
 		ref := rollout.Ref{Group: ambassadorGroup, Kind: "Mapping", Namespace: r.Namespace, Name: name}
@@ -65,11 +66,13 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	service := text(spec["service"])
 	stable, ok := ambassadorService(service, r, r.Stable)
 	if !ok {
-		return &Error{About: ref, Field: "spec.service", Msg: fmt.Sprintf("is %q and not the stable Service %s", service, r.Stable), Fix: "name that, or another Mapping"}
+		return wrong(ref, "spec.service", "is %q and not the stable Service %s", service, r.Stable).
+			fix("name that, or another Mapping")
 	}
 	canary, _ := ambassadorService(service, r, r.Canary)
 	if weight, _ := number(spec["weight"]); weight != 0 {
-		return &Error{About: ref, Field: "spec.weight", Msg: fmt.Sprintf("is %d, so that the weights would not add up to all requests", weight), Fix: "remove it: the release's Mapping has the canary's weight"}
+		return wrong(ref, "spec.weight", "is %d, so that the weights would not add up to all requests", weight).
+			fix("remove it: the release's Mapping has the canary's weight")
 	}
 	spec["service"] = stable
 	after := ref
@@ -177,7 +180,9 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 	}{{"headers", m.Headers}, {"headers", cookies}, {"query_parameters", m.QueryParams}} {
 		for _, n := range named.list {
 			if ambassadorHas(fields, named.field, n.Name) {
-				return nil, false, &Error{About: ref, Field: "spec." + named.field, Msg: fmt.Sprintf("would compare %s twice, which Emissary-ingress does not allow", n.Name), Fix: "match one of them"}
+				return nil, false, wrong(ref, "spec."+named.field,
+					"would compare %s twice, which Emissary-ingress does not allow", n.Name).
+					fix("match one of them")
 			}
 			if n.Exact != "" {
 				set(fields, n.Exact, named.field, n.Name)
@@ -190,10 +195,12 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 	switch {
 	case m.Method == nil:
 	case own != "" && spec["method_regex"] == true:
-		return nil, false, &Error{About: ref, Field: "spec.method", Msg: fmt.Sprintf("%q is an expression, to which the step's method cannot be added", own), Fix: "leave out the method in the step"}
+		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
+			fix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
 		// It would be one more Mapping for the very same requests, and share them.
-		return nil, false, &Error{About: ref, Field: "spec.method", Msg: fmt.Sprintf("is %s, and the step's match asks for nothing more", own), Fix: "set the weight instead, or match a header too"}
+		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match asks for nothing more", own).
+			fix("set the weight instead, or match a header too")
 	case own != "":
 		return fields, matches(*m.Method, own), nil
 	case m.Method.Exact != "":

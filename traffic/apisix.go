@@ -91,10 +91,11 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 	for _, name := range names {
 		i := named(name)
 		if i < 0 {
-			return nil, &Error{About: ref, Field: "spec.http", Msg: "has no rule " + name, Fix: "correct the Rollout's list of rules"}
+			return nil, wrong(ref, "spec.http", "%s", "has no rule "+name).fix("correct the Rollout's list of rules")
 		}
 		if apisixBackend(mapping(rules[i]), r.Stable) < 0 {
-			return nil, &Error{About: ref, Field: fmt.Sprintf("spec.http[%d].backends", i), Msg: fmt.Sprintf("do not have the stable Service %s", r.Stable), Fix: "add it, or take the rule from the Rollout's list"}
+			return nil, wrong(ref, fmt.Sprintf("spec.http[%d].backends", i), "do not have the stable Service %s", r.Stable).
+				fix("add it, or take the rule from the Rollout's list")
 		}
 		chosen = append(chosen, i)
 	}
@@ -107,7 +108,8 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, &Error{About: ref, Field: "spec.http", Msg: fmt.Sprintf("no rule has the stable Service %s as a backend", r.Stable), Fix: "add it to the backends of each rule that is to be split"}
+		return nil, wrong(ref, "spec.http", "no rule has the stable Service %s as a backend", r.Stable).
+			fix("add it to the backends of each rule that is to be split")
 	}
 	return chosen, nil
 }
@@ -125,9 +127,9 @@ func apisixWeights(ref rollout.Ref, place string, rule map[string]any, r Route) 
 			if others.field == "backends" && (i == stable || i == canary) || given && weight == 0 {
 				continue
 			}
-			return &Error{About: ref, Field: fmt.Sprintf("%s.%s[%d]", place, others.field, i),
-				Msg: fmt.Sprintf("is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)[others.name])),
-				Fix: "give it a rule of its own, or weight: 0"}
+			return wrong(ref, fmt.Sprintf("%s.%s[%d]", place, others.field, i),
+				"is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)[others.name])).
+				fix("give it a rule of its own, or weight: 0")
 		}
 	}
 	mapping(backends[stable])["weight"] = int64(r.Rest())

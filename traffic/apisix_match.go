@@ -70,7 +70,9 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	}
 	if m.Method != nil {
 		if !slices.Contains(methods, m.Method.Exact) {
-			return nil, false, &Error{About: ref, Field: place + ".methods", Msg: fmt.Sprintf("could not have the step's %s, which Apache APISIX does not know", m.Method.Exact), Fix: "use one of " + strings.Join(methods, ", ")}
+			return nil, false, wrong(ref, place+".methods",
+				"could not have the step's %s, which Apache APISIX does not know", m.Method.Exact).
+				fix("%s", "use one of "+strings.Join(methods, ", "))
 		}
 		has := list(own["methods"])
 		if len(has) > 0 && !slices.Contains(has, any(m.Method.Exact)) {
@@ -83,7 +85,8 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	}
 	sources, err := apisixSources(list(own["remoteAddrs"]), m.Source.Exact+m.Source.Prefix)
 	if err != nil {
-		return nil, false, &Error{About: ref, Field: place + ".remoteAddrs", Msg: err.Error(), Fix: "give addresses such as 10.1.2.3 or 10.1.0.0/16"}
+		return nil, false, wrong(ref, place+".remoteAddrs", "%s", err.Error()).
+			fix("give addresses such as 10.1.2.3 or 10.1.0.0/16")
 	}
 	both["remoteAddrs"] = sources
 	return both, len(sources) > 0, nil

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func (c *gatewayConfig) names(visit func(kind string, name *string)) {
 func (c *gatewayConfig) watched(namespace string) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, r := range c.all() {
-		refs = append(refs, rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: orElse(c.Namespace, namespace), Name: r.name})
+		refs = append(refs, rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: cmp.Or(c.Namespace, namespace), Name: r.name})
 	}
 	return refs
 }
@@ -93,7 +94,7 @@ func (c *gatewayConfig) watched(namespace string) []rollout.Ref {
 func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 	all := c.all()
 	if len(all) == 0 {
-		return &Error{Msg: "names no route", Fix: "give httpRoute: NAME, or httpRoutes, grpcRoutes, tcpRoutes or tlsRoutes"}
+		return misfit("", "names no route").fix("give httpRoute: NAME, or httpRoutes, grpcRoutes, tcpRoutes or tlsRoutes")
 	}
 	for i, ref := range c.watched(r.Namespace) {
 		object, ok := o.Edit(ref)
@@ -135,7 +136,8 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 		rules = append(rules, rule)
 	}
 	if !found {
-		return &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no rule has the stable Service %s as a backend", r.Stable), Fix: "add it to the backendRefs of each rule that is to be split"}
+		return wrong(ref, "spec.rules", "no rule has the stable Service %s as a backend", r.Stable).
+			fix("add it to the backendRefs of each rule that is to be split")
 	}
 	rules = append(added, rules...)
 	set(object, rules, "spec", "rules")
@@ -160,9 +162,9 @@ func gatewayWeights(ref rollout.Ref, place string, rule map[string]any, r Route)
 		if i == stable || i == canary || given && weight == 0 {
 			continue
 		}
-		return &Error{About: ref, Field: fmt.Sprintf("%s.backendRefs[%d]", place, i),
-			Msg: fmt.Sprintf("is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)["name"])),
-			Fix: "give it a rule of its own, or weight: 0"}
+		return wrong(ref, fmt.Sprintf("%s.backendRefs[%d]", place, i),
+			"is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)["name"])).
+			fix("give it a rule of its own, or weight: 0")
 	}
 	mapping(backends[stable])["weight"] = int64(r.Rest())
 	switch {
@@ -202,20 +204,13 @@ func verifyParents(route rollout.ObservedRoute) Verdict {
 			seen, _ := number(condition["observedGeneration"])
 			switch {
 			case seen != 0 && seen < route.Generation:
-				verdict = Verdict{Text: "is not yet accepted by " + orElse(text(mapping(p)["controllerName"]), "its controller")}
+				verdict = Verdict{Text: "is not yet accepted by " + cmp.Or(text(mapping(p)["controllerName"]), "its controller")}
 			case text(condition["status"]) == "False":
 				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ") // Traefik gives no message
 				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s",
-					orElse(text(mapping(p)["controllerName"]), "its controller"), kind, why)}
+					cmp.Or(text(mapping(p)["controllerName"]), "its controller"), kind, why)}
 			}
 		}
 	}
 	return verdict
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -13,7 +13,9 @@ import (
 // each way in which a request can match both.
 func gatewayManaged(ref rollout.Ref, place string, rule map[string]any, managed rollout.ManagedRoute, r Route) ([]any, error) {
 	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
-		return nil, &Error{About: ref, Msg: fmt.Sprintf("is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name), Fix: "leave out the match"}
+		return nil, wrong(ref, "",
+			"is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name).
+			fix("leave out the match")
 	}
 	var combined []any
 	own := list(rule["matches"])
@@ -41,9 +43,6 @@ func gatewayManaged(ref rollout.Ref, place string, rule map[string]any, managed 
 		out["backendRefs"] = []any{gatewayCanary(rule, r, 1)}
 		return []any{out}, nil
 	}
-	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
-		return nil, nil
-	}
 	stable := copyMap(mapping(list(rule["backendRefs"])[gatewayBackend(rule, r.Stable)]))
 	stable["weight"] = int64(1)
 	out["backendRefs"] = []any{stable}
@@ -63,46 +62,24 @@ func gatewayManaged(ref rollout.Ref, place string, rule map[string]any, managed 
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
-		return nil, false, &Error{About: ref, Field: place, Msg: "is of a GRPCRoute, which can be matched by headers and cookies only", Fix: "match a header, or use an HTTPRoute"}
+		return nil, false, wrong(ref, place, "is of a GRPCRoute, which can be matched by headers and cookies only").
+			fix("match a header, or use an HTTPRoute")
 	}
-	headers := list(both["headers"])
-	for _, h := range m.Headers {
-		headers = append(headers, gatewayNamed(h.Name, h.StringMatch))
-	}
-	for _, c := range m.Cookies {
-		headers = append(headers, map[string]any{"name": "Cookie", "type": "RegularExpression", "value": whole(cookiePattern(c))})
-	}
-	for _, h := range headers {
-		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {
-			return nil, false, &Error{About: ref, Field: place + ".headers", Msg: fmt.Sprintf("could not have the header %s with %q: the Gateway API allows up to 4096 characters of ASCII, with single spaces", text(mapping(h)["name"]), short(value)), Fix: "match a pattern for it, or something else"}
-		}
-	}
-	if name := repeated(headers, strings.ToLower); name != "" {
-		return nil, false, &Error{About: ref, Field: place + ".headers", Msg: fmt.Sprintf("would compare the header %s twice, which the Gateway API does not allow", name), Fix: "match one of them"}
-	}
-	if len(headers) > 0 {
+	if headers, err := gatewayHeaders(ref, place+".headers", list(both["headers"]), m); err != nil {
+		return nil, false, err
+	} else if len(headers) > 0 {
 		both["headers"] = headers
 	}
-	params := list(both["queryParams"])
-	for _, q := range m.QueryParams {
-		if !gatewayParam.MatchString(q.Name) {
-			return nil, false, &Error{About: ref, Field: place + ".queryParams", Msg: fmt.Sprintf("could not have the step's parameter %q: the Gateway API allows letters, digits and !#$%%&'*+-.^_`|~ in a name", q.Name), Fix: "match something else"}
-		}
-		param := gatewayNamed(q.Name, q.StringMatch)
-		if value := text(param["value"]); len(value) > 1024 {
-			return nil, false, &Error{About: ref, Field: place + ".queryParams", Msg: fmt.Sprintf("could not have the parameter %s with %q: the Gateway API allows up to 1024 characters", q.Name, short(value)), Fix: "match a pattern for it, or something else"}
-		}
-		params = append(params, param)
-	}
-	if name := repeated(params, strings.Clone); name != "" {
-		return nil, false, &Error{About: ref, Field: place + ".queryParams", Msg: fmt.Sprintf("would compare the parameter %s twice, which the Gateway API does not allow", name), Fix: "match one of them"}
-	}
-	if len(params) > 0 {
+	if params, err := gatewayParams(ref, place+".queryParams", list(both["queryParams"]), m); err != nil {
+		return nil, false, err
+	} else if len(params) > 0 {
 		both["queryParams"] = params
 	}
 	if m.Method != nil {
 		if !slices.Contains(methods, m.Method.Exact) {
-			return nil, false, &Error{About: ref, Field: place + ".method", Msg: fmt.Sprintf("could not be the step's %s, which the Gateway API does not have", m.Method.Exact), Fix: "use one of " + strings.Join(methods, ", ")}
+			return nil, false, wrong(ref, place+".method",
+				"could not be the step's %s, which the Gateway API does not have", m.Method.Exact).
+				fix("use one of %s", strings.Join(methods, ", "))
 		}
 		if own := text(both["method"]); own != "" && own != m.Method.Exact {
 			return nil, false, nil
@@ -114,10 +91,57 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	}
 	path, ok, err := gatewayPath(ref, place, mapping(both["path"]), *m.Path)
 	if value := text(path["value"]); len(value) > 1024 {
-		return nil, false, &Error{About: ref, Field: place + ".path", Msg: fmt.Sprintf("could not be %q: the Gateway API allows up to 1024 characters", short(value)), Fix: "match a shorter path"}
+		return nil, false, wrong(ref, place+".path", "could not be %q: the Gateway API allows up to 1024 characters", short(value)).
+			fix("match a shorter path")
 	}
 	both["path"] = path
 	return both, ok, err
+}
+
+// gatewayHeaders adds the headers and cookies of a match to those of a rule's.
+func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Match) ([]any, error) {
+	for _, h := range m.Headers {
+		headers = append(headers, gatewayNamed(h.Name, h.StringMatch))
+	}
+	for _, c := range m.Cookies {
+		value := whole(cookiePattern(c))
+		headers = append(headers, map[string]any{"name": "Cookie", "type": "RegularExpression", "value": value})
+	}
+	for _, h := range headers {
+		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {
+			return nil, wrong(ref, place, "could not have the header %s with %q: "+
+				"the Gateway API allows up to 4096 characters of ASCII, with single spaces", text(mapping(h)["name"]), short(value)).
+				fix("match a pattern for it, or something else")
+		}
+	}
+	if name := repeated(headers, strings.ToLower); name != "" {
+		return nil, wrong(ref, place, "would compare the header %s twice, which the Gateway API does not allow", name).
+			fix("match one of them")
+	}
+	return headers, nil
+}
+
+// gatewayParams adds the query parameters of a match to those of a rule's.
+func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
+	for _, q := range m.QueryParams {
+		if !gatewayParam.MatchString(q.Name) {
+			return nil, wrong(ref, place, "could not have the step's parameter %q: "+
+				"the Gateway API allows letters, digits and !#$%%&'*+-.^_`|~ in a name", q.Name).
+				fix("match something else")
+		}
+		param := gatewayNamed(q.Name, q.StringMatch)
+		if value := text(param["value"]); len(value) > 1024 {
+			return nil, wrong(ref, place, "could not have the parameter %s with %q: "+
+				"the Gateway API allows up to 1024 characters", q.Name, short(value)).
+				fix("match a pattern for it, or something else")
+		}
+		params = append(params, param)
+	}
+	if name := repeated(params, strings.Clone); name != "" {
+		return nil, wrong(ref, place, "would compare the parameter %s twice, which the Gateway API does not allow", name).
+			fix("match one of them")
+	}
+	return params, nil
 }
 
 // What the Gateway API's CRDs allow in names of parameters and values of headers.
@@ -171,7 +195,9 @@ func gatewayPath(ref rollout.Ref, place string, own map[string]any, m rollout.St
 	case kind == "Exact":
 		return own, matches(m, value), nil
 	case kind == "RegularExpression" || m.Regex != "":
-		return nil, false, &Error{About: ref, Field: place + ".path", Msg: fmt.Sprintf("%q and the step's match are not both plain, and nothing can match the two together", value), Fix: "match the path in a rule of its own"}
+		return nil, false, wrong(ref, place+".path",
+			"%q and the step's match are not both plain, and nothing can match the two together", value).
+			fix("match the path in a rule of its own")
 	case m.Exact != "":
 		return map[string]any{"type": "Exact", "value": m.Exact}, below(m.Exact, value), nil
 	case below(m.Prefix, value):
@@ -195,7 +221,9 @@ func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 		return nil
 	}
 	refuse := func(field string, n int, what string, limit int) error {
-		return &Error{About: ref, Field: field, Msg: fmt.Sprintf("would have %d %s with those of the steps' routes, and the Gateway API allows %d", n, what, limit), Fix: "match in fewer ways, or keep fewer rules in one route"}
+		return wrong(ref, field,
+			"would have %d %s with those of the steps' routes, and the Gateway API allows %d", n, what, limit).
+			fix("match in fewer ways, or keep fewer rules in one route")
 	}
 	if len(rules) > 16 {
 		return refuse("spec.rules", len(rules), "rules", 16)

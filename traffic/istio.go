@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -108,7 +109,7 @@ func (r *istioRule) ref(namespace string) rollout.Ref {
 func (c *istioConfig) overlay(o *Objects, r Route) error {
 	services := c.all()
 	if len(services) == 0 {
-		return &Error{Msg: "names no VirtualService", Fix: "give virtualService: {name: NAME}"}
+		return misfit("", "names no VirtualService").fix("give virtualService: {name: NAME}")
 	}
 	target := istioTarget{Route: r}
 	if c.DestinationRule != nil {
@@ -118,7 +119,8 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 		}
 		target.rule, target.ruleHost = c.DestinationRule, host
 	} else if r.Stable == "" || r.Canary == "" {
-		return &Error{Msg: "has no two destinations to split between", Fix: "give stableService and canaryService, or a destinationRule with two subsets"}
+		return misfit("", "has no two destinations to split between").
+			fix("give stableService and canaryService, or a destinationRule with two subsets")
 	}
 	for i, v := range services {
 		field := "virtualService.name"
@@ -144,12 +146,12 @@ func (r *istioRule) label(o *Objects, route Route) (string, error) {
 		{"canarySubsetName", r.CanarySubsetName, route.CanaryPods}, {"stableSubsetName", r.StableSubsetName, route.StablePods},
 	} {
 		if subset.name == "" {
-			return "", &Error{Field: "destinationRule." + subset.field, Msg: "is missing", Fix: "name the subset"}
+			return "", misfit("destinationRule."+subset.field, "is missing").fix("name the subset")
 		}
 		subsets := list(object.Map("spec")["subsets"])
 		i := slices.IndexFunc(subsets, func(s any) bool { return text(mapping(s)["name"]) == subset.name })
 		if i < 0 {
-			return "", &Error{About: ref, Field: "spec.subsets", Msg: fmt.Sprintf("has no subset %s", subset.name), Fix: fmt.Sprintf("add {name: %s}", subset.name)}
+			return "", wrong(ref, "spec.subsets", "has no subset %s", subset.name).fix("add {name: %s}", subset.name)
 		}
 		if err := o.Claim(ref, fmt.Sprintf("spec.subsets[%d]", i), route); err != nil {
 			return "", err
@@ -191,9 +193,12 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	}
 	switch {
 	case len(found) == 0:
-		return &Error{About: ref, Field: "spec", Msg: fmt.Sprintf("no route has %s as a destination", t.name()), Fix: "add it to each route that is to be split"}
+		return wrong(ref, "spec", "no route has %s as a destination", t.name()).
+			fix("add it to each route that is to be split")
 	case !found["http"] && len(t.Managed) > 0:
-		return &Error{About: ref, Field: "spec.http", Msg: fmt.Sprintf("has no route that is split, and TLS and TCP routes cannot match what the steps' route %s asks for", t.Managed[0].Name), Fix: "leave out the match"}
+		return wrong(ref, "spec.http",
+			"has no route that is split, and TLS and TCP routes cannot match what the steps' route %s asks for", t.Managed[0].Name).
+			fix("leave out the match")
 	}
 	return nil
 }
@@ -214,18 +219,22 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 				continue
 			}
 			if !slices.Contains(possible, i) {
-				return nil, &Error{About: t.ref, Field: fmt.Sprintf("spec.%s[%d]", section, i), Msg: fmt.Sprintf("does not have %s as a destination", t.name()), Fix: "add it, or take the route from the Rollout's list"}
+				return nil, wrong(t.ref, fmt.Sprintf("spec.%s[%d]", section, i), "does not have %s as a destination", t.name()).
+					fix("add it, or take the route from the Rollout's list")
 			}
 			some, split = true, append(split, i)
 		}
 		if !some {
-			return nil, &Error{About: t.ref, Field: "spec." + section, Msg: fmt.Sprintf("has no route %s", w.text), Fix: "correct the Rollout's list of routes"}
+			return nil, wrong(t.ref, "spec."+section, "has no route %s", w.text).
+				fix("correct the Rollout's list of routes")
 		}
 	}
 	if len(wanted) == 0 {
 		if len(possible) > 0 && len(routes) > 1 {
 			field := map[string]string{"http": "routes: [NAME]", "tls": "tlsRoutes: [{port: NUMBER}]", "tcp": "tcpRoutes: [{port: NUMBER}]"}[section]
-			return nil, &Error{About: t.ref, Field: "spec." + section, Msg: fmt.Sprintf("has %d routes, and the Rollout does not say which of them to split", len(routes)), Fix: fmt.Sprintf("list them: %s, at the VirtualService %s in the Rollout", field, v.Name)}
+			return nil, wrong(t.ref, "spec."+section,
+				"has %d routes, and the Rollout does not say which of them to split", len(routes)).
+				fix("list them: %s, at the VirtualService %s in the Rollout", field, v.Name)
 		}
 		split = possible
 	}
@@ -304,13 +313,13 @@ func verifyIstio(route rollout.ObservedRoute) Verdict {
 		if code == "" {
 			code = text(mapping(message["type"])["code"])
 		}
-		said := orElse(text(message["message"]), text(message["documentationUrl"]))
+		said := cmp.Or(text(message["message"]), text(message["documentationUrl"]))
 		return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by istiod: %s", strings.TrimSpace(code+" "+said))}
 	}
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)
 		if text(condition["type"]) == "Reconciled" && text(condition["status"]) == "False" {
-			return Verdict{Text: "has not reached every proxy: " + orElse(text(condition["message"]), text(condition["reason"]))}
+			return Verdict{Text: "has not reached every proxy: " + cmp.Or(text(condition["message"]), text(condition["reason"]))}
 		}
 	}
 	return Verdict{Taken: true}

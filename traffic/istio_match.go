@@ -64,7 +64,9 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	}
 	for _, field := range []string{"mirror", "mirrors"} {
 		if route[field] != nil {
-			return nil, &Error{About: t.ref, Field: place + "." + field, Msg: fmt.Sprintf("copies requests already, and the step's route %s would do so too", m.Name), Fix: "leave out one of them"}
+			return nil, wrong(t.ref, place+"."+field,
+				"copies requests already, and the step's route %s would do so too", m.Name).
+				fix("leave out one of them")
 		}
 	}
 	stable := mapping(list(out["route"])[t.find(out, t.stable)])
@@ -89,7 +91,9 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 				n.Name = strings.ToLower(n.Name)
 			}
 			if istioHas(out, named.field, n.Name) {
-				return nil, false, &Error{About: t.ref, Field: place + "." + named.field, Msg: fmt.Sprintf("would compare %s twice, which Istio does not allow", n.Name), Fix: "match one of them"}
+				return nil, false, wrong(t.ref, place+"."+named.field,
+					"would compare %s twice, which Istio does not allow", n.Name).
+					fix("match one of them")
 			}
 			match := istioText(n.StringMatch)
 			if n.Prefix != "" && named.field == "queryParams" { // "prefix is not supported" there
@@ -158,7 +162,9 @@ func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.Strin
 	case has == m:
 		return own, true, nil
 	case has.Regex != "" || m.Regex != "":
-		return nil, false, &Error{About: t.ref, Field: place, Msg: fmt.Sprintf("%q and the step's match are not both plain, and nothing can match the two together", has.Prefix+has.Regex), Fix: "match it in a route of its own"}
+		return nil, false, wrong(t.ref, place,
+			"%q and the step's match are not both plain, and nothing can match the two together", has.Prefix+has.Regex).
+			fix("match it in a route of its own")
 	case strings.HasPrefix(m.Prefix, has.Prefix):
 		return istioText(m), true, nil
 	default:

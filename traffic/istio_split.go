@@ -112,9 +112,9 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 		case t.rule != nil && slices.Contains(t.rule.AdditionalSubsetNames, text(destination["subset"])):
 			kept += weight
 		default:
-			return &Error{About: t.ref, Field: fmt.Sprintf("%s.route[%d]", place, i),
-				Msg: fmt.Sprintf("is a third destination (%s), so that the weights of stable and canary would not add up to all requests", istioName(destination)),
-				Fix: "give it a route of its own, or weight: 0"}
+			return wrong(t.ref, fmt.Sprintf("%s.route[%d]", place, i),
+				"is a third destination (%s), so that the weights of stable and canary would not add up to all requests", istioName(destination)).
+				fix("give it a route of its own, or weight: 0")
 		}
 	}
 	mapping(destinations[stable])["weight"] = max(0, int64(t.Rest())-kept)
@@ -173,7 +173,9 @@ func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {
 		if strings.EqualFold(key, "Set-Cookie") {
-			return &Error{About: t.ref, Field: place + ".headers.response.add", Msg: "sets a cookie, and a second one that keeps users at the canary cannot be added", Fix: "let the application set it, or leave out sticky"}
+			return wrong(t.ref, place+".headers.response.add",
+				"sets a cookie, and a second one that keeps users at the canary cannot be added").
+				fix("let the application set it, or leave out sticky")
 		}
 	}
 	cookie := fmt.Sprintf("%s=%s; Max-Age=%d; Path=/; HttpOnly; SameSite=Lax", t.Sticky.Cookie, t.CanaryPods, int(t.Sticky.MaxAge/time.Second))

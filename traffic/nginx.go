@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -126,11 +127,14 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 		hosts[p.host] = true
 	}
 	if len(rules) == 0 {
-		return nil, &Error{About: ref, Field: "spec.rules", Msg: fmt.Sprintf("no path leads to the stable Service %s", r.Stable), Fix: "make it the backend of each path that is to be split"}
+		return nil, wrong(ref, "spec.rules", "no path leads to the stable Service %s", r.Stable).
+			fix("make it the backend of each path that is to be split")
 	}
 	for _, p := range all {
 		if hosts[p.host] && p.service() == r.Canary {
-			return nil, &Error{About: ref, Field: p.place(), Msg: fmt.Sprintf("leads to the canary Service %s, which ingress-nginx then gives no share of the host's other requests", r.Canary), Fix: "take the path out, or give it a Service of its own"}
+			return nil, wrong(ref, p.place(),
+				"leads to the canary Service %s, which ingress-nginx then gives no share of the host's other requests", r.Canary).
+				fix("take the path out, or give it a Service of its own")
 		}
 	}
 	spec := map[string]any{"rules": rules}
@@ -176,7 +180,8 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	}
 	for _, name := range []string{"canary-by-header", "canary-by-header-value", "canary-by-header-pattern", "canary-by-cookie"} {
 		if _, taken := out[c.key(name)]; taken && len(users) > 0 {
-			return nil, &Error{Field: "additionalIngressAnnotations", Msg: fmt.Sprintf("has %s for the whole release, and the steps match users", name), Fix: "leave it to the steps"}
+			return nil, misfit("additionalIngressAnnotations", "has %s for the whole release, and the steps match users", name).
+				fix("leave it to the steps")
 		}
 	}
 	for name, value := range users {
@@ -255,7 +260,7 @@ func nginxAlone(stable rollout.Object, service string) bool {
 }
 
 func (c *nginxConfig) prefix() string {
-	return orElse(c.AnnotationPrefix, "nginx.ingress.kubernetes.io")
+	return cmp.Or(c.AnnotationPrefix, "nginx.ingress.kubernetes.io")
 }
 
 func (c *nginxConfig) key(name string) string { return c.prefix() + "/" + name }

@@ -38,7 +38,7 @@ func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 
 func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	refuse := func(msg, fix string) error {
-		return &Error{Msg: fmt.Sprintf("the steps' route %s, %s: %s", route, place, msg), Fix: fix}
+		return misfit("", "the steps' route %s, %s: %s", route, place, msg).fix("%s", fix)
 	}
 	all := parts(m)
 	if len(all) != 1 {

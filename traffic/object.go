@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -73,7 +74,7 @@ func (e objectEntry) ref(namespace string) rollout.Ref {
 	if !versioned {
 		group = ""
 	}
-	return rollout.Ref{Group: group, Kind: e.Kind, Namespace: orElse(e.Namespace, namespace), Name: e.Name}
+	return rollout.Ref{Group: group, Kind: e.Kind, Namespace: cmp.Or(e.Namespace, namespace), Name: e.Name}
 }
 
 func (c *objectConfig) watched(namespace string) []rollout.Ref {
@@ -88,7 +89,7 @@ func (c *objectConfig) watched(namespace string) []rollout.Ref {
 
 func (c *objectConfig) overlay(o *Objects, r Route) error {
 	if len(*c) == 0 {
-		return &Error{Field: "object", Msg: "names no object", Fix: "give apiVersion, kind, name and canaryWeight"}
+		return misfit("object", "names no object").fix("give apiVersion, kind, name and canaryWeight")
 	}
 	for i, e := range *c {
 		if err := e.overlay(o, fmt.Sprintf("object[%d]", i), r); err != nil {
@@ -101,7 +102,7 @@ func (c *objectConfig) overlay(o *Objects, r Route) error {
 func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	for _, required := range []struct{ field, value string }{{"apiVersion", e.APIVersion}, {"kind", e.Kind}, {"name", e.Name}} {
 		if required.value == "" {
-			return &Error{Field: field + "." + required.field, Msg: "is missing", Fix: "give the object's"}
+			return misfit(field+"."+required.field, "is missing").fix("give the object's")
 		}
 	}
 	canary, err := e.weight(field, r.Weight, r.Max)
@@ -133,7 +134,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 		}
 	}
 	if writes == 0 {
-		return &Error{Field: field, Msg: "has no path of a weight", Fix: "give canaryWeight or stableWeight, or both"}
+		return misfit(field, "has no path of a weight").fix("give canaryWeight or stableWeight, or both")
 	}
 	return e.Verify.check(field+".verify", r)
 }
@@ -148,9 +149,9 @@ func (v *objectVerify) check(field string, r Route) error {
 	case err != nil:
 		return err
 	case p[0].field != "status":
-		return &Error{Field: field + ".path", Msg: fmt.Sprintf("%q is not below status", v.Path), Fix: "write it as in status.currentStatus"}
+		return misfit(field+".path", "%q is not below status", v.Path).fix("write it as in status.currentStatus")
 	case plain(v.Value) == "":
-		return &Error{Field: field + ".value", Msg: "is missing", Fix: "give what the status says once the object is in force"}
+		return misfit(field+".value", "is missing").fix("give what the status says once the object is in force")
 	default:
 		return nil
 	}
@@ -166,7 +167,7 @@ func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	case "percent":
 		return strconv.FormatFloat(100*float64(weight)/float64(all), 'f', -1, 64) + "%", nil
 	default:
-		return nil, &Error{Field: field + ".format", Msg: fmt.Sprintf("is %q", e.Format), Fix: "use int, string or percent"}
+		return nil, misfit(field+".format", "is %q", e.Format).fix("use int, string or percent")
 	}
 }
 
@@ -183,12 +184,13 @@ func objectWrite(o *Objects, object rollout.Object, at objectField, written stri
 	}
 	parents, last, err := p.parents(map[string]any(object))
 	if err != nil {
-		return &Error{Field: at.field, Msg: fmt.Sprintf("in %s, %s", at.ref, err), Fix: "correct the path, or add to the object what it leads to"}
+		return misfit(at.field, "in %s, %s", at.ref, err).fix("correct the path, or add to the object what it leads to")
 	}
 	for _, parent := range parents {
 		m := mapping(parent.value)
 		if _, there := m[last.field]; !there && !optional {
-			return &Error{Field: at.field, Msg: fmt.Sprintf("in %s, %s finds nothing: there is no field %s", at.ref, p, last.field), Fix: "correct the path, or write the field in Git too, with 0 for the canary's weight"}
+			return misfit(at.field, "in %s, %s finds nothing: there is no field %s", at.ref, p, last.field).
+				fix("correct the path, or write the field in Git too, with 0 for the canary's weight")
 		}
 		if err := o.Claim(at.ref, strings.TrimPrefix(parent.path+last.text, "."), r); err != nil {
 			return err
@@ -217,11 +219,13 @@ func objectPath(field, written string, r Route) (path, error) {
 		return value
 	})
 	if unknown != "" {
-		return nil, &Error{Field: field, Msg: fmt.Sprintf("%s is not known", unknown), Fix: "use {{.stable}}, {{.canary}}, {{.name}} or {{.namespace}}"}
+		return nil, misfit(field, "%s is not known", unknown).
+			fix("use {{.stable}}, {{.canary}}, {{.name}} or {{.namespace}}")
 	}
 	p, err := parsePath(filled)
 	if err != nil {
-		return nil, &Error{Field: field, Msg: fmt.Sprintf("%q is no path: %s", written, err), Fix: `write it as in spec.routes[?(@.name=="main")].backends[0].weight`}
+		return nil, misfit(field, "%q is no path: %s", written, err).
+			fix(`write it as in spec.routes[?(@.name=="main")].backends[0].weight`)
 	}
 	return p, nil
 }

@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -67,7 +66,8 @@ func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 func (o *Objects) Generate(object rollout.Object, after rollout.Ref, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
-		return &Error{About: ref, Msg: fmt.Sprintf("has the name of the object that Rollout %s makes for its release", by.Name), Fix: "rename it, or leave it out: it is made when it is needed"}
+		return wrong(ref, "", "has the name of the object that Rollout %s makes for its release", by.Name).
+			fix("rename it, or leave it out: it is made when it is needed")
 	}
 	set(object, by.Name, "metadata", "annotations", rollout.AnnotationGenerated)
 	i, ok := o.at[after]
@@ -102,7 +102,8 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	other, taken := o.claims[key]
 	if taken && other != by.Name {
-		return &Error{About: ref, Field: place, Msg: fmt.Sprintf("is moved by two Rollouts, %s and %s", other, by.Name), Fix: "give each of them a route or a Service of its own"}
+		return wrong(ref, place, "is moved by two Rollouts, %s and %s", other, by.Name).
+			fix("give each of them a route or a Service of its own")
 	}
 	o.claims[key] = by.Name
 	return nil

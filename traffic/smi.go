@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -35,7 +36,7 @@ func (c *smiConfig) names(visit func(kind string, name *string)) {
 func (c *smiConfig) watched(string) []rollout.Ref { return nil }
 
 func (c *smiConfig) overlay(o *Objects, r Route) error {
-	root := rollout.Ref{Kind: "Service", Namespace: r.Namespace, Name: orElse(c.RootService, r.Stable)}
+	root := rollout.Ref{Kind: "Service", Namespace: r.Namespace, Name: cmp.Or(c.RootService, r.Stable)}
 	if _, ok := o.Find(root); !ok {
 		return missing("rootService", "Service", root.Namespace, root.Name)
 	}
@@ -43,12 +44,13 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 		return err
 	}
 	object := rollout.Object{
-		"apiVersion": orElse(c.APIVersion, smiGroup+"/v1alpha2"), "kind": "TrafficSplit",
-		"metadata": map[string]any{"name": orElse(c.TrafficSplitName, r.Name), "namespace": r.Namespace},
+		"apiVersion": cmp.Or(c.APIVersion, smiGroup+"/v1alpha2"), "kind": "TrafficSplit",
+		"metadata": map[string]any{"name": cmp.Or(c.TrafficSplitName, r.Name), "namespace": r.Namespace},
 	}
 	ref := object.Ref()
 	if ref.Group != smiGroup {
-		return &Error{Field: "apiVersion", Msg: fmt.Sprintf("%q is no version of a TrafficSplit", c.APIVersion), Fix: "use " + smiGroup + "/v1alpha2, or leave it out"}
+		return misfit("apiVersion", "%q is no version of a TrafficSplit", c.APIVersion).
+			fix("%s", "use "+smiGroup+"/v1alpha2, or leave it out")
 	}
 	if users, ok := o.Edit(ref); ok {
 		return smiWeights(o, users, ref, r)
@@ -75,13 +77,14 @@ func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) err
 	}
 	stable, canary := find(r.Stable), find(r.Canary)
 	if stable < 0 {
-		return &Error{About: ref, Field: "spec.backends", Msg: fmt.Sprintf("does not have the stable Service %s", r.Stable), Fix: "add it, or take the TrafficSplit out of Git: it is made when it is needed"}
+		return wrong(ref, "spec.backends", "does not have the stable Service %s", r.Stable).
+			fix("add it, or take the TrafficSplit out of Git: it is made when it is needed")
 	}
 	for i, b := range backends {
 		if weight, given := number(mapping(b)["weight"]); i != stable && i != canary && !(given && weight == 0) {
-			return &Error{About: ref, Field: fmt.Sprintf("spec.backends[%d]", i),
-				Msg: fmt.Sprintf("is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)["service"])),
-				Fix: "give it a TrafficSplit of its own, or weight: 0"}
+			return wrong(ref, fmt.Sprintf("spec.backends[%d]", i),
+				"is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)["service"])).
+				fix("give it a TrafficSplit of its own, or weight: 0")
 		}
 	}
 	mapping(backends[stable])["weight"] = int64(r.Rest())

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -76,7 +77,8 @@ func (c *traefikConfig) overlay(o *Objects, r Route) error {
 		return err
 	}
 	if len(r.Managed) > 0 && len(c.IngressRoutes) == 0 {
-		return &Error{Field: "ingressRoutes", Msg: fmt.Sprintf("is missing, and the steps have the route %s", r.Managed[0].Name), Fix: fmt.Sprintf("name the IngressRoutes that lead to the TraefikService %s", e.ref.Name)}
+		return misfit("ingressRoutes", "is missing, and the steps have the route %s", r.Managed[0].Name).
+			fix("name the IngressRoutes that lead to the TraefikService %s", e.ref.Name)
 	}
 	for i, name := range c.IngressRoutes {
 		object, err := traefikFind(o, fmt.Sprintf("ingressRoutes[%d]", i), "IngressRoute", r.Namespace, name)
@@ -102,7 +104,7 @@ func traefikFind(o *Objects, field, kind, namespace, name string) (rollout.Objec
 // is reports whether an entry leads to a Service of the Rollout's namespace.
 func (e *traefikEdit) is(entry any, kind, name string) bool {
 	m := mapping(entry)
-	return name != "" && text(m["name"]) == name && orElse(text(m["kind"]), "Service") == kind && orElse(text(m["namespace"]), e.Namespace) == e.Namespace
+	return name != "" && text(m["name"]) == name && cmp.Or(text(m["kind"]), "Service") == kind && cmp.Or(text(m["namespace"]), e.Namespace) == e.Namespace
 }
 
 // split sets the weights of the TraefikService.
@@ -114,16 +116,16 @@ func (e *traefikEdit) split() error {
 	}
 	stable, canary := find(e.Stable), find(e.Canary)
 	if stable < 0 {
-		return &Error{About: e.ref, Field: place, Msg: fmt.Sprintf("does not have the stable Service %s", e.Stable), Fix: "add it, with its port"}
+		return wrong(e.ref, place, "does not have the stable Service %s", e.Stable).fix("add it, with its port")
 	}
 	for i, entry := range entries {
 		weight, given := number(mapping(entry)["weight"])
 		if i == stable || i == canary || given && weight == 0 {
 			continue
 		}
-		return &Error{About: e.ref, Field: fmt.Sprintf("%s[%d]", place, i),
-			Msg: fmt.Sprintf("is a third service (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(entry)["name"])),
-			Fix: "give it a TraefikService of its own, or weight: 0"}
+		return wrong(e.ref, fmt.Sprintf("%s[%d]", place, i),
+			"is a third service (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(entry)["name"])).
+			fix("give it a TraefikService of its own, or weight: 0")
 	}
 	e.stable = copyMap(mapping(entries[stable]))
 	delete(e.stable, "weight")
@@ -184,10 +186,14 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 		}
 		found = true
 		if len(services) > 1 {
-			return &Error{About: ref, Field: place + ".services", Msg: fmt.Sprintf("has %s beside others, so that matched users cannot be told from theirs", text(mapping(services[j])["name"])), Fix: fmt.Sprintf("let it lead to the TraefikService %s only", e.ref.Name)}
+			return wrong(ref, place+".services",
+				"has %s beside others, so that matched users cannot be told from theirs", text(mapping(services[j])["name"])).
+				fix("let it lead to the TraefikService %s only", e.ref.Name)
 		}
 		if len(e.Managed) > 0 && (ref.Group == traefikOld || text(route["syntax"]) == "v2") {
-			return &Error{About: ref, Field: place, Msg: fmt.Sprintf("is a rule of Traefik v2, and the steps' route %s needs the rules of v3", e.Managed[0].Name), Fix: "use apiVersion traefik.io/v1alpha1 and leave out syntax: v2"}
+			return wrong(ref, place,
+				"is a rule of Traefik v2, and the steps' route %s needs the rules of v3", e.Managed[0].Name).
+				fix("use apiVersion traefik.io/v1alpha1 and leave out syntax: v2")
 		}
 		for k := range e.Managed {
 			added, err := e.managed(own, i, k, mapping(services[j]))
@@ -199,7 +205,9 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 		all = append(all, item)
 	}
 	if !found {
-		return &Error{About: ref, Field: "spec.routes", Msg: fmt.Sprintf("no route leads to the TraefikService %s or to the stable Service %s", e.ref.Name, e.Stable), Fix: "add it, or take the IngressRoute from the Rollout's ingressRoutes"}
+		return wrong(ref, "spec.routes",
+			"no route leads to the TraefikService %s or to the stable Service %s", e.ref.Name, e.Stable).
+			fix("add it, or take the IngressRoute from the Rollout's ingressRoutes")
 	}
 	set(object, all, "spec", "routes")
 	return nil

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func traefikParts(m rollout.Match) []string {
 		add("Method", m.Method.Exact)
 	}
 	if m.Source != nil {
-		add("ClientIP", orElse(m.Source.Exact, m.Source.Prefix))
+		add("ClientIP", cmp.Or(m.Source.Exact, m.Source.Prefix))
 	}
 	switch p := m.Path; {
 	case p == nil:

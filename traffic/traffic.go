@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	kjson "sigs.k8s.io/json" // encoding/json takes NAME for name
@@ -30,41 +29,14 @@ type Route struct {
 // Rest returns the stable version's weight.
 func (r Route) Rest() int { return r.Max - r.Weight }
 
-// Error says what is wrong with an object, or with the configuration.
-type Error struct {
-	About rollout.Ref // the zero value for the Rollout document
-	Field string      // in the object or, of a Rollout document, below trafficRouting
-	Msg   string
-	Fix   string
-}
-
-// Error returns the message with the object's name.
-func (e *Error) Error() string {
-	text := e.Msg
-	if e.Field != "" {
-		text = e.Field + ": " + text
-	}
-	if e.About != (rollout.Ref{}) {
-		text = e.About.String() + ": " + text
-	}
-	return text
-}
-
-// missing is the error of a name that no object of the app has.
-func missing(field, kind, namespace, name string) error {
-	if name == "" {
-		return &Error{Field: field, Msg: "is missing", Fix: "name the " + kind}
-	}
-	return &Error{Field: field, Msg: fmt.Sprintf("%s/%s/%s is not in this app", kind, namespace, name), Fix: "add it to the kustomization"}
-}
-
 // Parse reads one router's block of trafficRouting strictly. Rename tells the
 // name that kustomize has given to an object of the app; it may be nil. Errors
 // are *Error values whose Field is below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
-		return rollout.Router{}, &Error{Field: kind, Msg: "is not a router that gitrollout knows", Fix: "use one of " + strings.Join(Kinds(), ", ")}
+		return rollout.Router{}, misfit(kind, "is not a router that gitrollout knows").
+			fix("%s", "use one of "+strings.Join(Kinds(), ", "))
 	}
 	e, err := decode(r, raw)
 	if err != nil {
@@ -89,100 +61,14 @@ func Parse(kind string, raw any, rename func(kind, name string) string) (rollout
 }
 
 func decode(r router, raw any) (editor, error) {
-	if _, single := raw.(map[string]any); single && r.list {
+	if _, many := raw.([]any); !many && r.list {
 		raw = []any{raw}
 	}
-	at := func(field string) string { // object[0].name, istio.virtualService.name
-		return strings.TrimSuffix(strings.Replace(r.kind+"."+field, ".[", "[", 1), ".")
-	}
-	data, err := json.Marshal(raw)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", r.kind, err)
-	}
 	e := r.config()
-	strict, err := kjson.UnmarshalStrict(data, e)
-	if err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return nil, &Error{Field: at(wrong.Field), Msg: fmt.Sprintf("is %s where %s belongs", jsonKind(wrong.Value), belongs(wrong.Type.String()))}
-		}
-		return nil, &Error{Field: r.kind, Msg: err.Error()}
-	}
-	if len(strict) > 0 {
-		var unknown kjson.FieldError
-		if errors.As(strict[0], &unknown) {
-			return nil, &Error{Field: at(unknown.FieldPath()), Msg: "is not a known field", Fix: "use one of " + strings.Join(fieldsAt(reflect.TypeOf(e), unknown.FieldPath()), ", ")}
-		}
-		return nil, &Error{Field: r.kind, Msg: strict[0].Error()}
+	if err := rollout.Read(r.kind, raw, e); err != nil {
+		return nil, &Error{Field: err.Field, Msg: err.Msg, Fix: err.Fix}
 	}
 	return e, nil
-}
-
-// jsonKind names what encoding/json has found, for people: "array", "number 1.5".
-func jsonKind(found string) string {
-	kind, value, _ := strings.Cut(found, " ")
-	switch kind {
-	case "array":
-		return "a list"
-	case "object":
-		return "a mapping"
-	case "string":
-		return "a text"
-	case "number":
-		if value == "" {
-			return "a number"
-		}
-		return "the number " + value
-	default:
-		return kind
-	}
-}
-
-// fieldsAt lists the fields beside one, at a path such as httpRoutes[0].nome.
-func fieldsAt(t reflect.Type, path string) []string {
-	parts := strings.Split(path, ".")
-	for _, name := range parts[:len(parts)-1] {
-		name, _, _ = strings.Cut(name, "[")
-		for i := range structOf(t).NumField() {
-			if field := structOf(t).Field(i); jsonName(field) == name {
-				t = field.Type
-				break
-			}
-		}
-	}
-	var names []string
-	for i := range structOf(t).NumField() {
-		names = append(names, jsonName(structOf(t).Field(i)))
-	}
-	return names
-}
-
-// structOf is what a type holds in the end, of pointers and lists.
-func structOf(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	return t
-}
-
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
-}
-
-func belongs(goType string) string {
-	switch {
-	case goType == "string":
-		return "a text"
-	case goType == "bool":
-		return "true or false"
-	case strings.HasPrefix(goType, "int"):
-		return "a whole number"
-	case strings.HasPrefix(goType, "[]"):
-		return "a list"
-	default:
-		return "a mapping"
-	}
 }
 
 // Overlay lays a route over the objects for each of its routers. An error is an
@@ -199,7 +85,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, configured := range routers {
 		known, ok := find(configured.Kind)
 		if !ok {
-			return &Error{Field: configured.Kind, Msg: "is not a router that gitrollout knows"}
+			return misfit(configured.Kind, "is not a router that gitrollout knows")
 		}
 		e, err := decode(known, configured.Config)
 		if err != nil {
