@@ -33,9 +33,6 @@ const (
 	Gitea  ForgeType = "gitea"
 )
 
-// ForgeTypes lists all forges.
-func ForgeTypes() []ForgeType { return []ForgeType{GitHub, GitLab, Gitea} }
-
 // Equal reports whether two configurations ask for the same.
 func (f *Forge) Equal(o *Forge) bool {
 	if f == nil || o == nil {

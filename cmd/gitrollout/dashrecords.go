@@ -138,11 +138,11 @@ func (r *dashRecords) History(ctx context.Context, name string) (dashboard.Histo
 	if err != nil {
 		return dashboard.History{}, err
 	}
-	remote := w.repo.Remote().String()
+	pages := forge.PagesOf(w.config.Forge, w.repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
-		Commit: forge.CommitPage(w.config.Forge, remote),
+		Commit: pages.Commit("{}"),
 		// The address is that of a branch named {}, as an address has these two letters.
-		Branch: strings.ReplaceAll(forge.Page(w.config.Forge, remote, w.source.branch, "{}"), url.QueryEscape("{}"), "{}"),
+		Branch: strings.ReplaceAll(pages.Pull(w.source.branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.heads.State == "" {
 		return h, nil

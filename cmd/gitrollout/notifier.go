@@ -51,8 +51,8 @@ func newNotifier(ctx context.Context, l *loop, options git.Options, client *clus
 		},
 		MannerOf: service.MannerOf, Dedups: service.Dedups, Now: time.Now,
 		Links: func(config *rollout.Forge) notify.Links {
-			commit, branch := forge.Links(config, l.remote)
-			return notify.Links{Commit: commit, Branch: branch}
+			pages := forge.PagesOf(config, l.remote)
+			return notify.Links{Commit: pages.Commit, Branch: pages.Branch}
 		},
 		Log: func(problem error, done string) {
 			if problem != nil {

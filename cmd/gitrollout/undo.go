@@ -227,7 +227,7 @@ func (w *world) pushUndo(ctx context.Context, who rollout.Identity, name string,
 		return "", err
 	}
 	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Then)
-	if page := forge.Page(w.config.Forge, w.repo.Remote().String(), w.source.branch, o.Branch); page != "" {
+	if page := forge.PagesOf(w.config.Forge, w.repo.Remote().String()).Pull(w.source.branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}
 	return said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch), nil

@@ -42,7 +42,7 @@ var table = map[string]rule{
 	"reconciler/propose":     {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "strategies"}},
 	"reconciler/source":      {own: []string{"render", "rollout", "strategies"}},
-	"publish/forge":          {own: []string{"rollout"}},
+	"publish/forge":          {own: []string{"publish/call", "rollout"}},
 	"views/dashboard":        {own: []string{"reconciler/propose", "rollout", "views/status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"publish/metrics":        {own: []string{"reconciler", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},
 	"publish/tracing":        {own: []string{"reconciler"}, others: []string{"go.opentelemetry.io/otel"}},

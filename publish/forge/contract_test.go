@@ -97,6 +97,12 @@ func newRig(t *testing.T, newBench maker) *rig {
 			r.problems = append(r.problems, problem.Error())
 		}
 	}
+	if options.forges == nil {
+		options.forges = slices.Clone(forges)
+		for i := range options.forges {
+			options.forges[i].spacing = 0 // the forge is not the real one
+		}
+	}
 	r.options = options
 	r.restart()
 	t.Cleanup(func() { r.stop() })
@@ -111,14 +117,6 @@ func (r *rig) restart() {
 		r.stop()
 	}
 	r.worker = NewWorker(r.options)
-	h, err := r.worker.newHost(r.config)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if g, ok := h.(*gitHub); ok {
-		g.spacing = 0 // the forge is not the real one
-	}
-	r.worker.host, r.worker.hostOf = h, &r.config
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { r.worker.Run(ctx); close(ended) }()

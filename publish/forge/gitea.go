@@ -6,18 +6,39 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // gitea is the API of Gitea and of Forgejo, version 1.
-type gitea struct {
-	*caller
-	repo string // /repos/owner/name
-	base string
+var gitea = kind{
+	name:       rollout.Gitea,
+	isAt:       func(host string) bool { return host == "gitea.com" || host == "codeberg.org" },
+	api:        func(address string) string { return address + "/api/v1" },
+	header:     func(token string) http.Header { return http.Header{"Authorization": {"token " + token}} },
+	client:     newGitea,
+	commitPage: below("/commit/"),
+	branchPage: below("/src/branch/"),
+	// The comparison links to the pull request that there is.
+	pullPage: func(base, branch string) string {
+		return "/compare/" + url.PathEscape(base) + "..." + url.PathEscape(branch)
+	},
+	signature: func(r hookRequest) (given, right bool) {
+		if given, right = r.hub("X-Gitea-Signature", ""); given {
+			return given, right
+		}
+		return r.hub("X-Forgejo-Signature", "")
+	},
+	isPush: func(h http.Header) bool {
+		return h.Get("X-Gitea-Event") == "push" || h.Get("X-Forgejo-Event") == "push"
+	},
 }
 
-func newGitea(c *caller, repository, base string) host {
-	c.authorize = func(h http.Header, token string) { h.Set("Authorization", "token "+token) }
-	return &gitea{caller: c, repo: "/repos/" + repository, base: base}
+type giteaRepository struct{ repository }
+
+func newGitea(a *api, path, base string) host {
+	g := &giteaRepository{repository{a, "/repos/" + path, base}}
+	return host{g, g, g, g, g}
 }
 
 type giteaPull struct {
@@ -40,16 +61,19 @@ type giteaPull struct {
 }
 
 func (p giteaPull) pull() pull {
-	q := pull{number: p.Number, text: text{p.Title, p.Body}, branch: p.Head.Label, commit: p.Head.SHA, isOpen: p.State == "open", merged: p.Merged}
+	q := pull{
+		number: p.Number, text: text{p.Title, p.Body}, branch: p.Head.Label, commit: p.Head.SHA,
+		isOpen: p.State == "open", merged: p.Merged,
+	}
 	for _, l := range p.Labels {
 		q.labels = append(q.labels, l.Name)
 	}
 	return q
 }
 
-// find is host's. Gitea cannot filter by head: the open ones are read, and of
+// find is finder's. Gitea cannot filter by head: the open ones are read, and of
 // the closed ones those that changed last.
-func (g *gitea) find(ctx context.Context, branch string) (pull, bool, error) {
+func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
 		pages int
@@ -71,18 +95,18 @@ func (g *gitea) find(ctx context.Context, branch string) (pull, bool, error) {
 	return pull{}, false, nil
 }
 
-// open is host's.
-func (g *gitea) open(ctx context.Context) ([]pull, error) {
+// open is finder's.
+func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
 
 // list reads pages until one is empty: a server may have a smaller limit than
 // the one asked for.
-func (g *gitea) list(ctx context.Context, query string, pages int) ([]pull, error) {
+func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {
 		var pulls []giteaPull
-		path := fmt.Sprintf("%s/pulls?%s&base_branch=%s&limit=%d&page=%d", g.repo, query, url.QueryEscape(g.base), perPage, page)
+		path := fmt.Sprintf("%s/pulls?%s&base_branch=%s&limit=%d&page=%d", g.path, query, url.QueryEscape(g.base), perPage, page)
 		if err := g.call(ctx, http.MethodGet, path, nil, &pulls); err != nil {
 			return nil, err
 		}
@@ -98,31 +122,17 @@ func (g *gitea) list(ctx context.Context, query string, pages int) ([]pull, erro
 	return all, nil
 }
 
-// create is host's.
-func (g *gitea) create(ctx context.Context, branch string, t text) (pull, error) {
+// create is editor's.
+func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made giteaPull
-	err := g.call(ctx, http.MethodPost, g.repo+"/pulls", map[string]any{"title": t.title, "body": t.body, "head": branch, "base": g.base}, &made)
+	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)
 	return made.pull(), err
 }
 
-// edit is host's.
-func (g *gitea) edit(ctx context.Context, p pull, t text, closed bool) error {
-	change := map[string]any{"title": t.title, "body": t.body}
-	if closed {
-		change["state"] = "closed"
-	}
-	return g.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", g.repo, p.number), change, nil)
-}
-
-// ask is host's.
-func (g *gitea) ask(ctx context.Context, p pull, reviewers []string) error {
-	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", g.repo, p.number), reviewRequest(reviewers), nil)
-}
-
-// label is host's. Gitea ignores names that it does not know, so those are made
+// label is announcer's. Gitea ignores names that it does not know, so those are made
 // first. Labels of an organisation are known to it, too.
-func (g *gitea) label(ctx context.Context, p pull, labels []string) error {
-	path := fmt.Sprintf("%s/issues/%d/labels", g.repo, p.number)
+func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
+	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {
 		Name string `json:"name"`
 	}
@@ -139,7 +149,8 @@ func (g *gitea) label(ctx context.Context, p pull, labels []string) error {
 			continue
 		}
 		missing = true
-		if err := g.call(ctx, http.MethodPost, g.repo+"/labels", map[string]any{"name": name, "color": "#0e8a16"}, nil); err != nil {
+		label := map[string]any{"name": name, "color": "#0e8a16"}
+		if err := g.call(ctx, http.MethodPost, g.path+"/labels", label, nil); err != nil {
 			return err
 		}
 	}
@@ -149,13 +160,7 @@ func (g *gitea) label(ctx context.Context, p pull, labels []string) error {
 	return g.call(ctx, http.MethodPost, path, map[string]any{"labels": labels}, nil)
 }
 
-// statuses is host's.
-func (g *gitea) statuses(ctx context.Context, commit string) (map[string]status, error) {
-	return combinedStatuses(ctx, g.caller, g.repo+"/commits/"+commit+"/status?limit=")
-}
-
-// setStatus is host's.
-func (g *gitea) setStatus(ctx context.Context, commit, name string, s status) error {
-	return g.call(ctx, http.MethodPost, g.repo+"/statuses/"+commit,
-		map[string]any{"state": s.state, "context": name, "description": s.description}, nil)
+// statuses is marker's.
+func (g *giteaRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
+	return g.combined(ctx, commit, "limit")
 }

@@ -6,24 +6,40 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitHub is GitHub's REST API, version 2022-11-28.
-type gitHub struct {
-	*caller
-	repo  string // /repos/owner/name
-	owner string
-	base  string
+// gitHub is GitHub's REST API, version 2022-11-28: github.com, hosted tenants, and
+// Enterprise Server.
+var gitHub = kind{
+	name:    rollout.GitHub,
+	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
+	api:     gitHubAPI,
+	spacing: time.Second, // GitHub asks for it
+	header: func(token string) http.Header {
+		return http.Header{
+			"Authorization": {"Bearer " + token}, "Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"},
+		}
+	},
+	client:     newGitHub,
+	commitPage: below("/commit/"),
+	branchPage: below("/tree/"),
+	pullPage:   func(_, branch string) string { return "/pulls?q=" + url.QueryEscape("is:open head:"+branch) },
+	signature:  func(r hookRequest) (given, right bool) { return r.hub("X-Hub-Signature-256", "sha256=") },
+	isPush:     func(h http.Header) bool { return h.Get("X-GitHub-Event") == "push" },
 }
 
-func newGitHub(c *caller, repository, base string) host {
-	owner, _, _ := strings.Cut(repository, "/")
-	c.authorize = func(h http.Header, token string) {
-		h.Set("Authorization", "Bearer "+token)
-		h.Set("Accept", "application/vnd.github+json")
-		h.Set("X-GitHub-Api-Version", "2022-11-28")
-	}
-	return &gitHub{caller: c, repo: "/repos/" + repository, owner: owner, base: base}
+type gitHubRepository struct {
+	repository
+	owner string
+}
+
+func newGitHub(a *api, path, base string) host {
+	owner, _, _ := strings.Cut(path, "/")
+	g := &gitHubRepository{repository{a, "/repos/" + path, base}, owner}
+	return host{g, g, g, g, g}
 }
 
 // gitHubAPI: github.com and GitHub's hosted tenants have a host of its own for
@@ -63,7 +79,10 @@ type gitHubPull struct {
 func (p gitHubPull) foreign() bool { return p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID }
 
 func (p gitHubPull) pull() pull {
-	q := pull{number: p.Number, text: text{title: p.Title}, branch: p.Head.Ref, commit: p.Head.SHA, isOpen: p.State == "open", merged: p.MergedAt != nil}
+	q := pull{
+		number: p.Number, text: text{title: p.Title}, branch: p.Head.Ref, commit: p.Head.SHA,
+		isOpen: p.State == "open", merged: p.MergedAt != nil,
+	}
 	if p.Body != nil {
 		q.body = *p.Body
 	}
@@ -73,29 +92,30 @@ func (p gitHubPull) pull() pull {
 	return q
 }
 
-// find is host's. GitHub filters by head and sorts by age.
-func (g *gitHub) find(ctx context.Context, branch string) (pull, bool, error) {
-	var newest pull
+// find is finder's. GitHub filters by head and sorts by age.
+func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
-		query := url.Values{"head": {g.owner + ":" + branch}, "state": {state}, "sort": {"created"}, "direction": {"desc"}, "per_page": {"1"}}
+		query := url.Values{
+			"head": {g.owner + ":" + branch}, "state": {state}, "sort": {"created"}, "direction": {"desc"}, "per_page": {"1"},
+		}
 		var pulls []gitHubPull
-		if err := g.call(ctx, http.MethodGet, g.repo+"/pulls?"+query.Encode(), nil, &pulls); err != nil {
+		if err := g.call(ctx, http.MethodGet, g.path+"/pulls?"+query.Encode(), nil, &pulls); err != nil {
 			return pull{}, false, err
 		}
 		if len(pulls) > 0 {
-			newest = pulls[0].pull()
-			return newest, true, nil
+			return pulls[0].pull(), true, nil
 		}
 	}
 	return pull{}, false, nil
 }
 
-// open is host's.
-func (g *gitHub) open(ctx context.Context) ([]pull, error) {
+// open is finder's.
+func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= maxPages; page++ {
 		var pulls []gitHubPull
-		if err := g.call(ctx, http.MethodGet, fmt.Sprintf("%s/pulls?state=open&per_page=%d&page=%d", g.repo, perPage, page), nil, &pulls); err != nil {
+		path := fmt.Sprintf("%s/pulls?state=open&per_page=%d&page=%d", g.path, perPage, page)
+		if err := g.call(ctx, http.MethodGet, path, nil, &pulls); err != nil {
 			return nil, err
 		}
 		for _, p := range pulls {
@@ -110,77 +130,19 @@ func (g *gitHub) open(ctx context.Context) ([]pull, error) {
 	return all, nil
 }
 
-// create is host's.
-func (g *gitHub) create(ctx context.Context, branch string, t text) (pull, error) {
+// create is editor's.
+func (g *gitHubRepository) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made gitHubPull
-	err := g.call(ctx, http.MethodPost, g.repo+"/pulls", map[string]any{"title": t.title, "body": t.body, "head": branch, "base": g.base}, &made)
+	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)
 	return made.pull(), err
 }
 
-// edit is host's.
-func (g *gitHub) edit(ctx context.Context, p pull, t text, closed bool) error {
-	change := map[string]any{"title": t.title, "body": t.body}
-	if closed {
-		change["state"] = "closed"
-	}
-	return g.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", g.repo, p.number), change, nil)
+// label is announcer's. GitHub makes labels that do not exist.
+func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
+	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number), map[string]any{"labels": labels}, nil)
 }
 
-// ask is host's.
-func (g *gitHub) ask(ctx context.Context, p pull, reviewers []string) error {
-	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", g.repo, p.number), reviewRequest(reviewers), nil)
-}
-
-// reviewRequest tells users from teams, whose names are org/team.
-func reviewRequest(reviewers []string) map[string][]string {
-	request := map[string][]string{}
-	for _, name := range reviewers {
-		if _, team, isTeam := strings.Cut(name, "/"); isTeam {
-			request["team_reviewers"] = append(request["team_reviewers"], team)
-		} else {
-			request["reviewers"] = append(request["reviewers"], name)
-		}
-	}
-	return request
-}
-
-// label is host's. GitHub makes labels that do not exist.
-func (g *gitHub) label(ctx context.Context, p pull, labels []string) error {
-	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.repo, p.number), map[string]any{"labels": labels}, nil)
-}
-
-// statuses is host's. The combined status has the newest of each context.
-func (g *gitHub) statuses(ctx context.Context, commit string) (map[string]status, error) {
-	return combinedStatuses(ctx, g.caller, g.repo+"/commits/"+commit+"/status?per_page=")
-}
-
-// combinedStatuses reads what GitHub and Gitea call the combined status.
-func combinedStatuses(ctx context.Context, c *caller, path string) (map[string]status, error) {
-	found := map[string]status{}
-	for page := 1; page <= maxPages; page++ {
-		var combined struct {
-			Statuses []struct {
-				Context     string      `json:"context"`
-				State       statusState `json:"state"`  // GitHub
-				Status      statusState `json:"status"` // Gitea
-				Description string      `json:"description"`
-			} `json:"statuses"`
-		}
-		if err := c.call(ctx, http.MethodGet, fmt.Sprintf("%s%d&page=%d", path, perPage, page), nil, &combined); err != nil {
-			return nil, err
-		}
-		for _, s := range combined.Statuses {
-			found[s.Context] = status{state: s.State + s.Status, description: s.Description}
-		}
-		if len(combined.Statuses) < perPage {
-			break
-		}
-	}
-	return found, nil
-}
-
-// setStatus is host's.
-func (g *gitHub) setStatus(ctx context.Context, commit, name string, s status) error {
-	return g.call(ctx, http.MethodPost, g.repo+"/statuses/"+commit,
-		map[string]any{"state": s.state, "context": name, "description": s.description}, nil)
+// statuses is marker's. The combined status has the newest of each context.
+func (g *gitHubRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
+	return g.combined(ctx, commit, "per_page")
 }

@@ -2,23 +2,48 @@ package forge
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // gitLab is GitLab's REST API, version 4.
-type gitLab struct {
-	*caller
-	project string // /projects/group%2Fname
-	base    string
+var gitLab = kind{
+	name:       rollout.GitLab,
+	isAt:       func(host string) bool { return host == "gitlab.com" },
+	api:        func(address string) string { return address + "/api/v4" },
+	groups:     true,
+	header:     func(token string) http.Header { return http.Header{"Private-Token": {token}} },
+	client:     newGitLab,
+	commitPage: below("/-/commit/"),
+	branchPage: below("/-/tree/"),
+	pullPage: func(_, branch string) string {
+		return "/-/merge_requests?state=opened&source_branch=" + url.QueryEscape(branch)
+	},
+	signature: gitLabSignature,
+	isPush:    func(h http.Header) bool { return h.Get("X-Gitlab-Event") == "Push Hook" },
 }
 
-func newGitLab(c *caller, repository, base string) host {
-	c.authorize = func(h http.Header, token string) { h.Set("Private-Token", token) }
-	return &gitLab{caller: c, project: "/projects/" + url.PathEscape(repository), base: base}
+type gitLabProject struct {
+	*api
+	path string // /projects/group%2Fname
+	base string
+}
+
+func newGitLab(a *api, path, base string) host {
+	g := &gitLabProject{a, "/projects/" + url.PathEscape(path), base}
+	return host{g, g, g, g, g}
 }
 
 type gitLabMerge struct {
@@ -40,12 +65,14 @@ func (m gitLabMerge) pull() pull {
 	}
 }
 
-// find is host's.
-func (g *gitLab) find(ctx context.Context, branch string) (pull, bool, error) {
+// find is finder's.
+func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"opened", "all"} {
-		query := url.Values{"source_branch": {branch}, "state": {state}, "order_by": {"created_at"}, "sort": {"desc"}, "per_page": {fmt.Sprint(perPage)}}
+		query := url.Values{
+			"source_branch": {branch}, "state": {state}, "order_by": {"created_at"}, "sort": {"desc"}, "per_page": {fmt.Sprint(perPage)},
+		}
 		var merges []gitLabMerge
-		if err := g.call(ctx, http.MethodGet, g.project+"/merge_requests?"+query.Encode(), nil, &merges); err != nil {
+		if err := g.call(ctx, http.MethodGet, g.path+"/merge_requests?"+query.Encode(), nil, &merges); err != nil {
 			return pull{}, false, err
 		}
 		for _, m := range merges {
@@ -57,12 +84,13 @@ func (g *gitLab) find(ctx context.Context, branch string) (pull, bool, error) {
 	return pull{}, false, nil
 }
 
-// open is host's.
-func (g *gitLab) open(ctx context.Context) ([]pull, error) {
+// open is finder's.
+func (g *gitLabProject) open(ctx context.Context) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= maxPages; page++ {
 		var merges []gitLabMerge
-		if err := g.call(ctx, http.MethodGet, fmt.Sprintf("%s/merge_requests?state=opened&per_page=%d&page=%d", g.project, perPage, page), nil, &merges); err != nil {
+		path := fmt.Sprintf("%s/merge_requests?state=opened&per_page=%d&page=%d", g.path, perPage, page)
+		if err := g.call(ctx, http.MethodGet, path, nil, &merges); err != nil {
 			return nil, err
 		}
 		for _, m := range merges {
@@ -77,25 +105,25 @@ func (g *gitLab) open(ctx context.Context) ([]pull, error) {
 	return all, nil
 }
 
-// create is host's.
-func (g *gitLab) create(ctx context.Context, branch string, t text) (pull, error) {
+// create is editor's.
+func (g *gitLabProject) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made gitLabMerge
-	err := g.call(ctx, http.MethodPost, g.project+"/merge_requests",
+	err := g.call(ctx, http.MethodPost, g.path+"/merge_requests",
 		map[string]any{"source_branch": branch, "target_branch": g.base, "title": t.title, "description": t.body}, &made)
 	return made.pull(), err
 }
 
-// edit is host's.
-func (g *gitLab) edit(ctx context.Context, p pull, t text, closed bool) error {
+// edit is editor's.
+func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) error {
 	change := map[string]any{"title": t.title, "description": t.body}
 	if closed {
 		change["state_event"] = "close"
 	}
-	return g.call(ctx, http.MethodPut, fmt.Sprintf("%s/merge_requests/%d", g.project, p.number), change, nil)
+	return g.put(ctx, p, change)
 }
 
-// ask is host's. GitLab wants the ids of users, and has no teams.
-func (g *gitLab) ask(ctx context.Context, p pull, reviewers []string) error {
+// ask is announcer's. GitLab wants the ids of users, and has no teams.
+func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
 	for _, name := range reviewers {
@@ -112,26 +140,32 @@ func (g *gitLab) ask(ctx context.Context, p pull, reviewers []string) error {
 		ids = append(ids, users[0].ID)
 	}
 	if len(ids) > 0 {
-		if err := g.call(ctx, http.MethodPut, fmt.Sprintf("%s/merge_requests/%d", g.project, p.number), map[string]any{"reviewer_ids": ids}, nil); err != nil {
+		if err := g.put(ctx, p, map[string]any{"reviewer_ids": ids}); err != nil {
 			return err
 		}
 	}
 	if len(unknown) > 0 {
-		return &requestError{method: http.MethodGet, path: "/users", status: http.StatusUnprocessableEntity, message: "no such user: " + strings.Join(unknown, ", ")}
+		return &call.Error{
+			What: "GET /users", Status: http.StatusUnprocessableEntity, Message: "no such user: " + strings.Join(unknown, ", "),
+		}
 	}
 	return nil
 }
 
-// label is host's. GitLab makes labels that do not exist.
-func (g *gitLab) label(ctx context.Context, p pull, labels []string) error {
-	return g.call(ctx, http.MethodPut, fmt.Sprintf("%s/merge_requests/%d", g.project, p.number), map[string]any{"add_labels": strings.Join(labels, ",")}, nil)
+// label is announcer's. GitLab makes labels that do not exist.
+func (g *gitLabProject) label(ctx context.Context, p pull, labels []string) error {
+	return g.put(ctx, p, map[string]any{"add_labels": strings.Join(labels, ",")})
+}
+
+func (g *gitLabProject) put(ctx context.Context, p pull, change map[string]any) error {
+	return g.call(ctx, http.MethodPut, fmt.Sprintf("%s/merge_requests/%d", g.path, p.number), change, nil)
 }
 
 // gitLabStates are GitLab's words for the states of a status.
 var gitLabStates = map[statusState]string{pending: "running", success: "success", failure: "failed"}
 
-// statuses is host's. Without all=true GitLab lists the newest of each name.
-func (g *gitLab) statuses(ctx context.Context, commit string) (map[string]status, error) {
+// statuses is marker's. Without all=true GitLab lists the newest of each name.
+func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	found := map[string]status{}
 	for page := 1; page <= maxPages; page++ {
 		var listed []struct {
@@ -139,7 +173,8 @@ func (g *gitLab) statuses(ctx context.Context, commit string) (map[string]status
 			Status      string `json:"status"`
 			Description string `json:"description"`
 		}
-		if err := g.call(ctx, http.MethodGet, fmt.Sprintf("%s/repository/commits/%s/statuses?per_page=%d&page=%d", g.project, commit, perPage, page), nil, &listed); err != nil {
+		path := fmt.Sprintf("%s/repository/commits/%s/statuses?per_page=%d&page=%d", g.path, commit, perPage, page)
+		if err := g.call(ctx, http.MethodGet, path, nil, &listed); err != nil {
 			return nil, err
 		}
 		for _, s := range listed {
@@ -156,14 +191,61 @@ func (g *gitLab) statuses(ctx context.Context, commit string) (map[string]status
 	return found, nil
 }
 
-// setStatus is host's. Older versions refuse a status that is the same but for
+// setStatus is marker's. Older versions refuse a status that is the same but for
 // its description: nothing can be done, and nothing is wrong.
-func (g *gitLab) setStatus(ctx context.Context, commit, name string, s status) error {
-	err := g.call(ctx, http.MethodPost, g.project+"/statuses/"+commit,
+func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
+	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
-	var refused *requestError
-	if errors.As(err, &refused) && refused.status == http.StatusBadRequest && strings.Contains(refused.message, "Cannot transition status") {
+	var refused *call.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && strings.Contains(refused.Message, "Cannot transition status") {
 		return nil
 	}
 	return err
+}
+
+func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, error) {
+	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
+}
+
+// maxHookAge bounds the age of GitLab's signatures, which have a time.
+const maxHookAge = 5 * time.Minute
+
+// gitLabSignature is that of a signing token or, from older versions, the secret
+// itself.
+func gitLabSignature(r hookRequest) (given, right bool) {
+	if text := r.header.Get("Webhook-Signature"); text != "" {
+		return true, standardSignature(r, text)
+	}
+	token := r.header.Get("X-Gitlab-Token")
+	sum, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(r.secret))
+	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
+}
+
+// standardSignature checks the form of standardwebhooks.com: an HMAC of id, time
+// and body, as one of several after "v1,".
+func standardSignature(r hookRequest, signatures string) bool {
+	stamp := r.header.Get("Webhook-Timestamp")
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if age := r.now.Sub(time.Unix(seconds, 0)); err != nil || age > maxHookAge || age < -maxHookAge {
+		return false
+	}
+	want := mac(signingKey(r.secret), []byte(r.header.Get("Webhook-Id")+"."+stamp+"."+string(r.body)))
+	for _, s := range strings.Fields(signatures) {
+		text, ok := strings.CutPrefix(s, "v1,")
+		given, err := base64.StdEncoding.DecodeString(text)
+		if ok && err == nil && hmac.Equal(given, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// signingKey is what whsec_… stands for: base64 of the key.
+func signingKey(secret string) []byte {
+	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		if key, err := base64.StdEncoding.DecodeString(text); err == nil {
+			return key
+		}
+	}
+	return []byte(secret)
 }

@@ -3,15 +3,13 @@ package forge
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
@@ -35,6 +33,7 @@ type Hook struct {
 	Pushed func() // returns at once
 	Now    func() time.Time
 
+	forges  table // default: all
 	reading chan struct{}
 }
 
@@ -46,7 +45,6 @@ const HookPath = "/webhook"
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
-	maxHookAge = 5 * time.Minute // of GitLab's signatures, which have a time
 )
 
 // NewHook returns a handler for HookPath. An empty secret is an error: without
@@ -54,6 +52,9 @@ const (
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
+	}
+	if h.forges == nil {
+		h.forges = forges
 	}
 	h.reading = make(chan struct{}, maxReading)
 	return &h, nil
@@ -71,7 +72,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed
-	case !hasSignature(r.Header):
+	case !h.signed(hookRequest{header: r.Header}):
 		return http.StatusUnauthorized // not worth reading
 	}
 	select {
@@ -84,7 +85,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return http.StatusRequestEntityTooLarge
 	}
-	if err != nil || !h.authentic(r.Header, body) {
+	if err != nil || !h.authentic(hookRequest{r.Header, body, h.Secret, h.Now()}) {
 		return http.StatusUnauthorized
 	}
 	event, ok := parseEvent(r.Header.Get("Content-Type"), body)
@@ -94,90 +95,60 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	if !h.isOurs(event) {
 		return http.StatusForbidden
 	}
-	if isPush(r.Header) && event.Ref == "refs/heads/"+h.Branch {
+	if h.isPush(r.Header) && event.Ref == "refs/heads/"+h.Branch {
 		h.Pushed()
 	}
 	return http.StatusAccepted
 }
 
-// hubSignatures are HMACs of the body, keyed with the secret, as hexadecimal
-// digits after a prefix.
-var hubSignatures = []struct{ header, prefix string }{
-	{"X-Hub-Signature-256", "sha256="}, // GitHub; Gitea and Forgejo send it, too
-	{"X-Gitea-Signature", ""},
-	{"X-Forgejo-Signature", ""},
+// hookRequest is what forges tell their own requests by.
+type hookRequest struct {
+	header http.Header
+	body   []byte
+	secret string
+	now    time.Time
 }
 
-func hasSignature(header http.Header) bool {
-	for _, s := range hubSignatures {
-		if header.Get(s.header) != "" {
-			return true
-		}
+// hub checks a header with an HMAC of the body, keyed with the secret, as
+// hexadecimal digits after a prefix.
+func (r hookRequest) hub(name, prefix string) (given, right bool) {
+	text := r.header.Get(name)
+	if text == "" {
+		return false, false
 	}
-	return header.Get("Webhook-Signature") != "" || header.Get("X-Gitlab-Token") != ""
+	digits, ok := strings.CutPrefix(text, prefix)
+	sum, err := hex.DecodeString(digits)
+	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
+}
+
+// signed reports whether a request has a signature, right or wrong.
+func (h *Hook) signed(r hookRequest) bool {
+	return slices.ContainsFunc(h.forges, func(k kind) bool {
+		given, _ := k.signature(r)
+		return given
+	})
 }
 
 // authentic reports whether a request is from somebody who knows the secret.
 // The first signature that is there counts: a wrong one is not made good by
 // another.
-func (h *Hook) authentic(header http.Header, body []byte) bool {
-	for _, s := range hubSignatures {
-		if text := header.Get(s.header); text != "" {
-			digits, ok := strings.CutPrefix(text, s.prefix)
-			given, err := hex.DecodeString(digits)
-			return ok && err == nil && hmac.Equal(given, mac([]byte(h.Secret), body))
-		}
-	}
-	if text := header.Get("Webhook-Signature"); text != "" {
-		return h.standard(header, text, body)
-	}
-	given, want := sha256.Sum256([]byte(header.Get("X-Gitlab-Token"))), sha256.Sum256([]byte(h.Secret))
-	return subtle.ConstantTimeCompare(given[:], want[:]) == 1
-}
-
-// standard checks the form of standardwebhooks.com, which GitLab's signing
-// tokens have: an HMAC of id, time and body, as one of several after "v1,".
-func (h *Hook) standard(header http.Header, signatures string, body []byte) bool {
-	seconds, err := strconv.ParseInt(header.Get("Webhook-Timestamp"), 10, 64)
-	if age := h.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxHookAge || age < -maxHookAge {
-		return false
-	}
-	signed := header.Get("Webhook-Id") + "." + header.Get("Webhook-Timestamp") + "." + string(body)
-	want := mac(signingKey(h.Secret), []byte(signed))
-	for _, s := range strings.Fields(signatures) {
-		text, ok := strings.CutPrefix(s, "v1,")
-		given, err := base64.StdEncoding.DecodeString(text)
-		if ok && err == nil && hmac.Equal(given, want) {
-			return true
+func (h *Hook) authentic(r hookRequest) bool {
+	for _, k := range h.forges {
+		if given, right := k.signature(r); given {
+			return right
 		}
 	}
 	return false
 }
 
-// signingKey is what whsec_… stands for: base64 of the key.
-func signingKey(secret string) []byte {
-	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
-		if key, err := base64.StdEncoding.DecodeString(text); err == nil {
-			return key
-		}
-	}
-	return []byte(secret)
+func (h *Hook) isPush(header http.Header) bool {
+	return slices.ContainsFunc(h.forges, func(k kind) bool { return k.isPush(header) })
 }
 
 func mac(key, message []byte) []byte {
 	m := hmac.New(sha256.New, key)
 	m.Write(message)
 	return m.Sum(nil)
-}
-
-// isPush tells pushes from other events, by each forge's header.
-func isPush(header http.Header) bool {
-	for _, name := range []string{"X-GitHub-Event", "X-Gitea-Event", "X-Forgejo-Event"} {
-		if header.Get(name) == "push" {
-			return true
-		}
-	}
-	return header.Get("X-Gitlab-Event") == "Push Hook"
 }
 
 // event is what all forges' payloads have, of which this is all that counts.

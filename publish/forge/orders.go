@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -98,8 +99,8 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 // tolerate reports what a forge refuses for good, and lets the rest go on: a
 // pull request without a label is better than none.
 func (w *Worker) tolerate(err error) error {
-	var failed *requestError
-	if !errors.As(err, &failed) || failed.status/100 != 4 || !failed.until.IsZero() {
+	var failed *call.Error
+	if !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
 	}
 	w.mu.Lock()

@@ -3,27 +3,47 @@ package forge
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-func TestCommitPage(t *testing.T) {
+func TestAddresses(t *testing.T) {
+	const branch = "gitrollout/promote/prod/a b"
+	elsewhere := &rollout.Forge{Type: rollout.Gitea, URL: "https://forge.example"}
 	for name, c := range map[string]struct {
 		config *rollout.Forge
 		remote string
-		want   string
+		want   [3]string // of a commit, a branch, a pull request
 	}{
-		"GitHub":         {nil, "https://github.com/acme/deploy.git", "https://github.com/acme/deploy/commit/{}"},
-		"GitHubBySSH":    {nil, "git@github.com:acme/deploy.git", "https://github.com/acme/deploy/commit/{}"},
-		"GitLab":         {nil, "https://gitlab.com/acme/sub/deploy.git", "https://gitlab.com/acme/sub/deploy/-/commit/{}"},
-		"Gitea":          {&rollout.Forge{Type: rollout.Gitea, URL: "https://git.example.com"}, "https://git.example.com/acme/deploy", "https://git.example.com/acme/deploy/commit/{}"},
-		"AnotherAddress": {&rollout.Forge{Type: rollout.Gitea, URL: "https://forge.example.com"}, "https://git.example.com/acme/deploy", "https://forge.example.com/acme/deploy/commit/{}"},
-		"UnknownHost":    {nil, "https://git.example.com/acme/deploy", ""},
-		"LocalPath":      {nil, "/srv/git/deploy.git", ""},
+		"GitHub": {&rollout.Forge{}, "https://github.com/acme/deploy.git", [3]string{
+			"https://github.com/acme/deploy/commit/9f3", "https://github.com/acme/deploy/tree/gitrollout/promote/prod/a%20b",
+			"https://github.com/acme/deploy/pulls?q=is%3Aopen+head%3Agitrollout%2Fpromote%2Fprod%2Fa+b",
+		}},
+		"GitHub by SSH, without a configuration": {nil, "git@github.com:acme/deploy.git", [3]string{
+			"https://github.com/acme/deploy/commit/9f3", "https://github.com/acme/deploy/tree/gitrollout/promote/prod/a%20b", "",
+		}},
+		"GitLab": {&rollout.Forge{}, "https://gitlab.com/acme/team/deploy.git", [3]string{
+			"https://gitlab.com/acme/team/deploy/-/commit/9f3", "https://gitlab.com/acme/team/deploy/-/tree/gitrollout/promote/prod/a%20b",
+			"https://gitlab.com/acme/team/deploy/-/merge_requests?state=opened&source_branch=gitrollout%2Fpromote%2Fprod%2Fa+b",
+		}},
+		"Gitea at another address": {elsewhere, "ssh://git@git.example/a/b", [3]string{
+			"https://forge.example/a/b/commit/9f3", "https://forge.example/a/b/src/branch/gitrollout/promote/prod/a%20b",
+			"https://forge.example/a/b/compare/main...gitrollout%2Fpromote%2Fprod%2Fa%20b",
+		}},
+		"a host that nothing tells of": {&rollout.Forge{}, "https://git.example/a/b", [3]string{}},
+		"… without a configuration":    {nil, "https://git.example/a/b", [3]string{}},
+		"a folder":                     {nil, "/srv/git/deploy.git", [3]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := CommitPage(c.config, c.remote); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			p := PagesOf(c.config, c.remote)
+			got := [3]string{p.Commit("9f3"), p.Branch(branch), p.Pull("main", branch)}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+	if got := PagesOf(nil, "https://github.com/acme/deploy").Commit("{}"); got != "https://github.com/acme/deploy/commit/{}" {
+		t.Errorf("what stands for an id is escaped: %s", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -13,7 +12,7 @@ import (
 
 // target is where a repository's pull requests are.
 type target struct {
-	kind       rollout.ForgeType
+	kind       kind
 	address    string // as in a browser
 	repository string
 }
@@ -45,57 +44,47 @@ func remoteOf(remote string) (scheme, host, path string) {
 // resolve fills in what the configuration leaves out. Credentials go only to
 // the host that Git itself uses, or to the address that trusted names: whoever
 // may edit the configuration must not be able to send them elsewhere.
-func resolve(config rollout.Forge, remote, trusted string) (target, error) {
+func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
-	t := target{kind: config.Type, address: config.URL, repository: config.Repository}
-	if t.address == "" {
+	address := config.URL
+	if address == "" {
 		if host == "" {
-			return target{}, fmt.Errorf("forge.url: is missing, and %s is not on a forge; write the forge's address: https://git.example.com", remote)
+			return target{}, fmt.Errorf("forge.url: is missing, and %s is not on a forge; "+
+				"write the forge's address: https://git.example.com", remote)
 		}
-		t.address = "https://" + host
+		address = "https://" + host
 		if scheme == "http" {
-			t.address = "http://" + host
+			address = "http://" + host
 		}
 	}
-	u, err := url.Parse(t.address)
+	u, err := url.Parse(address)
 	if err != nil {
-		return target{}, fmt.Errorf("forge.url: %q is not an address", t.address)
+		return target{}, fmt.Errorf("forge.url: %q is not an address", address)
 	}
 	sameHost := u.Host == host || (scheme == "ssh" && u.Hostname() == host)
 	safer := u.Scheme == "https" || scheme == "http"
-	if t.address != strings.TrimRight(trusted, "/") && (!sameHost || !safer) {
-		return target{}, fmt.Errorf("forge.url: %s is not where Git reads from (%s), and the token is for that; if it is meant to go there, set GITROLLOUT_FORGE_URL=%s", t.address, remote, t.address)
+	if address != strings.TrimRight(trusted, "/") && (!sameHost || !safer) {
+		return target{}, fmt.Errorf("forge.url: %s is not where Git reads from (%s), and the token is for that; "+
+			"if it is meant to go there, set GITROLLOUT_FORGE_URL=%s", address, remote, address)
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		return target{}, fmt.Errorf("forge.url: refusing to send a token over plain http to %s; use https", u.Host)
 	}
-	if t.kind == "" {
-		if t.kind = kindOf(u.Hostname()); t.kind == "" {
-			return target{}, fmt.Errorf("forge.type: is missing, and %s does not tell; write github, gitlab or gitea", u.Host)
-		}
+	k, known := t.named(config.Type, u.Hostname())
+	if !known {
+		return target{}, fmt.Errorf("forge.type: is missing, and %s does not tell; write %s", u.Host, t.names())
 	}
-	if t.repository == "" {
+	repository := config.Repository
+	if repository == "" {
 		inside := strings.Trim(u.Path, "/") + "/"
-		if t.repository = path; scheme != "ssh" && inside != "/" {
-			t.repository = strings.TrimPrefix(path, inside)
+		if repository = path; scheme != "ssh" && inside != "/" {
+			repository = strings.TrimPrefix(path, inside)
 		}
 	}
-	if n := strings.Count(t.repository, "/"); t.repository == "" || n < 1 || (t.kind != rollout.GitLab && n != 1) {
-		return target{}, fmt.Errorf("forge.repository: %q is not a repository's path; write owner/name", t.repository)
+	if n := strings.Count(repository, "/"); n < 1 || n > 1 && !k.groups {
+		return target{}, fmt.Errorf("forge.repository: %q is not a repository's path; write owner/name", repository)
 	}
-	return t, nil
-}
-
-func kindOf(host string) rollout.ForgeType {
-	if strings.HasSuffix(host, ".ghe.com") {
-		return rollout.GitHub
-	}
-	for kind, f := range forges {
-		if slices.Contains(f.hosts, host) {
-			return kind
-		}
-	}
-	return ""
+	return target{kind: k, address: address, repository: repository}, nil
 }
 
 func isLoopback(host string) bool {

@@ -40,36 +40,14 @@ func TestResolve(t *testing.T) {
 		{"a long path", config{}, "https://github.com/a/b/c", "", `forge.repository: "a/b/c" is not a repository's path; write owner/name`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			target, err := resolve(tt.config, tt.remote, tt.trusted)
+			target, err := forges.resolve(tt.config, tt.remote, tt.trusted)
 			got := ""
 			if err != nil {
 				got = err.Error()
 			} else {
-				got = fmt.Sprintf("%s %s %s", target.kind, forges[target.kind].api(target.address), target.repository)
+				got = fmt.Sprintf("%s %s %s", target.kind.name, target.kind.api(target.address), target.repository)
 			}
 			if got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestPage(t *testing.T) {
-	const branch = "gitrollout/promote/prod/shop"
-	for _, tt := range []struct {
-		name   string
-		config *rollout.Forge
-		remote string
-		want   string
-	}{
-		{"github", &rollout.Forge{}, "git@github.com:acme/deploy.git", "https://github.com/acme/deploy/pulls?q=is%3Aopen+head%3Agitrollout%2Fpromote%2Fprod%2Fshop"},
-		{"gitlab", &rollout.Forge{}, "https://gitlab.com/acme/team/deploy.git", "https://gitlab.com/acme/team/deploy/-/merge_requests?state=opened&source_branch=gitrollout%2Fpromote%2Fprod%2Fshop"},
-		{"gitea", &rollout.Forge{Type: rollout.Gitea, URL: "https://forge.example.com"}, "git@git.example.com:acme/deploy.git", "https://forge.example.com/acme/deploy/compare/main...gitrollout%2Fpromote%2Fprod%2Fshop"},
-		{"a forge that nothing tells", &rollout.Forge{}, "https://git.example.com/acme/deploy.git", ""},
-		{"no forge", nil, "https://github.com/acme/deploy.git", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := Page(tt.config, tt.remote, "main", branch); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})

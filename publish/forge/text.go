@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,7 +34,8 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 		of = max(of, standing.Of)
 	}
 	title += fmt.Sprintf(" past step %d/%d: %s", p.Gate+1, of, plainLine(s.Release.Subject, 120))
-	fmt.Fprintf(&b, "Merging this lets release %s of **%s** in **%s** go on past step %d of %d.\n", code(string(s.Release.Hash)), s.App, t.Cluster, p.Gate+1, of)
+	fmt.Fprintf(&b, "Merging this lets release %s of **%s** in **%s** go on past step %d of %d.\n",
+		code(string(s.Release.Hash)), s.App, t.Cluster, p.Gate+1, of)
 
 	b.WriteString("\n### What changes\n\n")
 	writeRelease(&b, *s.Release)
@@ -50,13 +52,16 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 	}
 	writeEvidence(&b, s.Analyses)
 	if s.Stable != nil {
-		fmt.Fprintf(&b, "- %s of commit %s is the version that serves beside it, and that the app goes back to.\n", code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)))
+		fmt.Fprintf(&b, "- %s of commit %s is the version that serves beside it, and that the app goes back to.\n",
+			code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)))
 	}
 
-	fmt.Fprintf(&b, "\n### If you merge\n\nThe release goes on with the step after this one. The change is to %s alone, which names this release: "+
-		"merged late, it approves no other one. Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
+	fmt.Fprintf(&b, "\n### If you merge\n\nThe release goes on with the step after this one. "+
+		"The change is to %s alone, which names this release: merged late, it approves no other one. "+
+		"Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
 	b.WriteString("\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n")
-	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the release: %s. Traffic then goes back at once. To stop it without touching the manifests: %s.\n",
+	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the release: %s. Traffic then goes back at once. "+
+		"To stop it without touching the manifests: %s.\n",
 		code("git revert "+rollout.ShortID(s.Release.Commit)), code("gitrollout abort "+s.App))
 	return text{title, b.String()}
 }
@@ -68,21 +73,26 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 	if s.Stable != nil {
 		title += " to " + rollout.ShortID(s.Stable.Commit)
 	}
-	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. Git still asks for what was rejected; merging this makes it agree with the cluster. No pod moves.\n", s.App, t.Cluster)
+	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. Git still asks for what was rejected; "+
+		"merging this makes it agree with the cluster. No pod moves.\n", s.App, t.Cluster)
 	if len(s.Rejected) > 0 {
 		r := s.Rejected[0]
-		fmt.Fprintf(&b, "\n### Why\n\n- %s\n- release %s of commit %s, rejected at %s\n", code(r.Reason), code(string(r.Hash)), code(rollout.ShortID(r.Commit)), r.At.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "\n### Why\n\n- %s\n- release %s of commit %s, rejected at %s\n",
+			code(r.Reason), code(string(r.Hash)), code(rollout.ShortID(r.Commit)), r.At.UTC().Format(time.RFC3339))
 		writeEvidence(&b, s.Analyses)
 	}
 	b.WriteString("\n### What merging changes\n\n")
 	writeChanges(&b, p.Changes)
 	if s.Stable != nil {
-		fmt.Fprintf(&b, "- Afterwards Git asks for %s of commit %s again: %s\n", code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)), code(s.Stable.Subject))
+		fmt.Fprintf(&b, "- Afterwards Git asks for %s of commit %s again: %s\n",
+			code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)), code(s.Stable.Subject))
 	}
 	if len(p.Sharers) > 0 {
-		fmt.Fprintf(&b, "\n**It also changes files of other apps: %s.** Look at their renders before you merge.\n", code(strings.Join(p.Sharers, ", ")))
+		fmt.Fprintf(&b, "\n**It also changes files of other apps: %s.** Look at their renders before you merge.\n",
+			code(strings.Join(p.Sharers, ", ")))
 	}
-	fmt.Fprintf(&b, "\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: %s.\n", code("gitrollout retry "+s.App))
+	fmt.Fprintf(&b, "\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: %s.\n",
+		code("gitrollout retry "+s.App))
 	return text{title, b.String()}
 }
 
@@ -92,9 +102,9 @@ func writeEvidence(b *strings.Builder, runs []rollout.AnalysisRun) {
 	}
 }
 
-const goneText = "This proposal has had its time, and its branch was removed. There is nothing to merge."
+const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
 
-// describeGone is what a pull request says whose branch is no longer there.
+// describeGone writes the text of a pull request after its branch was removed.
 func describeGone(p pull, why string) text {
 	b := goneText + "\n"
 	if why != "" {
@@ -119,19 +129,13 @@ func writeChanges(b *strings.Builder, changes []rollout.Change) {
 		}
 		fmt.Fprintf(b, "- %s %s %s\n", c.Ref.Kind, code(name), c.Verb)
 		for _, image := range c.Images {
-			fmt.Fprintf(b, "  - image of %s: %s → %s\n", code(image.Container), code(orNone(image.From)), code(orNone(image.To)))
+			from, to := cmp.Or(image.From, "none"), cmp.Or(image.To, "none")
+			fmt.Fprintf(b, "  - image of %s: %s → %s\n", code(image.Container), code(from), code(to))
 		}
 	}
 	if len(changes) == 0 {
 		b.WriteString("- the objects could not be compared\n")
 	}
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 // code quotes text as it is. A backtick in it would end the quotation.
@@ -148,7 +152,7 @@ func plainLine(s string, most int) string {
 		}
 		return r
 	}, s)
-	return cut(strings.Join(strings.Fields(s), " "), most)
+	return rollout.Cut(rollout.OneLine(s), most)
 }
 
 // marked is a status on a commit.
@@ -167,10 +171,11 @@ func statusesOf(t rollout.Transition) []marked {
 	if has && (!had || now != before) {
 		all = append(all, now)
 	}
-	if r := t.Before.Release; r != nil && !(has && now.commit == r.Commit) && (t.After.Release == nil || t.After.Release.Commit != r.Commit) {
+	r, next := t.Before.Release, t.After.Release
+	if r != nil && !(has && now.commit == r.Commit) && (next == nil || next.Commit != r.Commit) {
 		what := "taken back"
-		if t.After.Release != nil {
-			what = "superseded by " + rollout.ShortID(t.After.Release.Commit)
+		if next != nil {
+			what = "superseded by " + rollout.ShortID(next.Commit)
 		}
 		all = append(all, marked{r.Commit, status{failure, what}})
 	}

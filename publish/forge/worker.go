@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -25,6 +26,8 @@ type Options struct {
 	Settle time.Duration
 	// Log is told what was done, and of each problem once.
 	Log func(problem error, done string)
+
+	forges table // default: all
 }
 
 // maxJobs bounds what a forge that does not answer can leave waiting.
@@ -65,7 +68,10 @@ func NewWorker(o Options) *Worker {
 	if o.Settle == 0 {
 		o.Settle = 30 * time.Second
 	}
-	w := &Worker{Options: o, newest: map[string]string{}, jobs: map[string]*job{}, exists: map[string]bool{}, removed: map[string]bool{}, wake: make(chan struct{}, 1), reported: map[string]bool{}}
+	w := &Worker{
+		Options: o, jobs: map[string]*job{}, wake: make(chan struct{}, 1), reported: map[string]bool{},
+		exists: map[string]bool{}, newest: map[string]string{}, removed: map[string]bool{},
+	}
 	w.idle = sync.NewCond(&w.mu)
 	return w
 }
@@ -84,7 +90,9 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 		}
 		name := contextOf(t.Cluster, t.After.App)
 		for _, m := range statusesOf(t) {
-			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error { return h.setStatus(ctx, m.commit, name, m.status) })
+			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error {
+				return h.setStatus(ctx, m.commit, name, m.status)
+			})
 		}
 	}
 	w.signal()
@@ -134,7 +142,8 @@ func (w *Worker) put(key string, do func(context.Context, host) error) {
 		return
 	}
 	if len(w.jobs) >= maxJobs {
-		w.report(fmt.Errorf("more than %d orders wait for the forge; further ones are dropped until it answers, and made up for at the next start", maxJobs))
+		w.report(fmt.Errorf("more than %d orders wait for the forge; "+
+			"further ones are dropped until it answers, and made up for at the next start", maxJobs))
 		return
 	}
 	w.jobs[key] = &job{do: do}
@@ -194,8 +203,8 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 	w.mu.Lock()
 	config := w.config
 	w.mu.Unlock()
-	if w.host == nil || !config.Equal(w.hostOf) {
-		h, err := w.newHost(*config)
+	if w.hostOf == nil || !config.Equal(w.hostOf) {
+		h, err := w.connect(*config)
 		if err != nil {
 			return unusable{err}
 		}
@@ -204,14 +213,20 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 	return j.do(ctx, w.host)
 }
 
-func (w *Worker) newHost(config rollout.Forge) (host, error) {
-	t, err := resolve(config, w.Remote, w.Trusted)
-	if err != nil {
-		return nil, err
+// connect makes the API for a configuration; it asks nobody yet.
+func (o Options) connect(config rollout.Forge) (host, error) {
+	known := o.forges
+	if known == nil {
+		known = forges
 	}
-	f := forges[t.kind]
-	c := &caller{client: newClient(), base: f.api(t.address), token: w.Token, now: w.Now, spacing: f.spacing}
-	return f.new(c, t.repository, w.Branch), nil
+	t, err := known.resolve(config, o.Remote, o.Trusted)
+	if err != nil {
+		return host{}, err
+	}
+	a := &api{
+		client: call.Clients(), base: t.kind.api(t.address), token: o.Token, header: t.kind.header, now: o.Now, spacing: t.kind.spacing,
+	}
+	return t.kind.client(a, t.repository, o.Branch), nil
 }
 
 // unusable is a configuration with which nothing can be done until it changes.
@@ -227,9 +242,9 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	var failed *requestError
+	var failed *call.Error
 	isRequest := errors.As(err, &failed)
-	answered := err == nil || (isRequest && failed.status/100 == 4)
+	answered := err == nil || (isRequest && failed.Status/100 == 4)
 	if answered {
 		w.downs = 0
 	}
@@ -242,17 +257,17 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case errors.As(err, new(unusable)):
 		drop = true
 		w.report(fmt.Errorf("no pull requests are opened: %w", err))
-	case isRequest && !failed.until.IsZero():
-		w.pause = failed.until
+	case isRequest && failed.After > 0:
+		w.pause = now.Add(failed.After)
 		return
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
-		w.pause = now.Add(backoff(w.downs))
+		w.pause = now.Add(call.Backoff(w.downs))
 		w.report(err)
 		return
 	default:
 		w.report(err)
-		drop = isRequest && !mayHeal(failed.status) && j.tries+1 >= maxTries
+		drop = isRequest && !mayHeal(failed.Status) && j.tries+1 >= maxTries
 	}
 	if w.jobs[key] != j { // replaced meanwhile
 		return
@@ -263,7 +278,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		return
 	}
 	j.tries++
-	j.after = now.Add(backoff(j.tries))
+	j.after = now.Add(call.Backoff(j.tries))
 }
 
 // mayHeal tells the refusals that end when somebody grants a right or when the
@@ -279,11 +294,6 @@ func (w *Worker) unlist(key string) {
 			return
 		}
 	}
-}
-
-// backoff is how long to wait after so many failures: 1 s, 2 s, 4 s … 5 min.
-func backoff(failures int) time.Duration {
-	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
 
 // report logs an error once until something succeeds that had failed.

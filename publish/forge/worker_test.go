@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -84,15 +87,25 @@ func TestBreakOf(t *testing.T) {
 		"the server fails": {500, nil, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &caller{now: func() time.Time { return now }}
-			res := &http.Response{StatusCode: tt.code, Header: http.Header{}}
+			header := http.Header{}
 			for k, v := range tt.header {
-				res.Header.Set(k, v)
+				header.Set(k, v)
 			}
-			c.heed(res)
-			until := c.breakOf(res, tt.message)
-			if got := until.Sub(now); (tt.want == 0) != until.IsZero() || (tt.want > 0 && got != tt.want) {
-				t.Errorf("until %s, %s from now, want %s", until, got, tt.want)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				maps.Copy(w.Header(), header)
+				w.WriteHeader(tt.code)
+				_, _ = io.WriteString(w, tt.message)
+			}))
+			defer server.Close()
+			a := newAPI(server.URL, func() time.Time { return now })
+			var failed *call.Error
+			if err := a.call(t.Context(), http.MethodGet, "/x", nil, nil); !errors.As(err, &failed) || failed.After != tt.want {
+				t.Errorf("%v after %s, want %s", err, failed.After, tt.want)
+			}
+			// While it lasts, nothing is asked.
+			err := a.call(t.Context(), http.MethodGet, "/x", nil, nil)
+			if got := strings.Contains(err.Error(), "rate limit is used up"); got != (tt.want > 0) {
+				t.Errorf("then %v", err)
 			}
 		})
 	}
@@ -227,24 +240,19 @@ func TestTokenStaysHome(t *testing.T) {
 	defer other.Close()
 	home := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer home.Close()
-	c := &caller{client: newClient(), base: home.URL, token: func(context.Context) (string, error) { return "t0ken", nil }, now: time.Now}
-	newGitLab(c, "a/b", "main")
-	err := c.call(context.Background(), http.MethodGet, "/x", nil, nil)
-	if err == nil || asked || strings.Contains(err.Error(), "t0ken") || !strings.Contains(err.Error(), "forge.url") {
+	err := newAPI(home.URL, time.Now).call(context.Background(), http.MethodGet, "/x", nil, nil)
+	if err == nil || asked || strings.Contains(err.Error(), "t0ken") || !strings.Contains(err.Error(), "redirects to another host") {
 		t.Errorf("asked %t, error %v", asked, err)
 	}
-	var failed *requestError
+	var failed *call.Error
 	if !errors.As(err, &failed) {
 		t.Errorf("it is a %T", err)
 	}
 }
 
-func TestBackoff(t *testing.T) {
-	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute} {
-		if got := backoff(failures); got != want {
-			t.Errorf("after %d failures %s, want %s", failures, got, want)
-		}
-	}
+func newAPI(base string, now func() time.Time) *api {
+	token := func(context.Context) (string, error) { return "t0ken", nil }
+	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 
 // TestForgeClosesTheSuccessor: a forge that notices late that a branch was

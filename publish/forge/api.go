@@ -1,0 +1,121 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
+)
+
+// requestTimeout bounds one request, maxAnswer what is read of its answer.
+const (
+	requestTimeout = 30 * time.Second
+	maxAnswer      = 8 << 20
+)
+
+// errNoToken is what a request ends with when there is no credential.
+var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
+	"or GITROLLOUT_GIT_TOKEN if it is the same one")
+
+// api makes one forge's requests, and none while the forge asks for a break.
+type api struct {
+	client  func(insecure bool) *http.Client
+	base    string // its address, without a slash at the end
+	token   func(context.Context) (string, error)
+	header  func(token string) http.Header
+	now     func() time.Time
+	until   time.Time     // of the break
+	spacing time.Duration // between two requests that change something
+	wrote   time.Time
+}
+
+// call sends a value as JSON, if it is not nil, and decodes the answer into
+// another one, if that is not nil. The path may have a query. A *call.Error with
+// After asks not to be asked again before.
+func (a *api) call(ctx context.Context, method, path string, in, out any) error {
+	path, query, _ := strings.Cut(path, "?")
+	if wait := a.until.Sub(a.now()); wait > 0 {
+		return &call.Error{What: method + " " + path, Message: "the forge's rate limit is used up", After: wait}
+	}
+	token, err := a.token(ctx)
+	if err != nil {
+		return fmt.Errorf("token for the forge: %w", err)
+	}
+	if token == "" {
+		return errNoToken
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := a.space(ctx, method); err != nil {
+		return err
+	}
+	caller := call.Caller{Client: a.client, Secrets: &call.Secrets{}, Now: a.now, Most: maxAnswer}
+	caller.Secrets.Hide(token)
+	r := call.Request{Method: method, Base: a.base, Path: path, Query: values, Header: a.header(token)}
+	answer, err := caller.JSON(ctx, r, in, out)
+	a.heed(answer.Header)
+	if failed := new(call.Error); errors.As(err, &failed) {
+		a.heed(failed.Header)
+		if failed.After = a.breakFor(failed); failed.After > 0 {
+			a.until = a.now().Add(failed.After)
+		}
+	}
+	return err
+}
+
+// space waits until a request that changes something may follow the last one.
+func (a *api) space(ctx context.Context, method string) error {
+	if method == http.MethodGet {
+		return nil
+	}
+	if wait := a.spacing - a.now().Sub(a.wrote); wait > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+	a.wrote = a.now()
+	return nil
+}
+
+// heed begins a break when an answer says that it was the last one allowed.
+// GitHub's headers begin with X-, GitLab's do not; both give the time in seconds.
+func (a *api) heed(header http.Header) {
+	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
+		if header.Get(prefix+"Remaining") != "0" {
+			continue
+		}
+		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
+			// An hour is the longest that the forges have: a wrong clock does not end all requests.
+			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
+		}
+	}
+}
+
+// breakFor is for how long a refused request must not be repeated, 0 if the
+// refusal is not about how often it was made.
+func (a *api) breakFor(failed *call.Error) time.Duration {
+	tooMany := failed.Status == http.StatusTooManyRequests
+	switch {
+	case !tooMany && failed.Status != http.StatusForbidden && failed.Status != http.StatusServiceUnavailable:
+		return 0
+	case failed.After > 0:
+		return failed.After
+	case a.until.After(a.now()):
+		return a.until.Sub(a.now()) // heed has read it
+	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
+		return time.Minute // GitHub's advice where no header tells
+	}
+	return 0
+}
