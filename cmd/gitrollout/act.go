@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // actCommand is what promote, abort, hold and retry share: they write the
@@ -145,7 +146,7 @@ func (w *world) act(ctx context.Context, who rollout.Identity, name string, a pr
 	if err := check(in); err != nil {
 		return "", err
 	}
-	a.Reason = clean(a.Reason)
+	a.Reason = terminal.Clean(a.Reason)
 	o, err := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Decide(in, a)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)

@@ -12,6 +12,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // completeApps completes the names of apps. It says nothing if Git cannot be
@@ -76,13 +77,13 @@ func knownHashes(w *world, args []string) []string {
 		}
 	}
 	if s.Release != nil {
-		add(s.Release.Hash, "in flight: "+clean(s.Release.Subject))
+		add(s.Release.Hash, "in flight: "+terminal.Clean(s.Release.Subject))
 	}
 	if s.Stable != nil {
-		add(s.Stable.Hash, "stable: "+clean(s.Stable.Subject))
+		add(s.Stable.Hash, "stable: "+terminal.Clean(s.Stable.Subject))
 	}
 	for _, r := range s.Rejected {
-		add(r.Hash, "rejected: "+clean(r.Reason))
+		add(r.Hash, "rejected: "+terminal.Clean(r.Reason))
 	}
 	for _, h := range s.Verified {
 		add(h, "served before")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -13,6 +12,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 type diffCommand struct {
@@ -148,7 +148,7 @@ func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, e
 	if text == nil {
 		return 0, nil
 	}
-	_, err = fmt.Fprint(c.out, paintDiff(string(text), c.color.lookOf(c.out)))
+	_, err = fmt.Fprint(c.out, terminal.Diff(string(text), c.color.lookOf(c.out)))
 	return 1, err
 }
 
@@ -199,28 +199,6 @@ func mask(live, after rollout.Object) (maskedLive, maskedAfter rollout.Object) {
 		return o
 	}
 	return hide(live, after, "before"), hide(after, live, "after")
-}
-
-func paintDiff(text string, k look) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		color := plain
-		switch {
-		case strings.HasPrefix(line, "diff "):
-			continue // the two names follow
-		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
-			color = bold
-		case strings.HasPrefix(line, "@@"):
-			color = cyan
-		case strings.HasPrefix(line, "-"):
-			color = red
-		case strings.HasPrefix(line, "+"):
-			color = green
-		}
-		b.WriteString(k.paint(color, line) + "\n")
-	}
-	return b.String()
 }
 
 var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")

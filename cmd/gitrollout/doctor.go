@@ -7,43 +7,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/views/doctor"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
-
-// examination is what doctor finds, and what it prints as JSON or YAML.
-type examination struct {
-	Cluster  string    `json:"cluster"`
-	Problems int       `json:"problems"`
-	Warnings int       `json:"warnings"`
-	Findings []symptom `json:"findings"`
-}
-
-// symptom is the result of one check.
-type symptom struct {
-	Check   string `json:"check"`  // git.read, cluster.rights …
-	Status  health `json:"status"` //
-	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"`
-}
-
-// health is how a check has ended.
-type health string
-
-const (
-	healthy health = "ok"
-	warning health = "warning" // it works, and may not be meant
-	problem health = "problem" // a release would be held, or not begin
-	unknown health = "unknown" // it could not be looked at from here
-)
-
-func (e *examination) add(check string, status health, fix, format string, args ...any) {
-	e.Findings = append(e.Findings, symptom{Check: check, Status: status, Message: fmt.Sprintf(format, args...), Fix: fix})
-	switch status {
-	case problem:
-		e.Problems++
-	case warning:
-		e.Warnings++
-	}
-}
 
 type doctorCommand struct {
 	streams
@@ -92,11 +59,11 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 }
 
 func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
-	e := &examination{Findings: []symptom{}}
+	e := &doctor.Examination{Findings: []doctor.Finding{}}
 	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		e.Cluster = c.source.cluster
-		e.add("git.read", problem, gitFix(err), "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		e.Add("git.read", doctor.Problem, gitFix(err), "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	} else {
 		e.Cluster = w.source.cluster
 		c.examineGit(ctx, e, w, now)
@@ -105,7 +72,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	if done, err := c.output.write(c.streams, e); err != nil {
 		return err
 	} else if !done {
-		if _, err := fmt.Fprint(c.out, drawExamination(*e, c.color.lookOf(c.out))); err != nil {
+		if _, err := fmt.Fprint(c.out, terminal.Examination(*e, c.color.lookOf(c.out))); err != nil {
 			return err
 		}
 	}
@@ -113,44 +80,4 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 		return silent(exitFailed)
 	}
 	return nil
-}
-
-// drawExamination shows a line for each check, and the fix below it. Without a
-// terminal no line is broken.
-func drawExamination(e examination, k look) string {
-	colors := map[health]paint{healthy: green, warning: yellow, problem: red, unknown: dim}
-	var b strings.Builder
-	names := 0
-	for _, f := range e.Findings {
-		names = max(names, width(f.Check))
-	}
-	const statuses = 11 // "  problem  "
-	indent := statuses + names + 2
-	broken := func(text string, used int) []string {
-		if k.width == 0 {
-			return []string{clean(text)}
-		}
-		return wrap(clean(text), max(30, k.width-used))
-	}
-	for _, f := range e.Findings {
-		for i, part := range broken(f.Message, indent) {
-			if i == 0 {
-				b.WriteString(k.line(span{pad("  "+string(f.Status), statuses), colors[f.Status]}, span{pad(f.Check, names) + "  ", dim}, span{part, plain}))
-				continue
-			}
-			b.WriteString(k.line(span{strings.Repeat(" ", indent) + part, plain}))
-		}
-		if f.Fix == "" {
-			continue
-		}
-		for i, part := range broken(f.Fix, indent+5) {
-			label := "     "
-			if i == 0 {
-				label = "fix: "
-			}
-			b.WriteString(k.line(span{strings.Repeat(" ", indent) + label, cyan}, span{part, plain}))
-		}
-	}
-	fmt.Fprintf(&b, "%s, %s\n", count(e.Problems, "problem"), count(e.Warnings, "warning"))
-	return b.String()
 }

@@ -19,6 +19,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/views/doctor"
 )
 
 // doctorFiles is a repository of one app, in a namespace.
@@ -52,15 +53,15 @@ spec:
 }
 
 // doctor runs the command and returns its findings by check.
-func doctor(t *testing.T, args ...string) (code int, found map[string][]symptom) {
+func examined(t *testing.T, args ...string) (code int, found map[string][]doctor.Finding) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), append([]string{"doctor", "--cluster", "prod", "-o", "json"}, args...), nil, &out, &errs)
-	var e examination
+	var e doctor.Examination
 	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
 		t.Fatalf("exit code %d, %v:\n%s%s", code, err, out.String(), errs.String())
 	}
-	found = map[string][]symptom{}
+	found = map[string][]doctor.Finding{}
 	for _, f := range e.Findings {
 		found[f.Check] = append(found[f.Check], f)
 	}
@@ -76,15 +77,15 @@ func TestDoctorPush(t *testing.T) {
 	tests := map[string]struct {
 		hook string // update: REF OLD NEW
 		user string
-		want health
+		want doctor.Health
 		says string
 		left int
 	}{
-		"may":                  {"", "", healthy, "can be pushed and removed", 0},
-		"a hook refuses":       {"case $1 in refs/heads/gitrollout/*) echo protected >&2; exit 1;; esac", "", problem, "refuses branches below gitrollout/", 0},
-		"a hook keeps":         {"case $3 in 0000*) echo kept >&2; exit 1;; esac", "", problem, "and not removed", 1},
-		"wrong credentials":    {"", "ann", problem, "", 0},
-		"read-only for others": {"exit 1", "", problem, "refuses", 0},
+		"may":                  {"", "", doctor.Healthy, "can be pushed and removed", 0},
+		"a hook refuses":       {"case $1 in refs/heads/gitrollout/*) echo protected >&2; exit 1;; esac", "", doctor.Problem, "refuses branches below gitrollout/", 0},
+		"a hook keeps":         {"case $3 in 0000*) echo kept >&2; exit 1;; esac", "", doctor.Problem, "and not removed", 1},
+		"wrong credentials":    {"", "ann", doctor.Problem, "", 0},
+		"read-only for others": {"exit 1", "", doctor.Problem, "refuses", 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestDoctorPush(t *testing.T) {
 			}
 			server := repo.HTTP(gittest.HTTPOptions{User: tt.user, Password: tt.user})
 			before := len(repo.Refs())
-			code, found := doctor(t, "--repo", server.URL, nowhere)
+			code, found := examined(t, "--repo", server.URL, nowhere)
 			if code != int(exitFailed) {
 				t.Errorf("exit code %d without a cluster", code)
 			}
@@ -104,14 +105,14 @@ func TestDoctorPush(t *testing.T) {
 				check = "git.read"
 			}
 			got := found[check]
-			if len(got) != 1 || got[0].Status != tt.want || !strings.Contains(got[0].Message, tt.says) || tt.want == problem && got[0].Fix == "" {
+			if len(got) != 1 || got[0].Status != tt.want || !strings.Contains(got[0].Message, tt.says) || tt.want == doctor.Problem && got[0].Fix == "" {
 				t.Errorf("%s: %+v", check, got)
 			}
 			if after := len(repo.Refs()); after != before+tt.left {
 				t.Errorf("%d branches before, %d after: %v", before, after, repo.Refs())
 			}
-			_, found = doctor(t, "--repo", server.URL, "--no-push", nowhere)
-			if after := len(repo.Refs()); after != before+tt.left || tt.user == "" && found["git.push"][0].Status != unknown {
+			_, found = examined(t, "--repo", server.URL, "--no-push", nowhere)
+			if after := len(repo.Refs()); after != before+tt.left || tt.user == "" && found["git.push"][0].Status != doctor.Unknown {
 				t.Errorf("with --no-push: %+v, %d branches", found["git.push"], after)
 			}
 		})
@@ -122,9 +123,9 @@ func TestDoctorPush(t *testing.T) {
 func TestDoctorFindings(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", doctorFiles("shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"}))
-	_, found := doctor(t, "--repo", repo.Bare, nowhere)
-	for check, want := range map[string]health{
-		"git.read": healthy, "git.config": healthy, "git.apps": problem, "git.push": healthy, "git.state": healthy, "clock.git": unknown, "forge": unknown, "cluster": problem,
+	_, found := examined(t, "--repo", repo.Bare, nowhere)
+	for check, want := range map[string]doctor.Health{
+		"git.read": doctor.Healthy, "git.config": doctor.Healthy, "git.apps": doctor.Problem, "git.push": doctor.Healthy, "git.state": doctor.Healthy, "clock.git": doctor.Unknown, "forge": doctor.Unknown, "cluster": doctor.Problem,
 	} {
 		if len(found[check]) != 1 || found[check][0].Status != want {
 			t.Errorf("%s: %+v, want %s", check, found[check], want)
@@ -140,8 +141,8 @@ func TestDoctorFindings(t *testing.T) {
 	repo.CommitFiles("forge", map[string]string{".gitrollout/prod/config.yaml": doctorFiles("", nil)[".gitrollout/prod/config.yaml"] + "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n"})
 	t.Setenv("GITROLLOUT_FORGE_URL", "http://127.0.0.1:1")
 	t.Setenv("GITROLLOUT_FORGE_TOKEN", "x")
-	_, found = doctor(t, "--repo", repo.Bare, nowhere)
-	if got := found["forge.protection"]; len(got) != 2 || got[0].Status != unknown {
+	_, found = examined(t, "--repo", repo.Bare, nowhere)
+	if got := found["forge.protection"]; len(got) != 2 || got[0].Status != doctor.Unknown {
 		t.Errorf("a forge that does not answer: %+v", got)
 	}
 }
@@ -157,15 +158,15 @@ func TestDoctorRights(t *testing.T) {
 	user := "doctor-" + ns
 	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig, "--as", user}
 
-	code, found := doctor(t, args...)
-	if code != int(exitFailed) || len(found["cluster.rights"]) < 5 || found["cluster.uid"][0].Status != problem {
+	code, found := examined(t, args...)
+	if code != int(exitFailed) || len(found["cluster.rights"]) < 5 || found["cluster.uid"][0].Status != doctor.Problem {
 		t.Fatalf("exit code %d: %+v", code, found)
 	}
-	if got := found["cluster.kinds"]; len(got) != 1 || got[0].Status != problem || !strings.Contains(got[0].Message, "example.com/v1 Unheard") {
+	if got := found["cluster.kinds"]; len(got) != 1 || got[0].Status != doctor.Problem || !strings.Contains(got[0].Message, "example.com/v1 Unheard") {
 		t.Errorf("a kind that the cluster does not know: %+v", got)
 	}
 	for _, check := range []string{"cluster.version", "clock.cluster"} {
-		if found[check][0].Status != healthy {
+		if found[check][0].Status != doctor.Healthy {
 			t.Errorf("%s: %+v", check, found[check])
 		}
 	}
@@ -202,7 +203,7 @@ func TestDoctorRights(t *testing.T) {
 		}
 	}
 	for range 50 { // the authorizer learns of roles by a watch
-		if _, found = doctor(t, args...); found["cluster.rights"][0].Status == healthy && found["cluster.uid"][0].Status == healthy {
+		if _, found = examined(t, args...); found["cluster.rights"][0].Status == doctor.Healthy && found["cluster.uid"][0].Status == doctor.Healthy {
 			return
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -229,7 +230,7 @@ spec:
 `
 	repo.CommitFiles("first", files)
 	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig}
-	if _, found := doctor(t, args...); len(found["cluster.secrets"]) != 1 || found["cluster.secrets"][0].Status != problem || !strings.Contains(found["cluster.secrets"][0].Message, ns+"/prometheus") {
+	if _, found := examined(t, args...); len(found["cluster.secrets"]) != 1 || found["cluster.secrets"][0].Status != doctor.Problem || !strings.Contains(found["cluster.secrets"][0].Message, ns+"/prometheus") {
 		t.Errorf("no Secret: %+v", found)
 	}
 }
@@ -239,12 +240,12 @@ func TestClocks(t *testing.T) {
 	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
 		date string
-		want health
+		want doctor.Health
 	}{
-		"right":       {here.Format(http.TimeFormat), healthy},
-		"a bit late":  {here.Add(-20 * time.Second).Format(http.TimeFormat), warning},
-		"an hour off": {here.Add(time.Hour).Format(http.TimeFormat), problem},
-		"no date":     {"never", unknown},
+		"right":       {here.Format(http.TimeFormat), doctor.Healthy},
+		"a bit late":  {here.Add(-20 * time.Second).Format(http.TimeFormat), doctor.Warning},
+		"an hour off": {here.Add(time.Hour).Format(http.TimeFormat), doctor.Problem},
+		"no date":     {"never", doctor.Unknown},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +255,7 @@ func TestClocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var e examination
+			var e doctor.Examination
 			examineClock(&e, "clock.git", "the server", server.Client(), request, func() time.Time { return here })
 			if len(e.Findings) != 1 || e.Findings[0].Status != tt.want {
 				t.Errorf("%+v, want %s", e.Findings, tt.want)

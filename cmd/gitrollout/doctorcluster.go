@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/doctor"
 )
 
 // oldestKubernetes is the minor version of 1.x from which on all that is used is
@@ -29,18 +30,18 @@ import (
 const oldestKubernetes = 25
 
 // examineCluster looks at the cluster; w is nil if Git cannot be read.
-func (c *doctorCommand) examineCluster(ctx context.Context, e *examination, w *world, now func() time.Time) {
+func (c *doctorCommand) examineCluster(ctx context.Context, e *doctor.Examination, w *world, now func() time.Time) {
 	config, err := c.target.config()
 	if err != nil {
 		const fix = "name a kubeconfig with --kubeconfig or KUBECONFIG"
-		e.add("cluster", problem, fix, "%s", strings.TrimSuffix(oneLine(err), ": "+fix))
+		e.Add("cluster", doctor.Problem, fix, "%s", strings.TrimSuffix(oneLine(err), ": "+fix))
 		return
 	}
 	config.QPS, config.Timeout = -1, patience
 	config.Impersonate.UserName = c.as
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		e.add("cluster", problem, "", "%v", oneLine(err))
+		e.Add("cluster", doctor.Problem, "", "%v", oneLine(err))
 		return
 	}
 	version, err := client.Discovery().ServerVersion()
@@ -49,18 +50,18 @@ func (c *doctorCommand) examineCluster(ctx context.Context, e *examination, w *w
 		if c.as != "" {
 			fix = "check that --as is spelled right, and that you may impersonate: kubectl auth can-i impersonate users"
 		}
-		e.add("cluster", problem, fix, "%s does not answer: %v", config.Host, oneLine(err))
+		e.Add("cluster", doctor.Problem, fix, "%s does not answer: %v", config.Host, oneLine(err))
 		return
 	}
 	minor, _ := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	if version.Major == "1" && minor < oldestKubernetes {
-		e.add("cluster.version", warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes), "%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
+		e.Add("cluster.version", doctor.Warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes), "%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
 	} else {
-		e.add("cluster.version", healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
+		e.Add("cluster.version", doctor.Healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
 	}
 	c.examineAPIClock(ctx, e, config, now)
 	if w == nil {
-		e.add("cluster.rights", unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
+		e.Add("cluster.rights", doctor.Unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
 		return
 	}
 	x := &rightsExam{e: e, client: client, who: cmp.Or(c.as, "this account")}
@@ -70,20 +71,20 @@ func (c *doctorCommand) examineCluster(ctx context.Context, e *examination, w *w
 	examineUID(ctx, e, w, client)
 }
 
-func (c *doctorCommand) examineAPIClock(ctx context.Context, e *examination, config *rest.Config, now func() time.Time) {
+func (c *doctorCommand) examineAPIClock(ctx context.Context, e *doctor.Examination, config *rest.Config, now func() time.Time) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		e.add("clock.cluster", unknown, "", "%v", oneLine(err))
+		e.Add("clock.cluster", doctor.Unknown, "", "%v", oneLine(err))
 		return
 	}
 	host, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		e.add("clock.cluster", unknown, "", "%v", oneLine(err))
+		e.Add("clock.cluster", doctor.Unknown, "", "%v", oneLine(err))
 		return
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host.JoinPath("version").String(), nil)
 	if err != nil {
-		e.add("clock.cluster", unknown, "", "%v", oneLine(err))
+		e.Add("clock.cluster", doctor.Unknown, "", "%v", oneLine(err))
 		return
 	}
 	examineClock(e, "clock.cluster", "the API server", transport, request, now)
@@ -94,7 +95,7 @@ type right struct{ namespace, group, resource, verb string }
 
 // rightsExam collects the rights that the apps need, and asks for them.
 type rightsExam struct {
-	e      *examination
+	e      *doctor.Examination
 	client kubernetes.Interface
 	who    string
 	wanted map[right]bool
@@ -141,10 +142,10 @@ func (x *rightsExam) needs(ctx context.Context, w *world, mapper meta.RESTMapper
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
-		x.e.add("cluster.kinds", problem, "install its CRD, or remove the object: the app is held until then", "%s is in Git, and the cluster does not know it", kind)
+		x.e.Add("cluster.kinds", doctor.Problem, "install its CRD, or remove the object: the app is held until then", "%s is in Git, and the cluster does not know it", kind)
 	}
 	if len(missing) == 0 {
-		x.e.add("cluster.kinds", healthy, "", "the cluster knows every kind that the apps have")
+		x.e.Add("cluster.kinds", doctor.Healthy, "", "the cluster knows every kind that the apps have")
 	}
 }
 
@@ -215,7 +216,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	var order []place
 	for i, r := range all {
 		if errs[i] != nil {
-			x.e.add("cluster.rights", unknown, "", "the API server does not say what %s may do: %v", x.who, oneLine(errs[i]))
+			x.e.Add("cluster.rights", doctor.Unknown, "", "the API server does not say what %s may do: %v", x.who, oneLine(errs[i]))
 			return
 		}
 		if p := (place{r.namespace, r.group, r.resource}); denied[i] {
@@ -230,17 +231,17 @@ func (x *rightsExam) ask(ctx context.Context) {
 		if p.namespace == "" {
 			where, kind = "in the whole cluster", "ClusterRole"
 		}
-		x.e.add("cluster.rights", problem,
+		x.e.Add("cluster.rights", doctor.Problem,
 			fmt.Sprintf("add to its %s: {apiGroups: [%q], resources: [%s], verbs: [%s]}", kind, p.group, p.resource, strings.Join(missing[p], ", ")),
 			"%s may not %s %s %s", x.who, strings.Join(missing[p], ", "), strings.TrimSuffix(p.resource+"."+p.group, "."), where)
 	}
 	if len(order) == 0 {
-		x.e.add("cluster.rights", healthy, "", "%s has all %d rights that the apps need", x.who, len(all))
+		x.e.Add("cluster.rights", doctor.Healthy, "", "%s has all %d rights that the apps need", x.who, len(all))
 	}
 }
 
 // examineSecrets looks for the keys that analyses name. Nothing of them is kept.
-func examineSecrets(ctx context.Context, e *examination, w *world, client kubernetes.Interface) {
+func examineSecrets(ctx context.Context, e *doctor.Examination, w *world, client kubernetes.Interface) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}
 	for _, name := range w.names() {
@@ -259,11 +260,11 @@ func examineSecrets(ctx context.Context, e *examination, w *world, client kubern
 					s, err := client.CoreV1().Secrets(k.namespace).Get(ctx, k.secret, metav1.GetOptions{})
 					switch {
 					case err != nil:
-						e.add("cluster.secrets", problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v", name, k.namespace, k.secret, oneLine(err))
+						e.Add("cluster.secrets", doctor.Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v", name, k.namespace, k.secret, oneLine(err))
 					case s.Data[k.key] == nil:
-						e.add("cluster.secrets", problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", name, k.namespace, k.secret, k.key)
+						e.Add("cluster.secrets", doctor.Problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", name, k.namespace, k.secret, k.key)
 					default:
-						e.add("cluster.secrets", healthy, "", "Secret %s/%s has %s", k.namespace, k.secret, k.key)
+						e.Add("cluster.secrets", doctor.Healthy, "", "Secret %s/%s has %s", k.namespace, k.secret, k.key)
 					}
 				}
 			}
@@ -272,14 +273,14 @@ func examineSecrets(ctx context.Context, e *examination, w *world, client kubern
 }
 
 // examineUID compares the cluster with the one that the state branch is for.
-func examineUID(ctx context.Context, e *examination, w *world, client kubernetes.Interface) {
+func examineUID(ctx context.Context, e *doctor.Examination, w *world, client kubernetes.Interface) {
 	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		e.add("cluster.uid", problem, `add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`, "the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", oneLine(err))
+		e.Add("cluster.uid", doctor.Problem, `add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`, "the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", oneLine(err))
 	case w.uid != "" && string(ns.UID) != w.uid:
-		e.add("cluster.uid", problem, "choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt", "this is not cluster %s: its uid is %s, and the state branch is for %s", w.source.cluster, ns.UID, w.uid)
+		e.Add("cluster.uid", doctor.Problem, "choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt", "this is not cluster %s: its uid is %s, and the state branch is for %s", w.source.cluster, ns.UID, w.uid)
 	default:
-		e.add("cluster.uid", healthy, "", "the cluster is the one that the state branch is for, or there is none yet")
+		e.Add("cluster.uid", doctor.Healthy, "", "the cluster is the one that the state branch is for, or there is none yet")
 	}
 }

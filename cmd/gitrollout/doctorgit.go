@@ -11,6 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/doctor"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // gitFix is what to do about an error of Git.
@@ -27,36 +29,36 @@ func gitFix(err error) string {
 	}
 }
 
-func (c *doctorCommand) examineGit(ctx context.Context, e *examination, w *world, now func() time.Time) {
+func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w *world, now func() time.Time) {
 	repo := w.repo
-	e.add("git.read", healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(), rollout.ShortID(w.heads.Main))
+	e.Add("git.read", doctor.Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(), rollout.ShortID(w.heads.Main))
 	switch apps := len(w.listed); {
 	case apps == 0:
-		e.add("git.config", problem, "write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app", w.config.File)
+		e.Add("git.config", doctor.Problem, "write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app", w.config.File)
 	default:
-		e.add("git.config", healthy, "", "%s names %s", w.config.File, count(apps, "app"))
+		e.Add("git.config", doctor.Healthy, "", "%s names %s", w.config.File, status.Count(apps, "app"))
 	}
 	c.examineApps(e, w)
 	if c.noPush {
-		e.add("git.push", unknown, "", "was not tried out, because of --no-push")
+		e.Add("git.push", doctor.Unknown, "", "was not tried out, because of --no-push")
 	} else {
 		c.examinePush(ctx, e, w, now())
 	}
 	switch {
 	case w.state == nil:
-		e.add("git.state", healthy, "", "%s does not exist yet: the first pass makes it", w.config.StateBranch)
+		e.Add("git.state", doctor.Healthy, "", "%s does not exist yet: the first pass makes it", w.config.StateBranch)
 	default:
-		e.add("git.state", healthy, "", "%s is at %s", w.config.StateBranch, rollout.ShortID(w.heads.State))
+		e.Add("git.state", doctor.Healthy, "", "%s is at %s", w.config.StateBranch, rollout.ShortID(w.heads.State))
 	}
 	c.examineForge(ctx, e, w)
 	remote := repo.Remote().String()
 	if !strings.HasPrefix(remote, "http") {
-		e.add("clock.git", unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
+		e.Add("clock.git", doctor.Unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
 		return
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, remote+"/info/refs?service=git-upload-pack", nil)
 	if err != nil {
-		e.add("clock.git", unknown, "", "%v", err)
+		e.Add("clock.git", doctor.Unknown, "", "%v", err)
 		return
 	}
 	// What the answer is does not matter, and no credential is sent for it.
@@ -64,7 +66,7 @@ func (c *doctorCommand) examineGit(ctx context.Context, e *examination, w *world
 }
 
 // examineApps counts what cannot be rendered.
-func (c *doctorCommand) examineApps(e *examination, w *world) {
+func (c *doctorCommand) examineApps(e *doctor.Examination, w *world) {
 	broken := 0
 	var first error
 	for _, name := range w.names() {
@@ -78,14 +80,14 @@ func (c *doctorCommand) examineApps(e *examination, w *world) {
 		}
 	}
 	if broken > 0 {
-		e.add("git.apps", problem, "gitrollout validate names all of them", "%s cannot be rendered and would be held: %v", count(broken, "app"), first)
+		e.Add("git.apps", doctor.Problem, "gitrollout validate names all of them", "%s cannot be rendered and would be held: %v", status.Count(broken, "app"), first)
 	}
 }
 
 // examinePush makes a branch and removes it again. That is the only way to know:
 // hooks, protected branches and read-only credentials say no when something is
 // pushed, and not before.
-func (c *doctorCommand) examinePush(ctx context.Context, e *examination, w *world, at time.Time) {
+func (c *doctorCommand) examinePush(ctx context.Context, e *doctor.Examination, w *world, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, w.source.cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := w.repo
 	text := "gitrollout doctor tried out whether it may push. This branch can be removed.\n"
@@ -94,34 +96,34 @@ func (c *doctorCommand) examinePush(ctx context.Context, e *examination, w *worl
 	}})
 	switch {
 	case errors.Is(err, git.ErrRejected):
-		e.add("git.push", problem, "let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", oneLine(err))
+		e.Add("git.push", doctor.Problem, "let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", oneLine(err))
 		return
 	case errors.Is(err, git.ErrAuth):
-		e.add("git.push", problem, "give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", oneLine(err))
+		e.Add("git.push", doctor.Problem, "give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", oneLine(err))
 		return
 	case err != nil:
-		e.add("git.push", problem, gitFix(err), "%v", oneLine(err))
+		e.Add("git.push", doctor.Problem, gitFix(err), "%v", oneLine(err))
 		return
 	}
 	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
-		e.add("git.push", problem, "allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand", "branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v", oneLine(err))
+		e.Add("git.push", doctor.Problem, "allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand", "branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v", oneLine(err))
 		return
 	}
-	e.add("git.push", healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
+	e.Add("git.push", doctor.Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // examineForge looks at branch protection, as far as the forge shows it to
 // somebody who is no administrator.
-func (c *doctorCommand) examineForge(ctx context.Context, e *examination, w *world) {
+func (c *doctorCommand) examineForge(ctx context.Context, e *doctor.Examination, w *world) {
 	if w.config.Forge == nil {
-		e.add("forge", unknown, "", "%s names no forge, so branch protection cannot be seen", w.config.File)
+		e.Add("forge", doctor.Unknown, "", "%s names no forge, so branch protection cannot be seen", w.config.File)
 		return
 	}
 	options, err := w.source.options()
 	if err != nil {
-		e.add("forge", unknown, "", "%v", err)
+		e.Add("forge", doctor.Unknown, "", "%v", err)
 		return
 	}
 	o := newForge(w.source, options.Auth, w.repo.Remote().String(), nil).Options
@@ -132,13 +134,13 @@ func (c *doctorCommand) examineForge(ctx context.Context, e *examination, w *wor
 		protected, err := forge.IsProtected(ctx, o, *w.config.Forge, b.name)
 		switch {
 		case w.state == nil && b.name == w.config.StateBranch:
-			e.add("forge.protection", unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
+			e.Add("forge.protection", doctor.Unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
 		case err != nil:
-			e.add("forge.protection", unknown, "", "%s: %v", b.name, oneLine(err))
+			e.Add("forge.protection", doctor.Unknown, "", "%s: %v", b.name, oneLine(err))
 		case protected:
-			e.add("forge.protection", healthy, "", "%s is protected", b.name)
+			e.Add("forge.protection", doctor.Healthy, "", "%s is protected", b.name)
 		default:
-			e.add("forge.protection", warning, fmt.Sprintf(b.fix, b.name), "%s is not protected: %s", b.name, b.what)
+			e.Add("forge.protection", doctor.Warning, fmt.Sprintf(b.fix, b.name), "%s is not protected: %s", b.name, b.what)
 		}
 	}
 }
@@ -152,28 +154,28 @@ const (
 
 // examineClock compares this machine's clock with a server's, by the Date of an
 // answer, which has whole seconds.
-func examineClock(e *examination, check, whose string, client *http.Client, request *http.Request, now func() time.Time) {
+func examineClock(e *doctor.Examination, check, whose string, client *http.Client, request *http.Request, now func() time.Time) {
 	before := now()
 	response, err := client.Do(request)
 	if err != nil {
-		e.add(check, unknown, "", "%s has not answered: %v", whose, oneLine(err))
+		e.Add(check, doctor.Unknown, "", "%s has not answered: %v", whose, oneLine(err))
 		return
 	}
 	_ = response.Body.Close()
 	middle := before.Add(now().Sub(before) / 2)
 	at, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
-		e.add(check, unknown, "", "%s does not say what time it is", whose)
+		e.Add(check, doctor.Unknown, "", "%s does not say what time it is", whose)
 		return
 	}
 	skew := middle.Sub(at.Add(500 * time.Millisecond)).Round(time.Second)
 	const fix = "keep both clocks right with NTP (timedatectl, chrony)"
 	switch {
 	case skew.Abs() >= harmfulSkew:
-		e.add(check, problem, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+		e.Add(check, doctor.Problem, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
 	case skew.Abs() >= noticeableSkew:
-		e.add(check, warning, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+		e.Add(check, doctor.Warning, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
 	default:
-		e.add(check, healthy, "", "this machine's clock agrees with that of %s", whose)
+		e.Add(check, doctor.Healthy, "", "this machine's clock agrees with that of %s", whose)
 	}
 }

@@ -7,79 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
-
-func fleet() status.Listing {
-	named := func(a status.App, name string) status.App { a.App = name; return a }
-	calm := heldByInput()
-	calm.Held = nil
-	l := status.Listing{Cluster: "prod-eu"}
-	for i := range 40 {
-		l.Apps = append(l.Apps, named(calm, fmt.Sprintf("api-%02d", i)))
-	}
-	l.Apps = append(l.Apps, named(timedPauseView(), "cart"), named(blueGreenPreview(), "checkout"), named(heldByInput(), "search"), named(degradedRejected(), "shop"), named(stalledCrashLoop(), "web"))
-	return l
-}
-
-func TestFleetFilter(t *testing.T) {
-	cases := map[string]struct {
-		filter fleetFilter
-		want   string
-	}{
-		"phase":           {fleetFilter{phases: []string{"degraded", "Stalled"}}, "shop web"},
-		"held":            {fleetFilter{held: true}, "search"},
-		"waiting":         {fleetFilter{waiting: true}, "checkout search shop"},
-		"patterns":        {fleetFilter{names: []string{"c*", "we?"}}, "cart checkout web"},
-		"text":            {fleetFilter{text: "crashloop"}, "web"},
-		"a hash":          {fleetFilter{text: "h1-7b4e2", names: []string{"c*"}}, "cart checkout"},
-		"all of them":     {fleetFilter{waiting: true, phases: []string{"Paused"}}, "checkout"},
-		"nothing matches": {fleetFilter{text: "no such thing"}, ""},
-		"by urgency":      {fleetFilter{sort: "urgency", names: []string{"api-00", "[c-w]*"}}, "shop web search cart checkout api-00"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if err := c.filter.check(); err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, a := range c.filter.apply(fleet()).Apps {
-				names = append(names, a.App)
-			}
-			if diff := cmp.Diff(c.want, strings.Join(names, " ")); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-	for _, bad := range []fleetFilter{{phases: []string{"fine"}}, {names: []string{"["}}, {sort: "size"}} {
-		if bad.check() == nil {
-			t.Errorf("%+v is accepted", bad)
-		}
-	}
-}
-
-// The window shows what needs a look, and counts the rest.
-func TestListInAWindow(t *testing.T) {
-	f := fleetFilter{sort: "urgency"}
-	l := f.apply(fleet())
-	for _, rows := range []int{12, 30, 100} {
-		text := drawList(l, look{width: 100, rows: rows, now: at()})
-		if lines := strings.Count(text, "\n"); lines > rows {
-			t.Errorf("%d lines in a window of %d", lines, rows)
-		}
-		if rows == 12 {
-			golden(t, "list-window", text)
-		}
-	}
-	l.SetNote("shown from Git alone, without pods: no answer in 15s")
-	if text := drawList(l, look{width: 100, rows: 10, now: at()}); strings.Count(text, "\n") > 10 || !strings.Contains(text, "and 4") {
-		t.Errorf("in 10 lines:\n%s", text)
-	}
-}
 
 // fleetRepo is a repository with so many apps, all recorded as healthy but for
 // every hundredth, which is paused.
@@ -119,14 +50,14 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
-	draw := func(w *world, out *screen) time.Duration {
+	draw := func(w *world, out *terminal.Screen) time.Duration {
 		began := time.Now()
 		l, err := w.listing(b.Context(), nil, time.Now())
 		if err != nil {
 			b.Fatal(err)
 		}
-		f := fleetFilter{sort: "urgency"}
-		if err := out.show(drawList(f.apply(l), look{width: 120, rows: 50, color: true, now: time.Now()}), 120, 51); err != nil {
+		f := terminal.Filter{Sort: "urgency"}
+		if err := out.Draw(terminal.Look{Width: 120, Color: true, Now: time.Now()}, 120, 51, func(k terminal.Look) string { return terminal.List(f.Apply(l), k) }); err != nil {
 			b.Fatal(err)
 		}
 		return time.Since(began)
@@ -134,7 +65,7 @@ func BenchmarkFleet(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		var written countingWriter
-		out := &screen{out: &written}
+		out := &terminal.Screen{Out: &written}
 		began := time.Now()
 		w, err := openWorld(b.Context(), sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
 		if err != nil {
@@ -166,3 +97,6 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	*c += countingWriter(len(p))
 	return len(p), nil
 }
+
+// at is a time in the past.
+func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }

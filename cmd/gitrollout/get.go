@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // lookCommand is what get and list share.
@@ -30,7 +31,7 @@ type lookCommand struct {
 	server      string
 	clusterOnly bool
 	// draw turns what is seen into text; single is for one named app.
-	draw func(l status.Listing, single bool, k look) string
+	draw func(l status.Listing, single bool, k terminal.Look) string
 	// only leaves out what is not to be shown, nil if all is.
 	only func(l status.Listing) status.Listing
 }
@@ -47,11 +48,11 @@ func (c *lookCommand) register(cmd *cobra.Command) {
 }
 
 func newGet(s streams) *cobra.Command {
-	c := &lookCommand{streams: s, draw: func(l status.Listing, single bool, k look) string {
+	c := &lookCommand{streams: s, draw: func(l status.Listing, single bool, k terminal.Look) string {
 		if single {
-			return drawApp(l.Apps[0], k)
+			return terminal.App(l.Apps[0], k)
 		}
-		return drawApps(l, k)
+		return terminal.Apps(l, k)
 	}}
 	cmd := &cobra.Command{
 		Use:   "get [APP]",
@@ -125,10 +126,14 @@ func (c *lookCommand) print(l status.Listing) error {
 	if done, err := c.output.write(c.streams, data); done {
 		return err
 	}
-	k := c.color.lookOf(c.out)
-	k.wide = c.output.format == "wide"
-	_, err := fmt.Fprint(c.out, c.draw(l, single, k))
+	_, err := fmt.Fprint(c.out, c.draw(l, single, c.lookOf()))
 	return err
+}
+
+func (c *lookCommand) lookOf() terminal.Look {
+	k := c.color.lookOf(c.out)
+	k.Wide = c.output.format == "wide"
+	return k
 }
 
 // single reports whether one app was asked for by name.

@@ -17,6 +17,9 @@ import (
 	"gitrollout.dev/gitrollout/render/scaffold"
 	"gitrollout.dev/gitrollout/render/schema"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/doctor"
+	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 type initCommand struct {
@@ -132,7 +135,7 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 		told = append(told, fmt.Sprintf("left out %s: is a Helm chart, which gitrollout does not render; commit what helm template prints", chart))
 	}
 	if n := len(survey.ArgoRollouts); n > 0 {
-		told = append(told, fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md", count(n, "file")))
+		told = append(told, fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md", status.Count(n, "file")))
 	}
 	if len(p.Apps) == 0 {
 		for _, t := range told {
@@ -191,14 +194,14 @@ func withSchemas(tree render.Tree, files []scaffold.File, kinds []string) ([]sca
 
 // checked says what validate would say of the result.
 func (c *initCommand) checked(tree render.Tree, cluster string) error {
-	found, err := check(tree, cluster)
+	found, err := doctor.Check(tree, cluster, newRenderer())
 	if err != nil {
 		return err
 	}
-	var all report
-	all.add(found)
+	var all doctor.Report
+	all.Add(found)
 	if all.Errors > 0 {
-		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because it would not be valid:\n%s", drawReport(all, look{}))}
+		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because it would not be valid:\n%s", terminal.Report(all, terminal.Look{}))}
 	}
 	return nil
 }

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 func newList(s streams) *cobra.Command {
-	c := &lookCommand{streams: s, draw: func(l status.Listing, _ bool, k look) string { return drawList(l, k) }}
-	f := &fleetFilter{}
-	c.only = f.apply
+	c := &lookCommand{streams: s, draw: func(l status.Listing, _ bool, k terminal.Look) string { return terminal.List(l, k) }}
+	f := &terminal.Filter{}
+	c.only = f.Apply
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN...]",
 		Aliases: []string{"ls"},
@@ -32,162 +28,27 @@ look, below a line that counts all.`,
   gitrollout list -o json | jq -r '.apps[] | select(.phase != "Healthy") | .app'`,
 		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.names = args
-			if err := f.check(); err != nil {
-				return err
+			f.Names = args
+			if err := f.Check(); err != nil {
+				return usagef("%v", err)
 			}
-			if _, _, terminal := terminalSize(c.out); f.sort == "" && c.watch && terminal {
-				f.sort = "urgency"
+			if _, _, isTerminal := terminalSize(c.out); f.Sort == "" && c.watch && isTerminal {
+				f.Sort = "urgency"
 			}
 			return c.run(cmd, nil)
 		},
 	}
 	c.register(cmd)
-	f.register(cmd)
+	registerFilter(cmd, f)
 	return cmd
 }
 
-// drawList draws one line for each app, in aligned columns. Where there is only so
-// much room, a line above counts the apps, and those that do not fit are left out.
-func drawList(l status.Listing, k look) string {
-	if k.wide {
-		k.width = 0
-	}
-	head, note, rest := "", "", ""
-	if l.Note != "" {
-		note = "\n" + k.field("Note", clean(l.Note), dim, yellow)
-	}
-	if k.rows > 0 {
-		head = fleetLine(l, k) + "\n"
-		room := max(1, k.rows-strings.Count(head+note, "\n")-1)
-		if more := len(l.Apps) - room; more > 0 {
-			rest = k.line(span{fmt.Sprintf("… and %d more", more+1), dim})
-			l.Apps = l.Apps[:room-1] // the last line counts the rest
-		}
-	}
-	return head + drawTable(l, k) + rest + note
-}
-
-func drawTable(l status.Listing, k look) string {
-	rows := [][]span{{
-		{"NAME", dim}, {"PHASE", dim}, {"STRATEGY", dim}, {"STEP", dim}, {"WEIGHT", dim}, {"READY", dim},
-		{"STABLE", dim}, {"RELEASE", dim}, {"AUTHOR", dim}, {"WAITING", dim},
-	}}
-	for _, a := range l.Apps {
-		rows = append(rows, listRow(a))
-	}
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], width(cell.text))
-		}
-	}
-	narrow(widths, k.width)
-	var b strings.Builder
-	for _, row := range rows {
-		var spans []span
-		for i, cell := range row {
-			switch {
-			case i == len(row)-1:
-				spans = append(spans, cell)
-			case widths[i] > 0:
-				spans = append(spans, span{pad(cell.text, widths[i]) + "  ", cell.color})
-			}
-		}
-		b.WriteString(k.line(spans...))
-	}
-	return b.String()
-}
-
-// narrow leaves out the columns that tell least, until there is room for the
-// last one, which says what to do. A width of 0 is as wide as it takes.
-func narrow(widths []int, columns int) {
-	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
-	for _, drop := range []int{stable, strategy, author, release} {
-		used := min(widths[len(widths)-1], room)
-		for _, w := range widths[:len(widths)-1] {
-			if w > 0 {
-				used += w + 2
-			}
-		}
-		if columns <= 0 || used <= columns {
-			return
-		}
-		widths[drop] = 0
-	}
-}
-
-func listRow(a status.App) []span {
-	_, color := mark(a)
-	phase := string(a.Phase)
-	if a.Held != nil {
-		phase += "," + a.HeldText()
-	}
-	strategy, step, weight, ready := summary(a)
-	observed := func(w status.Workload) bool { return len(w.Revisions) > 0 }
-	if a.Note != "" && !slices.ContainsFunc(a.Workloads, observed) {
-		ready = "-" // not known
-	}
-	return []span{
-		{a.App, bold}, {phase, color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
-		{releaseText(a.Stable), plain}, {releaseText(a.Release), plain}, {authorOf(a), plain}, {waitingText(a), dim},
-	}
-}
-
-// summary adds an app's workloads up. Step and weight are those of the one that
-// is the least far.
-func summary(a status.App) (strategy, step, weight, ready string) {
-	strategy, step, weight = "-", "-", "-"
-	have, want := 0, 0
-	var least *status.Workload
-	for i, w := range a.Workloads {
-		have, want = have+w.Ready, want+desiredPods(w)
-		switch {
-		case (w.Strategy == "plain" || w.Strategy == "experiment") && strategy != "-":
-		case w.Strategy == "":
-		case strategy == "-" || strategy == "plain" || strategy == w.Strategy:
-			strategy = w.Strategy
-		default:
-			strategy = "mixed"
-		}
-		if w.Moving && (least == nil || w.Weight*least.Full() < least.Weight*w.Full()) {
-			least = &a.Workloads[i]
-		}
-	}
-	if least != nil && len(least.Steps) > 0 {
-		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
-		weight = least.Share(least.Weight)
-	}
-	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)
-}
-
-func releaseText(r *status.Release) string {
-	if r == nil {
-		return "-"
-	}
-	return string(r.Hash)
-}
-
-func authorOf(a status.App) string {
-	switch {
-	case a.Release != nil:
-		return person(a.Release.Author)
-	case a.Stable != nil:
-		return person(a.Stable.Author)
-	case a.Source != nil && a.Source.Author != "":
-		return person(a.Source.Author)
-	}
-	return "-"
-}
-
-func waitingText(a status.App) string {
-	switch {
-	case a.Held != nil:
-		return clean(a.Held.Message)
-	case a.Waiting != "":
-		return clean(a.Waiting)
-	case a.Phase == rollout.Healthy:
-		return ""
-	}
-	return clean(a.Reason)
+func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.Phases, "phase", nil, "only apps in this `phase`, or one of several: Paused,Degraded")
+	flags.BoolVar(&f.Held, "held", false, "only apps that are left as they are because something is wrong")
+	flags.BoolVar(&f.Waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
+	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
+	flags.StringVar(&f.Sort, "sort", "", "name, or urgency: what needs a look first (default: name; in place on a terminal urgency)")
+	complete(cmd, "phase", func(*world, []string) []string { return terminal.PhaseNames() })
 }

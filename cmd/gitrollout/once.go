@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 func newOnce(s streams) *cobra.Command {
@@ -82,7 +84,7 @@ func (t *transitions) Handle(ctx context.Context, r slog.Record) error {
 	var err error
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "what" {
-			_, err = fmt.Fprintln(t.out, clean(a.Value.String()))
+			_, err = fmt.Fprintln(t.out, terminal.Clean(a.Value.String()))
 			return false
 		}
 		return true

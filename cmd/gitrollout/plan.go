@@ -12,6 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // plans is what plan prints as JSON or YAML.
@@ -162,7 +163,7 @@ func (c *planCommand) print(all plans) error {
 	if c.output.format == "markdown" {
 		text = plan.Markdown(all.Clusters)
 	} else {
-		text = drawPlans(all.Clusters, c.color.lookOf(c.out))
+		text = terminal.Plans(all.Clusters, c.color.lookOf(c.out))
 	}
 	_, err := fmt.Fprint(c.out, text)
 	return err

@@ -7,54 +7,8 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
 )
-
-// plannedViews are plans with everything that is shown of one.
-func plannedViews() []plan.Plan {
-	enters := func(after time.Duration) *time.Time { return ptr(at().Add(after)) }
-	shop := plan.App{
-		App: "shop", Change: plan.Release, Summary: "h1-2c9d0f1b77 -> h1-7b4e2a91d0", AtLeast: plan.Span(70 * time.Minute), Gates: 1, Ends: enters(68 * time.Hour),
-		Workloads: []plan.Workload{{
-			Workload: rollout.Workload{Namespace: "shop", Name: "shop"}, Kind: "Deployment", Strategy: "canary", Staged: true, Replicas: 4,
-			Sized: "minReplicas of HorizontalPodAutoscaler shop", Full: 1000,
-			Stages: []plan.Stage{
-				{Text: "setWeight 5", Weight: 5, Canary: 1, Stable: 4, Wait: "pods", AtLeast: plan.Span(10 * time.Second), Enters: enters(0)},
-				{Name: "ask", Text: "pause, at most 2h0m0s", Weight: 5, Canary: 1, Stable: 4, Wait: "promotion", Timeout: plan.Span(2 * time.Hour), OnTimeout: "abort", Enters: enters(10 * time.Second)},
-				{Text: "pause 1h0m0s", Weight: 500, Canary: 2, Stable: 4, Wait: "time", AtLeast: plan.Span(time.Hour), Enters: enters(68 * time.Hour), Shut: "a release window, until 2026-11-23T08:00:00Z"},
-				{Name: "promote", Text: "rolling update", Weight: 1000, Canary: 4, Shut: `the end of the freeze "year's end"`},
-			},
-		}},
-		Notes: []plan.Note{
-			{Level: plan.Refused, Message: "spec.selector of Deployment shop cannot be changed: the API server refuses it", Fix: "leave spec.selector as it is"},
-			{Level: plan.AtOnce, Message: "ConfigMap shop is mounted by Deployment shop under the same name before and after", Fix: "use a configMapGenerator"},
-			{Level: plan.Hint, Message: "Deployment/shop/shop: replicas are ignored"},
-		},
-		Objects: []plan.Object{
-			{Object: rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "shop-782t6ck7kc"}, Was: "shop-b5g778hd6d", Change: "changed", Diff: "--- base/a\n+++ head/a\n@@ -1 +1 @@\n-mode: a\n+mode: b\n"},
-		},
-	}
-	broken := plan.App{App: "web", Change: plan.Invalid, Summary: "cannot be rendered: the app would be held as it is", Error: &plan.Problem{File: "apps/web/kustomization.yaml", Field: "resources[0]", Message: "gone.yaml does not exist in this commit"}}
-	return []plan.Plan{
-		{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "gitrollout/state/prod at 2b53797", Apps: []plan.App{shop, broken}, Unchanged: 12,
-			Shared: []plan.Shared{{File: "base/deployment.yaml", Apps: []string{"shop", "web"}}}},
-		{Cluster: "staging", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "not read: the base is taken for what serves",
-			Error: &plan.Problem{File: ".gitrollout/staging/config.yaml", Field: "interval", Message: `"fast" is not a duration`, Fix: "write 30s, 1m or the like"}},
-	}
-}
-
-// TestPlanViews draws plans on a terminal of 80 columns, in colour, and without one.
-func TestPlanViews(t *testing.T) {
-	golden(t, "plan", drawPlans(plannedViews(), look{width: 80, now: at()}))
-	golden(t, "plan-coloured", drawPlans(plannedViews(), look{width: 80, color: true, now: at()}))
-	golden(t, "plan-piped", drawPlans(plannedViews(), look{now: at()}))
-	e := examination{Cluster: "prod"}
-	e.add("git.read", healthy, "", "https://git.example.com/shop.git can be read, main is at 4d6eb88")
-	e.add("cluster.rights", problem, `add to its Role: {apiGroups: [""], resources: [configmaps], verbs: [create, delete, get, patch]}`, "system:serviceaccount:gitrollout:gitrollout may not create, delete, get, patch configmaps in namespace shop")
-	e.add("clock.cluster", warning, "keep both clocks right with NTP (timedatectl, chrony)", "this machine's clock and that of the API server are 20s apart")
-	golden(t, "doctor", drawExamination(e, look{width: 80, now: at()}))
-}
 
 // TestPlanRendersTwiceOnlyWhatDiffers plans one changed app of many: the others are
 // rendered once, although one side is a commit and the other one a folder.

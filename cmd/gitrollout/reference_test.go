@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
+
+var update = flag.Bool("update", false, "rewrite what is written by the tests")
 
 const commandsPage = "../../docs/reference/commands.md"
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/render/schema"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 type schemaCommand struct {
@@ -67,7 +68,7 @@ func (c *schemaCommand) run(args []string) error {
 			longest = max(longest, len(name))
 		}
 		for _, name := range names {
-			if _, err := fmt.Fprintf(c.out, "%s  %s\n", pad(name, longest), schema.Title(name)); err != nil {
+			if _, err := fmt.Fprintf(c.out, "%s  %s\n", terminal.Pad(name, longest), schema.Title(name)); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // serverView shows what a reconciler shows on its own page: as Git and the
@@ -70,7 +71,7 @@ func (v *serverView) noSuchApp(ctx context.Context) error {
 		for _, a := range l.Apps {
 			names = append(names, a.App)
 		}
-		if near := closest(v.args[0], names); len(near) > 0 {
+		if near := terminal.Closest(v.args[0], names); len(near) > 0 {
 			text += "; did you mean " + strings.Join(near, " or ") + "?"
 		}
 	}
@@ -106,7 +107,7 @@ func (v *serverView) get(ctx context.Context, into any, path ...string) error {
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", answer.Status, truncate(clean(string(body)), 200))
+		err = fmt.Errorf("%s: %s", answer.Status, terminal.Truncate(terminal.Clean(string(body)), 200))
 	}
 	if err == nil {
 		err = json.Unmarshal(body, into)

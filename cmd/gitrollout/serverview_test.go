@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -22,7 +23,7 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 		}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /base/api/v1/apps", func(w http.ResponseWriter, _ *http.Request) { answer(w, fleet()) })
+	mux.HandleFunc("GET /base/api/v1/apps", func(w http.ResponseWriter, _ *http.Request) { answer(w, shownFleet()) })
 	mux.HandleFunc("GET /base/api/v1/apps/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("name") != "shop" {
 			http.Error(w, "no such app", http.StatusNotFound)
@@ -31,11 +32,29 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 		answer(w, struct { // a newer server knows more
 			status.App
 			Weather string `json:"weather"`
-		}{measured(), "fair"})
+		}{shownFleet().Apps[0], "fair"})
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server
+}
+
+// shownFleet is what the page shows: a release that is measured, and two that went wrong.
+func shownFleet() status.Listing {
+	run := rollout.AnalysisRun{Name: "background", Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{{Metric: "success-rate", Phase: rollout.AnalysisRunning}}}
+	for _, value := range []string{"[0.99]", "[0.991]", "[0.98]", "", "[0.99]", "[0.94]"} {
+		m := rollout.Measurement{Value: value, Phase: rollout.AnalysisSuccessful}
+		if value == "" {
+			m.Phase = rollout.AnalysisErrored
+		}
+		run.Metrics[0].Measurements = append(run.Metrics[0].Measurements, m)
+	}
+	return status.Listing{Cluster: "prod-eu", Apps: []status.App{
+		{App: "shop", Cluster: "prod-eu", Phase: rollout.Paused, Analyses: []rollout.AnalysisRun{run}, Workloads: []status.Workload{
+			{Workload: "shop/checkout", Strategy: "canary", Moving: true, Opened: "Carl Fey <carl@example.com>"}}},
+		{App: "shop-eu", Cluster: "prod-eu", Phase: rollout.Degraded},
+		{App: "web", Cluster: "prod-eu", Phase: rollout.Stalled},
+	}}
 }
 
 func TestServerView(t *testing.T) {
@@ -50,7 +69,7 @@ func TestServerView(t *testing.T) {
 		want []string
 	}{
 		"one app":          {[]string{"get", "shop", "--server", server.URL + "/base"}, exitOK, []string{"‖ shop  Paused", "success-rate", "██▆×█▁", "by Carl Fey", "prod-eu"}},
-		"all":              {[]string{"list", "--server", server.URL + "/base/", "--phase", "Degraded,Stalled"}, exitOK, []string{"\nshop  Degraded", "\nweb   Stalled"}},
+		"all":              {[]string{"list", "--server", server.URL + "/base/", "--phase", "Degraded,Stalled"}, exitOK, []string{"\nshop-eu  Degraded", "\nweb      Stalled"}},
 		"json":             {[]string{"get", "shop", "-o", "json", "--server", server.URL + "/base"}, exitOK, []string{`"app": "shop"`}},
 		"no such app":      {[]string{"get", "shpo", "--server", server.URL + "/base"}, exitFailed, []string{`has no app "shpo"; did you mean shop?`}},
 		"not an address":   {[]string{"get", "--server", "127.0.0.1:3100"}, exitUsage, []string{"write http://127.0.0.1:3100"}},

@@ -17,6 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate"
+	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 type simulateCommand struct {
@@ -109,7 +111,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 		}
 	}
 	if timeline.Failed > 0 {
-		return &failure{code: exitFailed, err: fmt.Errorf("script %s: %s not met", file, count(timeline.Failed, "expectation"))}
+		return &failure{code: exitFailed, err: fmt.Errorf("script %s: %s not met", file, status.Count(timeline.Failed, "expectation"))}
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func cleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		words := strings.TrimLeft(line, " ")
-		b.WriteString(strings.Repeat(" ", len(line)-len(words)) + clean(words) + "\n")
+		b.WriteString(strings.Repeat(" ", len(line)-len(words)) + terminal.Clean(words) + "\n")
 	}
 	return b.String()
 }

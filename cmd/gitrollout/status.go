@@ -17,6 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // statusCommand tells scripts what became of a release.
@@ -116,7 +117,7 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 			return fmt.Errorf("app %s: %w", name, err)
 		}
 		a := status.Of(in, w.source.cluster, w.heads.Proposals)
-		if line := statusLine(a); line != said {
+		if line := terminal.Line(a); line != said {
 			said = line
 			if _, err := fmt.Fprintf(lines, "%s %s\n", in.Now.UTC().Format(time.RFC3339), line); err != nil {
 				return err
@@ -199,30 +200,6 @@ func (c *statusCommand) goal(ctx context.Context, w *world, app rollout.App) (go
 		}
 	}
 	return g, nil
-}
-
-// statusLine is where an app stands, without anything that only time changes.
-func statusLine(a status.App) string {
-	text := a.App + " " + string(a.Phase)
-	if a.Release != nil {
-		text += " " + string(a.Release.Hash)
-	} else if a.Stable != nil {
-		text += " " + string(a.Stable.Hash)
-	}
-	for _, w := range a.Workloads {
-		if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
-			text += fmt.Sprintf(", %s step %d/%d (%s, %s)", w.Workload, w.Step+1, len(w.Steps), w.Steps[w.Step].Text, w.Share(w.Weight))
-		}
-	}
-	switch {
-	case a.Held != nil:
-		text += ", " + a.HeldText() + ": " + clean(a.Held.Message)
-	case a.Phase == rollout.Paused && a.Waiting != "":
-		text += ", waits for " + clean(a.Waiting)
-	case a.Reason != "":
-		text += ": " + clean(a.Reason)
-	}
-	return text
 }
 
 // goal is what is waited for. An empty hash is an app without stages; an empty

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // colorOption is the flag --no-color.
@@ -18,12 +20,12 @@ func (o *colorOption) register(cmd *cobra.Command) {
 
 // lookOf finds out how to draw on an output. Without a terminal nothing is cut
 // off, so that grep finds everything.
-func (o *colorOption) lookOf(out io.Writer) look {
-	k := look{now: time.Now()}
-	columns, _, terminal := terminalSize(out)
-	if terminal {
-		k.width = columns
-		k.color = !o.never && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+func (o *colorOption) lookOf(out io.Writer) terminal.Look {
+	k := terminal.Look{Now: time.Now()}
+	columns, _, isTerminal := terminalSize(out)
+	if isTerminal {
+		k.Width = columns
+		k.Color = !o.never && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	return k
 }

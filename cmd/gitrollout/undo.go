@@ -16,6 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // undoCommand proposes to take an app back in Git.
@@ -180,7 +181,7 @@ func (w *world) undoOrder(ctx context.Context, app rollout.App, s rollout.State,
 	if err != nil {
 		return propose.Order{}, err
 	}
-	o := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Undo(s, to, old.Commit().Subject, v, clean(reason))
+	o := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Undo(s, to, old.Commit().Subject, v, terminal.Clean(reason))
 	o.When = time.Now()
 	return o, nil
 }

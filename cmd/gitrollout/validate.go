@@ -2,60 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/doctor"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
-
-// report is what validate finds, and what it prints as JSON or YAML.
-type report struct {
-	Clusters []clusterReport `json:"clusters"`
-	Errors   int             `json:"errors"`
-	Warnings int             `json:"warnings"`
-}
-
-type clusterReport struct {
-	Cluster  string      `json:"cluster"`
-	Errors   []finding   `json:"errors,omitempty"` // of the configuration and of promotion files
-	Warnings []string    `json:"warnings,omitempty"`
-	Apps     []appReport `json:"apps,omitempty"`
-}
-
-type appReport struct {
-	App      string       `json:"app"`
-	Path     string       `json:"path"`
-	Release  rollout.Hash `json:"release,omitempty"` // what a release of it would be called
-	Objects  int          `json:"objects"`
-	Staged   int          `json:"staged"` // workloads that a Rollout document moves
-	Error    *finding     `json:"error,omitempty"`
-	Warnings []string     `json:"warnings,omitempty"`
-}
-
-type finding struct {
-	File    string `json:"file,omitempty"`
-	Field   string `json:"field,omitempty"`
-	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"`
-}
-
-func (f finding) String() string {
-	return (&rollout.InvalidError{File: f.File, Field: f.Field, Msg: f.Message, Fix: f.Fix}).Error()
-}
-
-func findingOf(err error) finding {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
-		return finding{File: invalid.File, Field: invalid.Field, Message: invalid.Msg, Fix: invalid.Fix}
-	}
-	return finding{Message: err.Error()}
-}
 
 type validateCommand struct {
 	streams
@@ -172,18 +129,18 @@ func (c *validateCommand) run(tree render.Tree) error {
 	if len(clusters) == 0 {
 		return &failure{code: exitFailed, err: &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"), Msg: "does not exist: there is no cluster to check", Fix: "commit a Config; see: gitrollout help validate"}}
 	}
-	var r report
+	var r doctor.Report
 	for _, cluster := range clusters {
-		checked, err := check(tree, cluster)
+		checked, err := doctor.Check(tree, cluster, newRenderer())
 		if err != nil {
 			return err
 		}
-		r.add(checked)
+		r.Add(checked)
 	}
 	if done, err := c.output.write(c.streams, r); err != nil {
 		return err
 	} else if !done {
-		if _, err := fmt.Fprint(c.out, drawReport(r, c.color.lookOf(c.out))); err != nil {
+		if _, err := fmt.Fprint(c.out, terminal.Report(r, c.color.lookOf(c.out))); err != nil {
 			return err
 		}
 	}
@@ -191,135 +148,4 @@ func (c *validateCommand) run(tree render.Tree) error {
 		return silent(exitFailed)
 	}
 	return nil
-}
-
-func (r *report) add(c clusterReport) {
-	r.Clusters = append(r.Clusters, c)
-	r.Errors += len(c.Errors)
-	r.Warnings += len(c.Warnings)
-	for _, a := range c.Apps {
-		if a.Error != nil {
-			r.Errors++
-		}
-		r.Warnings += len(a.Warnings)
-	}
-}
-
-// check looks at one cluster's part of a tree. An error means that the tree
-// cannot be read.
-func check(tree render.Tree, cluster string) (clusterReport, error) {
-	r := clusterReport{Cluster: cluster}
-	config, err := readConfig(tree, cluster)
-	var apps []rollout.App
-	if err == nil {
-		apps, err = render.FindApps(tree, config)
-	}
-	if isInvalid(err) {
-		r.Errors = append(r.Errors, findingOf(err))
-		return r, nil
-	}
-	if err != nil {
-		return r, err
-	}
-	if len(apps) == 0 {
-		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a kustomization")
-	}
-	renderer := newRenderer()
-	known := map[string]bool{}
-	for _, app := range apps {
-		known[app.Name] = true
-		checked, err := checkApp(renderer, tree, app)
-		if err != nil {
-			return r, err
-		}
-		r.Apps = append(r.Apps, checked)
-	}
-	if _, err := readFreeze(tree, cluster); isInvalid(err) {
-		r.Errors = append(r.Errors, findingOf(err))
-	} else if err != nil {
-		return r, err
-	}
-	return r, r.checkPromotions(tree, known)
-}
-
-func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (appReport, error) {
-	a := appReport{App: app.Name, Path: app.Path}
-	built, err := renderer.Render(tree, app, rollout.Commit{})
-	if isInvalid(err) {
-		found := findingOf(err)
-		a.Error = &found
-		return a, nil
-	}
-	if err != nil {
-		return a, fmt.Errorf("app %s: %w", app.Name, err)
-	}
-	a.Release, a.Objects, a.Staged, a.Warnings = built.Release(), len(built.Objects), len(built.Specs), built.Warnings
-	return a, nil
-}
-
-func (r *clusterReport) checkPromotions(tree render.Tree, known map[string]bool) error {
-	dir := strings.TrimSuffix(rollout.PromotionPath(r.Cluster, "x"), "/x.yaml")
-	entries, err := source.ReadDir(tree, dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		file := dir + "/" + e.Name
-		app, isYAML := strings.CutSuffix(e.Name, ".yaml")
-		if e.Kind != rollout.File || !isYAML {
-			r.Warnings = append(r.Warnings, file+": is not read: promotion files are called <app>.yaml")
-			continue
-		}
-		data, err := tree.ReadBlob(e.ID)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", file, err)
-		}
-		if _, err := rollout.ParsePromotion(file, data); err != nil {
-			r.Errors = append(r.Errors, findingOf(err))
-		}
-		if !known[app] {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: cluster %s has no app %q", file, r.Cluster, app))
-		}
-	}
-	return nil
-}
-
-// drawReport shows what was found: a line for each app, and below it what is
-// wrong with it.
-func drawReport(r report, k look) string {
-	var b strings.Builder
-	warn := func(warnings []string) {
-		for _, w := range warnings {
-			b.WriteString("  " + k.paint(yellow, "warning") + "  " + clean(w) + "\n")
-		}
-	}
-	for _, c := range r.Clusters {
-		b.WriteString(k.paint(bold, c.Cluster) + "\n")
-		for _, f := range c.Errors {
-			b.WriteString("  " + k.paint(red, "error") + "    " + clean(f.String()) + "\n")
-		}
-		warn(c.Warnings)
-		names := 0
-		for _, a := range c.Apps {
-			names = max(names, width(a.App))
-		}
-		for _, a := range c.Apps {
-			if a.Error != nil {
-				b.WriteString("  " + k.paint(red, "error") + "    " + pad(a.App, names) + "  " + clean(a.Error.String()) + "\n")
-				continue
-			}
-			text := fmt.Sprintf("%s, %s", count(a.Objects, "object"), count(a.Staged, "staged workload"))
-			b.WriteString("  " + k.paint(green, "ok") + "       " + pad(a.App, names) + "  " + k.paint(dim, text) + "\n")
-			warn(a.Warnings)
-		}
-	}
-	b.WriteString(fmt.Sprintf("%s, %s\n", count(r.Errors, "error"), count(r.Warnings, "warning")))
-	return b.String()
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -18,6 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // world is what a command sees: the users' branch, the state branch, and the
@@ -167,7 +168,7 @@ func (w *world) app(name string) (rollout.App, error) {
 		return app, nil
 	}
 	text := fmt.Sprintf("cluster %s has no app %q", w.source.cluster, name)
-	switch near := closest(name, w.names()); {
+	switch near := terminal.Closest(name, w.names()); {
 	case len(w.apps) == 0:
 		text += fmt.Sprintf("; the paths in %s match no kustomization", rollout.ConfigPath(w.source.cluster))
 	case len(near) > 0:

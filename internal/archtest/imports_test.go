@@ -28,6 +28,8 @@ var table = map[string]rule{
 	"strategies":         {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, pure: true},
 	"views/status":       {own: []string{"reconciler/propose", "rollout", "strategies"}, pure: true},
 	"views/plan":         {own: []string{"rollout", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
+	"views/doctor":       {own: []string{"reconciler/source", "render", "rollout"}},
+	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
 	"render/schema":      {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":                {own: []string{"git/sign", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
@@ -50,9 +52,16 @@ var table = map[string]rule{
 	"publish/notify/service": {own: []string{"publish/call", "publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
 	"publish/notify/worker":  {own: []string{"publish/call", "publish/notify", "rollout"}},
 	"cmd/gitrollout": {
-		own: []string{"publish/call", "analysis/provider", "reconciler/measure", "cluster", "views/dashboard", "publish/forge", "git", "publish/metrics", "publish/notify", "publish/notify/service", "publish/notify/worker", "views/plan", "reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "render/scaffold", "render/schema", "git/sign", "simulate", "views/status", "strategies", "publish/tracing"},
+		own: []string{
+			"analysis/provider", "cluster", "git", "git/sign",
+			"publish/call", "publish/forge", "publish/metrics", "publish/tracing",
+			"publish/notify", "publish/notify/service", "publish/notify/worker",
+			"reconciler", "reconciler/measure", "reconciler/propose", "reconciler/source",
+			"render", "render/scaffold", "render/schema", "rollout", "simulate", "strategies",
+			"views/dashboard", "views/doctor", "views/plan", "views/status", "views/terminal",
+		},
 		others: append([]string{
-			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/text/width", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
+			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
 		}, kubernetes...),
 	},
 	// The model is below everything that is tested on it.

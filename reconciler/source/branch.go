@@ -46,7 +46,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 			return nil, err
 		}
 	}
-	freeze, err := readFreeze(tree, r.cluster)
+	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
 	case isInvalid(err): // it was meant to stop something
 		freeze = rollout.Unreadable(err)
@@ -111,8 +111,8 @@ func (b *Branch) Promotion(app string) Promotion {
 	return p
 }
 
-// readFreeze reads a cluster's freeze file, nil if there is none.
-func readFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
+// ReadFreeze reads a cluster's freeze file, nil if there is none.
+func ReadFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
 	file := rollout.FreezePath(cluster)
 	data, found, err := ReadFile(tree, file)
 	if err != nil || !found {

@@ -391,3 +391,11 @@ func Deployments(in strategies.Input) []rollout.Workload {
 	}
 	return all
 }
+
+// Count is a number of things: 1 app, 2 apps.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

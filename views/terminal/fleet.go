@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"cmp"
@@ -7,85 +7,45 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// fleetFilter says which apps list shows, and in which order.
-type fleetFilter struct {
-	names   []string // patterns
-	phases  []string
-	held    bool
-	waiting bool
-	text    string
-	sort    string
+// Filter says which apps a list shows, and in which order.
+type Filter struct {
+	Names   []string // patterns; an app matches one of them
+	Phases  []string
+	Held    bool   // only what is left as it is because something is wrong
+	Waiting bool   // only what waits for a person
+	Text    string // is in a name, commit, author, subject or reason
+	Sort    string // "", name or urgency
 }
 
-func (f *fleetFilter) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringSliceVar(&f.phases, "phase", nil, "only apps in this `phase`, or one of several: Paused,Degraded")
-	flags.BoolVar(&f.held, "held", false, "only apps that are left as they are because something is wrong")
-	flags.BoolVar(&f.waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
-	flags.StringVar(&f.text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
-	flags.StringVar(&f.sort, "sort", "", "name, or urgency: what needs a look first (default: name; in place on a terminal urgency)")
-	complete(cmd, "phase", func(*world, []string) []string { return phaseNames() })
-}
-
-func phaseNames() []string {
-	var names []string
-	for _, p := range append(rollout.Phases(), status.Unknown) {
-		names = append(names, string(p))
-	}
-	return names
-}
-
-// check refuses what selects nothing by mistake.
-func (f *fleetFilter) check() error {
-	for i, p := range f.phases {
-		known := slices.IndexFunc(phaseNames(), func(name string) bool { return strings.EqualFold(name, p) })
-		if known < 0 {
-			return usagef("--phase %q is not one of %s", p, strings.Join(phaseNames(), ", "))
-		}
-		f.phases[i] = phaseNames()[known]
-	}
-	for _, name := range f.names {
-		if _, err := path.Match(name, ""); err != nil {
-			return usagef("%q is not a pattern: %v", name, err)
-		}
-	}
-	if !slices.Contains([]string{"", "name", "urgency"}, f.sort) {
-		return usagef("--sort %q is not one of name, urgency", f.sort)
-	}
-	return nil
-}
-
-// apply leaves out what does not match.
-func (f *fleetFilter) apply(l status.Listing) status.Listing {
+// Apply leaves out what does not match.
+func (f *Filter) Apply(l status.Listing) status.Listing {
 	apps := make([]status.App, 0, len(l.Apps))
 	for _, a := range l.Apps {
 		if f.matches(a) {
 			apps = append(apps, a)
 		}
 	}
-	if f.sort == "urgency" {
+	if f.Sort == "urgency" {
 		slices.SortStableFunc(apps, func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) })
 	}
 	l.Apps = apps
 	return l
 }
 
-func (f *fleetFilter) matches(a status.App) bool {
-	named := len(f.names) == 0 || slices.ContainsFunc(f.names, func(pattern string) bool {
+func (f *Filter) matches(a status.App) bool {
+	named := len(f.Names) == 0 || slices.ContainsFunc(f.Names, func(pattern string) bool {
 		is, err := path.Match(pattern, a.App)
 		return err == nil && is
 	})
 	return named &&
-		(len(f.phases) == 0 || slices.Contains(f.phases, string(a.Phase))) &&
-		(!f.held || (a.Held != nil && !a.Waits())) &&
-		(!f.waiting || waitsForPeople(a)) &&
-		(f.text == "" || strings.Contains(strings.ToLower(searchText(a)), strings.ToLower(f.text)))
+		(len(f.Phases) == 0 || slices.Contains(f.Phases, string(a.Phase))) &&
+		(!f.Held || (a.Held != nil && !a.Waits())) &&
+		(!f.Waiting || waitsForPeople(a)) &&
+		(f.Text == "" || strings.Contains(strings.ToLower(searchText(a)), strings.ToLower(f.Text)))
 }
 
 // waitsForPeople reports whether nothing goes on before somebody does something.
@@ -126,7 +86,7 @@ func urgency(a status.App) int {
 }
 
 // fleetLine counts the apps by phase: prod-eu  1000 apps: 2 Degraded, 998 Healthy.
-func fleetLine(l status.Listing, k look) string {
+func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {
 		counts[a.Phase]++
@@ -147,4 +107,33 @@ func fleetLine(l status.Listing, k look) string {
 		spans = append(spans, span{fmt.Sprintf("  ■ %d held", held), yellow})
 	}
 	return k.line(spans...)
+}
+
+// PhaseNames lists the phases that a Filter knows.
+func PhaseNames() []string {
+	var names []string
+	for _, p := range append(rollout.Phases(), status.Unknown) {
+		names = append(names, string(p))
+	}
+	return names
+}
+
+// Check refuses what selects nothing by mistake.
+func (f *Filter) Check() error {
+	for i, p := range f.Phases {
+		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })
+		if known < 0 {
+			return fmt.Errorf("--phase %q is not one of %s", p, strings.Join(PhaseNames(), ", "))
+		}
+		f.Phases[i] = PhaseNames()[known]
+	}
+	for _, name := range f.Names {
+		if _, err := path.Match(name, ""); err != nil {
+			return fmt.Errorf("%q is not a pattern: %v", name, err)
+		}
+	}
+	if !slices.Contains([]string{"", "name", "urgency"}, f.Sort) {
+		return fmt.Errorf("--sort %q is not one of name, urgency", f.Sort)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -9,14 +9,15 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// look says how to draw: how wide, with colour or not, and at what time.
-type look struct {
-	width int // columns; 0 for as many as it takes
-	color bool
-	now   time.Time
-	wide  bool // show everything
-	rows  int  // lines that there is room for; 0 for as many as it takes
-	fewer int  // pods of each revision to leave out of the usual number, for want of room
+// Look says how to draw: how wide, with colour or not, and at what time.
+type Look struct {
+	Width int // columns; 0 for as many as it takes
+	Color bool
+	Now   time.Time
+	Wide  bool // show everything
+	Rows  int  // lines that there is room for; 0 for as many as it takes
+
+	fewer int // pods of each revision to leave out of the usual number, for want of room
 }
 
 // paint is one of the few colours, as an SGR code.
@@ -32,8 +33,8 @@ const (
 	cyan   paint = "36"
 )
 
-func (l look) paint(p paint, text string) string {
-	if !l.color || p == plain || text == "" {
+func (l Look) paint(p paint, text string) string {
+	if !l.Color || p == plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
@@ -46,13 +47,13 @@ type span struct {
 }
 
 // line paints spans, cut off at the right edge.
-func (l look) line(spans ...span) string {
+func (l Look) line(spans ...span) string {
 	var b strings.Builder
-	left := l.width
+	left := l.Width
 	for _, s := range spans {
 		text := s.text
-		if l.width > 0 {
-			text = truncate(text, left)
+		if l.Width > 0 {
+			text = Truncate(text, left)
 			left -= width(text)
 		}
 		b.WriteString(l.paint(s.color, text))
@@ -62,7 +63,7 @@ func (l look) line(spans ...span) string {
 
 // apart puts the last span at the right edge, or after two spaces if there is
 // no edge or no room.
-func (l look) apart(right span, spans ...span) string {
+func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
 		used += width(s.text)
@@ -70,9 +71,9 @@ func (l look) apart(right span, spans ...span) string {
 			longest = i
 		}
 	}
-	if over := used + 2 - l.width; l.width > 0 && over > 0 && len(spans) > 0 {
+	if over := used + 2 - l.Width; l.Width > 0 && over > 0 && len(spans) > 0 {
 		long := &spans[longest]
-		long.text = truncate(long.text, max(8, width(long.text)-over))
+		long.text = Truncate(long.text, max(8, width(long.text)-over))
 		used = used - over
 	}
 	gap := max(2, l.columns()-used)
@@ -80,22 +81,22 @@ func (l look) apart(right span, spans ...span) string {
 }
 
 // columns is how wide aligned things are drawn.
-func (l look) columns() int {
+func (l Look) columns() int {
 	switch {
-	case l.width <= 0:
+	case l.Width <= 0:
 		return 80
 	default:
-		return min(l.width, 100)
+		return min(l.Width, 100)
 	}
 }
 
 // field is a label and a text that goes on below itself where it is too long.
-func (l look) field(label, text string, labelColor, color paint) string {
+func (l Look) field(label, text string, labelColor, color paint) string {
 	var b strings.Builder
 	for i, part := range wrap(text, l.columns()-labelWidth) {
 		head := strings.Repeat(" ", labelWidth)
 		if i == 0 {
-			head = pad("  "+label, labelWidth)
+			head = Pad("  "+label, labelWidth)
 		}
 		b.WriteString(l.line(span{head, labelColor}, span{part, color}))
 	}
@@ -123,10 +124,10 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// clean makes text of others fit for a terminal: one line, no control
+// Clean makes text of others fit for a terminal: one line, no control
 // characters and none that change the direction, so that a commit's subject
 // cannot move the cursor or disguise itself.
-func clean(s string) string {
+func Clean(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
@@ -138,13 +139,13 @@ func clean(s string) string {
 	}, s))
 }
 
-// pad fills a text with spaces on the right; padLeft on the left.
-func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
+// Pad fills a text with spaces on the right; padLeft on the left.
+func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
 
-// truncate cuts a text to n columns; the last one says that there was more.
-func truncate(s string, n int) string {
+// Truncate cuts a text to n columns; the last one says that there was more.
+func Truncate(s string, n int) string {
 	if width(s) <= n {
 		return s
 	}
@@ -231,9 +232,9 @@ func countdown(d time.Duration) string {
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {
-		return clean(name)
+		return Clean(name)
 	}
-	return clean(strings.TrimSuffix(address, ">"))
+	return Clean(strings.TrimSuffix(address, ">"))
 }
 
 // plural is a noun for so many.

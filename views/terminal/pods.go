@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 // trouble come first, so none of them hides behind "and 40 more".
 const maxPods = 6
 
-func drawRevision(r status.Revision, k look) string {
+func drawRevision(r status.Revision, k Look) string {
 	var b strings.Builder
 	role, color := r.Role, plain
 	switch role {
@@ -27,10 +27,10 @@ func drawRevision(r status.Revision, k look) string {
 			role = "pods"
 		}
 	}
-	b.WriteString(k.line(span{"    " + pad(role, 9), color}, span{shortPodHash(r.PodHash), bold},
+	b.WriteString(k.line(span{"    " + Pad(role, 9), color}, span{shortPodHash(r.PodHash), bold},
 		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
 	if r.Problem != "" {
-		for _, part := range wrap(clean(r.Problem), k.columns()-6) {
+		for _, part := range wrap(Clean(r.Problem), k.columns()-6) {
 			b.WriteString(k.line(span{"      " + part, red}))
 		}
 	}
@@ -39,7 +39,7 @@ func drawRevision(r status.Revision, k look) string {
 		return cmp.Compare(trouble(b), trouble(a))
 	})
 	shown := pods
-	if room := maxPods - k.fewer; len(pods) > room && (!k.wide || k.fewer > 0) {
+	if room := maxPods - k.fewer; len(pods) > room && (!k.Wide || k.fewer > 0) {
 		shown = pods[:max(0, room-1)]
 	}
 	names, states := 0, 7
@@ -78,10 +78,10 @@ func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
 	}
-	return clean(p.Status)
+	return Clean(p.Status)
 }
 
-func drawPod(p status.Pod, branch string, names, states int, k look) string {
+func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 	color := plain
 	switch {
 	case p.Ready:
@@ -99,14 +99,14 @@ func drawPod(p status.Pod, branch string, names, states int, k look) string {
 	} else if p.Restarts > 1 {
 		restarts = fmt.Sprintf("  %d restarts", p.Restarts)
 	}
-	return k.line(span{"      " + branch, dim}, span{pad(truncateMiddle(p.Name, names), names) + "  ", plain},
-		span{pad(podText(p), states), color}, span{padLeft(age(k.now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
+	return k.line(span{"      " + branch, dim}, span{Pad(truncateMiddle(p.Name, names), names) + "  ", plain},
+		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
 // truncateMiddle keeps the end of a pod's name, which is what tells it apart.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
-		return truncate(s, n)
+		return Truncate(s, n)
 	}
 	tail := s[max(0, len(s)-16):]
 	return cut(s, n-1-width(tail)) + "…" + tail

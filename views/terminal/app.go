@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -40,24 +40,24 @@ func mark(a status.App) (string, paint) {
 	return "?", plain
 }
 
-// drawApps draws several apps: those that something is to be known about as a
+// Apps draws several apps: those that something is to be known about as a
 // tree, the others in one line each.
-func drawApps(l status.Listing, k look) string {
+func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
-		b.WriteString(k.field("Note", clean(l.Note), dim, yellow) + "\n")
+		b.WriteString(k.field("Note", Clean(l.Note), dim, yellow) + "\n")
 	}
 	var calm []status.App
 	drawn := 0
 	for _, a := range l.Apps {
-		if len(l.Apps) > 1 && a.Phase == rollout.Healthy && a.Held == nil && !k.wide {
+		if len(l.Apps) > 1 && a.Phase == rollout.Healthy && a.Held == nil && !k.Wide {
 			calm = append(calm, a)
 			continue
 		}
 		if drawn++; drawn > 1 {
 			b.WriteString("\n")
 		}
-		b.WriteString(drawApp(a, k))
+		b.WriteString(App(a, k))
 	}
 	if len(calm) > 0 && drawn > 0 {
 		b.WriteString("\n")
@@ -76,24 +76,24 @@ func drawApps(l status.Listing, k look) string {
 }
 
 // drawCalm is an app that is as it should be.
-func drawCalm(a status.App, names int, k look) string {
+func drawCalm(a status.App, names int, k Look) string {
 	sign, color := mark(a)
-	spans := []span{{sign + " ", color}, {pad(a.App, names), bold}, {"  " + string(a.Phase), color}}
+	spans := []span{{sign + " ", color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), color}}
 	if a.Stable != nil {
-		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author), age(k.now.Sub(a.Stable.Since))), dim})
+		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author), age(k.Now.Sub(a.Stable.Since))), dim})
 	} else if a.Source != nil {
 		spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.Commit), dim})
 	}
 	return k.line(spans...)
 }
 
-// drawApp draws one app: where it stands, what moves, how far it is, what runs,
+// App draws one app: where it stands, what moves, how far it is, what runs,
 // and what to do next.
-func drawApp(a status.App, k look) string {
+func App(a status.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(drawHead(a, k))
 	if a.Note != "" {
-		b.WriteString(k.field("Note", clean(a.Note), dim, yellow))
+		b.WriteString(k.field("Note", Clean(a.Note), dim, yellow))
 	}
 	for _, w := range a.Workloads {
 		b.WriteString("\n" + drawWorkload(a, w, k))
@@ -117,7 +117,7 @@ func drawApp(a status.App, k look) string {
 	return b.String()
 }
 
-func drawHead(a status.App, k look) string {
+func drawHead(a status.App, k Look) string {
 	var b strings.Builder
 	sign, color := mark(a)
 	phase := string(a.Phase)
@@ -136,25 +136,25 @@ func drawHead(a status.App, k look) string {
 	b.WriteString(drawRelease("Stable", a.Stable, k))
 	if a.Stable == nil && a.Release == nil && a.Source != nil {
 		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.Commit), person(a.Source.Author))
-		b.WriteString(k.line(span{pad("  Applied", labelWidth), dim}, span{strings.TrimSpace(text), plain}))
+		b.WriteString(k.line(span{Pad("  Applied", labelWidth), dim}, span{strings.TrimSpace(text), plain}))
 		if a.Source.Subject != "" {
-			b.WriteString(k.field("", clean(a.Source.Subject), dim, dim))
+			b.WriteString(k.field("", Clean(a.Source.Subject), dim, dim))
 		}
 	}
 	if r := a.Rejected; r != nil {
-		b.WriteString(k.line(span{pad("  Rejected", labelWidth), dim}, span{string(r.Hash), red},
-			span{fmt.Sprintf("  %s  %s ago", rollout.ShortID(r.Commit), age(k.now.Sub(r.At))), plain}))
-		b.WriteString(k.field("", clean(r.Reason), dim, red))
+		b.WriteString(k.line(span{Pad("  Rejected", labelWidth), dim}, span{string(r.Hash), red},
+			span{fmt.Sprintf("  %s  %s ago", rollout.ShortID(r.Commit), age(k.Now.Sub(r.At))), plain}))
+		b.WriteString(k.field("", Clean(r.Reason), dim, red))
 	}
 	if a.Reason != "" && (a.Rejected == nil || (a.Phase != rollout.Degraded && a.Reason != a.Rejected.Reason)) {
 		reasonColor := plain
 		if a.Phase == rollout.Stalled || a.Phase == rollout.Aborting {
 			reasonColor = red
 		}
-		b.WriteString(k.field("Reason", clean(a.Reason), dim, reasonColor))
+		b.WriteString(k.field("Reason", Clean(a.Reason), dim, reasonColor))
 	}
 	if a.Held != nil {
-		text := clean(a.Held.Message)
+		text := Clean(a.Held.Message)
 		if a.Held.Commit != "" {
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + ")"
 		}
@@ -162,19 +162,19 @@ func drawHead(a status.App, k look) string {
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {
-		text := clean(a.Waiting)
+		text := Clean(a.Waiting)
 		if a.Due != nil {
-			text += " (" + countdown(a.Due.Sub(k.now)) + " left)"
+			text += " (" + countdown(a.Due.Sub(k.Now)) + " left)"
 		}
 		b.WriteString(k.field("Waits for", text, dim, plain))
 	}
 	for _, w := range a.Warnings {
-		b.WriteString(k.field("Warning", clean(w), dim, yellow))
+		b.WriteString(k.field("Warning", Clean(w), dim, yellow))
 	}
 	return b.String()
 }
 
-func drawRelease(label string, r *status.Release, k look) string {
+func drawRelease(label string, r *status.Release, k Look) string {
 	if r == nil {
 		return ""
 	}
@@ -183,19 +183,19 @@ func drawRelease(label string, r *status.Release, k look) string {
 		text += "  " + rollout.ShortID(r.Commit)
 	}
 	if !r.Since.IsZero() { // the cluster alone does not know it
-		text += fmt.Sprintf("  %s, %s ago", person(r.Author), age(k.now.Sub(r.Since)))
+		text += fmt.Sprintf("  %s, %s ago", person(r.Author), age(k.Now.Sub(r.Since)))
 	}
 	if r.Fast {
 		text += ", verified before"
 	}
-	out := k.line(span{pad("  "+label, labelWidth), dim}, span{string(r.Hash), bold}, span{text, plain})
+	out := k.line(span{Pad("  "+label, labelWidth), dim}, span{string(r.Hash), bold}, span{text, plain})
 	if r.Subject != "" {
-		out += k.line(span{strings.Repeat(" ", labelWidth) + clean(r.Subject), dim})
+		out += k.line(span{strings.Repeat(" ", labelWidth) + Clean(r.Subject), dim})
 	}
 	return out
 }
 
-func drawWorkload(a status.App, w status.Workload, k look) string {
+func drawWorkload(a status.App, w status.Workload, k Look) string {
 	var b strings.Builder
 	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update", "plain": "no stages", "experiment": "experiment"}[w.Strategy]
 	if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
@@ -245,7 +245,7 @@ func readyColor(ready, desired int) paint {
 
 // drawWeight is a bar of 30: what is real, what is asked for beyond it, and the
 // rest.
-func drawWeight(w status.Workload, k look) string {
+func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
 	done, asked := filled(w.RealWeight), filled(w.Weight*100/w.Full())
@@ -262,7 +262,7 @@ func drawWeight(w status.Workload, k look) string {
 }
 
 // drawSteps is the list of steps while a release moves, one line otherwise.
-func drawSteps(w status.Workload, k look) string {
+func drawSteps(w status.Workload, k Look) string {
 	if len(w.Steps) == 0 {
 		return ""
 	}
@@ -287,7 +287,7 @@ func drawSteps(w status.Workload, k look) string {
 		case "current":
 			sign, color = "●", yellow
 		}
-		title := span{pad(truncate(stepTitle(w, s), titles), titles), dim}
+		title := span{Pad(Truncate(stepTitle(w, s), titles), titles), dim}
 		if s.Status == "current" {
 			title.color = bold
 		} else if s.Status == "done" {
@@ -295,9 +295,9 @@ func drawSteps(w status.Workload, k look) string {
 		}
 		note := ""
 		if s.Status == "current" && w.Entered != nil {
-			note = "  for " + age(k.now.Sub(*w.Entered))
+			note = "  for " + age(k.Now.Sub(*w.Entered))
 			if w.Due != nil {
-				note += ", " + countdown(w.Due.Sub(k.now)) + " left"
+				note += ", " + countdown(w.Due.Sub(k.Now)) + " left"
 			}
 		}
 		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
@@ -314,7 +314,7 @@ func drawSteps(w status.Workload, k look) string {
 // blue-green release's steps are not the user's and say nothing new.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
-		return clean(s.Text)
+		return Clean(s.Text)
 	}
-	return clean(s.Name + ": " + s.Text)
+	return Clean(s.Name + ": " + s.Text)
 }

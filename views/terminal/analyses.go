@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -28,12 +28,12 @@ func verdictMark(p rollout.AnalysisPhase) (string, paint) {
 
 // drawAnalyses draws each run with a line for each of its metrics: what was
 // measured as bars, the last value, and how often it was good or bad.
-func drawAnalyses(a status.App, k look) string {
+func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
 		_, color := verdictMark(r.Phase)
 		b.WriteString("\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold}, span{"  " + string(r.Phase), color},
-			span{", since " + age(k.now.Sub(r.Started)), dim}))
+			span{", since " + age(k.Now.Sub(r.Started)), dim}))
 		names, lasts := 0, 0
 		for _, m := range r.Metrics {
 			names, lasts = max(names, width(metricName(m))), max(lasts, width(lastValue(m)))
@@ -46,20 +46,20 @@ func drawAnalyses(a status.App, k look) string {
 	return b.String()
 }
 
-func drawMetric(m rollout.MetricProgress, names, lasts int, k look) string {
+func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
 	sign, color := verdictMark(m.Phase)
-	spans := []span{{"    " + sign + " ", color}, {pad(truncate(metricName(m), names), names) + "  ", plain}}
+	spans := []span{{"    " + sign + " ", color}, {Pad(Truncate(metricName(m), names), names) + "  ", plain}}
 	bars := sparkline(m.Measurements)
 	spans = append(spans, bars...)
-	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) + pad(truncate(lastValue(m), lasts), lasts) + "  ", plain},
+	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) + Pad(Truncate(lastValue(m), lasts), lasts) + "  ", plain},
 		span{strings.Join(metricCounts(m), ", "), plain})
 	out := k.line(spans...)
-	detail := clean(m.Condition)
+	detail := Clean(m.Condition)
 	if m.Message != "" && m.Phase != rollout.AnalysisSuccessful {
 		if detail != "" {
 			detail += "; "
 		}
-		detail += clean(m.Message)
+		detail += Clean(m.Message)
 	}
 	if detail == "" {
 		return out
@@ -72,14 +72,14 @@ func drawMetric(m rollout.MetricProgress, names, lasts int, k look) string {
 
 func metricName(m rollout.MetricProgress) string {
 	if m.DryRun {
-		return clean(m.Metric) + " (dry run)"
+		return Clean(m.Metric) + " (dry run)"
 	}
-	return clean(m.Metric)
+	return Clean(m.Metric)
 }
 
 func lastValue(m rollout.MetricProgress) string {
 	last, _ := m.Last()
-	value := clean(last.Value)
+	value := Clean(last.Value)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 && !strings.Contains(inner, " ") {
 		return inner // a vector of one
 	}

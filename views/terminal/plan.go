@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/views/plan"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
-// drawPlans shows plans on a terminal.
-func drawPlans(all []plan.Plan, k look) string {
+// Plans shows plans on a terminal.
+func Plans(all []plan.Plan, k Look) string {
 	var b strings.Builder
 	for i, p := range all {
 		if i > 0 {
@@ -18,11 +19,11 @@ func drawPlans(all []plan.Plan, k look) string {
 		b.WriteString(k.line(span{p.Cluster, bold}, span{": " + p.Base + " -> " + p.Head, plain}))
 		b.WriteString(k.field("state", p.State, dim, dim))
 		if p.Error != nil {
-			b.WriteString(k.field("error", clean(p.Error.Text()), red, plain))
+			b.WriteString(k.field("error", Clean(p.Error.Text()), red, plain))
 			continue
 		}
 		for _, s := range p.Shared {
-			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, count(len(s.Apps), "app"), strings.Join(s.Apps, ", ")), dim, plain))
+			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, status.Count(len(s.Apps), "app"), strings.Join(s.Apps, ", ")), dim, plain))
 		}
 		for _, a := range p.Apps {
 			b.WriteString("\n" + drawPlanned(p, a, k))
@@ -44,12 +45,12 @@ var changeColors = map[plan.Change]paint{
 	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green, plan.Gone: yellow,
 }
 
-func drawPlanned(p plan.Plan, a plan.App, k look) string {
+func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(k.apart(span{a.Cost(), dim}, span{a.App, bold}, span{"  " + string(a.Change), changeColors[a.Change]}))
-	b.WriteString(k.field("what", clean(a.Summary), dim, plain))
+	b.WriteString(k.field("what", Clean(a.Summary), dim, plain))
 	if a.Error != nil {
-		b.WriteString(k.field("error", clean(a.Error.Text()), red, plain))
+		b.WriteString(k.field("error", Clean(a.Error.Text()), red, plain))
 	}
 	for _, w := range a.Workloads {
 		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Workload, w.Strategy, w.Sizing()), dim, plain))
@@ -61,7 +62,7 @@ func drawPlanned(p plan.Plan, a plan.App, k look) string {
 		if n.Fix != "" {
 			text += "; " + n.Fix
 		}
-		b.WriteString(k.field(labels[n.Level].text, clean(text), labels[n.Level].color, plain))
+		b.WriteString(k.field(labels[n.Level].text, Clean(text), labels[n.Level].color, plain))
 	}
 	if a.Ends != nil {
 		b.WriteString(k.field("done", "not before "+plan.Moment(a.Ends, p.At), dim, plain))
@@ -74,25 +75,25 @@ func drawPlanned(p plan.Plan, a plan.App, k look) string {
 		b.WriteString(k.field(o.Change, name, dim, plain))
 	}
 	for _, o := range a.Objects {
-		b.WriteString(paintDiff(o.Diff, k))
+		b.WriteString(Diff(o.Diff, k))
 	}
 	return b.String()
 }
 
 // drawStages is a table of a workload's stages.
-func drawStages(p plan.Plan, w plan.Workload, k look) string {
+func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 	if len(w.Stages) == 0 {
 		return ""
 	}
 	rows := [][]string{{"", "stage", "weight", "new/old", "not before", "at least"}}
 	for i, s := range w.Stages {
-		text := clean(s.Text)
+		text := Clean(s.Text)
 		switch {
 		case s.Name == "" || s.Name == s.Text || s.Name == "promote":
 		case width(text) > 24: // a terminal has 80 columns
-			text = clean(s.Name)
+			text = Clean(s.Name)
 		default:
-			text = clean(s.Name) + ": " + text
+			text = Clean(s.Name) + ": " + text
 		}
 		rows = append(rows, []string{fmt.Sprint(i + 1), text, w.Share(s.Weight), fmt.Sprintf("%d/%d", s.Canary, s.Stable), plan.Moment(s.Enters, p.At), s.Takes()})
 	}
@@ -109,7 +110,7 @@ func drawStages(p plan.Plan, w plan.Workload, k look) string {
 			if i == 0 || i == 2 || i == 3 {
 				cells[i] = padLeft(cells[i], widths[i])
 			} else {
-				cells[i] = pad(cells[i], widths[i])
+				cells[i] = Pad(cells[i], widths[i])
 			}
 		}
 		color := plain
@@ -118,7 +119,7 @@ func drawStages(p plan.Plan, w plan.Workload, k look) string {
 		}
 		if n > 0 && w.Stages[n-1].Shut != "" { // what it waits for before it begins
 			indent := strings.Repeat(" ", 4+widths[0]+2)
-			for _, part := range wrap("waits for "+clean(w.Stages[n-1].Shut), max(30, k.columns()-len(indent))) {
+			for _, part := range wrap("waits for "+Clean(w.Stages[n-1].Shut), max(30, k.columns()-len(indent))) {
 				b.WriteString(k.line(span{indent, plain}, span{part, yellow}))
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"testing"
@@ -24,6 +24,6 @@ func past() status.History {
 }
 
 func TestHistoryView(t *testing.T) {
-	golden(t, "history", drawHistory(past(), look{width: 80, now: at()}))
-	golden(t, "history-wide", drawHistory(past(), look{wide: true, now: at()}))
+	golden(t, "history", History(past(), Look{Width: 80, Now: at()}))
+	golden(t, "history-wide", History(past(), Look{Wide: true, Now: at()}))
 }

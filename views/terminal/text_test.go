@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"strings"
@@ -29,8 +29,8 @@ func TestTruncate(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := truncate(c.text, c.n); got != c.want {
-				t.Errorf("truncate(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
+			if got := Truncate(c.text, c.n); got != c.want {
+				t.Errorf("Truncate(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func FuzzWrap(f *testing.F) {
 	f.Add("one two three", 20)
 	f.Add("山田太郎 "+strings.Repeat("長", 40), 21)
 	f.Fuzz(func(t *testing.T, text string, n int) {
-		text, n = clean(text), min(max(n, 20), 200)
+		text, n = Clean(text), min(max(n, 20), 200)
 		var words strings.Builder
 		for _, line := range wrap(text, n) {
 			if width(line) > n {
@@ -93,7 +93,7 @@ func TestAges(t *testing.T) {
 }
 
 func TestCleanTakesControlOut(t *testing.T) {
-	if got, want := clean("a\x1b[2Jb\nc\x00\u202ed"), "a[2Jb cd"; got != want {
+	if got, want := Clean("a\x1b[2Jb\nc\x00\u202ed"), "a[2Jb cd"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -103,8 +103,8 @@ func TestClosest(t *testing.T) {
 	for typed, want := range map[string][]string{
 		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"},
 	} {
-		if diff := cmp.Diff(want, closest(typed, names)); diff != "" {
-			t.Errorf("closest(%q): %s", typed, diff)
+		if diff := cmp.Diff(want, Closest(typed, names)); diff != "" {
+			t.Errorf("Closest(%q): %s", typed, diff)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestScreen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			s := &screen{out: &out}
+			s := &Screen{Out: &out}
 			for _, text := range c.texts {
 				out.Reset()
 				if err := s.show(text, c.columns, c.rows); err != nil {

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -8,19 +8,34 @@ import (
 	"strings"
 )
 
-// screen draws texts over each other. It moves the cursor up and rewrites the
+// Screen draws texts over each other. It moves the cursor up and rewrites the
 // lines that differ, so that nothing flickers and what was on the terminal
 // before stays in its scroll-back.
-type screen struct {
-	out     io.Writer
+type Screen struct {
+	Out io.Writer
+
 	columns int
 	rows    int
 	last    []string
 }
 
+// Draw draws what text returns on a terminal of a size. What does not fit loses pods first, as what a release waits
+// for and what to do stand below them.
+func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
+	k.Rows = rows - 1
+	var drawn string
+	for _, k.fewer = range []int{0, maxPods / 2, maxPods - 1, maxPods} {
+		drawn = text(k)
+		if height(strings.Split(strings.TrimSuffix(drawn, "\n"), "\n"), columns) <= k.Rows {
+			break
+		}
+	}
+	return s.show(drawn, columns, rows)
+}
+
 // show draws a text on a terminal of a size. What is too tall for it is cut
 // off, because a cursor cannot go back above the top.
-func (s *screen) show(text string, columns, rows int) error {
+func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
 	if (columns != s.columns || rows != s.rows) && s.last != nil { // the terminal has moved the old lines about
@@ -48,7 +63,7 @@ func (s *screen) show(text string, columns, rows int) error {
 		b.WriteString("\x1b[J")
 	}
 	s.last = lines
-	_, err := io.WriteString(s.out, b.String())
+	_, err := io.WriteString(s.Out, b.String())
 	return err
 }
 

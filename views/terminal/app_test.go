@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"flag"
@@ -23,10 +23,10 @@ func before(d time.Duration) time.Time { return at().Add(-d) }
 
 func ptr[T any](v T) *T { return &v }
 
-// golden compares a text with a file under testdata/views.
+// golden compares a text with a file under testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", "views", name+".txt")
+	file := filepath.Join("testdata", name+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -275,7 +275,7 @@ func measured() status.App {
 }
 
 func TestViews(t *testing.T) {
-	narrow := look{width: 80, now: at()}
+	narrow := Look{Width: 80, Now: at()}
 	views := map[string]status.App{
 		"canary-paused": canaryPaused(), "canary-timed": timedPauseView(), "routed": routedView(), "stalled-crash-loop": stalledCrashLoop(),
 		"blue-green-preview": blueGreenPreview(), "promoting": promoting(), "degraded-rejected": degradedRejected(),
@@ -284,7 +284,7 @@ func TestViews(t *testing.T) {
 	}
 	for name, a := range views {
 		t.Run(name, func(t *testing.T) {
-			got := drawApp(a, narrow)
+			got := App(a, narrow)
 			golden(t, name, got)
 			for line := range strings.Lines(got) {
 				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(line, "    git ") && !strings.HasPrefix(line, "    https://") {
@@ -294,10 +294,10 @@ func TestViews(t *testing.T) {
 		})
 	}
 	t.Run("coloured", func(t *testing.T) {
-		golden(t, "coloured", drawApp(stalledCrashLoop(), look{width: 80, color: true, now: at()}))
+		golden(t, "coloured", App(stalledCrashLoop(), Look{Width: 80, Color: true, Now: at()}))
 	})
 	t.Run("all pods", func(t *testing.T) {
-		golden(t, "wide", drawApp(promoting(), look{width: 120, wide: true, now: at()}))
+		golden(t, "wide", App(promoting(), Look{Width: 120, Wide: true, Now: at()}))
 	})
 }
 
@@ -305,15 +305,15 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	calm := heldByInput()
 	calm.Held, calm.App = nil, "search"
 	l := status.Listing{Cluster: "prod-eu", Apps: []status.App{blueGreenPreview(), plainApp(), calm, heldByInput(), degradedRejected()}}
-	golden(t, "several", drawApps(l, look{width: 80, now: at()}))
-	golden(t, "list-80", drawList(l, look{width: 80, now: at()}))
-	golden(t, "list", drawList(l, look{now: at()}))
-	golden(t, "list-empty", drawList(status.Listing{Cluster: "prod-eu"}, look{now: at()}))
+	golden(t, "several", Apps(l, Look{Width: 80, Now: at()}))
+	golden(t, "list-80", List(l, Look{Width: 80, Now: at()}))
+	golden(t, "list", List(l, Look{Now: at()}))
+	golden(t, "list-empty", List(status.Listing{Cluster: "prod-eu"}, Look{Now: at()}))
 	l.SetNote("shown from Git alone, without pods: no answer in 15s")
 	for _, a := range l.Apps {
 		for i := range a.Workloads {
 			a.Workloads[i].Revisions = nil
 		}
 	}
-	golden(t, "list-git-only", drawList(l, look{now: at()}))
+	golden(t, "list-git-only", List(l, Look{Now: at()}))
 }

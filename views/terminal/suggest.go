@@ -1,13 +1,13 @@
-package main
+package terminal
 
 import (
 	"slices"
 	"strings"
 )
 
-// closest returns the names that somebody who typed name may have meant, at
+// Closest returns the names that somebody who typed name may have meant, at
 // most three.
-func closest(name string, names []string) []string {
+func Closest(name string, names []string) []string {
 	type candidate struct {
 		name     string
 		distance int

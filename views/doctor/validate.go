@@ -1,0 +1,154 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Report is what is wrong with a tree. It is the form of its JSON.
+type Report struct {
+	Clusters []ClusterReport `json:"clusters"`
+	Errors   int             `json:"errors"`
+	Warnings int             `json:"warnings"`
+}
+
+// ClusterReport is what is wrong with one cluster's part of a tree.
+type ClusterReport struct {
+	Cluster  string      `json:"cluster"`
+	Errors   []Mistake   `json:"errors,omitempty"` // of the configuration and of promotion files
+	Warnings []string    `json:"warnings,omitempty"`
+	Apps     []AppReport `json:"apps,omitempty"`
+}
+
+// AppReport is one app: what it comes to, or why it cannot be built.
+type AppReport struct {
+	App      string       `json:"app"`
+	Path     string       `json:"path"`
+	Release  rollout.Hash `json:"release,omitempty"` // what a release of it would be called
+	Objects  int          `json:"objects"`
+	Staged   int          `json:"staged"` // workloads that a Rollout document moves
+	Error    *Mistake     `json:"error,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"`
+}
+
+// Mistake is one thing that is wrong in a file, and what to do about it.
+type Mistake struct {
+	File    string `json:"file,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// String is the mistake on one line.
+func (f Mistake) String() string {
+	return (&rollout.InvalidError{File: f.File, Field: f.Field, Msg: f.Message, Fix: f.Fix}).Error()
+}
+
+func mistakeOf(err error) Mistake {
+	var invalid *rollout.InvalidError
+	if errors.As(err, &invalid) {
+		return Mistake{File: invalid.File, Field: invalid.Field, Message: invalid.Msg, Fix: invalid.Fix}
+	}
+	return Mistake{Message: err.Error()}
+}
+
+// Add takes a cluster into the report.
+func (r *Report) Add(c ClusterReport) {
+	r.Clusters = append(r.Clusters, c)
+	r.Errors += len(c.Errors)
+	r.Warnings += len(c.Warnings)
+	for _, a := range c.Apps {
+		if a.Error != nil {
+			r.Errors++
+		}
+		r.Warnings += len(a.Warnings)
+	}
+}
+
+// Check looks at one cluster's part of a tree. An error means that the tree
+// cannot be read.
+func Check(tree render.Tree, cluster string, renderer *render.Renderer) (ClusterReport, error) {
+	r := ClusterReport{Cluster: cluster}
+	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
+	var apps []rollout.App
+	if err == nil {
+		apps, err = render.FindApps(tree, config)
+	}
+	if isInvalid(err) {
+		r.Errors = append(r.Errors, mistakeOf(err))
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	if len(apps) == 0 {
+		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a kustomization")
+	}
+	known := map[string]bool{}
+	for _, app := range apps {
+		known[app.Name] = true
+		checked, err := checkApp(renderer, tree, app)
+		if err != nil {
+			return r, err
+		}
+		r.Apps = append(r.Apps, checked)
+	}
+	if _, err := source.ReadFreeze(tree, cluster); isInvalid(err) {
+		r.Errors = append(r.Errors, mistakeOf(err))
+	} else if err != nil {
+		return r, err
+	}
+	return r, r.checkPromotions(tree, known)
+}
+
+func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (AppReport, error) {
+	a := AppReport{App: app.Name, Path: app.Path}
+	built, err := renderer.Render(tree, app, rollout.Commit{})
+	if isInvalid(err) {
+		found := mistakeOf(err)
+		a.Error = &found
+		return a, nil
+	}
+	if err != nil {
+		return a, fmt.Errorf("app %s: %w", app.Name, err)
+	}
+	a.Release, a.Objects, a.Staged, a.Warnings = built.Release(), len(built.Objects), len(built.Specs), built.Warnings
+	return a, nil
+}
+
+func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]bool) error {
+	dir := strings.TrimSuffix(rollout.PromotionPath(r.Cluster, "x"), "/x.yaml")
+	entries, err := source.ReadDir(tree, dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		file := dir + "/" + e.Name
+		app, isYAML := strings.CutSuffix(e.Name, ".yaml")
+		if e.Kind != rollout.File || !isYAML {
+			r.Warnings = append(r.Warnings, file+": is not read: promotion files are called <app>.yaml")
+			continue
+		}
+		data, err := tree.ReadBlob(e.ID)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+		if _, err := rollout.ParsePromotion(file, data); err != nil {
+			r.Errors = append(r.Errors, mistakeOf(err))
+		}
+		if !known[app] {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: cluster %s has no app %q", file, r.Cluster, app))
+		}
+	}
+	return nil
+}
+
+func isInvalid(err error) bool {
+	var invalid *rollout.InvalidError
+	return errors.As(err, &invalid)
+}

@@ -1,0 +1,27 @@
+package terminal
+
+import (
+	"strings"
+)
+
+func Diff(text string, k Look) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		color := plain
+		switch {
+		case strings.HasPrefix(line, "diff "):
+			continue // the two names follow
+		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+			color = bold
+		case strings.HasPrefix(line, "@@"):
+			color = cyan
+		case strings.HasPrefix(line, "-"):
+			color = red
+		case strings.HasPrefix(line, "+"):
+			color = green
+		}
+		b.WriteString(k.paint(color, line) + "\n")
+	}
+	return b.String()
+}

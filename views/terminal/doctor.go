@@ -1,0 +1,82 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/views/doctor"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// Examination shows a line for each check, and the fix below it. Without a
+// terminal no line is broken.
+func Examination(e doctor.Examination, k Look) string {
+	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red, doctor.Unknown: dim}
+	var b strings.Builder
+	names := 0
+	for _, f := range e.Findings {
+		names = max(names, width(f.Check))
+	}
+	const statuses = 11 // "  problem  "
+	indent := statuses + names + 2
+	broken := func(text string, used int) []string {
+		if k.Width == 0 {
+			return []string{Clean(text)}
+		}
+		return wrap(Clean(text), max(30, k.Width-used))
+	}
+	for _, f := range e.Findings {
+		for i, part := range broken(f.Message, indent) {
+			if i == 0 {
+				b.WriteString(k.line(span{Pad("  "+string(f.Status), statuses), colors[f.Status]}, span{Pad(f.Check, names) + "  ", dim}, span{part, plain}))
+				continue
+			}
+			b.WriteString(k.line(span{strings.Repeat(" ", indent) + part, plain}))
+		}
+		if f.Fix == "" {
+			continue
+		}
+		for i, part := range broken(f.Fix, indent+5) {
+			label := "     "
+			if i == 0 {
+				label = "fix: "
+			}
+			b.WriteString(k.line(span{strings.Repeat(" ", indent) + label, cyan}, span{part, plain}))
+		}
+	}
+	fmt.Fprintf(&b, "%s, %s\n", status.Count(e.Problems, "problem"), status.Count(e.Warnings, "warning"))
+	return b.String()
+}
+
+// Report shows what was found: a line for each app, and below it what is
+// wrong with it.
+func Report(r doctor.Report, k Look) string {
+	var b strings.Builder
+	warn := func(warnings []string) {
+		for _, w := range warnings {
+			b.WriteString("  " + k.paint(yellow, "warning") + "  " + Clean(w) + "\n")
+		}
+	}
+	for _, c := range r.Clusters {
+		b.WriteString(k.paint(bold, c.Cluster) + "\n")
+		for _, f := range c.Errors {
+			b.WriteString("  " + k.paint(red, "error") + "    " + Clean(f.String()) + "\n")
+		}
+		warn(c.Warnings)
+		names := 0
+		for _, a := range c.Apps {
+			names = max(names, width(a.App))
+		}
+		for _, a := range c.Apps {
+			if a.Error != nil {
+				b.WriteString("  " + k.paint(red, "error") + "    " + Pad(a.App, names) + "  " + Clean(a.Error.String()) + "\n")
+				continue
+			}
+			text := fmt.Sprintf("%s, %s", status.Count(a.Objects, "object"), status.Count(a.Staged, "staged workload"))
+			b.WriteString("  " + k.paint(green, "ok") + "       " + Pad(a.App, names) + "  " + k.paint(dim, text) + "\n")
+			warn(a.Warnings)
+		}
+	}
+	b.WriteString(fmt.Sprintf("%s, %s\n", status.Count(r.Errors, "error"), status.Count(r.Warnings, "warning")))
+	return b.String()
+}

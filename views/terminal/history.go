@@ -1,0 +1,100 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// History draws a few lines for each release.
+func History(h status.History, k Look) string {
+	var b strings.Builder
+	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold}, span{fmt.Sprintf("  %d %s", len(h.Releases), plural(len(h.Releases), "release")), dim}))
+	for _, p := range h.Releases {
+		b.WriteString("\n" + drawPast(p, k))
+	}
+	if h.Note != "" {
+		b.WriteString("\n" + k.field("Note", Clean(h.Note), dim, yellow))
+	}
+	return b.String()
+}
+
+func outcomeMark(o status.Outcome) (string, paint) {
+	switch o {
+	case status.Succeeded, status.Applied, status.Recorded:
+		return "✔", green
+	case status.Refused:
+		return "✖", red
+	case status.Reverted:
+		return "▼", yellow
+	case status.Superseded:
+		return "»", dim
+	}
+	return "◐", cyan
+}
+
+func drawPast(p status.Past, k Look) string {
+	var b strings.Builder
+	sign, color := outcomeMark(p.Outcome)
+	what := string(p.Outcome)
+	if p.Outcome == status.InFlight {
+		what = "in flight"
+	}
+	name := string(p.Hash)
+	if name == "" {
+		name = rollout.ShortID(p.Commit)
+	}
+	when := age(k.Now.Sub(p.Started)) + " ago"
+	if took := p.Took(k.Now); p.Ended == nil {
+		when = "for " + countdown(took)
+	} else if took > 0 {
+		when += ", took " + countdown(took)
+	}
+	b.WriteString(k.line(span{sign + " ", color}, span{Pad(name, 13), bold}, span{"  " + Pad(what, 10), color}, span{"  " + Pad(when, 22), plain},
+		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim}))
+	if p.Author != "" {
+		b.WriteString(k.line(span{"  " + rollout.ShortID(p.Commit) + "  " + person(p.Author), plain}, span{"  " + Clean(p.Subject), dim}))
+	}
+	notes := notesOf(p)
+	if len(notes) > 0 {
+		for _, line := range wrap(strings.Join(notes, "; "), k.columns()-2) {
+			b.WriteString(k.line(span{"  " + line, plain}))
+		}
+	}
+	if p.Reason != "" {
+		for _, line := range wrap(Clean(p.Reason), k.columns()-2) {
+			b.WriteString(k.line(span{"  " + line, color}))
+		}
+	}
+	if k.Wide {
+		for _, t := range p.Transitions {
+			b.WriteString(k.line(span{"    " + t.At.Format("15:04:05") + "  ", dim}, span{Clean(t.Text), plain}, span{"  " + rollout.ShortID(t.Commit), dim}))
+		}
+		b.WriteString(drawAnalyses(status.App{Analyses: p.Analyses}, k))
+	}
+	return b.String()
+}
+
+// notesOf is what else there is to say of a release.
+func notesOf(p status.Past) []string {
+	var notes []string
+	if p.Of > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d steps", p.Step, p.Of))
+	}
+	if p.Fast {
+		notes = append(notes, "verified before, so without steps")
+	}
+	if len(p.PromotedBy) > 0 {
+		var people []string
+		for _, by := range p.PromotedBy {
+			people = append(people, person(by))
+		}
+		notes = append(notes, "promoted by "+strings.Join(people, ", "))
+	}
+	for _, r := range p.Analyses {
+		notes = append(notes, "analysis "+r.Name+" "+string(r.Phase))
+	}
+	return notes
+}

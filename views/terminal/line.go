@@ -1,0 +1,98 @@
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// Line is where an app stands, without anything that only time changes.
+func Line(a status.App) string {
+	text := a.App + " " + string(a.Phase)
+	if a.Release != nil {
+		text += " " + string(a.Release.Hash)
+	} else if a.Stable != nil {
+		text += " " + string(a.Stable.Hash)
+	}
+	for _, w := range a.Workloads {
+		if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
+			text += fmt.Sprintf(", %s step %d/%d (%s, %s)", w.Workload, w.Step+1, len(w.Steps), w.Steps[w.Step].Text, w.Share(w.Weight))
+		}
+	}
+	switch {
+	case a.Held != nil:
+		text += ", " + a.HeldText() + ": " + Clean(a.Held.Message)
+	case a.Phase == rollout.Paused && a.Waiting != "":
+		text += ", waits for " + Clean(a.Waiting)
+	case a.Reason != "":
+		text += ": " + Clean(a.Reason)
+	}
+	return text
+}
+
+// watchLine is where an app stands, with its pods and what was measured.
+func watchLine(a status.App) string {
+	line := Line(a)
+	_, _, _, ready := summary(a)
+	if a.Note == "" {
+		line += ", " + ready + " ready"
+	}
+	for _, r := range a.Analyses {
+		if a.Release != nil {
+			line += ", analysis " + r.Name + " " + string(r.Phase)
+		}
+	}
+	return line
+}
+
+// News tells of a listing again and again where nothing can be drawn over: everything at first, and then a line
+// for each app of which there is news.
+type News struct {
+	lines map[string]string // the last of each app
+	note  string
+}
+
+// Of is what is new: everything (whole) at first, and with Wide whenever something is. It is "" without news.
+func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
+	if n.lines == nil {
+		n.lines = map[string]string{}
+		n.changes(l)
+		return whole(k) + "\n"
+	}
+	changes := n.changes(l)
+	now := k.Now.UTC().Format(time.RFC3339)
+	if len(changes) > 0 && k.Wide {
+		return now + "\n" + whole(k) + "\n"
+	}
+	text := ""
+	for _, line := range changes {
+		text += now + " " + line + "\n"
+	}
+	return text
+}
+
+func (n *News) changes(l status.Listing) []string {
+	var changes []string
+	for _, a := range l.Apps {
+		if line := watchLine(a); line != n.lines[a.App] {
+			n.lines[a.App] = line
+			changes = append(changes, line)
+		}
+	}
+	for _, app := range slices.Sorted(maps.Keys(n.lines)) {
+		if !slices.ContainsFunc(l.Apps, func(a status.App) bool { return a.App == app }) {
+			delete(n.lines, app)
+			changes = append(changes, app+" is no longer among them")
+		}
+	}
+	if l.Note != n.note {
+		n.note = l.Note
+		changes = append(changes, cmp.Or(Clean(l.Note), "everything can be read again"))
+	}
+	return changes
+}

@@ -1,0 +1,155 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// List draws one line for each app, in aligned columns. Where there is only so
+// much room, a line above counts the apps, and those that do not fit are left out.
+func List(l status.Listing, k Look) string {
+	if k.Wide {
+		k.Width = 0
+	}
+	head, note, rest := "", "", ""
+	if l.Note != "" {
+		note = "\n" + k.field("Note", Clean(l.Note), dim, yellow)
+	}
+	if k.Rows > 0 {
+		head = fleetLine(l, k) + "\n"
+		room := max(1, k.Rows-strings.Count(head+note, "\n")-1)
+		if more := len(l.Apps) - room; more > 0 {
+			rest = k.line(span{fmt.Sprintf("… and %d more", more+1), dim})
+			l.Apps = l.Apps[:room-1] // the last line counts the rest
+		}
+	}
+	return head + drawTable(l, k) + rest + note
+}
+
+func drawTable(l status.Listing, k Look) string {
+	rows := [][]span{{
+		{"NAME", dim}, {"PHASE", dim}, {"STRATEGY", dim}, {"STEP", dim}, {"WEIGHT", dim}, {"READY", dim},
+		{"STABLE", dim}, {"RELEASE", dim}, {"AUTHOR", dim}, {"WAITING", dim},
+	}}
+	for _, a := range l.Apps {
+		rows = append(rows, listRow(a))
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], width(cell.text))
+		}
+	}
+	narrow(widths, k.Width)
+	var b strings.Builder
+	for _, row := range rows {
+		var spans []span
+		for i, cell := range row {
+			switch {
+			case i == len(row)-1:
+				spans = append(spans, cell)
+			case widths[i] > 0:
+				spans = append(spans, span{Pad(cell.text, widths[i]) + "  ", cell.color})
+			}
+		}
+		b.WriteString(k.line(spans...))
+	}
+	return b.String()
+}
+
+// narrow leaves out the columns that tell least, until there is room for the
+// last one, which says what to do. A width of 0 is as wide as it takes.
+func narrow(widths []int, columns int) {
+	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
+	for _, drop := range []int{stable, strategy, author, release} {
+		used := min(widths[len(widths)-1], room)
+		for _, w := range widths[:len(widths)-1] {
+			if w > 0 {
+				used += w + 2
+			}
+		}
+		if columns <= 0 || used <= columns {
+			return
+		}
+		widths[drop] = 0
+	}
+}
+
+func listRow(a status.App) []span {
+	_, color := mark(a)
+	phase := string(a.Phase)
+	if a.Held != nil {
+		phase += "," + a.HeldText()
+	}
+	strategy, step, weight, ready := summary(a)
+	observed := func(w status.Workload) bool { return len(w.Revisions) > 0 }
+	if a.Note != "" && !slices.ContainsFunc(a.Workloads, observed) {
+		ready = "-" // not known
+	}
+	return []span{
+		{a.App, bold}, {phase, color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
+		{releaseText(a.Stable), plain}, {releaseText(a.Release), plain}, {authorOf(a), plain}, {waitingText(a), dim},
+	}
+}
+
+// summary adds an app's workloads up. Step and weight are those of the one that
+// is the least far.
+func summary(a status.App) (strategy, step, weight, ready string) {
+	strategy, step, weight = "-", "-", "-"
+	have, want := 0, 0
+	var least *status.Workload
+	for i, w := range a.Workloads {
+		have, want = have+w.Ready, want+desiredPods(w)
+		switch {
+		case (w.Strategy == "plain" || w.Strategy == "experiment") && strategy != "-":
+		case w.Strategy == "":
+		case strategy == "-" || strategy == "plain" || strategy == w.Strategy:
+			strategy = w.Strategy
+		default:
+			strategy = "mixed"
+		}
+		if w.Moving && (least == nil || w.Weight*least.Full() < least.Weight*w.Full()) {
+			least = &a.Workloads[i]
+		}
+	}
+	if least != nil && len(least.Steps) > 0 {
+		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
+		weight = least.Share(least.Weight)
+	}
+	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)
+}
+
+func releaseText(r *status.Release) string {
+	if r == nil {
+		return "-"
+	}
+	return string(r.Hash)
+}
+
+func authorOf(a status.App) string {
+	switch {
+	case a.Release != nil:
+		return person(a.Release.Author)
+	case a.Stable != nil:
+		return person(a.Stable.Author)
+	case a.Source != nil && a.Source.Author != "":
+		return person(a.Source.Author)
+	}
+	return "-"
+}
+
+func waitingText(a status.App) string {
+	switch {
+	case a.Held != nil:
+		return Clean(a.Held.Message)
+	case a.Waiting != "":
+		return Clean(a.Waiting)
+	case a.Phase == rollout.Healthy:
+		return ""
+	}
+	return Clean(a.Reason)
+}
