@@ -88,3 +88,15 @@ func (e *InvalidError) Error() string {
 func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
+
+// ByRef are the objects by what they are; of a nil Render none.
+func (r *Render) ByRef() map[Ref]Object {
+	if r == nil {
+		return nil
+	}
+	objects := make(map[Ref]Object, len(r.Objects))
+	for _, o := range r.Objects {
+		objects[o.Ref()] = o
+	}
+	return objects
+}

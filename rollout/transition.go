@@ -58,7 +58,7 @@ type ImageChange struct {
 
 // Changes lists what differs between two renders, ordered by object.
 func Changes(from, to *Render) []Change {
-	olds, news := byRef(from), byRef(to)
+	olds, news := from.ByRef(), to.ByRef()
 	var changes []Change
 	for ref, o := range olds {
 		n, kept := news[ref]
@@ -76,17 +76,6 @@ func Changes(from, to *Render) []Change {
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return a.Ref.Compare(b.Ref) })
 	return changes
-}
-
-func byRef(r *Render) map[Ref]Object {
-	if r == nil {
-		return nil
-	}
-	objects := make(map[Ref]Object, len(r.Objects))
-	for _, o := range r.Objects {
-		objects[o.Ref()] = o
-	}
-	return objects
 }
 
 func imageChanges(from, to Object) []ImageChange {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rogpeppe/go-internal/diff"
 
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/dashboard"
+	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // dashRecords looks into Git for the pages of the dashboard, and pushes what people ask for there. It has a mirror
@@ -83,51 +83,16 @@ func (r *dashRecords) Diff(ctx context.Context, name string) (dashboard.Diff, er
 
 func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	d := dashboard.Diff{From: from.Commit.ID, To: to.Commit.ID}
-	before, after := objectsByRef(from), objectsByRef(to)
+	before, after := from.ByRef(), to.ByRef()
 	for _, c := range rollout.Changes(from, to) {
-		was, is := before[c.Ref], after[c.Ref]
-		if c.Ref.Group == "" && c.Ref.Kind == "Secret" {
-			was, is = mask(withStringData(was), withStringData(is))
-		}
-		old, err := document(was)
+		text, err := plan.Compare("stable", before[c.Ref], "release", after[c.Ref])
 		if err != nil {
 			return d, err
 		}
-		now, err := document(is)
-		if err != nil {
-			return d, err
-		}
-		text := string(diff.Diff("stable", old, "release", now))
 		_, text, _ = strings.Cut(text, "+++ release\n")
 		d.Objects = append(d.Objects, dashboard.Object{Name: c.Ref.String(), Verb: c.Verb, Text: text})
 	}
 	return d, nil
-}
-
-// withStringData is a Secret as the API server keeps it: what people write below
-// stringData is data, and is compared and masked there.
-func withStringData(o rollout.Object) rollout.Object {
-	if o == nil || o.Map("stringData") == nil {
-		return o
-	}
-	o = o.Copy()
-	data := o.Map("data")
-	if data == nil {
-		data = map[string]any{}
-		o["data"] = data
-	}
-	for key, value := range o.Map("stringData") {
-		data[key] = value
-	}
-	return o
-}
-
-func objectsByRef(r *rollout.Render) map[rollout.Ref]rollout.Object {
-	objects := make(map[rollout.Ref]rollout.Object, len(r.Objects))
-	for _, o := range r.Objects {
-		objects[o.Ref()] = o
-	}
-	return objects
 }
 
 // History is dashboard.Records': the newest releases of the app.

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -133,72 +132,12 @@ func (c *diffCommand) desired(ctx context.Context, w *world, app rollout.App, in
 
 // print shows the difference of one object and returns 1 if there is one.
 func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
-	if ref.Group == "" && ref.Kind == "Secret" {
-		live, after = mask(live, after)
-	}
-	before, err := document(live)
-	if err != nil {
+	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
+	if err != nil || text == "" {
 		return 0, err
 	}
-	now, err := document(after)
-	if err != nil {
-		return 0, err
-	}
-	text := diff.Diff("cluster/"+ref.String(), before, "git/"+ref.String(), now)
-	if text == nil {
-		return 0, nil
-	}
-	_, err = fmt.Fprint(c.out, terminal.Diff(string(text), c.color.lookOf(c.out)))
+	_, err = fmt.Fprint(c.out, terminal.Diff(text, c.color.lookOf(c.out)))
 	return 1, err
-}
-
-// document is an object as people compare it: without what the API server
-// writes into it.
-func document(o rollout.Object) ([]byte, error) {
-	if o == nil {
-		return nil, nil
-	}
-	o = o.Copy()
-	delete(o, "status")
-	metadata := o.Map("metadata")
-	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
-		delete(metadata, field)
-	}
-	annotations := o.Map("metadata", "annotations")
-	for key := range annotations {
-		if key == "gitrollout.dev/applied" || key == "deployment.kubernetes.io/revision" || key == "kubectl.kubernetes.io/last-applied-configuration" {
-			delete(annotations, key)
-		}
-	}
-	if len(annotations) == 0 {
-		delete(metadata, "annotations")
-	}
-	data, err := yaml.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("print %s: %w", o.Ref(), err)
-	}
-	return data, nil
-}
-
-// mask replaces the values of a Secret by stars that tell only whether they
-// differ.
-func mask(live, after rollout.Object) (maskedLive, maskedAfter rollout.Object) {
-	values := func(o rollout.Object) map[string]any { return o.Map("data") }
-	hide := func(o, other rollout.Object, changed string) rollout.Object {
-		if o == nil {
-			return nil
-		}
-		o = o.Copy()
-		delete(o, "stringData")
-		for key, value := range values(o) {
-			values(o)[key] = "***"
-			if was, both := values(other)[key]; both && was != value {
-				values(o)[key] = "*** (" + changed + ")"
-			}
-		}
-		return o
-	}
-	return hide(live, after, "before"), hide(after, live, "after")
 }
 
 var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")

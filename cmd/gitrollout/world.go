@@ -232,11 +232,11 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 		}
 	}
 	if w.client != nil {
-		routes := routesOf(in)
+		routes := source.Routes(in)
 		if err := w.client.WatchRoutes(ctx, routes); err != nil {
 			return in, err
 		}
-		in.Observed = w.client.Observe(app.Name, status.Deployments(in), routes)
+		in.Observed = w.client.Observe(app.Name, source.Workloads(in), routes)
 	}
 	return in, nil
 }
@@ -265,14 +265,4 @@ func (w *world) renderAt(ctx context.Context, app rollout.App, commit string) (*
 		return nil, err
 	}
 	return w.renderer.Render(tree, app, tree.Commit())
-}
-
-// routesOf are the objects of the app whose status routers write.
-func routesOf(in strategies.Input) []rollout.Ref {
-	for _, r := range []*rollout.Render{in.Head.Render, in.Source} {
-		if r != nil {
-			return strategies.Watched(r)
-		}
-	}
-	return nil
 }

@@ -31,7 +31,7 @@ const (
 // notes lists what is to be said about an app that changes, what matters most
 // first.
 func notes(in Input, a App) []Note {
-	c := comparison{in: in, before: byRef(in.Base.Render), after: byRef(in.Head.Render)}
+	c := comparison{in: in, before: in.Base.Render.ByRef(), after: in.Head.Render.ByRef()}
 	var all []Note
 	for _, o := range a.Objects {
 		was := c.before[o.Object]
@@ -242,7 +242,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 // unstaged are the workloads whose pods change by Kubernetes' own means.
 func unstaged(in Input) []Workload {
 	var all []Workload
-	before := byRef(in.Base.Render)
+	before := in.Base.Render.ByRef()
 	for _, now := range in.Head.Render.Objects {
 		ref := now.Ref()
 		was := before[ref]

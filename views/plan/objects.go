@@ -1,13 +1,9 @@
 package plan
 
 import (
-	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 
-	"github.com/rogpeppe/go-internal/diff"
-	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -28,7 +24,7 @@ var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // differences compares the objects of two renders, either of which may be nil.
 func differences(base, head *rollout.Render) []Object {
-	before, after := byRef(base), byRef(head)
+	before, after := base.ByRef(), head.ByRef()
 	var all []Object
 	add := func(ref rollout.Ref, was, now rollout.Object, change string) {
 		text := textOf(ref, was, now)
@@ -66,17 +62,6 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-func byRef(r *rollout.Render) map[rollout.Ref]rollout.Object {
-	all := map[rollout.Ref]rollout.Object{}
-	if r == nil {
-		return all
-	}
-	for _, o := range r.Objects {
-		all[o.Ref()] = o
-	}
-	return all
-}
-
 // generatedBefore finds what a generated ConfigMap or Secret was called before:
 // the only one that has gone and has the same name without its hash.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
@@ -104,61 +89,13 @@ func isData(ref rollout.Ref) bool {
 
 // textOf is the difference of one object as a unified diff, "" if there is none.
 func textOf(ref rollout.Ref, was, now rollout.Object) string {
-	if ref.Group == "" && ref.Kind == "Secret" {
-		was, now = mask(was, now)
-	}
-	oldName, newName := "base/"+ref.String(), "head/"+ref.String()
+	old := ref
 	if was != nil {
-		oldName = "base/" + was.Ref().String()
+		old = was.Ref()
 	}
-	text := string(diff.Diff(oldName, document(was), newName, document(now)))
-	if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
-		text = rest // the two names follow
+	text, err := Compare("base/"+old.String(), was, "head/"+ref.String(), now)
+	if err != nil { // what came out of YAML goes back into it
+		return err.Error() + "\n"
 	}
 	return text
-}
-
-func document(o rollout.Object) []byte {
-	if o == nil {
-		return nil
-	}
-	data, err := yaml.Marshal(o)
-	if err != nil { // what came out of YAML goes back into it
-		return []byte(err.Error() + "\n")
-	}
-	return data
-}
-
-// secretFields are the fields of a Secret that hold values.
-var secretFields = []string{"data", "stringData"}
-
-// mask replaces the values of a Secret by stars that tell only whether they
-// differ. An annotation may hold the whole object, so values of these are
-// replaced, too.
-func mask(was, now rollout.Object) (maskedWas, maskedNow rollout.Object) {
-	return hide(was, now, "before"), hide(now, was, "after")
-}
-
-func hide(o, other rollout.Object, changed string) rollout.Object {
-	if o == nil {
-		return nil
-	}
-	o = o.Copy()
-	delete(o.Map("metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
-	for _, field := range secretFields {
-		values, others := o.Map(field), map[string]any(nil)
-		if other != nil {
-			others = other.Map(field)
-		}
-		if values == nil && o[field] != nil {
-			o[field] = "***"
-		}
-		for key, value := range values {
-			values[key] = "***"
-			if was, both := others[key]; both && !reflect.DeepEqual(was, value) {
-				values[key] = "*** (" + changed + ")"
-			}
-		}
-	}
-	return o
 }

@@ -240,15 +240,15 @@ func plainWorkloads(in strategies.Input) []Workload {
 		source = in.Head.Render
 	}
 	var out []Workload
-	for _, w := range Deployments(in) {
-		live, exists := in.Observed.Workloads[w]
+	workloads := slices.SortedFunc(maps.Keys(in.Observed.Workloads), func(a, b rollout.Workload) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	for _, w := range workloads {
+		live := in.Observed.Workloads[w]
 		if source != nil {
 			if _, staged := source.Spec(w); staged {
 				continue
 			}
-		}
-		if !exists {
-			continue
 		}
 		p := Workload{Workload: w.String(), Strategy: "plain", Replicas: live.Replicas}
 		if slices.Contains(in.State.Generated, w.Ref()) {
@@ -367,29 +367,6 @@ func (l *Listing) SetNote(note string) {
 	for i := range l.Apps {
 		l.Apps[i].Note = note
 	}
-}
-
-// Deployments are all Deployments that the app has in Git or had before.
-func Deployments(in strategies.Input) []rollout.Workload {
-	set := map[string]rollout.Workload{}
-	for _, r := range []*rollout.Render{in.Head.Render, in.Source} {
-		if r == nil {
-			continue
-		}
-		for w := range r.Templates {
-			set[w.String()] = w
-		}
-	}
-	for _, ref := range in.State.Inventory {
-		if w, is := rollout.WorkloadOf(ref); is {
-			set[w.String()] = w
-		}
-	}
-	all := make([]rollout.Workload, 0, len(set))
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		all = append(all, set[name])
-	}
-	return all
 }
 
 // Count is a number of things: 1 app, 2 apps.

@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"encoding/base64"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Compare is the difference of two versions of an object as a unified diff, either of which may be nil; "" if there
+// is none. What the API server writes into an object is left out. Of the values of Secrets it tells only whether they
+// differ.
+func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
+	was, now = withoutServer(was), withoutServer(now)
+	if isSecret(was) || isSecret(now) {
+		was, now = plainSecret(was), plainSecret(now)
+		was, now = hide(was, now, "before"), hide(now, was, "after")
+	}
+	before, err := document(was)
+	if err != nil {
+		return "", err
+	}
+	after, err := document(now)
+	if err != nil {
+		return "", err
+	}
+	text := string(diff.Diff(wasName, before, nowName, after))
+	if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
+		text = rest // the two names follow
+	}
+	return text, nil
+}
+
+func document(o rollout.Object) ([]byte, error) {
+	if o == nil {
+		return nil, nil
+	}
+	data, err := yaml.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("print %s: %w", o.Ref(), err)
+	}
+	return data, nil
+}
+
+// withoutServer is an object without what the API server and those who apply write into it.
+func withoutServer(o rollout.Object) rollout.Object {
+	if o == nil {
+		return nil
+	}
+	o = o.Copy()
+	delete(o, "status")
+	metadata := o.Map("metadata")
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		delete(metadata, field)
+	}
+	annotations := o.Map("metadata", "annotations")
+	for _, key := range []string{
+		"gitrollout.dev/applied", "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration",
+	} {
+		delete(annotations, key)
+	}
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return o
+}
+
+func isSecret(o rollout.Object) bool {
+	return o != nil && o.Kind() == "Secret" && !strings.Contains(o.APIVersion(), "/")
+}
+
+// plainSecret is a Secret as the API server keeps it: what people write below stringData is data.
+func plainSecret(o rollout.Object) rollout.Object {
+	values := o.Map("stringData")
+	if values == nil {
+		return o
+	}
+	delete(o, "stringData")
+	data := o.Map("data")
+	if data == nil {
+		data = map[string]any{}
+		o["data"] = data
+	}
+	for key, value := range values {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(value)))
+	}
+	return o
+}
+
+// openFields are the fields of a Secret that hold no values. Any other one may, under a name that was typed wrongly.
+var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
+
+// hide replaces the values of a Secret by stars. An annotation may hold the whole object, so those that could
+// are replaced, too.
+func hide(o, other rollout.Object, changed string) rollout.Object {
+	if o == nil {
+		return nil
+	}
+	o = o.Copy()
+	for field := range o {
+		if values := o.Map(field); field == "data" && values != nil {
+			for key := range values {
+				star(values, other.Map(field), key, changed)
+			}
+		} else if !slices.Contains(openFields, field) {
+			star(o, other, field, changed)
+		}
+	}
+	annotations := o.Map("metadata", "annotations")
+	for key, value := range annotations {
+		if text, _ := value.(string); len(text) > longAnnotation || strings.ContainsAny(text, "{\n") {
+			star(annotations, other.Map("metadata", "annotations"), key, changed)
+		}
+	}
+	return o
+}
+
+// longAnnotation is how many bytes an annotation of a Secret may have to be shown.
+const longAnnotation = 200
+
+// star replaces a value by stars that tell only whether it differs from another object's.
+func star(values, others map[string]any, key, changed string) {
+	value := values[key]
+	values[key] = "***"
+	if was, both := others[key]; both && !reflect.DeepEqual(was, value) {
+		values[key] = "*** (" + changed + ")"
+	}
+}

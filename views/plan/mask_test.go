@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestNoValueOfASecretIsShown puts a value wherever an object of kind Secret can have one, on either side.
+func TestNoValueOfASecretIsShown(t *testing.T) {
+	const value, encoded = "hunter2", "aHVudGVyMg=="
+	object := func(fields map[string]any) rollout.Object {
+		o := rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys", "namespace": "shop"}, "type": "Opaque"}
+		for key, field := range fields {
+			o[key] = field
+		}
+		return o
+	}
+	annotated := func(key, text string) map[string]any {
+		return map[string]any{"metadata": map[string]any{"name": "keys", "annotations": map[string]any{key: text, "owner": "ann"}}}
+	}
+	for name, fields := range map[string]map[string]any{
+		"Data":             {"data": map[string]any{"password": encoded}},
+		"StringData":       {"stringData": map[string]any{"password": value}},
+		"Both":             {"stringData": map[string]any{"password": value}, "data": map[string]any{"password": encoded, "x": encoded}},
+		"NumberInData":     {"data": map[string]any{"password": map[string]any{"nested": value}}},
+		"DataThatIsAText":  {"data": value},
+		"DataThatIsAList":  {"stringData": []any{value}},
+		"WrongCase":        {"stringdata": map[string]any{"password": value}},
+		"KubectlApplied":   annotated("kubectl.kubernetes.io/last-applied-configuration", `{"data":{"password":"`+encoded+`"}}`),
+		"AnotherTool":      annotated("kapp.k14s.io/original", `{"data":{"password":"`+encoded+`"}}`),
+		"YAMLInAnnotation": annotated("last-applied", "data:\n  password: "+encoded),
+		"LongAnnotation":   annotated("objectset.rio.cattle.io/applied", strings.Repeat("H4sI", 60)+value),
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret, empty := object(fields), object(nil)
+			other := object(map[string]any{"data": map[string]any{"password": "b3RoZXI="}})
+			for _, pair := range [][2]rollout.Object{{nil, secret}, {secret, nil}, {empty, secret}, {secret, empty}, {secret, other}, {other, secret}} {
+				text, err := Compare("was", pair[0], "now", pair[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, hidden := range []string{value, encoded, "b3RoZXI="} {
+					if strings.Contains(text, hidden) {
+						t.Errorf("%s is shown:\n%s", hidden, text)
+					}
+				}
+			}
+			if before := object(fields); len(before) != len(secret) {
+				t.Error("the object itself was changed")
+			}
+		})
+	}
+}
+
+func TestCompareTellsThatASecretDiffers(t *testing.T) {
+	secret := func(field, password string) rollout.Object {
+		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys"}, field: map[string]any{"password": password, "same": password[:0]}}
+	}
+	text, err := Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMw=="))
+	if err != nil || !strings.Contains(text, "+  password: '*** (after)'") || !strings.Contains(text, "   same: '***'") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err := Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMg==")); err != nil || text != "" {
+		t.Errorf("the same value, written as text and as the server keeps it, differs: %v\n%s", err, text)
+	}
+	config := func(kind, api string) rollout.Object {
+		return rollout.Object{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
+	}
+	for _, o := range []rollout.Object{config("ConfigMap", "v1"), config("Secret", "example.com/v1")} {
+		if text, err := Compare("was", nil, "now", o); err != nil || !strings.Contains(text, "mode: fast") {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+}
+
+// TestCompareIsAboutWhatPeopleWrite compares an object with what a server has made of it.
+func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
+	o := rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
+	live := o.Copy()
+	live["status"] = map[string]any{"phase": "Active"}
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		live.Map("metadata")[field] = "x"
+	}
+	live.Map("metadata")["annotations"] = map[string]any{"gitrollout.dev/applied": "x", "deployment.kubernetes.io/revision": "3"}
+	if text, err := Compare("was", live, "now", o); err != nil || text != "" {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if len(live.Map("metadata", "annotations")) != 2 || live["status"] == nil {
+		t.Error("the object itself was changed")
+	}
+}
