@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/dashboard"

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 
-
 	"gitrollout.dev/gitrollout/rollout"
 )
 
