@@ -136,13 +136,14 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *session) (rollout.Heads, erro
 func (r *Repo) update(ctx context.Context, s *session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
+	ahead := r.heads.Main != "" && (r.heads.State != "" || found.State == "")
 	r.mu.Unlock()
 	wants, err := r.lacking(found.Main, found.State)
 	if err != nil {
 		return rollout.Heads{}, err
 	}
 	if len(wants) > 0 {
-		if err := r.bring(ctx, s, wants); err != nil {
+		if err := r.bring(ctx, s, wants, ahead); err != nil {
 			return rollout.Heads{}, err
 		}
 	}
@@ -211,22 +212,35 @@ func (r *Repo) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// bring downloads commits into the mirror and makes sure that they are whole.
-func (r *Repo) bring(ctx context.Context, s *session, wants []plumbing.Hash) error {
+// bring downloads commits into the mirror and makes sure that they are whole. ahead says that they are new heads
+// of branches of which we have an older one.
+//
+// The cheapest question claims that we have all that our heads reach: what is between is sent, and the merge of an
+// old branch does not bring that branch's past. But a revert to what is older than our heads may come without its
+// files, or with deltas against them. The next question says that our history ends with our heads, for which git's
+// server reads every folder of them (80 ms of CPU at 5,000); the last one, that we have nothing.
+func (r *Repo) bring(ctx context.Context, s *session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
 	haves := r.haves(st)
-	err := r.downloadWhole(ctx, s, st, wants, haves, shallow)
-	if err == nil || len(haves) == 0 || isSentinel(classify(err)) || isMissingObject(err) || ctx.Err() != nil {
-		return err
+	questions := []question{{wants, haves, full}, {wants, haves, shallow}, {wants, nil, shallow}}
+	switch {
+	case len(haves) == 0:
+		questions = questions[2:]
+	case !ahead:
+		questions = questions[1:]
 	}
-	// The server left out something that we do not have, or made deltas against it. Ask as if we had nothing.
-	again, err := r.link.open(ctx, uploadPack)
-	if err != nil {
-		return err
+	for {
+		err := r.downloadWhole(ctx, s, st, questions[0])
+		questions = questions[1:]
+		if err == nil || len(questions) == 0 || isSentinel(classify(err)) || isMissingObject(err) || ctx.Err() != nil {
+			return err
+		}
+		if s, err = r.link.open(ctx, uploadPack); err != nil {
+			return err
+		}
+		defer s.close()
 	}
-	defer again.close()
-	return r.downloadWhole(ctx, again, st, wants, nil, shallow)
 }
 
 // filling gives the store for a download, which is not renewed until done is called: the server's answer may
@@ -242,13 +256,23 @@ func (r *Repo) filling() (st *store, done func()) {
 	}
 }
 
-func (r *Repo) downloadWhole(ctx context.Context, s *session, st *store, wants, haves []plumbing.Hash, d depth) error {
+func (r *Repo) downloadWhole(ctx context.Context, s *session, st *store, q question) error {
 	r.stats.fetches.Add(1)
-	if err := s.download(ctx, st, wants, haves, d); err != nil {
+	into := st
+	if q.between() { // the commits in between may be without their files: they are not for keeping
+		into = newStore()
+		into.under = st
+	}
+	if err := s.download(ctx, into, q); err != nil {
 		s.stale()
 		return err
 	}
-	for _, want := range wants {
+	for _, want := range q.wants {
+		if into != st {
+			if err := into.reach(want, st); err != nil {
+				return err
+			}
+		}
 		if err := st.verify(want); err != nil {
 			return fmt.Errorf("the server sent an incomplete pack: %w", err)
 		}

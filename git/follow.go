@@ -87,8 +87,9 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	moved = config.StateBranch != r.stateRef
-	r.stateRef = config.StateBranch
+	if moved = config.StateBranch != r.stateRef; moved {
+		r.stateRef, r.heads.State = config.StateBranch, ""
+	}
 	return moved, nil
 }
 

@@ -37,7 +37,7 @@ func FuzzServerAnswers(f *testing.F) {
 			_, _ = s.lookUp(ctx, []string{"refs/heads/"})
 			want := plumbing.NewHash(strings.Repeat("a", 40))
 			st := newStore()
-			if err := s.download(ctx, st, []plumbing.Hash{want}, nil, shallow); err == nil && st.verify(want) == nil {
+			if err := s.download(ctx, st, question{[]plumbing.Hash{want}, nil, shallow}); err == nil && st.verify(want) == nil {
 				t.Error("a commit whose id is not the hash of any content was accepted")
 			}
 			c := command{ref: "refs/heads/main", new: want}

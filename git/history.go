@@ -141,7 +141,7 @@ func (r *Repo) history(ctx context.Context, commit string, d depth) (*store, err
 			return err
 		}
 		defer s.close()
-		return r.downloadWhole(ctx, s, st, []plumbing.Hash{id}, []plumbing.Hash{id}, d)
+		return r.downloadWhole(ctx, s, st, question{[]plumbing.Hash{id}, []plumbing.Hash{id}, d})
 	})
 	return st, err
 }

@@ -198,7 +198,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 		return false, err
 	}
 	defer s.close()
-	return s.v2, r.bring(ctx, s, ids)
+	return s.v2, r.bring(ctx, s, ids, false)
 }
 
 // thoseThere asks which of some commits the server has. It is all of them when that cannot be asked, as there is
@@ -240,7 +240,7 @@ func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 		return nil
 	}
 	all := newStore()
-	if err := r.downloadWhole(ctx, s, all, tips, nil, full); err != nil {
+	if err := r.downloadWhole(ctx, s, all, question{tips, nil, full}); err != nil {
 		return err
 	}
 	st, done := r.filling()

@@ -20,7 +20,8 @@ import (
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
-	size    int64 // bytes of content and overhead
+	size    int64  // bytes of content and overhead
+	under   *store // what can be read here, too; may be nil
 }
 
 // stored is one object; its content never changes. Stores share it.
@@ -41,8 +42,12 @@ func newStore() *store { return &store{objects: map[plumbing.Hash]*stored{}} }
 
 func (s *store) get(id plumbing.Hash) *stored {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.objects[id]
+	o := s.objects[id]
+	s.mu.RUnlock()
+	if o == nil && s.under != nil {
+		return s.under.get(id)
+	}
+	return o
 }
 
 func (s *store) put(o *stored) {

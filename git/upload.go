@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -76,16 +77,28 @@ func (s *session) header(req *pktWriter) {
 	req.delim()
 }
 
-// download fetches the wanted commits with their trees, without their history, into the store. haves are
-// commits that the store holds in full: the server leaves out what they reach and deltas against it.
+// question is what is asked of a server: the wanted commits with their trees and so much of their history, but for
+// what the haves reach, which the asker holds in full. With a depth it says that the asker has nothing that is older
+// than the haves.
+type question struct {
+	wants, haves []plumbing.Hash
+	depth        depth
+}
+
+// between tells a question for what is between the haves and the wants, however much that is.
+func (q question) between() bool { return q.depth == full && len(q.haves) > 0 }
+
+// mostBetween bounds what is between haves and wants, in bytes of a pack. More is a history that was written anew.
+const mostBetween = 4 << 20
+
+// download fetches the answer to a question into the store.
 //
-// Each request says `deepen 1` and declares the haves shallow. Without the first, a merge of a branch that
-// is older than our clone brings that branch's whole history; without the second, a revert to a state from
-// before our clone comes without its files, as the server would think that we hold all that is older.
+// With a depth the request says `deepen` and declares the haves shallow. Without the first, a merge of a branch
+// that is older than our clone would bring that branch's whole history; without the second, a revert to a state
+// from before our clone would come without its files, as the server would think that we hold all that is older.
 // Without thin-pack git's server does not leave out the trees of a shallow have at all.
-func (s *session) download(ctx context.Context, into *store, wants, haves []plumbing.Hash, d depth) error {
-	req := s.fetchRequest(wants, haves, d)
-	body, err := s.exchange(ctx, req)
+func (s *session) download(ctx context.Context, into *store, q question) error {
+	body, err := s.exchange(ctx, s.fetchRequest(q))
 	if err != nil {
 		return err
 	}
@@ -95,10 +108,13 @@ func (s *session) download(ctx context.Context, into *store, wants, haves []plum
 	if s.v2 {
 		pack, err = packSectionV2(p)
 	} else {
-		pack, err = packSectionV0(p, s.caps, d)
+		pack, err = packSectionV0(p, s.caps, q.depth)
 	}
 	if err != nil {
 		return unexpected(err)
+	}
+	if q.between() {
+		pack = &countedReader{Reader: pack, total: new(atomic.Int64), left: mostBetween}
 	}
 	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(pack), into)
 	if err != nil {
@@ -120,7 +136,7 @@ const (
 	shallow depth = 1
 )
 
-func (s *session) fetchRequest(wants, haves []plumbing.Hash, d depth) []byte {
+func (s *session) fetchRequest(q question) []byte {
 	var req pktWriter
 	if s.v2 {
 		req.linef("command=fetch\n")
@@ -128,16 +144,11 @@ func (s *session) fetchRequest(wants, haves []plumbing.Hash, d depth) []byte {
 		req.linef("thin-pack\n")
 		req.linef("no-progress\n")
 		req.linef("ofs-delta\n")
-		for _, id := range haves {
-			req.linef("shallow %s\n", id)
-		}
-		if d != full {
-			req.linef("deepen %d\n", d)
-		}
-		for _, id := range wants {
+		s.history(&req, q)
+		for _, id := range q.wants {
 			req.linef("want %s\n", id)
 		}
-		for _, id := range haves {
+		for _, id := range q.haves {
 			req.linef("have %s\n", id)
 		}
 		req.linef("done\n")
@@ -149,25 +160,33 @@ func (s *session) fetchRequest(wants, haves []plumbing.Hash, d depth) []byte {
 	if s.caps.has("agent") {
 		caps = append(caps, "agent="+userAgent)
 	}
-	for i, id := range wants {
+	for i, id := range q.wants {
 		if i == 0 {
 			req.linef("want %s %s\n", id, strings.Join(caps, " "))
 			continue
 		}
 		req.linef("want %s\n", id)
 	}
-	if s.caps.has("shallow") && d != full {
-		for _, id := range haves {
-			req.linef("shallow %s\n", id)
-		}
-		req.linef("deepen %d\n", d)
+	if s.caps.has("shallow") {
+		s.history(&req, q)
 	}
 	req.flush()
-	for _, id := range haves {
+	for _, id := range q.haves {
 		req.linef("have %s\n", id)
 	}
 	req.linef("done\n")
 	return req.buf
+}
+
+// history says how much history is wanted.
+func (s *session) history(req *pktWriter, q question) {
+	if q.depth == full {
+		return
+	}
+	for _, id := range q.haves {
+		req.linef("shallow %s\n", id)
+	}
+	req.linef("deepen %d\n", q.depth)
 }
 
 // common asks which of some commits the server has, in version 2: it says so of each that we claim to have.

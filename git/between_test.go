@@ -1,0 +1,110 @@
+package git_test
+
+import (
+	"fmt"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// What is new is asked for as what is between the last head and the next. Where that does not do, another question
+// follows: the files are right in any case, and no history comes that nobody reads.
+func TestWhatIsBetween(t *testing.T) {
+	t.Parallel()
+	type repo struct {
+		*gittest.Repo
+		big string // does not compress
+	}
+	for name, c := range map[string]struct {
+		change   func(repo)
+		packs    int64 // how many questions, at most
+		received int64
+	}{
+		"a commit":          {func(r repo) { r.CommitFiles("one", map[string]string{"new": "x"}) }, 1, 1500},
+		"a push of commits": {func(r repo) { manyCommits(r.Repo, "new", 8) }, 1, 6000},
+		"a merge of what began here": {func(r repo) {
+			r.Git("checkout", "-q", "-b", "topic")
+			r.CommitFiles("topic", map[string]string{"topic": "x"})
+			r.Git("checkout", "-q", "main")
+			r.CommitFiles("next", map[string]string{"next": "x"})
+			r.Merge("topic")
+		}, 1, 2500},
+		"a merge of what began before our clone": {func(r repo) {
+			r.Git("checkout", "-q", "-b", "topic", "main~6")
+			r.CommitFiles("topic", map[string]string{"topic": "x"})
+			r.Git("checkout", "-q", "main")
+			r.Merge("topic")
+		}, 2, 4000},
+		"a revert":                          {func(r repo) { r.CommitFiles("more", map[string]string{"f/0": "x"}); r.Revert("HEAD") }, 1, 3000},
+		"a revert to before our clone":      {func(r repo) { r.Revert("HEAD") }, 2, 30_000},
+		"back to a commit before our clone": {func(r repo) { r.ForcePush("HEAD~3") }, 2, 30_000},
+		"the last commit, written again":    {func(r repo) { r.Git("commit", "-q", "--amend", "-m", "again"); r.ForcePush("HEAD") }, 1, 25_000},
+		"a history that is written anew":    {func(r repo) { rewritten(r.Repo) }, 2, 5 << 20},
+	} {
+		for _, bitmaps := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
+				t.Parallel()
+				r := repo{gittest.New(t), randomText(20_000)}
+				files := map[string]string{"big": r.big}
+				for i := range 200 {
+					files[fmt.Sprintf("f/%d", i)] = randomText(400)
+				}
+				r.CommitFiles("first", files)
+				manyCommits(r.Repo, "old", 8)
+				r.CommitFiles("bad", map[string]string{"big": "small"})
+				w := &world{T: t, server: r.Repo, opts: git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL}}
+				mirror := w.open()
+				w.fetch(mirror)
+				state := w.push(mirror, stateUpdate("", "x", "1"))[0]
+				before := mirror.Stats()
+				c.change(r)
+				if bitmaps {
+					r.InBare("repack", "-a", "-d", "-q", "--write-bitmap-index")
+				}
+				heads := w.fetch(mirror)
+				spent := minus(mirror.Stats(), before)
+				if spent.Fetches > c.packs || spent.Received > c.received {
+					t.Errorf("%d packs and %d bytes, want at most %d and %d", spent.Fetches, spent.Received, c.packs, c.received)
+				}
+				if !held(mirror, heads.Main) || heads.State != state {
+					t.Errorf("heads %+v", heads)
+				}
+				sameAsGit(w, mirror, heads.Main)
+				sameAsGit(w, mirror, state)
+				// What came before is read with its files, and not as far as it happened to come along.
+				n := 0
+				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
+					n++
+					sameAsGit(w, mirror, s.Commit().ID)
+					return true, nil
+				}); err != nil || n == 0 {
+					t.Errorf("log: %d commits, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// rewritten gives each commit of main another id, and six megabytes of past.
+func rewritten(r *gittest.Repo) {
+	r.Git("checkout", "-q", "--orphan", "anew")
+	for i := range 6 {
+		r.Write(map[string]string{"past": randomText(1<<20 + i)})
+		r.Git("add", "--all")
+		r.Git("commit", "-q", "-m", "anew")
+	}
+	r.Remove("past")
+	r.Git("add", "--all")
+	r.Git("commit", "-q", "-m", "anew")
+	r.Git("push", "-q", "--force", "origin", "HEAD:main")
+}
+
+func manyCommits(r *gittest.Repo, text string, n int) {
+	for i := range n {
+		r.Write(map[string]string{"log": fmt.Sprintln(text, i)})
+		r.Git("add", "--all")
+		r.Git("commit", "-q", "-m", fmt.Sprint("log ", i))
+	}
+	r.Push()
+}
