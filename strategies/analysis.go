@@ -143,8 +143,8 @@ func worthRecording(recorded, live rollout.AnalysisRun) bool {
 			return true
 		}
 		was := recorded.Metrics[i]
-		counted := p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || p.ConsecutiveErrors != was.ConsecutiveErrors
-		if counted || p.Phase.Done() != was.Phase.Done() {
+		counted := p.Failed != was.Failed || p.Inconclusive != was.Inconclusive
+		if counted || p.ConsecutiveErrors != was.ConsecutiveErrors || p.Phase.Done() != was.Phase.Done() {
 			return true
 		}
 	}

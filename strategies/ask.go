@@ -35,10 +35,6 @@ type Answers struct {
 // asks for.
 func (a Answers) IsSettled() bool { return a.Settled != nil && *a.Settled }
 
-// MaxAsks bounds how often the same input is asked about: each kind of question
-// is put once at most.
-const MaxAsks = 4
-
 // HeadErr is why the head cannot be followed: it cannot be read, or the API
 // server refuses it. It is nil if nothing is known to be wrong.
 func (in Input) HeadErr() error {

@@ -12,6 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// maxAsks bounds how often one input is asked about: each kind of question is put
+// once at most.
+const maxAsks = 4
+
 // questions carries a decision to its end: what it has asked for in order, and
 // the decision.
 func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Input, Decision) {
@@ -19,7 +23,7 @@ func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Inpu
 	var asked []string
 	d := Decide(in)
 	for d.Ask != nil {
-		if len(asked) == MaxAsks {
+		if len(asked) == maxAsks {
 			t.Fatalf("after %q it still asks: %s", asked, dump(d.Ask))
 		}
 		if d.Retreat || d.Stale {

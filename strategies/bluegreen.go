@@ -16,8 +16,9 @@ func (blueGreen) compiles(spec rollout.Spec) bool { return spec.BlueGreen != nil
 func (blueGreen) compile(spec rollout.Spec) plan {
 	b := spec.BlueGreen
 	return plan{
-		strategy: StrategyBlueGreen, oldRole: RoleActive, freshRole: RolePreview, main: b.ActiveService, side: b.PreviewService,
-		stages: blueGreenStages(b), abortDelay: time.Duration(b.AbortScaleDownDelaySeconds) * time.Second, pins: blueGreenPins,
+		strategy: StrategyBlueGreen, oldRole: RoleActive, freshRole: RolePreview,
+		main: b.ActiveService, side: b.PreviewService, pins: blueGreenPins,
+		stages: blueGreenStages(b), abortDelay: time.Duration(b.AbortScaleDownDelaySeconds) * time.Second,
 	}
 }
 

@@ -170,51 +170,36 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, routed bool) func(n int) counts {
-	floor := spec.Canary.MinPodsPerReplicaSet
-	if spec.Canary.Traffic != nil {
-		return routedCounts(spec, weight, scale, routed)
-	}
-	return func(n int) counts {
-		if spec.Scaling == rollout.InPlace {
-			return atLeast(approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0), floor, n)
-		}
-		canary := ceilShare(n, weight)
-		switch {
-		case scale != nil && scale.Replicas != nil:
-			return counts{canary: min(*scale.Replicas, n), stable: n} // an explicit number is not raised to the floor
-		case scale != nil && scale.Weight != nil:
-			canary = ceilShare(n, *scale.Weight)
-		}
-		return atLeast(counts{canary: canary, stable: n}, floor, n)
-	}
-}
-
-// routedCounts is a canary next to a whole stable version or, with
-// dynamicStableScale, next to one that is as large as its share of the traffic.
-// There are never fewer than n pods in all. Users who are matched need a pod,
-// whatever the weight is.
-func routedCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, routed bool) func(n int) counts {
+// canaryCounts is a canary that takes the place of stable pods, or is next to a
+// whole stable version or, with dynamicStableScale, next to one that is as large
+// as its share of the traffic. There are never fewer than n pods in all. Users
+// who are matched need a pod, whatever the weight is.
+func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) counts {
 	c := spec.Canary
-	full := c.Traffic.MaxWeight
+	full := 100
+	if c.Traffic != nil {
+		full = c.Traffic.MaxWeight
+	}
 	return func(n int) counts {
-		canary := (n*weight + full - 1) / full
-		exact := false
-		switch {
-		case scale != nil && scale.Replicas != nil:
-			canary, exact = min(*scale.Replicas, n), true
-		case scale != nil && scale.Weight != nil:
-			canary = ceilShare(n, *scale.Weight)
-		case routed:
-			canary = max(canary, min(1, n))
+		if spec.Scaling == rollout.InPlace && c.Traffic == nil {
+			return atLeast(approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0), c.MinPodsPerReplicaSet, n)
 		}
-		want := counts{canary: canary, stable: n}
+		want := counts{canary: ceilShare(n, weight, full), stable: n}
+		exact := scale != nil && scale.Replicas != nil
+		switch {
+		case exact:
+			want.canary = min(*scale.Replicas, n)
+		case scale != nil && scale.Weight != nil:
+			want.canary = ceilShare(n, *scale.Weight, 100)
+		case matched:
+			want.canary = max(want.canary, min(1, n))
+		}
 		if c.DynamicStableScale {
-			want.stable = max((n*(full-weight)+full-1)/full, n-canary)
+			want.stable = max(ceilShare(n, full-weight, full), n-want.canary)
 		}
 		floored := atLeast(want, c.MinPodsPerReplicaSet, n)
 		if exact {
-			floored.canary = canary // an explicit number is not raised to the floor
+			floored.canary = want.canary // an explicit number is not raised to the floor
 		}
 		return floored
 	}
@@ -232,7 +217,7 @@ func atLeast(c counts, floor, n int) counts {
 	return c
 }
 
-func ceilShare(n, weight int) int { return (n*weight + 99) / 100 }
+func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // approximate splits n pods so that the canary's share is as near to weight as
 // whole pods allow, with one pod more than n where a surge is allowed. It gives
@@ -247,7 +232,7 @@ func approximate(n, weight int, surge bool) counts {
 	if n == 0 {
 		return counts{}
 	}
-	up, down := ceilShare(n, weight), n*weight/100
+	up, down := ceilShare(n, weight, 100), n*weight/100
 	tie := func(total int) bool { return total*weight%100 == 50 }
 	zeroOK := weight == 100 || weight == 0 || (n == 1 && !surge)
 

@@ -9,51 +9,96 @@ import (
 
 // deadline is a workload of the release that makes no progress.
 type deadline struct {
-	spec     rollout.Spec
-	at       time.Time // when it is, or was, too late
-	problem  string
-	progress rollout.Progress
+	at     time.Time // when it is, or was, too late
+	reason string
+	aborts bool // the release goes back then
 }
 
-func (d deadline) reason() string {
-	text := fmt.Sprintf("no progress for %ds at %s", d.spec.ProgressDeadlineSeconds, orElse(d.progress.Name, "first deployment"))
-	if d.problem != "" {
-		text += ": " + d.problem
+func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }
+
+// earlier returns the earlier one of two deadlines; the zero value is none.
+func (d deadline) earlier(other deadline) deadline {
+	if d.at.IsZero() || other.at.Before(d.at) {
+		return other
 	}
-	return text
+	return d
+}
+
+// deadlineOf is when there has been no progress for so many seconds at a step.
+func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
+	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
+	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
+	for _, more := range []string{missing, problem} {
+		if more != "" {
+			d.reason += ": " + more
+		}
+	}
+	return d
+}
+
+// lastReady is when the newest ready pod became so, or since, whichever is later.
+func lastReady(since time.Time, r rollout.Revision) time.Time {
+	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
+		return r.ReadySince[n-1]
+	}
+	return since
 }
 
 // overdue finds a workload whose pods have made no progress for longer than its
 // deadline. Progress is entering a step and each new pod that becomes ready;
 // pauses do not count, and neither does the time in which a workload waits for
 // the others of its release. It returns the earliest deadline either way.
-func overdue(in Input) (deadline, bool) {
-	var first deadline
+func overdue(in Input) (first deadline, is bool) {
+	s := in.State
 	for _, spec := range releaseSpecs(in) {
-		pr, ok := in.State.ProgressOf(spec.Workload)
-		if !ok && in.State.Stable != nil {
+		pr, ok := s.ProgressOf(spec.Workload)
+		if !ok && s.Stable != nil {
 			continue // its template does not change: there is no progress to make
 		}
 		if !ok {
-			pr = rollout.Progress{Workload: spec.Workload, Entered: in.State.Release.Since}
+			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
-		m := movingOf(in.State, in.plans.of(spec), pr, in.Observed)
-		if in.State.Stable != nil && !waitsForPods(in, m) {
+		m := movingOf(s, in.plans.of(spec), pr, in.Observed)
+		if s.Stable != nil && !waitsForPods(in, m) {
 			continue
 		}
 		since := pr.Entered
-		if in.State.Phase == rollout.Promoting {
-			since = promotedAt(in.State)
+		if s.Phase == rollout.Promoting {
+			since = promotedAt(s)
 		}
-		if n := m.fresh.Ready(); n > 0 && m.fresh.ReadySince[n-1].After(since) {
-			since = m.fresh.ReadySince[n-1]
+		step := orElse(pr.Name, "first deployment")
+		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.fresh.Problem)
+		d.aborts = spec.ProgressDeadlineAbort
+		first = first.earlier(d)
+	}
+	return first, first.isOver(in.Now)
+}
+
+// lateExperiment finds an experiment whose pods have made no progress for longer
+// than its deadline. Progress is entering the step, and each pod that becomes
+// ready. It returns the earliest deadline either way.
+//
+// Pods that are lost once all were available are no reason: the analyses see
+// what they do.
+func lateExperiment(in Input) (first deadline, is bool) {
+	for _, m := range movers(in) {
+		e, is := experimentAt(in.State, m)
+		if !is || m.Available != nil {
+			continue
 		}
-		at := since.Add(time.Duration(spec.ProgressDeadlineSeconds) * time.Second)
-		if first.at.IsZero() || at.Before(first.at) {
-			first = deadline{spec: spec, at: at, problem: m.fresh.Problem, progress: pr}
+		since, missing, problem := m.Entered, "", ""
+		for _, t := range podsOf(in, m, e) {
+			since = lastReady(since, t.live)
+			if !t.available() && missing == "" {
+				missing = fmt.Sprintf("%d of %d pods of the experiment's %s are available", t.serving, t.Replicas, t.Name)
+				problem = t.live.Problem
+			}
+		}
+		if missing != "" {
+			first = first.earlier(deadlineOf(since, e.ProgressDeadlineSeconds, m.Name, missing, problem))
 		}
 	}
-	return first, !first.at.IsZero() && !in.Now.Before(first.at)
+	return first, first.isOver(in.Now)
 }
 
 // waitsForPods is false for a workload that waits for people or the clock, be it a

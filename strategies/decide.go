@@ -14,12 +14,12 @@ type Input struct {
 	Head      Head                  // what the users' branch asks for
 	Source    *rollout.Render       // the render at State.Source; nil if it cannot be had
 	State     rollout.State         // the record; the zero value if there is none
-	Pending   *Decision             // a retreat to State that is applied and that Git has not recorded yet; nil if it has
+	Pending   *Decision             // a retreat to State that is applied and not yet in Git; nil if there is none
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
 	Runs      []rollout.AnalysisRun // State.Analyses with what was measured since they were recorded
 	Calendar  rollout.Calendar      // when releases of the app may advance
-	Applied   time.Time             // since when the cluster holds what Routing says; zero if that was not looked at
+	Applied   time.Time             // since when the cluster holds what Routing says; zero if nobody looked
 	Answers   Answers               // to what earlier decisions on this input have asked
 	plans     plans
 }
@@ -47,7 +47,7 @@ type Decision struct {
 	Requeue time.Time // when a timer makes the next decision due; zero if none does
 	Waiting string    // what the app waits for, for people; "" if nothing
 	Measure []Measure // what is to be measured now
-	Stale   bool      // the cluster carries a newer record: nothing may be applied, and State keeps its Serial
+	Stale   bool      // the cluster carries a newer record: nothing may be applied
 
 	// Ask is what has to be answered first; nil if nothing. Until then the rest is
 	// what would be decided if nothing speaks against it, for people to look at.
@@ -76,8 +76,8 @@ func Decide(in Input) Decision {
 		}
 		d.Subject = p.Subject
 	}
-	if h := d.State.Held; h != nil && was.Held != nil && h.Reason == was.Held.Reason && h.Message == was.Held.Message {
-		d.State.Held = was.Held // the same trouble in a later commit is not a transition
+	if h, old := d.State.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && h.Message == old.Message {
+		d.State.Held = old // the same trouble in a later commit is not a transition
 	}
 	d = withAnalyses(in, d)
 	switch same := d.State.Equal(&was); {
@@ -143,7 +143,7 @@ func heldUntil(in Input) time.Time {
 		return laterOnly(s.Retreat.Drain, in.Now)
 	}
 	var next time.Time
-	if late, _ := overdue(in); late.spec.ProgressDeadlineAbort {
+	if late, _ := overdue(in); late.aborts {
 		next = laterOnly(late.at, in.Now)
 	}
 	if late, _ := lateExperiment(in); !late.at.IsZero() {

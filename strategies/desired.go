@@ -95,8 +95,9 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	if !ok {
 		return stableWorkload(s, v, w, o)
 	}
-	o = stamp(o, s.Serial, hash, s.Release.Commit, fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s",
-		min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App))
+	status := fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s",
+		min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App)
+	o = stamp(o, s.Serial, hash, s.Release.Commit, status)
 	kinds[o.Kind()].hold(o, f)
 	return o
 }

@@ -105,47 +105,6 @@ func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
 	return all
 }
 
-// tooLate is an experiment whose pods do not come.
-type tooLate struct {
-	at     time.Time
-	reason string
-}
-
-// lateExperiment finds an experiment whose pods have made no progress for longer
-// than its deadline. Progress is entering the step, and each pod that becomes
-// ready. It returns the earliest deadline either way.
-//
-// Pods that are lost once all were available are no reason: the analyses see
-// what they do.
-func lateExperiment(in Input) (tooLate, bool) {
-	var first tooLate
-	for _, m := range movers(in) {
-		e, is := experimentAt(in.State, m)
-		if !is || m.Available != nil {
-			continue
-		}
-		since, missing, problem := m.Entered, "", ""
-		for _, t := range podsOf(in, m, e) {
-			if n := t.live.Ready(); n > 0 && t.live.ReadySince[n-1].After(since) {
-				since = t.live.ReadySince[n-1]
-			}
-			if !t.available() && missing == "" {
-				missing = fmt.Sprintf("%d of %d pods of the experiment's %s are available", t.serving, t.Replicas, t.Name)
-				problem = t.live.Problem
-			}
-		}
-		at := since.Add(time.Duration(e.ProgressDeadlineSeconds) * time.Second)
-		if missing == "" || !first.at.IsZero() && !at.Before(first.at) {
-			continue
-		}
-		first = tooLate{at: at, reason: fmt.Sprintf("no progress for %ds at %s: %s", e.ProgressDeadlineSeconds, m.Name, missing)}
-		if problem != "" {
-			first.reason += ": " + problem
-		}
-	}
-	return first, !first.at.IsZero() && !in.Now.Before(first.at)
-}
-
 // experimentRuns are the analyses of the experiment that a workload is at, once
 // its pods are available.
 func experimentRuns(m moving) []runOf {
@@ -155,7 +114,8 @@ func experimentRuns(m moving) []runOf {
 	}
 	runs := make([]runOf, 0, len(w.Analyses))
 	for _, a := range w.Analyses {
-		runs = append(runs, runOf{moving: m, name: m.runName() + "/" + a.Name, analysis: a.Analysis, experiment: w.Experiment})
+		name := m.runName() + "/" + a.Name
+		runs = append(runs, runOf{moving: m, name: name, analysis: a.Analysis, experiment: w.Experiment})
 	}
 	return runs
 }

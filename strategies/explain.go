@@ -17,7 +17,7 @@ type Explanation struct {
 	Full      int      // the weight that is everything: 100, or Traffic.MaxWeight
 	Routed    bool     // requests are split, and not only pods
 	Routes    []string // of managed routes, the names of those in force
-	Real      int      // percent of the requests that go to the new version or, without a router, of the ready pods that are of it
+	Real      int      // percent for the new version: of the requests or, without a router, of the ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision

@@ -80,7 +80,8 @@ func Predict(in Planned) Forecast {
 		}
 	}
 	end := ForecastStage{
-		Name: "promote", Text: "rolling update", Weight: f.Full, Canary: in.Replicas, Wait: WaitPods, Shut: shut, Enters: c.moment(),
+		Name: "promote", Text: "rolling update", Weight: f.Full, Canary: in.Replicas, Wait: WaitPods,
+		Shut: shut, Enters: c.moment(),
 	}
 	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, in.Replicas-c.last.canary, 0)
 	c.pass(end.AtLeast)

@@ -68,7 +68,7 @@ func gateSettled(in Input, m moving) verdict {
 		return verdict{done: true}
 	}
 	s, ok := m.at(m.Step)
-	return verdict{paused: ok && s.wait.pauses(), text: "the cluster to accept the objects of " + m.Name}
+	return verdict{paused: ok && s.wait.traits().pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
 // gateWait asks the step itself.

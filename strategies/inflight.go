@@ -23,7 +23,8 @@ func decideInFlight(in Input) Decision {
 	}
 	if reason, ok := mustRetreat(in); ok {
 		if s.Stable == nil {
-			return hold(s, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works", in.Head.Commit.ID)
+			reason += "; there is no stable version yet: push a version that works"
+			return hold(s, rollout.HeldNoStable, reason, in.Head.Commit.ID)
 		}
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
@@ -132,8 +133,8 @@ func mustRetreat(in Input) (string, bool) {
 	if late, ok := lateExperiment(in); ok {
 		return late.reason, true
 	}
-	if late, ok := overdue(in); ok && late.spec.ProgressDeadlineAbort && s.Stable != nil {
-		return late.reason(), true
+	if late, ok := overdue(in); ok && late.aborts && s.Stable != nil {
+		return late.reason, true
 	}
 	return "", false
 }
@@ -266,7 +267,7 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 	case len(waits) > 0 && !slices.ContainsFunc(waits, works):
 		phase = rollout.Paused
 	case ok:
-		phase, reason = rollout.Stalled, late.reason()
+		phase, reason = rollout.Stalled, late.reason
 	case !late.at.IsZero():
 		d.Requeue = soonest(d.Requeue, late.at)
 	}
@@ -297,7 +298,9 @@ func decidePromoting(in Input) Decision {
 		s.Pong = swapped(in)
 		s.Stable, s.Release, s.Progress, s.Analyses = &stable, nil, nil, nil
 		s.Phase, s.Reason, s.Verified = rollout.Healthy, "", remember(s.Verified, stable.Hash)
-		return Decision{State: s, Subject: fmt.Sprintf("%s healthy at %s (%s by %s)", s.App, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)}
+		commit := rollout.ShortID(stable.Commit)
+		subject := fmt.Sprintf("%s healthy at %s (%s by %s)", s.App, stable.Hash, commit, stable.Author)
+		return Decision{State: s, Subject: subject}
 	}
 	phase := rollout.Promoting
 	if s.Stable == nil {
@@ -307,9 +310,9 @@ func decidePromoting(in Input) Decision {
 	late, isLate := overdue(in)
 	switch {
 	case isLate && s.Stable == nil:
-		phase, d.State.Reason = rollout.Stalled, late.reason()
+		phase, d.State.Reason = rollout.Stalled, late.reason
 	case isLate:
-		d.State.Reason = late.reason() // Promoting stays the phase: it is what the objects follow from
+		d.State.Reason = late.reason // Promoting stays the phase: it is what the objects follow from
 	case s.Phase == rollout.Stalled:
 		d.State.Reason = ""
 	}
@@ -339,7 +342,9 @@ func complete(in Input, r *rollout.Render) bool {
 // status says so too, but later: it adds up what ReplicaSets have reported, and
 // one that is scaled down at once may not have reported the pods it had.
 func oldPods(live rollout.ObservedWorkload) bool {
-	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Hash != live.Hash && r.Pods > 0 })
+	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
+		return !r.Current && r.Hash != live.Hash && r.Pods > 0
+	})
 }
 
 func soonest(a, b time.Time) time.Time {

@@ -1,7 +1,6 @@
 package strategies
 
 import (
-	"maps"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -11,14 +10,7 @@ import (
 // the state already lists and what is desired now. What is listed but no longer
 // desired is pruned when no release is in flight.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
-	seen := map[rollout.Ref]bool{}
-	for _, r := range s.Inventory {
-		seen[r] = true
-	}
-	for _, o := range desired {
-		seen[o.Ref()] = true
-	}
-	return sortedRefs(seen)
+	return sorted(slices.Concat(s.Inventory, refsOf(desired)))
 }
 
 // Generated returns the references of what is made for the release in flight and
@@ -27,29 +19,14 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if s.Release == nil {
 		return nil
 	}
-	seen := map[rollout.Ref]bool{}
-	for _, r := range s.Generated {
-		seen[r] = true
-	}
-	for _, o := range desired {
-		if o.Annotation(rollout.AnnotationGenerated) != "" {
-			seen[o.Ref()] = true
-		}
-	}
-	return sortedRefs(seen)
+	inGit := func(o rollout.Object) bool { return o.Annotation(rollout.AnnotationGenerated) == "" }
+	return sorted(slices.Concat(s.Generated, refsOf(slices.DeleteFunc(slices.Clone(desired), inGit))))
 }
 
 // Leftover returns what was made for the release and is not desired any more. To
 // delete it moves requests, so it does not wait for the end of the release.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
-	gone := map[rollout.Ref]bool{}
-	for _, r := range s.Generated {
-		gone[r] = true
-	}
-	for _, o := range desired {
-		delete(gone, o.Ref())
-	}
-	return sortedRefs(gone)
+	return without(s.Generated, desired)
 }
 
 // Prunable returns what the inventory lists and the objects lack. It is empty
@@ -58,19 +35,30 @@ func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if s.Release != nil || s.Held != nil {
 		return nil
 	}
+	return without(s.Inventory, desired)
+}
+
+func without(refs []rollout.Ref, desired []rollout.Object) []rollout.Ref {
 	keep := map[rollout.Ref]bool{}
 	for _, o := range desired {
 		keep[o.Ref()] = true
 	}
-	gone := map[rollout.Ref]bool{}
-	for _, r := range s.Inventory {
-		if !keep[r] {
-			gone[r] = true
-		}
-	}
-	return sortedRefs(gone)
+	return sorted(slices.DeleteFunc(slices.Clone(refs), func(r rollout.Ref) bool { return keep[r] }))
 }
 
-func sortedRefs(set map[rollout.Ref]bool) []rollout.Ref {
-	return slices.SortedFunc(maps.Keys(set), rollout.Ref.Compare) // nil for none
+func refsOf(objects []rollout.Object) []rollout.Ref {
+	refs := make([]rollout.Ref, len(objects))
+	for i, o := range objects {
+		refs[i] = o.Ref()
+	}
+	return refs
+}
+
+// sorted orders references that are the caller's own, each once; nil for none.
+func sorted(refs []rollout.Ref) []rollout.Ref {
+	if len(refs) == 0 {
+		return nil
+	}
+	slices.SortFunc(refs, rollout.Ref.Compare)
+	return slices.Compact(refs)
 }

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -36,22 +37,9 @@ func decideAtRest(in Input) Decision {
 // noneRuns reports that no staged workload of the head has a stable template:
 // all are new to the app, so there is nothing to move in stages.
 func noneRuns(in Input) bool {
-	for _, spec := range in.Head.Render.Specs {
-		if in.State.StableHash(spec.Workload) != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// startFirst deploys a first release of an app that has a record but no stable
-// version of what is staged now.
-func startFirst(in Input) Decision {
-	s := in.State
-	release := newRelease(in)
-	s.Stable, s.Release, s.Progress, s.Source = nil, &release, nil, in.Head.Commit.ID
-	s.Phase, s.Reason = rollout.Progressing, noStable
-	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
+	return !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
+		return in.State.StableHash(spec.Workload) != ""
+	})
 }
 
 // follow keeps an app that is at its stable version up with everything else
@@ -84,7 +72,8 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 		s.Source = s.Stable.Commit
 	}
 	s.Reason = fmt.Sprintf("Git asks for %s, which was rejected: %s", rejection.Hash, rejection.Reason)
-	d := Decision{State: s, Waiting: "a revert of " + rollout.ShortID(rejection.Commit) + ", a new version, or decision: retry"}
+	revert := "a revert of " + rollout.ShortID(rejection.Commit)
+	d := Decision{State: s, Waiting: revert + ", a new version, or decision: retry"}
 	if was != rollout.Degraded {
 		d.Subject = fmt.Sprintf("%s degraded: %s was rejected, %s serves", s.App, rejection.Hash, s.Stable.Hash)
 	}

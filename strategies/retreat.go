@@ -99,7 +99,8 @@ func overtake(in Input) Decision {
 	in.State.Release, in.State.Retreat = nil, nil
 	d := startRelease(in, "")
 	d.State.Progress, d.State.Phase = nil, rollout.Promoting
-	d.Subject = fmt.Sprintf("%s release %s overtakes the way back, promoted by %s", d.State.App, d.State.Release.Hash, promoter(in))
+	d.Subject = fmt.Sprintf("%s release %s overtakes the way back, promoted by %s",
+		d.State.App, d.State.Release.Hash, promoter(in))
 	return d
 }
 

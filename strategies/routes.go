@@ -94,7 +94,8 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	t, spec := p.routing, p.spec
 	stable, canary := p.services(s)
 	r := traffic.Route{
-		Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: stable, Canary: canary, Max: t.MaxWeight, Sticky: t.Sticky,
+		Name: spec.Name, Namespace: spec.Workload.Namespace,
+		Stable: stable, Canary: canary, Max: t.MaxWeight, Sticky: t.Sticky,
 	}
 	pr, moves := s.ProgressOf(spec.Workload)
 	if !moves || s.Stable == nil || s.Release == nil {

@@ -131,10 +131,9 @@ func (p *plan) digest() string {
 	var b strings.Builder
 	for _, s := range p.stages {
 		c := s.counts(100)
-		mark := s.wait.mark()
-		fmt.Fprintf(&b, "%s|%s|%d|%d|%d|%d|%s|%t\n",
-			s.name, s.text, s.weight, c.canary, c.stable, mark.number, mark.duration, s.switched)
-		b.WriteString(mark.more)
+		w := s.wait.traits()
+		fmt.Fprintf(&b, "%s|%s|%d|%d|%d|%d|%s|%t\n%s",
+			s.name, s.text, s.weight, c.canary, c.stable, w.number, w.duration, s.switched, w.more)
 		if len(s.routes) > 0 {
 			b.WriteString(encoded(s.routes) + "\n")
 		}

@@ -7,22 +7,22 @@ type wait interface {
 	// verdict says whether the workload may leave its stage.
 	verdict(in Input, m moving) verdict
 
-	// pauses reports whether it waits for people or the clock, not for pods.
-	pauses() bool
-
-	// mark identifies it in a plan's digest.
-	mark() mark
+	// traits are what is known of it without looking.
+	traits() traits
 
 	// forecast says what ends a stage and how long that takes at least.
 	forecast(c *forecaster, s *ForecastStage)
 }
 
-// mark is what a digest has of a wait. It is in users' records: another one for
-// the same wait moves releases that are in flight to the start of their step.
-type mark struct {
+// traits are what the digest of a plan has of a wait, and whether it pauses: for
+// people or the clock, and not for pods. The digest is in users' records: another
+// one for the same wait moves releases that are in flight to the start of their
+// step.
+type traits struct {
 	number   int // of the kind of wait
 	duration time.Duration
 	more     string // lines
+	pauses   bool
 }
 
 // verdict says whether a step is done and, if not, what it waits for.
@@ -42,6 +42,5 @@ type verdict struct {
 type noWait struct{}
 
 func (noWait) verdict(Input, moving) verdict        { return verdict{done: true} }
-func (noWait) pauses() bool                         { return false }
-func (noWait) mark() mark                           { return mark{number: 4} }
+func (noWait) traits() traits                       { return traits{number: 4} }
 func (noWait) forecast(*forecaster, *ForecastStage) {}

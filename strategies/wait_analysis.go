@@ -12,11 +12,7 @@ import (
 // know has been asked about before: somebody has said that the release goes on.
 type analysisWait struct{ *rollout.Analysis }
 
-func (analysisWait) pauses() bool { return false }
-
-func (w analysisWait) mark() mark {
-	return mark{number: 5, more: encoded(w.Analysis) + "|0s|\n"}
-}
+func (w analysisWait) traits() traits { return traits{number: 5, more: encoded(w.Analysis) + "|0s|\n"} }
 
 func (analysisWait) verdict(in Input, m moving) verdict {
 	if in.State.Release.Fast {

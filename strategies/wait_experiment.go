@@ -14,9 +14,7 @@ import (
 // asked about before: somebody has said that the release goes on.
 type experimentWait struct{ *rollout.Experiment }
 
-func (experimentWait) pauses() bool { return false }
-
-func (w experimentWait) mark() mark { return mark{number: 6, more: encoded(w.Experiment) + "\n"} }
+func (w experimentWait) traits() traits { return traits{number: 6, more: encoded(w.Experiment) + "\n"} }
 
 func (experimentWait) forecast(*forecaster, *ForecastStage) {}
 

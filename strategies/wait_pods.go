@@ -12,8 +12,7 @@ import (
 // the stage asks for.
 type podsWait struct{}
 
-func (podsWait) pauses() bool { return false }
-func (podsWait) mark() mark   { return mark{} }
+func (podsWait) traits() traits { return traits{} }
 
 func (podsWait) verdict(in Input, m moving) verdict {
 	want := m.want()

@@ -13,13 +13,12 @@ type promotionWait struct {
 	onTimeout string        // rollout.TimeoutAbort or TimeoutPromote
 }
 
-func (promotionWait) pauses() bool { return true }
-
-func (w promotionWait) mark() mark {
-	if w.timeout == 0 {
-		return mark{number: 1}
+func (w promotionWait) traits() traits {
+	t := traits{number: 1, pauses: true}
+	if w.timeout > 0 {
+		t.more = fmt.Sprintf("null|%s|%s\n", w.timeout, w.onTimeout)
 	}
-	return mark{number: 1, more: fmt.Sprintf("null|%s|%s\n", w.timeout, w.onTimeout)}
+	return t
 }
 
 func (w promotionWait) verdict(in Input, m moving) verdict {

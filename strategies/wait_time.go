@@ -16,8 +16,7 @@ type timerWait struct {
 	zone     string
 }
 
-func (timerWait) pauses() bool { return true }
-func (w timerWait) mark() mark { return mark{number: 2, duration: w.duration} }
+func (w timerWait) traits() traits { return traits{number: 2, duration: w.duration, pauses: true} }
 
 func (w timerWait) verdict(in Input, m moving) verdict {
 	if v := promoted(in, m); v.done {
@@ -61,8 +60,7 @@ func nextOf(expression, zone string, after time.Time) (time.Time, error) {
 // delayWait waits for a duration, whatever anybody says.
 type delayWait struct{ duration time.Duration }
 
-func (delayWait) pauses() bool { return true }
-func (w delayWait) mark() mark { return mark{number: 3, duration: w.duration} }
+func (w delayWait) traits() traits { return traits{number: 3, duration: w.duration, pauses: true} }
 
 func (w delayWait) verdict(in Input, m moving) verdict {
 	return clock(in, m, m.Entered.Add(w.duration))

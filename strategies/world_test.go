@@ -278,7 +278,7 @@ func (l *loop) pass() Decision {
 	in.Answers, in.Pending = Answers{}, l.pending
 	d := Decide(in)
 	for asks := 0; d.Ask != nil; asks++ {
-		if asks == MaxAsks {
+		if asks == maxAsks {
 			panic(fmt.Sprintf("asks without end: %+v", *d.Ask))
 		}
 		in = l.answer(in, *d.Ask)
