@@ -21,8 +21,8 @@ import (
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
-		Weight: yes, AnyWeight: yes, Header: exact | prefix, Cookie: exact | prefix, Query: exact | prefix, Path: exact | prefix,
-		Method: exact, Source: exact | prefix, Stick: yes,
+		splits: supported, anyTotal: supported, byHeader: exact | prefix, byCookie: exact | prefix, byQuery: exact | prefix, byPath: exact | prefix,
+		byMethod: exact, bySource: exact | prefix, sticks: supported,
 	},
 	config: func() editor { return &albConfig{} },
 }
@@ -74,8 +74,6 @@ func (c *albConfig) names(visit func(kind string, name *string)) {
 	}
 	visit("Service", &c.RootService)
 }
-
-func (c *albConfig) watched(string) []rollout.Ref { return nil } // an Ingress' status has addresses only
 
 func (c *albConfig) overlay(o *Objects, r Route) error {
 	names, err := ingressNames("ingress", c.Ingress, "ingresses", c.Ingresses)
@@ -157,7 +155,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	if err := c.match(o, object, r); err != nil {
 		return err
 	}
-	value, err := c.forward(r, albGroup{ServiceName: r.Canary, Weight: r.Weight}, albGroup{ServiceName: r.Stable, Weight: r.Rest()})
+	value, err := c.forward(r, albGroup{ServiceName: r.Canary, Weight: r.Weight}, albGroup{ServiceName: r.Stable, Weight: r.rest()})
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (c *albConfig) paths(object rollout.Object, r Route, m rollout.Match, name 
 		return wrong(object.Ref(), p.place(), "%s (the steps' route %s)", msg, name).fix("%s", fix)
 	}
 	for _, part := range parts(m) {
-		if value := part.match.Exact + part.match.Prefix; part.feature != Query && strings.ContainsAny(value, "*?") {
+		if value := part.match.Exact + part.match.Prefix; part.feature != byQuery && strings.ContainsAny(value, "*?") {
 			return misfit("",
 				"the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself", name, part.field, value).
 				fix("match a prefix that ends before it")

@@ -16,7 +16,7 @@ import (
 // 1.5 is the oldest version that compares query parameters.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
-	features: features{Weight: yes, Header: anyText, Cookie: anyText, Query: anyText, Method: anyText},
+	features: features{splits: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
 	config:   func() editor { return &ambassadorConfig{} },
 }
 
@@ -32,8 +32,6 @@ func (c *ambassadorConfig) names(visit func(kind string, name *string)) {
 		visit("Mapping", &c.Mappings[i])
 	}
 }
-
-func (c *ambassadorConfig) watched(string) []rollout.Ref { return nil }
 
 func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	if len(c.Mappings) == 0 {
@@ -80,7 +78,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		object := ambassadorCopy(base, suffix)
 		object.Map("spec")["service"] = canary
 		change(object.Map("spec"))
-		err := o.Generate(object, after, r)
+		err := o.generate(object, after, r)
 		after = object.Ref()
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
-		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Source: exact | prefix, Status: yes,
+		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact, bySource: exact | prefix, reports: supported,
 	},
 	config: func() editor { return &apisixConfig{} },
 	verify: verifyApisix,
@@ -61,7 +61,7 @@ func (c *apisixConfig) overlay(o *Objects, r Route) error {
 		if made == nil {
 			continue
 		}
-		if err := o.Generate(made, after, r); err != nil {
+		if err := o.generate(made, after, r); err != nil {
 			return err
 		}
 		after = made.Ref()
@@ -93,7 +93,7 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 		if i < 0 {
 			return nil, wrong(ref, "spec.http", "%s", "has no rule "+name).fix("correct the Rollout's list of rules")
 		}
-		if apisixBackend(mapping(rules[i]), r.Stable) < 0 {
+		if apisixShares(mapping(rules[i]), r).stable < 0 {
 			return nil, wrong(ref, fmt.Sprintf("spec.http[%d].backends", i), "do not have the stable Service %s", r.Stable).
 				fix("add it, or take the rule from the Rollout's list")
 		}
@@ -103,7 +103,7 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 		return chosen, nil
 	}
 	for i, rule := range rules {
-		if apisixBackend(mapping(rule), r.Stable) >= 0 {
+		if apisixShares(mapping(rule), r).stable >= 0 {
 			chosen = append(chosen, i)
 		}
 	}
@@ -114,45 +114,21 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 	return chosen, nil
 }
 
-func apisixBackend(rule map[string]any, service string) int {
-	return slices.IndexFunc(list(rule["backends"]), func(b any) bool { return service != "" && text(mapping(b)["serviceName"]) == service })
+func apisixShares(rule map[string]any, r Route) shares {
+	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
 func apisixWeights(ref rollout.Ref, place string, rule map[string]any, r Route) error {
-	backends := list(rule["backends"])
-	stable, canary := apisixBackend(rule, r.Stable), apisixBackend(rule, r.Canary)
-	for _, others := range []struct{ field, name string }{{"backends", "serviceName"}, {"upstreams", "name"}} {
-		for i, b := range list(rule[others.field]) {
-			weight, given := number(mapping(b)["weight"])
-			if others.field == "backends" && (i == stable || i == canary) || given && weight == 0 {
-				continue
-			}
-			return wrong(ref, fmt.Sprintf("%s.%s[%d]", place, others.field, i),
-				"is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)[others.name])).
-				fix("give it a rule of its own, or weight: 0")
-		}
+	backends := apisixShares(rule, r)
+	upstreams := shares{entries: list(rule["upstreams"]), name: "name", stable: -1, canary: -1}
+	if err := backends.alone(ref, place+".backends", "backend", "a rule"); err != nil {
+		return err
 	}
-	mapping(backends[stable])["weight"] = int64(r.Rest())
-	switch {
-	case canary >= 0:
-		mapping(backends[canary])["weight"] = int64(r.Weight)
-	case r.Weight > 0:
-		backends = append(backends, apisixCanary(rule, r, int64(r.Weight)))
+	if err := upstreams.alone(ref, place+".upstreams", "backend", "a rule"); err != nil {
+		return err
 	}
-	rule["backends"] = backends
+	rule["backends"] = backends.weighed(r)
 	return nil
-}
-
-// apisixCanary is the canary's backend: its own if the rule has it, else like
-// stable's.
-func apisixCanary(rule map[string]any, r Route, weight int64) map[string]any {
-	i := apisixBackend(rule, r.Canary)
-	if i < 0 {
-		i = apisixBackend(rule, r.Stable)
-	}
-	backend := copyMap(mapping(list(rule["backends"])[i]))
-	backend["serviceName"], backend["weight"] = r.Canary, weight
-	return backend
 }
 
 // verifyApisix reads the one condition that the controller writes: Accepted, and

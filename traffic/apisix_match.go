@@ -26,7 +26,7 @@ func apisixManaged(ref rollout.Ref, object rollout.Object, chosen []int, managed
 			own, _ := number(rule["priority"])
 			out := copyMap(rule)
 			out["match"], out["priority"] = match, own+priority
-			out["backends"] = []any{apisixCanary(rule, r, int64(r.Max))}
+			out["backends"] = []any{apisixShares(rule, r).forCanary(r, r.Max)}
 			if made > 0 { // each rule's name is there once
 				out["name"] = fmt.Sprintf("%s-%d", text(rule["name"]), made)
 			}

@@ -23,14 +23,17 @@ func TestDocsTable(t *testing.T) {
 func docsTable() string {
 	var b strings.Builder
 	b.WriteString("| router | field | since |")
-	for _, f := range Features() {
+	features := []feature{
+		splits, anyTotal, byHeader, byCookie, byQuery, byPath, byMethod, bySource, mirrors, sticks, reports,
+	}
+	for _, f := range features {
 		b.WriteString(" " + string(f) + " |")
 	}
-	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(Features())) + "\n")
-	for _, row := range Rows() {
-		b.WriteString("| " + row.Title + " | `" + row.Kind + "` | " + row.Since + " |")
-		for _, f := range Features() {
-			cell := row.Features[f]
+	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(features)) + "\n")
+	for _, r := range routers() {
+		b.WriteString("| " + r.title + " | `" + r.kind + "` | " + r.since + " |")
+		for _, f := range features {
+			cell := r.features[f].String()
 			switch cell {
 			case "":
 				cell = "–"

@@ -3,7 +3,6 @@ package traffic
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -18,7 +17,7 @@ import (
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
-		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Mirror: yes, Status: yes,
+		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact, mirrors: supported, reports: supported,
 	},
 	config: func() editor { return &gatewayConfig{} },
 	verify: verifyParents,
@@ -115,7 +114,8 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	for i, item := range list(object.Map("spec")["rules"]) {
 		rule := mapping(item)
 		place := fmt.Sprintf("spec.rules[%d]", i)
-		if gatewayBackend(rule, r.Stable) < 0 {
+		backends := gatewayShares(rule, r)
+		if backends.stable < 0 {
 			rules = append(rules, item)
 			continue
 		}
@@ -130,9 +130,10 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 			}
 			added = append(added, extra...)
 		}
-		if err := gatewayWeights(ref, place, rule, r); err != nil {
+		if err := backends.alone(ref, place+".backendRefs", "backend", "a rule"); err != nil {
 			return err
 		}
+		rule["backendRefs"] = backends.weighed(r)
 		rules = append(rules, rule)
 	}
 	if !found {
@@ -144,49 +145,13 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayBackend finds a Service of the route's own namespace among the
-// backends of a rule, -1 if it is not there.
-func gatewayBackend(rule map[string]any, service string) int {
-	return slices.IndexFunc(list(rule["backendRefs"]), func(b any) bool {
-		m := mapping(b)
-		kind := text(m["kind"])
-		return service != "" && text(m["name"]) == service && (kind == "" || kind == "Service") && text(m["group"]) == ""
+// gatewayShares finds the Services of the route's own namespace among the
+// backends of a rule.
+func gatewayShares(rule map[string]any, r Route) shares {
+	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
+		kind := text(b["kind"])
+		return (kind == "" || kind == "Service") && text(b["group"]) == ""
 	})
-}
-
-func gatewayWeights(ref rollout.Ref, place string, rule map[string]any, r Route) error {
-	backends := list(rule["backendRefs"])
-	stable, canary := gatewayBackend(rule, r.Stable), gatewayBackend(rule, r.Canary)
-	for i, b := range backends {
-		weight, given := number(mapping(b)["weight"])
-		if i == stable || i == canary || given && weight == 0 {
-			continue
-		}
-		return wrong(ref, fmt.Sprintf("%s.backendRefs[%d]", place, i),
-			"is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)["name"])).
-			fix("give it a rule of its own, or weight: 0")
-	}
-	mapping(backends[stable])["weight"] = int64(r.Rest())
-	switch {
-	case canary >= 0:
-		mapping(backends[canary])["weight"] = int64(r.Weight)
-	case r.Weight > 0:
-		backends = append(backends, gatewayCanary(rule, r, int64(r.Weight)))
-	}
-	rule["backendRefs"] = backends
-	return nil
-}
-
-// gatewayCanary is the canary's backend: its own if the rule has it, else like
-// stable's.
-func gatewayCanary(rule map[string]any, r Route, weight int64) map[string]any {
-	i := gatewayBackend(rule, r.Canary)
-	if i < 0 {
-		i = gatewayBackend(rule, r.Stable)
-	}
-	backend := copyMap(mapping(list(rule["backendRefs"])[i]))
-	backend["name"], backend["weight"] = r.Canary, weight
-	return backend
 }
 
 // verifyParents reads the conditions that each Gateway's controller writes

@@ -36,24 +36,25 @@ func gatewayManaged(ref rollout.Ref, place string, rule map[string]any, managed 
 	if len(combined) == 0 {
 		return nil, nil
 	}
-	out := copyMap(rule)
+	out, backends := copyMap(rule), gatewayShares(rule, r)
 	out["matches"] = combined
 	delete(out, "name") // each rule's name is there once
 	if managed.Mirror == nil {
-		out["backendRefs"] = []any{gatewayCanary(rule, r, 1)}
+		out["backendRefs"] = []any{backends.forCanary(r, 1)}
 		return []any{out}, nil
 	}
-	stable := copyMap(mapping(list(rule["backendRefs"])[gatewayBackend(rule, r.Stable)]))
+	stable := copyMap(mapping(backends.entries[backends.stable]))
 	stable["weight"] = int64(1)
 	out["backendRefs"] = []any{stable}
-	to := gatewayCanary(rule, r, 1)
+	to := backends.forCanary(r, 1)
 	delete(to, "weight")
 	delete(to, "filters")
 	mirror := map[string]any{"backendRef": to}
 	if *managed.Mirror < 100 {
 		mirror["percent"] = int64(*managed.Mirror)
 	}
-	out["filters"] = append(list(out["filters"]), map[string]any{"type": "RequestMirror", "requestMirror": mirror})
+	filter := map[string]any{"type": "RequestMirror", "requestMirror": mirror}
+	out["filters"] = append(list(out["filters"]), filter)
 	return []any{out}, nil
 }
 

@@ -20,7 +20,7 @@ import (
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
-		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: anyText, Mirror: yes, Stick: yes, Status: yes,
+		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: anyText, mirrors: supported, sticks: supported, reports: supported,
 	},
 	config: func() editor { return &istioConfig{} },
 	verify: verifyIstio,

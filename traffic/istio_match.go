@@ -139,7 +139,7 @@ func istioCookies(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 // istioText is Istio's StringMatch: regex is RE2 for the whole text, prefix by
 // letters and not by path elements.
 func istioText(m rollout.StringMatch) map[string]any {
-	switch howOf(m) {
+	switch comparisonOf(m) {
 	case regex:
 		return map[string]any{"regex": m.Regex}
 	case prefix:

@@ -112,12 +112,10 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 		case t.rule != nil && slices.Contains(t.rule.AdditionalSubsetNames, text(destination["subset"])):
 			kept += weight
 		default:
-			return wrong(t.ref, fmt.Sprintf("%s.route[%d]", place, i),
-				"is a third destination (%s), so that the weights of stable and canary would not add up to all requests", istioName(destination)).
-				fix("give it a route of its own, or weight: 0")
+			return third(t.ref, fmt.Sprintf("%s.route[%d]", place, i), "destination", istioName(destination), "a route")
 		}
 	}
-	mapping(destinations[stable])["weight"] = max(0, int64(t.Rest())-kept)
+	mapping(destinations[stable])["weight"] = max(0, int64(t.rest())-kept)
 	if canary < 0 && t.Weight > 0 {
 		canary, destinations = len(destinations), append(destinations, t.destination(route))
 	}

@@ -16,8 +16,8 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	if !ok {
 		return "", ""
 	}
-	if route.Mirror != nil && r.features[Mirror] == 0 {
-		return "", fmt.Sprintf("%s cannot copy requests; routers that can: %s", r.name(), able(Mirror, yes))
+	if route.Mirror != nil && r.features[mirrors] == 0 {
+		return "", fmt.Sprintf("%s cannot copy requests; routers that can: %s", r.name(), able(mirrors, supported))
 	}
 	for i, m := range route.Matches {
 		if field, why := r.unsupported(m); why != "" {
@@ -30,15 +30,15 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 // CannotStick says why a kind of router cannot keep users on the canary, "" if
 // it can.
 func CannotStick(kind string) string {
-	if r, ok := find(kind); ok && r.features[Stick] == 0 {
-		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(Stick, yes))
+	if r, ok := find(kind); ok && r.features[sticks] == 0 {
+		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, supported))
 	}
 	return ""
 }
 
 func (r router) unsupported(m rollout.Match) (field, why string) {
 	for _, part := range parts(m) {
-		h := howOf(part.match)
+		h := comparisonOf(part.match)
 		if r.features[part.feature]&h != 0 {
 			continue
 		}
@@ -52,7 +52,7 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 }
 
 // able lists the routers that have a feature in one way.
-func able(f Feature, h how) string {
+func able(f feature, h comparison) string {
 	var kinds []string
 	for _, r := range routers() {
 		if r.features[f]&h != 0 {
@@ -66,7 +66,7 @@ func able(f Feature, h how) string {
 }
 
 type part struct {
-	feature Feature
+	feature feature
 	field   string
 	match   rollout.StringMatch
 }
@@ -75,19 +75,19 @@ type part struct {
 func parts(m rollout.Match) []part {
 	var all []part
 	for _, named := range []struct {
-		feature Feature
+		feature feature
 		field   string
 		list    []rollout.NamedMatch
-	}{{Header, "headers", m.Headers}, {Cookie, "cookies", m.Cookies}, {Query, "queryParams", m.QueryParams}} {
+	}{{byHeader, "headers", m.Headers}, {byCookie, "cookies", m.Cookies}, {byQuery, "queryParams", m.QueryParams}} {
 		for i, n := range named.list {
 			all = append(all, part{named.feature, fmt.Sprintf("%s[%d]", named.field, i), n.StringMatch})
 		}
 	}
 	for _, single := range []struct {
-		feature Feature
+		feature feature
 		field   string
 		match   *rollout.StringMatch
-	}{{Path, "path", m.Path}, {Method, "method", m.Method}, {Source, "source", m.Source}} {
+	}{{byPath, "path", m.Path}, {byMethod, "method", m.Method}, {bySource, "source", m.Source}} {
 		if single.match != nil {
 			all = append(all, part{single.feature, single.field, *single.match})
 		}
@@ -95,7 +95,7 @@ func parts(m rollout.Match) []part {
 	return all
 }
 
-func howOf(m rollout.StringMatch) how {
+func comparisonOf(m rollout.StringMatch) comparison {
 	switch {
 	case m.Regex != "":
 		return regex

@@ -26,7 +26,7 @@ import (
 //   - A total weight of less than 100 is taken for 100.
 var nginx = router{
 	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
-	features: features{Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Stick: yes},
+	features: features{splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, sticks: supported},
 	config:   func() editor { return &nginxConfig{} },
 }
 
@@ -53,8 +53,6 @@ func (c *nginxConfig) names(visit func(kind string, name *string)) {
 		visit("Ingress", &c.StableIngresses[i])
 	}
 }
-
-func (c *nginxConfig) watched(string) []rollout.Ref { return nil } // an Ingress' status has addresses only
 
 func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	names, err := ingressNames("stableIngress", c.StableIngress, "stableIngresses", c.StableIngresses)
@@ -87,7 +85,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 			stable, _ := o.Edit(ref)
 			c.stick(stable, r)
 		}
-		if err := o.Generate(canary, ref, r); err != nil {
+		if err := o.generate(canary, ref, r); err != nil {
 			return err
 		}
 		if r.Sticky != nil && !nginxSticks(r) {

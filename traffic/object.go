@@ -17,7 +17,7 @@ import (
 // request. That no third backend has a weight is for the user to see to.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
-	features: features{Weight: yes, AnyWeight: yes, Status: yes},
+	features: features{splits: supported, anyTotal: supported, reports: supported},
 	list:     true,
 	config:   func() editor { return &objectConfig{} },
 	verify:   func(rollout.ObservedRoute) Verdict { return Verdict{Taken: true} },
@@ -109,7 +109,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	if err != nil {
 		return err
 	}
-	stable, _ := e.weight(field, r.Rest(), r.Max)
+	stable, _ := e.weight(field, r.rest(), r.Max)
 	ref := e.ref(r.Namespace)
 	edited, ok := o.Edit(ref)
 	if !ok {

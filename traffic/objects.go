@@ -37,18 +37,6 @@ func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 	return o.list[i], true
 }
 
-// Select returns the references of all objects of a kind in a namespace, in
-// their order.
-func (o *Objects) Select(group, kind, namespace string) []rollout.Ref {
-	var refs []rollout.Ref
-	for _, object := range o.list {
-		if ref := object.Ref(); ref.Group == group && ref.Kind == kind && ref.Namespace == namespace {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
-}
-
 // Edit returns an object to be changed in place.
 func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	i, ok := o.at[ref]
@@ -61,9 +49,9 @@ func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	return o.list[i], true
 }
 
-// Generate adds an object that is not in Git, to be applied right after another
+// generate adds an object that is not in Git, to be applied right after another
 // one. It takes over no object of the user's.
-func (o *Objects) Generate(object rollout.Object, after rollout.Ref, by Route) error {
+func (o *Objects) generate(object rollout.Object, after rollout.Ref, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
 		return wrong(ref, "", "has the name of the object that Rollout %s makes for its release", by.Name).

@@ -2,8 +2,6 @@ package traffic
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -15,7 +13,7 @@ import (
 // instead. Weights are whole numbers, shares of their sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
-	features: features{Weight: yes, AnyWeight: yes},
+	features: features{splits: supported, anyTotal: supported},
 	config:   func() editor { return &smiConfig{} },
 }
 
@@ -32,8 +30,6 @@ func (c *smiConfig) names(visit func(kind string, name *string)) {
 	visit("Service", &c.RootService)
 	visit("TrafficSplit", &c.TrafficSplitName)
 }
-
-func (c *smiConfig) watched(string) []rollout.Ref { return nil }
 
 func (c *smiConfig) overlay(o *Objects, r Route) error {
 	root := rollout.Ref{Kind: "Service", Namespace: r.Namespace, Name: cmp.Or(c.RootService, r.Stable)}
@@ -61,9 +57,9 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 	set(object, root.Name, "spec", "service")
 	set(object, []any{
 		map[string]any{"service": r.Canary, "weight": int64(r.Weight)},
-		map[string]any{"service": r.Stable, "weight": int64(r.Rest())},
+		map[string]any{"service": r.Stable, "weight": int64(r.rest())},
 	}, "spec", "backends")
-	return o.Generate(object, root, r)
+	return o.generate(object, root, r)
 }
 
 // smiWeights sets the weights of a TrafficSplit that is in Git.
@@ -71,29 +67,14 @@ func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) err
 	if err := o.Claim(ref, "spec.backends", r); err != nil {
 		return err
 	}
-	backends := list(object.Map("spec")["backends"])
-	find := func(service string) int {
-		return slices.IndexFunc(backends, func(b any) bool { return text(mapping(b)["service"]) == service })
-	}
-	stable, canary := find(r.Stable), find(r.Canary)
-	if stable < 0 {
+	backends := sharesOf(list(object.Map("spec")["backends"]), "service", r, nil)
+	if backends.stable < 0 {
 		return wrong(ref, "spec.backends", "does not have the stable Service %s", r.Stable).
 			fix("add it, or take the TrafficSplit out of Git: it is made when it is needed")
 	}
-	for i, b := range backends {
-		if weight, given := number(mapping(b)["weight"]); i != stable && i != canary && !(given && weight == 0) {
-			return wrong(ref, fmt.Sprintf("spec.backends[%d]", i),
-				"is a third backend (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(b)["service"])).
-				fix("give it a TrafficSplit of its own, or weight: 0")
-		}
+	if err := backends.alone(ref, "spec.backends", "backend", "a TrafficSplit"); err != nil {
+		return err
 	}
-	mapping(backends[stable])["weight"] = int64(r.Rest())
-	if canary < 0 && r.Weight > 0 {
-		canary, backends = len(backends), append(backends, map[string]any{"service": r.Canary})
-	}
-	if canary >= 0 {
-		mapping(backends[canary])["weight"] = int64(r.Weight)
-	}
-	set(object, backends, "spec", "backends")
+	set(object, backends.weighed(r), "spec", "backends")
 	return nil
 }

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -49,38 +50,37 @@ type editor interface {
 	names(visit func(kind string, name *string))
 	// overlay lays a route over the objects.
 	overlay(*Objects, Route) error
-	// watched are the objects whose status says whether the router has taken them.
+}
+
+// watcher is an editor that knows objects whose status says whether the router
+// has taken them.
+type watcher interface {
 	watched(namespace string) []rollout.Ref
 }
 
-// Feature is something that a router can do or not.
-type Feature string
+// feature is something that a router can do or not.
+type feature string
 
 // The features, in the order of the docs' table.
 const (
-	Weight    Feature = "weight" // an exact share of the requests
-	Header    Feature = "header" // match steps …
-	Cookie    Feature = "cookie"
-	Query     Feature = "query"
-	Path      Feature = "path"
-	Method    Feature = "method"
-	Source    Feature = "source"
-	Mirror    Feature = "mirror"           // copies of requests
-	AnyWeight Feature = "maxTrafficWeight" // weights of another total than 100
-	Stick     Feature = "sticky"           // a user who was sent to the canary stays there
-	Status    Feature = "verify"           // it says whether it has taken the routes
+	splits   feature = "weight" // an exact share of the requests
+	byHeader feature = "header" // match steps …
+	byCookie feature = "cookie"
+	byQuery  feature = "query"
+	byPath   feature = "path"
+	byMethod feature = "method"
+	bySource feature = "source"
+	mirrors  feature = "mirror"           // copies of requests
+	anyTotal feature = "maxTrafficWeight" // weights of another total than 100
+	sticks   feature = "sticky"           // a user who was sent to the canary stays there
+	reports  feature = "verify"           // it says whether it has taken the routes
 )
 
-// Features lists all features in the order of the docs' table.
-func Features() []Feature {
-	return []Feature{Weight, AnyWeight, Header, Cookie, Query, Path, Method, Source, Mirror, Stick, Status}
-}
-
-// how says in which ways a feature is there: for matches, the comparisons.
-type how uint8
+// comparison says in which ways a feature is there: for matches, the comparisons.
+type comparison uint8
 
 const (
-	yes how = 1 << iota
+	supported comparison = 1 << iota
 	exact
 	prefix
 	regex
@@ -89,12 +89,12 @@ const (
 )
 
 // String returns "yes" or the comparisons: "exact, regex".
-func (h how) String() string {
+func (h comparison) String() string {
 	var parts []string
 	for _, c := range []struct {
-		flag how
+		flag comparison
 		name string
-	}{{yes, "yes"}, {exact, "exact"}, {prefix, "prefix"}, {regex, "regex"}} {
+	}{{supported, "yes"}, {exact, "exact"}, {prefix, "prefix"}, {regex, "regex"}} {
 		if h&c.flag != 0 {
 			parts = append(parts, c.name)
 		}
@@ -102,7 +102,7 @@ func (h how) String() string {
 	return strings.Join(parts, ", ")
 }
 
-type features map[Feature]how
+type features map[feature]comparison
 
 // Kinds are the names of all routers, in the order of the docs.
 func Kinds() []string {
@@ -113,25 +113,6 @@ func Kinds() []string {
 	return kinds
 }
 
-// Row is one line of the docs' table of routers.
-type Row struct {
-	Kind, Title, Since string
-	Features           map[Feature]string // "" or absent: no
-}
-
-// Rows is the docs' table.
-func Rows() []Row {
-	var rows []Row
-	for _, r := range routers() {
-		row := Row{Kind: r.kind, Title: r.title, Since: r.since, Features: map[Feature]string{}}
-		for f, h := range r.features {
-			row.Features[f] = h.String()
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 func find(kind string) (router, bool) {
 	all := routers()
 	i := slices.IndexFunc(all, func(r router) bool { return r.kind == kind })
@@ -139,4 +120,14 @@ func find(kind string) (router, bool) {
 		return router{}, false
 	}
 	return all[i], true
+}
+
+// Types are the configurations of all routers, by kind, for the schemas that
+// editors check documents by. A list stands for a mapping or a list of them.
+func Types() map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for _, r := range routers() {
+		types[r.kind] = reflect.TypeOf(r.config()).Elem()
+	}
+	return types
 }

@@ -23,8 +23,8 @@ import (
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{
-		Weight: yes, AnyWeight: yes, Header: anyText, Cookie: anyText, Query: anyText, Path: anyText, Method: exact, Source: exact | prefix,
-		Mirror: yes, Stick: yes,
+		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact, bySource: exact | prefix,
+		mirrors: supported, sticks: supported,
 	},
 	config: func() editor { return &traefikConfig{} },
 }
@@ -47,8 +47,6 @@ func (c *traefikConfig) names(visit func(kind string, name *string)) {
 		visit("IngressRoute", &c.IngressRoutes[i])
 	}
 }
-
-func (c *traefikConfig) watched(string) []rollout.Ref { return nil } // they have no status
 
 // traefikEdit is one overlay under way.
 type traefikEdit struct {
@@ -110,33 +108,20 @@ func (e *traefikEdit) is(entry any, kind, name string) bool {
 // split sets the weights of the TraefikService.
 func (e *traefikEdit) split() error {
 	const place = "spec.weighted.services"
-	entries := list(e.weighted.Map("spec", "weighted")["services"])
-	find := func(name string) int {
-		return slices.IndexFunc(entries, func(entry any) bool { return e.is(entry, "Service", name) })
-	}
-	stable, canary := find(e.Stable), find(e.Canary)
+	all := sharesOf(list(e.weighted.Map("spec", "weighted")["services"]), "name", e.Route, func(entry map[string]any) bool {
+		return e.is(entry, "Service", text(entry["name"]))
+	})
+	entries, stable, canary := all.entries, all.stable, all.canary
 	if stable < 0 {
 		return wrong(e.ref, place, "does not have the stable Service %s", e.Stable).fix("add it, with its port")
 	}
-	for i, entry := range entries {
-		weight, given := number(mapping(entry)["weight"])
-		if i == stable || i == canary || given && weight == 0 {
-			continue
-		}
-		return wrong(e.ref, fmt.Sprintf("%s[%d]", place, i),
-			"is a third service (%s), so that the weights of stable and canary would not add up to all requests", text(mapping(entry)["name"])).
-			fix("give it a TraefikService of its own, or weight: 0")
+	if err := all.alone(e.ref, place, "service", "a TraefikService"); err != nil {
+		return err
 	}
-	e.stable = copyMap(mapping(entries[stable]))
+	e.stable, e.canary = copyMap(mapping(entries[stable])), all.forCanary(e.Route, 0)
 	delete(e.stable, "weight")
-	if canary < 0 {
-		e.canary = copyMap(e.stable)
-		e.canary["name"] = e.Canary
-	} else {
-		e.canary = copyMap(mapping(entries[canary]))
-		delete(e.canary, "weight")
-	}
-	mapping(entries[stable])["weight"] = int64(e.Rest())
+	delete(e.canary, "weight")
+	mapping(entries[stable])["weight"] = int64(e.rest())
 	switch {
 	case e.Weight > 0 && canary < 0:
 		added := copyMap(e.canary)
@@ -258,5 +243,5 @@ func (e *traefikEdit) mirror(route rollout.ManagedRoute, stable, canary map[stri
 		"spec":     map[string]any{"mirroring": spec},
 	}
 	e.mirrors = append(e.mirrors, object.Copy())
-	return name, e.Generate(object, e.ref, e.Route)
+	return name, e.generate(object, e.ref, e.Route)
 }

@@ -26,8 +26,8 @@ type Route struct {
 	Active     bool                   `json:"active,omitempty"`     // a release is on its way: generated objects are there
 }
 
-// Rest returns the stable version's weight.
-func (r Route) Rest() int { return r.Max - r.Weight }
+// rest returns the stable version's weight.
+func (r Route) rest() int { return r.Max - r.Weight }
 
 // Parse reads one router's block of trafficRouting strictly. Rename tells the
 // name that kustomize has given to an object of the app; it may be nil. Errors
@@ -120,8 +120,8 @@ func NeedsServices(r rollout.Router) bool {
 // NeedsHundred says why a kind of router takes only weights of 100, "" if it
 // takes any.
 func NeedsHundred(kind string) string {
-	if r, ok := find(kind); ok && r.features[AnyWeight] == 0 {
-		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(AnyWeight, yes))
+	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
+		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(anyTotal, supported))
 	}
 	return ""
 }
@@ -131,15 +131,25 @@ func NeedsHundred(kind string) string {
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, configured := range routers {
-		known, ok := find(configured.Kind)
-		if !ok || known.verify == nil {
-			continue
-		}
-		if e, err := decode(known, configured.Config); err == nil {
-			refs = append(refs, e.watched(namespace)...)
-		}
+		_, _, watched := reporting(configured, namespace)
+		refs = append(refs, watched...)
 	}
 	return refs
+}
+
+// reporting returns a router that reports, and the objects at which it does; none
+// if it does not.
+func reporting(configured rollout.Router, namespace string) (router, editor, []rollout.Ref) {
+	known, ok := find(configured.Kind)
+	if !ok || known.verify == nil {
+		return known, nil, nil
+	}
+	e, err := decode(known, configured.Config)
+	w, ok := e.(watcher)
+	if err != nil || !ok {
+		return known, nil, nil
+	}
+	return known, e, w.watched(namespace)
 }
 
 // Verdict is what a router says of one object.
@@ -159,15 +169,8 @@ type verifier interface {
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
-		known, ok := find(configured.Kind)
-		if !ok || known.verify == nil {
-			continue
-		}
-		e, err := decode(known, configured.Config)
-		if err != nil {
-			continue
-		}
-		for _, ref := range e.watched(namespace) {
+		known, e, refs := reporting(configured, namespace)
+		for _, ref := range refs {
 			route, exists := seen[ref]
 			if !exists || len(route.Status) == 0 {
 				continue // it reports nothing, which some never do

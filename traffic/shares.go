@@ -1,0 +1,70 @@
+package traffic
+
+import (
+	"fmt"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// shares are the weighted entries of one list, of which a Rollout has two.
+type shares struct {
+	entries        []any
+	name           string // the field with the name of an entry's Service
+	stable, canary int    // -1 if it is not there
+}
+
+// sharesOf finds the Rollout's Services among entries; is may ask for more than
+// the name.
+func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
+	find := func(service string) int {
+		return slices.IndexFunc(entries, func(entry any) bool {
+			m := mapping(entry)
+			return service != "" && text(m[name]) == service && (is == nil || is(m))
+		})
+	}
+	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
+}
+
+// alone refuses an entry beside stable and canary that has a weight. What is an
+// entry, and owner where the third one can go, as in "a rule".
+func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
+	for i, entry := range s.entries {
+		weight, given := number(mapping(entry)["weight"])
+		if i != s.stable && i != s.canary && !(given && weight == 0) {
+			return third(ref, fmt.Sprintf("%s[%d]", place, i), what, text(mapping(entry)[s.name]), owner)
+		}
+	}
+	return nil
+}
+
+// third is the error of an entry that would take requests from both versions.
+func third(ref rollout.Ref, field, what, name, owner string) *Error {
+	return wrong(ref, field, "is a third %s (%s), "+
+		"so that the weights of stable and canary would not add up to all requests", what, name).
+		fix("give it %s of its own, or weight: 0", owner)
+}
+
+// forCanary returns an entry for the canary: its own if it has one, or else like
+// stable's.
+func (s shares) forCanary(r Route, weight int) map[string]any {
+	i := s.canary
+	if i < 0 {
+		i = s.stable
+	}
+	entry := copyMap(mapping(s.entries[i]))
+	entry[s.name], entry["weight"] = r.Canary, int64(weight)
+	return entry
+}
+
+// weighed returns the entries with the weights of a route.
+func (s shares) weighed(r Route) []any {
+	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
+	switch {
+	case s.canary >= 0:
+		mapping(s.entries[s.canary])["weight"] = int64(r.Weight)
+	case r.Weight > 0:
+		return append(s.entries, s.forCanary(r, r.Weight))
+	}
+	return s.entries
+}
