@@ -21,8 +21,9 @@ import (
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
-		splits: supported, anyTotal: supported, byHeader: exact | prefix, byCookie: exact | prefix, byQuery: exact | prefix, byPath: exact | prefix,
-		byMethod: exact, bySource: exact | prefix, sticks: supported,
+		splits: can, anyTotal: can, sticks: can,
+		byHeader: exact | prefix, byCookie: exact | prefix, byQuery: exact | prefix,
+		byPath: exact | prefix, byMethod: exact, bySource: exact | prefix,
 	},
 	config: func() editor { return &albConfig{} },
 }
@@ -140,7 +141,8 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	}
 	if !found {
 		return wrong(ref, "spec.rules", "no path leads to %s", action).
-			fix("make it the backend of each path that is to be split, with the port name use-annotation; with pingPong, name a rootService")
+			fix("make it the backend of each path that is to be split, with the port name use-annotation; " +
+				"with pingPong, name a rootService")
 	}
 	key := c.key("actions", action)
 	place := fmt.Sprintf("metadata.annotations[%s]", key)
@@ -155,7 +157,8 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	if err := c.match(o, object, r); err != nil {
 		return err
 	}
-	value, err := c.forward(r, albGroup{ServiceName: r.Canary, Weight: r.Weight}, albGroup{ServiceName: r.Stable, Weight: r.rest()})
+	value, err := c.forward(r,
+		albGroup{ServiceName: r.Canary, Weight: r.Weight}, albGroup{ServiceName: r.Stable, Weight: r.rest()})
 	if err != nil {
 		return err
 	}

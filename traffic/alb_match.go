@@ -82,14 +82,17 @@ func albSource(m rollout.StringMatch) string {
 }
 
 // paths adds the paths of one match for each path that is split.
-func (c *albConfig) paths(object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[int]map[int][]any) error {
-	refuse := func(p ingressPath, msg, fix string) error {
-		return wrong(object.Ref(), p.place(), "%s (the steps' route %s)", msg, name).fix("%s", fix)
+func (c *albConfig) paths(
+	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[int]map[int][]any,
+) error {
+	refuse := func(p ingressPath, format string, args ...any) *Error {
+		return wrong(object.Ref(), p.place(), format+" (the steps' route "+name+")", args...)
 	}
 	for _, part := range parts(m) {
 		if value := part.match.Exact + part.match.Prefix; part.feature != byQuery && strings.ContainsAny(value, "*?") {
 			return misfit("",
-				"the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself", name, part.field, value).
+				"the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself",
+				name, part.field, value).
 				fix("match a prefix that ends before it")
 		}
 	}
@@ -102,16 +105,18 @@ func (c *albConfig) paths(object rollout.Object, r Route, m rollout.Match, name 
 		if m.Path != nil {
 			var plain bool
 			if found, plain = albBoth(found[0], *m.Path); !plain {
-				return refuse(p, fmt.Sprintf("%q has wildcards, and nothing can match it together with a step's path", p.text()), "give the path the pathType Prefix or Exact")
+				return refuse(p, "%q has wildcards, and nothing can match it together with a step's path", p.text()).
+					fix("give the path the pathType Prefix or Exact")
 			}
 			if slices.ContainsFunc(conditions, func(c any) bool { return text(mapping(c)["field"]) == "path-pattern" }) {
-				return refuse(p, "has conditions on the path, and the controller takes one of several paths as enough", "match something else than a path")
+				return refuse(p, "has conditions on the path, and the controller takes one of several paths as enough").
+					fix("match something else than a path")
 			}
 			found = slices.DeleteFunc(found, func(f albPath) bool { return f.taken(p, all) })
 		}
 		for _, f := range found {
-			if err := f.limits(p, conditions); err != "" {
-				return refuse(p, err, "match less at once")
+			if too := f.limits(p, conditions); too != "" {
+				return refuse(p, "%s", too).fix("match less at once")
 			}
 			copied := copyMap(p.path)
 			delete(copied, "pathType")
@@ -225,7 +230,8 @@ func (f albPath) limits(p ingressPath, conditions []any) string {
 	}
 	switch {
 	case len(values) > 5:
-		return fmt.Sprintf("would be a rule with %d values (host, path and conditions), and a load balancer takes 5", len(values))
+		return fmt.Sprintf("would be a rule with %d values (host, path and conditions), and a load balancer takes 5",
+			len(values))
 	case wildcards > 5:
 		return fmt.Sprintf("would be a rule with %d wildcards, and a load balancer takes 5", wildcards)
 	}

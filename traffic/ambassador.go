@@ -16,7 +16,7 @@ import (
 // 1.5 is the oldest version that compares query parameters.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
-	features: features{splits: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
+	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
 	config:   func() editor { return &ambassadorConfig{} },
 }
 
@@ -168,16 +168,12 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 			fields[field] = copyMap(own)
 		}
 	}
-	var cookies []rollout.NamedMatch
-	for _, c := range m.Cookies {
-		cookies = append(cookies, rollout.NamedMatch{Name: "cookie", StringMatch: rollout.StringMatch{Regex: cookiePattern(c)}})
-	}
 	for _, named := range []struct {
 		field string
 		list  []rollout.NamedMatch
-	}{{"headers", m.Headers}, {"headers", cookies}, {"query_parameters", m.QueryParams}} {
+	}{{"headers", m.Headers}, {"headers", cookieHeaders(m.Cookies)}, {"query_parameters", m.QueryParams}} {
 		for _, n := range named.list {
-			if ambassadorHas(fields, named.field, n.Name) {
+			if compares(fields, named.field, n.Name) || compares(fields, "regex_"+named.field, n.Name) {
 				return nil, false, wrong(ref, "spec."+named.field,
 					"would compare %s twice, which Emissary-ingress does not allow", n.Name).
 					fix("match one of them")
@@ -207,15 +203,4 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		fields["method"], fields["method_regex"] = pattern(*m.Method), true
 	}
 	return fields, true, nil
-}
-
-func ambassadorHas(fields map[string]any, field, name string) bool {
-	for _, f := range []string{field, "regex_" + field} {
-		for key := range mapping(fields[f]) {
-			if key == name || field == "headers" && strings.EqualFold(key, name) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -17,7 +17,9 @@ import (
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
-		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact, bySource: exact | prefix, reports: supported,
+		splits: can, anyTotal: can, reports: can,
+		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText,
+		byMethod: exact, bySource: exact | prefix,
 	},
 	config: func() editor { return &apisixConfig{} },
 	verify: verifyApisix,
@@ -28,8 +30,10 @@ const apisixGroup = "apisix.apache.org"
 // apisixConfig has the field of Argo Rollouts' trafficRouting.apisix.
 type apisixConfig struct {
 	Route struct {
-		Name  string   `json:"name"`
-		Rules []string `json:"rules,omitempty"` // default: the rule named as the route, or else all that have the stable Service
+		Name string `json:"name"`
+
+		// Default: the rule named as the route, or else all that have the stable Service.
+		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
 
@@ -148,7 +152,8 @@ func verifyApisix(route rollout.ObservedRoute) Verdict {
 			return Verdict{Text: "is not yet seen by the APISIX ingress controller"}
 		case text(condition["status"]) != "False":
 		case reason == "InvalidSpec":
-			return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by the APISIX ingress controller: %s: %s", reason, message)}
+			text := fmt.Sprintf("is rejected by the APISIX ingress controller: %s: %s", reason, message)
+			return Verdict{Rejected: true, Text: text}
 		default:
 			return Verdict{Text: fmt.Sprintf("has not reached APISIX: %s: %s", reason, message)}
 		}

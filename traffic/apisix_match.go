@@ -11,7 +11,9 @@ import (
 
 // apisixManaged is the ApisixRoute of one managed route, nil if no request can
 // match both it and a rule.
-func apisixManaged(ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route) (rollout.Object, error) {
+func apisixManaged(
+	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
+) (rollout.Object, error) {
 	var rules []any
 	for _, i := range chosen {
 		rule, made := mapping(list(object.Map("spec")["http"])[i]), 0

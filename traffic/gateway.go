@@ -17,7 +17,8 @@ import (
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
-		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact, mirrors: supported, reports: supported,
+		splits: can, anyTotal: can, mirrors: can, reports: can,
+		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact,
 	},
 	config: func() editor { return &gatewayConfig{} },
 	verify: verifyParents,
@@ -45,60 +46,67 @@ type gatewayConfig struct {
 }
 
 type gatewayName struct {
-	Name            string `json:"name"`
-	UseHeaderRoutes bool   `json:"useHeaderRoutes,omitempty"` // accepted: header routes go to every route that can have them
+	Name string `json:"name"`
+
+	// Accepted: header routes go to every route that can have them.
+	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-type gatewayRoute struct{ kind, field, name string }
+// gatewayField is a pair of fields of the configuration, for one route and for
+// several.
+type gatewayField struct {
+	kind, field string
+	name        *string
+	names       []gatewayName
+}
 
-func (c *gatewayConfig) all() []gatewayRoute {
-	var all []gatewayRoute
-	for _, k := range []struct {
-		kind, field, name string
-		names             []gatewayName
-	}{
-		{"HTTPRoute", "httpRoute", c.HTTPRoute, c.HTTPRoutes}, {"GRPCRoute", "grpcRoute", c.GRPCRoute, c.GRPCRoutes},
-		{"TCPRoute", "tcpRoute", c.TCPRoute, c.TCPRoutes}, {"TLSRoute", "tlsRoute", c.TLSRoute, c.TLSRoutes},
-	} {
-		if k.name != "" {
-			all = append(all, gatewayRoute{k.kind, k.field, k.name})
-		}
-		for i, n := range k.names {
-			all = append(all, gatewayRoute{k.kind, fmt.Sprintf("%ss[%d].name", k.field, i), n.Name})
-		}
+func (c *gatewayConfig) fields() []gatewayField {
+	return []gatewayField{
+		{"HTTPRoute", "httpRoute", &c.HTTPRoute, c.HTTPRoutes}, {"GRPCRoute", "grpcRoute", &c.GRPCRoute, c.GRPCRoutes},
+		{"TCPRoute", "tcpRoute", &c.TCPRoute, c.TCPRoutes}, {"TLSRoute", "tlsRoute", &c.TLSRoute, c.TLSRoutes},
 	}
-	return all
 }
 
 func (c *gatewayConfig) names(visit func(kind string, name *string)) {
-	visit("HTTPRoute", &c.HTTPRoute)
-	visit("GRPCRoute", &c.GRPCRoute)
-	visit("TCPRoute", &c.TCPRoute)
-	visit("TLSRoute", &c.TLSRoute)
-	for kind, names := range map[string][]gatewayName{"HTTPRoute": c.HTTPRoutes, "GRPCRoute": c.GRPCRoutes, "TCPRoute": c.TCPRoutes, "TLSRoute": c.TLSRoutes} {
-		for i := range names {
-			visit(kind, &names[i].Name)
+	for _, f := range c.fields() {
+		visit(f.kind, f.name)
+		for i := range f.names {
+			visit(f.kind, &f.names[i].Name)
 		}
 	}
 }
 
 func (c *gatewayConfig) watched(namespace string) []rollout.Ref {
-	var refs []rollout.Ref
-	for _, r := range c.all() {
-		refs = append(refs, rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: cmp.Or(c.Namespace, namespace), Name: r.name})
-	}
+	refs, _ := c.routes(namespace)
 	return refs
 }
 
+// routes are all that the configuration names, and where it does.
+func (c *gatewayConfig) routes(namespace string) (refs []rollout.Ref, fields []string) {
+	add := func(kind, field, name string) {
+		ref := rollout.Ref{Group: gatewayGroup, Kind: kind, Namespace: cmp.Or(c.Namespace, namespace), Name: name}
+		refs, fields = append(refs, ref), append(fields, field)
+	}
+	for _, f := range c.fields() {
+		if *f.name != "" {
+			add(f.kind, f.field, *f.name)
+		}
+		for i, n := range f.names {
+			add(f.kind, fmt.Sprintf("%ss[%d].name", f.field, i), n.Name)
+		}
+	}
+	return refs, fields
+}
+
 func (c *gatewayConfig) overlay(o *Objects, r Route) error {
-	all := c.all()
-	if len(all) == 0 {
+	refs, fields := c.routes(r.Namespace)
+	if len(refs) == 0 {
 		return misfit("", "names no route").fix("give httpRoute: NAME, or httpRoutes, grpcRoutes, tcpRoutes or tlsRoutes")
 	}
-	for i, ref := range c.watched(r.Namespace) {
+	for i, ref := range refs {
 		object, ok := o.Edit(ref)
 		if !ok {
-			return missing(all[i].field, ref.Kind, ref.Namespace, ref.Name)
+			return missing(fields[i], ref.Kind, ref.Namespace, ref.Name)
 		}
 		if err := gatewayRules(o, object, ref, r); err != nil {
 			return err
@@ -171,7 +179,8 @@ func verifyParents(route rollout.ObservedRoute) Verdict {
 			case seen != 0 && seen < route.Generation:
 				verdict = Verdict{Text: "is not yet accepted by " + cmp.Or(text(mapping(p)["controllerName"]), "its controller")}
 			case text(condition["status"]) == "False":
-				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ") // Traefik gives no message
+				// Traefik gives no message.
+				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ")
 				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s",
 					cmp.Or(text(mapping(p)["controllerName"]), "its controller"), kind, why)}
 			}

@@ -11,7 +11,9 @@ import (
 
 // gatewayManaged returns the rules for one managed route: a copy of the rule for
 // each way in which a request can match both.
-func gatewayManaged(ref rollout.Ref, place string, rule map[string]any, managed rollout.ManagedRoute, r Route) ([]any, error) {
+func gatewayManaged(
+	ref rollout.Ref, place string, rule map[string]any, managed rollout.ManagedRoute, r Route,
+) ([]any, error) {
 	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
 		return nil, wrong(ref, "",
 			"is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name).
@@ -92,7 +94,8 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	}
 	path, ok, err := gatewayPath(ref, place, mapping(both["path"]), *m.Path)
 	if value := text(path["value"]); len(value) > 1024 {
-		return nil, false, wrong(ref, place+".path", "could not be %q: the Gateway API allows up to 1024 characters", short(value)).
+		return nil, false, wrong(ref, place+".path",
+			"could not be %q: the Gateway API allows up to 1024 characters", short(value)).
 			fix("match a shorter path")
 	}
 	both["path"] = path
@@ -111,7 +114,8 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	for _, h := range headers {
 		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {
 			return nil, wrong(ref, place, "could not have the header %s with %q: "+
-				"the Gateway API allows up to 4096 characters of ASCII, with single spaces", text(mapping(h)["name"]), short(value)).
+				"the Gateway API allows up to 4096 characters of ASCII, with single spaces",
+				text(mapping(h)["name"]), short(value)).
 				fix("match a pattern for it, or something else")
 		}
 	}
@@ -183,7 +187,9 @@ func repeated(headers []any, form func(string) string) string {
 }
 
 // gatewayPath returns the paths that both a rule and a match have.
-func gatewayPath(ref rollout.Ref, place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
+func gatewayPath(
+	ref rollout.Ref, place string, own map[string]any, m rollout.StringMatch,
+) (path map[string]any, possible bool, err error) {
 	kind, value := text(own["type"]), text(own["value"])
 	everything := len(own) == 0 || kind != "Exact" && kind != "RegularExpression" && (value == "" || value == "/")
 	switch {

@@ -3,6 +3,7 @@ package traffic
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,8 @@ import (
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
-		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: anyText, mirrors: supported, sticks: supported, reports: supported,
+		splits: can, anyTotal: can, mirrors: can, sticks: can, reports: can,
+		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: anyText,
 	},
 	config: func() editor { return &istioConfig{} },
 	verify: verifyIstio,
@@ -51,10 +53,12 @@ type istioRoute struct {
 }
 
 type istioRule struct {
-	Name                  string   `json:"name"`
-	CanarySubsetName      string   `json:"canarySubsetName"`
-	StableSubsetName      string   `json:"stableSubsetName"`
-	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"` // their destinations keep their weight, which stable has less
+	Name             string `json:"name"`
+	CanarySubsetName string `json:"canarySubsetName"`
+	StableSubsetName string `json:"stableSubsetName"`
+
+	// Their destinations keep their weight, which stable has less.
+	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
 func (c *istioConfig) all() []*istioVirtualService {
@@ -143,7 +147,8 @@ func (r *istioRule) label(o *Objects, route Route) (string, error) {
 		return "", missing("destinationRule.name", "DestinationRule", route.Namespace, r.Name)
 	}
 	for _, subset := range []struct{ field, name, pods string }{
-		{"canarySubsetName", r.CanarySubsetName, route.CanaryPods}, {"stableSubsetName", r.StableSubsetName, route.StablePods},
+		{"canarySubsetName", r.CanarySubsetName, route.CanaryPods},
+		{"stableSubsetName", r.StableSubsetName, route.StablePods},
 	} {
 		if subset.name == "" {
 			return "", misfit("destinationRule."+subset.field, "is missing").fix("name the subset")
@@ -197,7 +202,8 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 			fix("add it to each route that is to be split")
 	case !found["http"] && len(t.Managed) > 0:
 		return wrong(ref, "spec.http",
-			"has no route that is split, and TLS and TCP routes cannot match what the steps' route %s asks for", t.Managed[0].Name).
+			"has no route that is split, and TLS and TCP routes cannot match what the steps' route %s asks for",
+			t.Managed[0].Name).
 			fix("leave out the match")
 	}
 	return nil
@@ -231,7 +237,10 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 	}
 	if len(wanted) == 0 {
 		if len(possible) > 0 && len(routes) > 1 {
-			field := map[string]string{"http": "routes: [NAME]", "tls": "tlsRoutes: [{port: NUMBER}]", "tcp": "tcpRoutes: [{port: NUMBER}]"}[section]
+			field := section + "Routes: [{port: NUMBER}]"
+			if section == "http" {
+				field = "routes: [NAME]"
+			}
 			return nil, wrong(t.ref, "spec."+section,
 				"has %d routes, and the Rollout does not say which of them to split", len(routes)).
 				fix("list them: %s, at the VirtualService %s in the Rollout", field, v.Name)
@@ -293,7 +302,7 @@ func (r istioRoute) is(route map[string]any) bool {
 	for _, host := range r.SNIHosts {
 		want[host] = true
 	}
-	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || slices.Equal(sortedKeys(want), sortedKeys(hosts)))
+	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
 // verifyIstio reads Istio's status, which is off by default

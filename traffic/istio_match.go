@@ -15,8 +15,9 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	managed := t.Managed
 	if t.sticks() {
 		marked := rollout.NamedMatch{Name: t.Sticky.Cookie, StringMatch: rollout.StringMatch{Exact: t.CanaryPods}}
-		stays := rollout.ManagedRoute{Name: t.Name + "-sticky", Matches: []rollout.Match{{Cookies: []rollout.NamedMatch{marked}}}}
-		managed = append([]rollout.ManagedRoute{stays}, managed...)
+		stays := rollout.Match{Cookies: []rollout.NamedMatch{marked}}
+		route := rollout.ManagedRoute{Name: t.Name + "-sticky", Matches: []rollout.Match{stays}}
+		managed = append([]rollout.ManagedRoute{route}, managed...)
 	}
 	var routes []any
 	for _, m := range managed {
@@ -85,12 +86,12 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 		field string
 		lower bool // Istio compares header names in lower case, and takes no others
 		list  []rollout.NamedMatch
-	}{{"headers", true, m.Headers}, {"headers", true, istioCookies(m.Cookies)}, {"queryParams", false, m.QueryParams}} {
+	}{{"headers", true, m.Headers}, {"headers", true, cookieHeaders(m.Cookies)}, {"queryParams", false, m.QueryParams}} {
 		for _, n := range named.list {
 			if named.lower {
 				n.Name = strings.ToLower(n.Name)
 			}
-			if istioHas(out, named.field, n.Name) {
+			if compares(out, named.field, n.Name) {
 				return nil, false, wrong(t.ref, place+"."+named.field,
 					"would compare %s twice, which Istio does not allow", n.Name).
 					fix("match one of them")
@@ -116,24 +117,6 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 		out[single.field] = match
 	}
 	return out, true, nil
-}
-
-// istioHas reports whether a header or parameter is compared already.
-func istioHas(match map[string]any, field, name string) bool {
-	for key := range mapping(match[field]) {
-		if key == name || field == "headers" && strings.EqualFold(key, name) {
-			return true
-		}
-	}
-	return false
-}
-
-func istioCookies(cookies []rollout.NamedMatch) []rollout.NamedMatch {
-	var headers []rollout.NamedMatch
-	for _, c := range cookies {
-		headers = append(headers, rollout.NamedMatch{Name: "cookie", StringMatch: rollout.StringMatch{Regex: cookiePattern(c)}})
-	}
-	return headers
 }
 
 // istioText is Istio's StringMatch: regex is RE2 for the whole text, prefix by

@@ -176,7 +176,8 @@ func (t istioTarget) setCookie(place string, destination map[string]any) error {
 				fix("let the application set it, or leave out sticky")
 		}
 	}
-	cookie := fmt.Sprintf("%s=%s; Max-Age=%d; Path=/; HttpOnly; SameSite=Lax", t.Sticky.Cookie, t.CanaryPods, int(t.Sticky.MaxAge/time.Second))
+	cookie := fmt.Sprintf("%s=%s; Max-Age=%d; Path=/; HttpOnly; SameSite=Lax",
+		t.Sticky.Cookie, t.CanaryPods, int(t.Sticky.MaxAge/time.Second))
 	set(destination, cookie, "headers", "response", "add", "Set-Cookie")
 	return nil
 }

@@ -17,7 +17,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 		return "", ""
 	}
 	if route.Mirror != nil && r.features[mirrors] == 0 {
-		return "", fmt.Sprintf("%s cannot copy requests; routers that can: %s", r.name(), able(mirrors, supported))
+		return "", fmt.Sprintf("%s cannot copy requests; routers that can: %s", r.name(), able(mirrors, can))
 	}
 	for i, m := range route.Matches {
 		if field, why := r.unsupported(m); why != "" {
@@ -31,7 +31,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 // it can.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
-		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, supported))
+		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
 	}
 	return ""
 }
@@ -42,11 +42,12 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 		if r.features[part.feature]&h != 0 {
 			continue
 		}
-		can := " at all"
+		only := " at all"
 		if r.features[part.feature] != 0 {
-			can = fmt.Sprintf(" by %s (only by %s)", h, r.features[part.feature])
+			only = fmt.Sprintf(" by %s (only by %s)", h, r.features[part.feature])
 		}
-		return part.field, fmt.Sprintf("%s cannot match a %s%s; routers that can by %s: %s", r.name(), part.feature, can, h, able(part.feature, h))
+		return part.field, fmt.Sprintf("%s cannot match a %s%s; routers that can by %s: %s",
+			r.name(), part.feature, only, h, able(part.feature, h))
 	}
 	return "", ""
 }
@@ -122,7 +123,30 @@ func pattern(m rollout.StringMatch) string {
 // cookiePattern returns a regular expression for a whole Cookie header in which
 // one cookie matches. The header is a list, "a=1; b=2" (RFC 6265, 4.2.1).
 func cookiePattern(c rollout.NamedMatch) string {
-	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*")) + `(;.*)?`
+	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
+	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
+}
+
+// cookieHeaders matches cookies in the header that has all of them.
+func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
+	var headers []rollout.NamedMatch
+	for _, c := range cookies {
+		headers = append(headers, rollout.NamedMatch{
+			Name: "cookie", StringMatch: rollout.StringMatch{Regex: cookiePattern(c)},
+		})
+	}
+	return headers
+}
+
+// compares reports whether a header or parameter is compared already. The names
+// of headers are the same in any case of letters.
+func compares(match map[string]any, field, name string) bool {
+	for key := range mapping(match[field]) {
+		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // whole returns a pattern that says itself that it is for the whole text: some

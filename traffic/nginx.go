@@ -26,7 +26,7 @@ import (
 //   - A total weight of less than 100 is taken for 100.
 var nginx = router{
 	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
-	features: features{splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, sticks: supported},
+	features: features{splits: can, anyTotal: can, byHeader: anyText, byCookie: anyText, sticks: can},
 	config:   func() editor { return &nginxConfig{} },
 }
 
@@ -176,7 +176,8 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for key, value := range c.CanaryIngressAnnotations {
 		out[key] = value
 	}
-	for _, name := range []string{"canary-by-header", "canary-by-header-value", "canary-by-header-pattern", "canary-by-cookie"} {
+	for _, by := range []string{"header", "header-value", "header-pattern", "cookie"} {
+		name := "canary-by-" + by
 		if _, taken := out[c.key(name)]; taken && len(users) > 0 {
 			return nil, misfit("additionalIngressAnnotations", "has %s for the whole release, and the steps match users", name).
 				fix("leave it to the steps")
@@ -227,7 +228,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 		name += "-" + r.CanaryPods
 	}
 	annotations := map[string]string{
-		"affinity": "cookie", "session-cookie-name": name, "session-cookie-max-age": strconv.Itoa(int(r.Sticky.MaxAge / time.Second)),
+		"affinity": "cookie", "session-cookie-name": name,
+		"session-cookie-max-age": strconv.Itoa(int(r.Sticky.MaxAge / time.Second)),
 	}
 	if nginxAlone(stable, r.Stable) || stable.Annotation(c.key("use-regex")) == "true" {
 		annotations["session-cookie-path"] = "/"

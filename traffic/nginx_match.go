@@ -37,8 +37,8 @@ func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 }
 
 func (u *nginxUsers) add(route, place string, m rollout.Match) error {
-	refuse := func(msg, fix string) error {
-		return misfit("", "the steps' route %s, %s: %s", route, place, msg).fix("%s", fix)
+	refuse := func(format string, args ...any) *Error {
+		return misfit("", "the steps' route %s, %s: %s", route, place, fmt.Sprintf(format, args...))
 	}
 	all := parts(m)
 	if len(all) != 1 {
@@ -46,11 +46,14 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 		for _, p := range all {
 			fields = append(fields, p.field)
 		}
-		return refuse(fmt.Sprintf("compares %s together, and ingress-nginx compares one header or one cookie", strings.Join(fields, " and ")), "match one of them, or use a router that can match both")
+		return refuse("compares %s together, and ingress-nginx compares one header or one cookie",
+			strings.Join(fields, " and ")).
+			fix("match one of them, or use a router that can match both")
 	}
 	if r := all[0].match.Regex; r != "" {
 		if bad := nginxForbidden.FindString(r); bad != "" {
-			return refuse(fmt.Sprintf("%s: ingress-nginx takes no pattern with %q", all[0].field, bad), fmt.Sprintf(`write the character as \x%02x, or the pattern without it`, bad[0]))
+			return refuse("%s: ingress-nginx takes no pattern with %q", all[0].field, bad).
+				fix(`write the character as \x%02x, or the pattern without it`, bad[0])
 		}
 	}
 	if len(m.Cookies) > 0 {
@@ -63,7 +66,7 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	}
 	h := m.Headers[0]
 	if !nginxPlain.MatchString(h.Name) {
-		return refuse(fmt.Sprintf("ingress-nginx takes no header of the name %q", h.Name), "match another header")
+		return refuse("ingress-nginx takes no header of the name %q", h.Name).fix("match another header")
 	}
 	exact := ""
 	if h.Exact == strings.TrimSpace(h.Exact) && nginxPlain.MatchString(strings.ReplaceAll(h.Exact, " ", "")) {
@@ -72,9 +75,11 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	return u.addHeader(h.Name, exact, pattern(h.StringMatch), refuse)
 }
 
-func (u *nginxUsers) addHeader(name, exact, value string, refuse func(msg, fix string) error) error {
+func (u *nginxUsers) addHeader(name, exact, value string, refuse func(string, ...any) *Error) error {
 	if u.header != "" && !strings.EqualFold(u.header, name) {
-		return refuse(fmt.Sprintf("needs the header %s beside %s, and ingress-nginx compares one header (cookies with another value than \"always\" are in the header Cookie)", name, u.header), "match one header in all steps, or a cookie with the value always")
+		return refuse("needs the header %s beside %s, and ingress-nginx compares one header "+
+			`(cookies with another value than "always" are in the header Cookie)`, name, u.header).
+			fix("match one header in all steps, or a cookie with the value always")
 	}
 	if u.header == "" {
 		u.header, u.exact = name, exact
@@ -99,7 +104,8 @@ func (u *nginxUsers) annotations() map[string]string {
 		return out
 	}
 	// The pattern is looked for anywhere in the value, as PCRE.
-	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(whole(either(u.patterns)), func(s string) string {
+	all := whole(either(u.patterns))
+	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""
 		for _, b := range []byte(s) {
 			escaped += fmt.Sprintf(`\x%02x`, b)

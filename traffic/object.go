@@ -17,7 +17,7 @@ import (
 // request. That no third backend has a weight is for the user to see to.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
-	features: features{splits: supported, anyTotal: supported, reports: supported},
+	features: features{splits: can, anyTotal: can, reports: can},
 	list:     true,
 	config:   func() editor { return &objectConfig{} },
 	verify:   func(rollout.ObservedRoute) Verdict { return Verdict{Taken: true} },
@@ -37,8 +37,8 @@ type objectEntry struct {
 
 	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of a number: the weight
 	StableWeight  string `json:"stableWeight,omitempty"`  // path of a number: what the weight leaves of maxTrafficWeight
-	Format        string `json:"format,omitempty"`        // of the weights: int (20, the default), string ("20") or percent ("20%")
-	CanaryHash    string `json:"canaryHash,omitempty"`    // path of a label's value: the canary's pod-template-hash, no such field at rest
+	Format        string `json:"format,omitempty"`        // of the weights: int (default), string ("20") or percent
+	CanaryHash    string `json:"canaryHash,omitempty"`    // path of a label's value, which is gone at rest
 	StableHash    string `json:"stableHash,omitempty"`    //
 	CanaryService string `json:"canaryService,omitempty"` // path of a Service's name, for pingPong, which changes it
 	StableService string `json:"stableService,omitempty"`
@@ -100,7 +100,9 @@ func (c *objectConfig) overlay(o *Objects, r Route) error {
 }
 
 func (e objectEntry) overlay(o *Objects, field string, r Route) error {
-	for _, required := range []struct{ field, value string }{{"apiVersion", e.APIVersion}, {"kind", e.Kind}, {"name", e.Name}} {
+	for _, required := range []struct{ field, value string }{
+		{"apiVersion", e.APIVersion}, {"kind", e.Kind}, {"name", e.Name},
+	} {
 		if required.value == "" {
 			return misfit(field+"."+required.field, "is missing").fix("give the object's")
 		}
@@ -129,7 +131,8 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 			continue
 		}
 		writes++
-		if err := objectWrite(o, edited, objectField{ref, field + "." + w.field}, w.path, w.value, w.optional, r); err != nil {
+		at := objectField{ref, field + "." + w.field}
+		if err := objectWrite(o, edited, at, w.path, w.value, w.optional, r); err != nil {
 			return err
 		}
 	}
@@ -177,7 +180,9 @@ type objectField struct {
 	field string
 }
 
-func objectWrite(o *Objects, object rollout.Object, at objectField, written string, value any, optional bool, r Route) error {
+func objectWrite(
+	o *Objects, object rollout.Object, at objectField, written string, value any, optional bool, r Route,
+) error {
 	p, err := objectPath(at.field, written, r)
 	if err != nil {
 		return err

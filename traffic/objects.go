@@ -18,10 +18,8 @@ type Objects struct {
 
 // NewObjects takes the objects in the order in which to apply them.
 func NewObjects(list []rollout.Object) *Objects {
-	o := &Objects{list: slices.Clone(list), at: make(map[rollout.Ref]int, len(list)), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
-	for i, object := range list {
-		o.at[object.Ref()] = i
-	}
+	o := &Objects{list: slices.Clone(list), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
+	o.number()
 	return o
 }
 

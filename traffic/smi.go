@@ -13,7 +13,7 @@ import (
 // instead. Weights are whole numbers, shares of their sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
-	features: features{splits: supported, anyTotal: supported},
+	features: features{splits: can, anyTotal: can},
 	config:   func() editor { return &smiConfig{} },
 }
 
@@ -23,7 +23,7 @@ const smiGroup = "split.smi-spec.io"
 type smiConfig struct {
 	RootService      string `json:"rootService,omitempty"`      // which clients call; default: the stable Service
 	TrafficSplitName string `json:"trafficSplitName,omitempty"` // default: the Rollout's name
-	APIVersion       string `json:"apiVersion,omitempty"`       // of a TrafficSplit that is made; default split.smi-spec.io/v1alpha2
+	APIVersion       string `json:"apiVersion,omitempty"`       // of one that is made; default split.smi-spec.io/v1alpha2
 }
 
 func (c *smiConfig) names(visit func(kind string, name *string)) {

@@ -14,7 +14,10 @@ func Stages(spec rollout.Spec) []Route {
 	}
 	var routes []Route
 	for _, pair := range pairs {
-		rest := Route{Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: pair[0], Canary: pair[1], Max: t.MaxWeight, Sticky: t.Sticky}
+		rest := Route{
+			Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: pair[0], Canary: pair[1],
+			Max: t.MaxWeight, Sticky: t.Sticky,
+		}
 		full := rest
 		full.Weight, full.Active, full.StablePods, full.CanaryPods = t.MaxWeight, true, "stable", "canary"
 		routes = append(routes, rest, full)

@@ -80,7 +80,7 @@ const (
 type comparison uint8
 
 const (
-	supported comparison = 1 << iota
+	can comparison = 1 << iota
 	exact
 	prefix
 	regex
@@ -94,7 +94,7 @@ func (h comparison) String() string {
 	for _, c := range []struct {
 		flag comparison
 		name string
-	}{{supported, "yes"}, {exact, "exact"}, {prefix, "prefix"}, {regex, "regex"}} {
+	}{{can, "yes"}, {exact, "exact"}, {prefix, "prefix"}, {regex, "regex"}} {
 		if h&c.flag != 0 {
 			parts = append(parts, c.name)
 		}

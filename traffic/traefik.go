@@ -23,8 +23,9 @@ import (
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{
-		splits: supported, anyTotal: supported, byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact, bySource: exact | prefix,
-		mirrors: supported, sticks: supported,
+		splits: can, anyTotal: can, mirrors: can, sticks: can,
+		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText,
+		byMethod: exact, bySource: exact | prefix,
 	},
 	config: func() editor { return &traefikConfig{} },
 }
@@ -64,7 +65,9 @@ func (c *traefikConfig) overlay(o *Objects, r Route) error {
 	}
 	e := &traefikEdit{Objects: o, Route: r}
 	var err error
-	if e.weighted, err = traefikFind(o, "weightedTraefikServiceName", "TraefikService", r.Namespace, c.WeightedTraefikServiceName); err != nil {
+	const field = "weightedTraefikServiceName"
+	e.weighted, err = traefikFind(o, field, "TraefikService", r.Namespace, c.WeightedTraefikServiceName)
+	if err != nil {
 		return err
 	}
 	e.ref = e.weighted.Ref()
@@ -102,13 +105,15 @@ func traefikFind(o *Objects, field, kind, namespace, name string) (rollout.Objec
 // is reports whether an entry leads to a Service of the Rollout's namespace.
 func (e *traefikEdit) is(entry any, kind, name string) bool {
 	m := mapping(entry)
-	return name != "" && text(m["name"]) == name && cmp.Or(text(m["kind"]), "Service") == kind && cmp.Or(text(m["namespace"]), e.Namespace) == e.Namespace
+	return name != "" && text(m["name"]) == name && cmp.Or(text(m["kind"]), "Service") == kind &&
+		cmp.Or(text(m["namespace"]), e.Namespace) == e.Namespace
 }
 
 // split sets the weights of the TraefikService.
 func (e *traefikEdit) split() error {
 	const place = "spec.weighted.services"
-	all := sharesOf(list(e.weighted.Map("spec", "weighted")["services"]), "name", e.Route, func(entry map[string]any) bool {
+	services := list(e.weighted.Map("spec", "weighted")["services"])
+	all := sharesOf(services, "name", e.Route, func(entry map[string]any) bool {
 		return e.is(entry, "Service", text(entry["name"]))
 	})
 	entries, stable, canary := all.entries, all.stable, all.canary
@@ -149,7 +154,9 @@ func (e *traefikEdit) stick() {
 	if e.CanaryPods != "" {
 		name += "-" + e.CanaryPods
 	}
-	set(e.weighted, map[string]any{"name": name, "maxAge": int64(e.Sticky.MaxAge / time.Second), "httpOnly": true, "sameSite": "lax"}, "spec", "weighted", "sticky", "cookie")
+	set(e.weighted, map[string]any{
+		"name": name, "maxAge": int64(e.Sticky.MaxAge / time.Second), "httpOnly": true, "sameSite": "lax",
+	}, "spec", "weighted", "sticky", "cookie")
 }
 
 // routes adds the routes of matched users before the routes of an IngressRoute

@@ -95,8 +95,8 @@ func traefikParts(m rollout.Match) []string {
 	case strings.Trim(p.Prefix, "/") == "":
 		add("PathPrefix", "/")
 	default:
-		path := traefikText(strings.TrimSuffix(p.Prefix, "/"))
-		all = append(all, fmt.Sprintf("(Path(%s) || PathPrefix(%s))", path, traefikText(strings.TrimSuffix(p.Prefix, "/")+"/")))
+		path := strings.TrimSuffix(p.Prefix, "/")
+		all = append(all, fmt.Sprintf("(Path(%s) || PathPrefix(%s))", traefikText(path), traefikText(path+"/")))
 	}
 	return all
 }

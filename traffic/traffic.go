@@ -13,17 +13,22 @@ import (
 
 // Route is what one Rollout asks of its routers now.
 type Route struct {
-	Name       string                 `json:"name"`                 // of the Rollout document
-	Namespace  string                 `json:"namespace"`            //
-	Stable     string                 `json:"stable,omitempty"`     // the Service that is stable's now; "" only where a router needs none
-	Canary     string                 `json:"canary,omitempty"`     //
-	StablePods string                 `json:"stablePods,omitempty"` // pod-template-hash of the stable version during a release, "" for all pods
-	CanaryPods string                 `json:"canaryPods,omitempty"` //
-	Weight     int                    `json:"weight"`               // of Max, for the canary
-	Max        int                    `json:"max"`                  // the weight that is all traffic
-	Managed    []rollout.ManagedRoute `json:"managed,omitempty"`    // in the order of their precedence
-	Sticky     *rollout.Sticky        `json:"sticky,omitempty"`     //
-	Active     bool                   `json:"active,omitempty"`     // a release is on its way: generated objects are there
+	Name      string `json:"name"` // of the Rollout document
+	Namespace string `json:"namespace"`
+
+	// The Services that are theirs now; "" only where a router needs none.
+	Stable string `json:"stable,omitempty"`
+	Canary string `json:"canary,omitempty"`
+
+	// The pod-template-hashes of the two versions during a release, "" for all pods.
+	StablePods string `json:"stablePods,omitempty"`
+	CanaryPods string `json:"canaryPods,omitempty"`
+
+	Weight  int                    `json:"weight"`            // of Max, for the canary
+	Max     int                    `json:"max"`               // the weight that is all traffic
+	Managed []rollout.ManagedRoute `json:"managed,omitempty"` // in the order of their precedence
+	Sticky  *rollout.Sticky        `json:"sticky,omitempty"`
+	Active  bool                   `json:"active,omitempty"` // a release is on its way: generated objects are there
 }
 
 // rest returns the stable version's weight.
@@ -78,7 +83,8 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 		if service == "" {
 			continue
 		}
-		if err := o.Claim(rollout.Ref{Kind: "Service", Namespace: r.Namespace, Name: service}, "spec.selector", r); err != nil {
+		ref := rollout.Ref{Kind: "Service", Namespace: r.Namespace, Name: service}
+		if err := o.Claim(ref, "spec.selector", r); err != nil {
 			return err
 		}
 	}
@@ -121,7 +127,8 @@ func NeedsServices(r rollout.Router) bool {
 // takes any.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
-		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(anyTotal, supported))
+		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s",
+			r.name(), able(anyTotal, can))
 	}
 	return ""
 }
