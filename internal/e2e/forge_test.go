@@ -72,7 +72,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.awaitHealthy(second)
 	w.awaitStatus(second, "success", "serving")
 	for _, p := range w.pulls() {
-		if !p.Merged || strings.Contains(p.Body, "has had its time") {
+		if !p.Merged || strings.Contains(p.Body, "This proposal is over") {
 			t.Errorf("pull request %d: merged %t\n%s", p.Number, p.Merged, p.Body)
 		}
 	}
@@ -164,7 +164,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w.eventually("the promotion is closed, and says why", func() bool {
 		for _, p := range w.pulls() {
 			if p.Number == promotion.Number {
-				return p.State == "closed" && !p.Merged && strings.Contains(p.Body, "has had its time") && strings.Contains(p.Body, "abort")
+				return p.State == "closed" && !p.Merged && strings.Contains(p.Body, "This proposal is over") && strings.Contains(p.Body, "abort")
 			}
 		}
 		return false
