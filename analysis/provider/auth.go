@@ -43,7 +43,7 @@ func (a authentication) check(service string) error {
 		}
 	}
 	if given > 1 {
-		return &fieldError{Field: "authentication", Msg: fmt.Sprintf("names %d ways", given), Fix: "keep one of oauth2, sigv4, basic, bearer"}
+		return wrong("authentication", "keep one of oauth2, sigv4, basic, bearer", "names %d ways", given)
 	}
 	fix := "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here"
 	switch {
@@ -54,9 +54,11 @@ func (a authentication) check(service string) error {
 			required("authentication.oauth2.clientId", a.OAuth2.ClientID, "give the client's name"),
 			required("authentication.oauth2.clientSecret", a.OAuth2.ClientSecret, fix))
 	case a.Sigv4 != nil && service == "":
-		return &fieldError{Field: "authentication.sigv4", Msg: "is not possible here", Fix: "it is for prometheus and opensearch at AWS"}
-	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) && !strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
-		return &fieldError{Field: "authentication.sigv4.roleArn", Msg: fmt.Sprintf("%q is not the ARN of a role", a.Sigv4.RoleARN), Fix: "write it as in arn:aws:iam::123456789012:role/metrics"}
+		return wrong("authentication.sigv4", "it is for prometheus and opensearch at AWS", "is not possible here")
+	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) &&
+		!strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
+		return wrong("authentication.sigv4.roleArn", "write it as in arn:aws:iam::123456789012:role/metrics",
+			"%q is not the ARN of a role", a.Sigv4.RoleARN)
 	case a.Basic != nil:
 		return first(
 			required("authentication.basic.username", a.Basic.Username, "give the user's name"),
@@ -108,7 +110,8 @@ func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (st
 	if len(o.Scopes) > 0 {
 		form.Set("scope", strings.Join(o.Scopes, " "))
 	}
-	ask := call.Request{Method: http.MethodPost, Base: o.TokenURL, Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode()), Insecure: insecure}
+	ask := call.Request{Method: http.MethodPost, Base: o.TokenURL, Type: "application/x-www-form-urlencoded",
+		Body: []byte(form.Encode()), Insecure: insecure}
 	id, secret := url.QueryEscape(o.ClientID), url.QueryEscape(o.ClientSecret)
 	s.Hide(id + ":" + secret)
 	authorize(&ask, "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)))

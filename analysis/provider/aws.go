@@ -42,7 +42,8 @@ func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*s
 	}
 	sts := *g
 	sts.service = "sts"
-	form := url.Values{"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "RoleArn": {c.RoleARN}, "RoleSessionName": {"gitrollout"}}
+	form := url.Values{"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "RoleArn": {c.RoleARN},
+		"RoleSessionName": {"gitrollout"}}
 	g.awsKeys, err = askSTS(ctx, s, g.region, form, &sts)
 	return g, err
 }
@@ -70,7 +71,8 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 	if address := s.getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
 		return agentKeys(ctx, s, address)
 	}
-	return awsKeys{}, errors.New("there are no AWS credentials: give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	return awsKeys{}, errors.New("there are no AWS credentials: " +
+		"give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 }
 
 // askSTS exchanges what it is asked with for credentials.

@@ -73,7 +73,7 @@ func (n numberOrText) check(field string) error {
 		return nil
 	}
 	if seconds, err := strconv.Atoi(string(n)); err != nil || seconds < 1 {
-		return &fieldError{Field: field, Msg: fmt.Sprintf("is %s", string(n)), Fix: "give a number of seconds, 60 or a multiple of it"}
+		return wrong(field, "give a number of seconds, 60 or a multiple of it", "is %s", string(n))
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (c *cloudWatchConfig) check() error {
 		}
 	}
 	if returned == 0 {
-		return &fieldError{Field: "metricDataQueries", Msg: "all have returnData: false", Fix: "remove it from the one that is the result"}
+		return wrong("metricDataQueries", "remove it from the one that is the result", "all have returnData: false")
 	}
 	return nil
 }
@@ -105,9 +105,9 @@ func (c *cloudWatchConfig) check() error {
 func (q cloudWatchQuery) check(at string) error {
 	switch {
 	case !cloudWatchID.MatchString(q.ID) && !hasArgument(q.ID):
-		return &fieldError{Field: at + ".id", Msg: fmt.Sprintf("%q is no id", q.ID), Fix: "begin with a small letter, and use letters, digits and _"}
+		return wrong(at+".id", "begin with a small letter, and use letters, digits and _", "%q is no id", q.ID)
 	case (q.Expression == "") == (q.MetricStat == nil):
-		return &fieldError{Field: at, Msg: "has not exactly one of expression and metricStat", Fix: "give one of them"}
+		return wrong(at, "give one of them", "has not exactly one of expression and metricStat")
 	case q.MetricStat == nil:
 		return q.Period.check(at + ".period")
 	}
@@ -115,7 +115,8 @@ func (q cloudWatchQuery) check(at string) error {
 	return first(
 		required(at+".metric.metricName", q.MetricStat.Metric.MetricName, "name the metric"),
 		required(at+".stat", q.MetricStat.Stat, "give Sum, Average, p99 or the like"),
-		required(at+".period", string(q.MetricStat.Period), "give the seconds that one value stands for, 60 or a multiple of it"),
+		required(at+".period", string(q.MetricStat.Period),
+			"give the seconds that one value stands for, 60 or a multiple of it"),
 		q.MetricStat.Period.check(at+".period"))
 }
 
@@ -219,7 +220,8 @@ func cloudWatchResult(body []byte) (Result, error) {
 			}
 			times = append(times, at)
 		}
-		results = append(results, map[string]any{"Id": data.ID, "Label": data.Label, "StatusCode": data.StatusCode, "Values": values, "Timestamps": times})
+		results = append(results, map[string]any{"Id": data.ID, "Label": data.Label, "StatusCode": data.StatusCode,
+			"Values": values, "Timestamps": times})
 	}
 	result := Result{Value: results}
 	if len(messages) > 0 {

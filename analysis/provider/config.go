@@ -60,7 +60,8 @@ func decode(raw map[string]any, into config) error {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			what, fix := belongs(wrong.Type.String())
-			return &fieldError{Field: wrong.Field, Msg: fmt.Sprintf("is a %s where %s belongs", valueNames.Replace(wrong.Value), what), Fix: fix}
+			return &fieldError{Field: wrong.Field,
+				Msg: fmt.Sprintf("is a %s where %s belongs", valueNames.Replace(wrong.Value), what), Fix: fix}
 		}
 		return &fieldError{Msg: err.Error()}
 	}
@@ -75,7 +76,8 @@ func decode(raw map[string]any, into config) error {
 	if !strings.ContainsAny(unknown.FieldPath(), ".[") {
 		fix += "; there are " + strings.Join(fields(into), ", ")
 	}
-	if slices.Contains([]string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}, unknown.FieldPath()) {
+	if slices.Contains([]string{"interval", "count", "successCondition", "failureCondition", "failureLimit"},
+		unknown.FieldPath()) {
 		fix = "it is a field of the metric: write it beside provider"
 	}
 	return &fieldError{Field: unknown.FieldPath(), Msg: "is not a known field", Fix: fix}
@@ -126,9 +128,14 @@ func first(errs ...error) error {
 	return nil
 }
 
+// wrong says what is wrong with a field, and what to do about it.
+func wrong(field, fix, format string, args ...any) error {
+	return &fieldError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+}
+
 func required(field, value, fix string) error {
 	if strings.TrimSpace(value) == "" {
-		return &fieldError{Field: field, Msg: "is missing", Fix: fix}
+		return wrong(field, fix, "is missing")
 	}
 	return nil
 }
@@ -140,11 +147,11 @@ func checkURL(field, value string) error {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return &fieldError{Field: field, Msg: fmt.Sprintf("%q is not a URL", shown(value)), Fix: "write it as in http://prometheus.monitoring:9090"}
+		return wrong(field, "write it as in http://prometheus.monitoring:9090", "%q is not a URL", shown(value))
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return &fieldError{Field: field, Msg: fmt.Sprintf("%q has a port that is none", shown(value)), Fix: "use one of 1 to 65535"}
+			return wrong(field, "use one of 1 to 65535", "%q has a port that is none", shown(value))
 		}
 	}
 	return nil
@@ -165,7 +172,7 @@ func checkDuration(field, value string) error {
 		return nil
 	}
 	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
-		return &fieldError{Field: field, Msg: fmt.Sprintf("%q is not a duration", value), Fix: "write 30s, 5m or the like"}
+		return wrong(field, "write 30s, 5m or the like", "%q is not a duration", value)
 	}
 	return nil
 }
@@ -183,7 +190,7 @@ const maxSeconds = 600
 
 func checkSeconds(field string, value *int64) error {
 	if value != nil && (*value < 1 || *value > maxSeconds) {
-		return &fieldError{Field: field, Msg: fmt.Sprintf("is %d", *value), Fix: fmt.Sprintf("give 1 to %d seconds, or leave it out", maxSeconds)}
+		return wrong(field, fmt.Sprintf("give 1 to %d seconds, or leave it out", maxSeconds), "is %d", *value)
 	}
 	return nil
 }
@@ -200,7 +207,7 @@ func oneOf(field, value string, allowed ...string) error {
 	if value == "" || hasArgument(value) || slices.Contains(allowed, value) {
 		return nil
 	}
-	return &fieldError{Field: field, Msg: fmt.Sprintf("is %q", value), Fix: "use one of " + strings.Join(allowed, ", ")}
+	return wrong(field, "use one of "+strings.Join(allowed, ", "), "is %q", value)
 }
 
 // header is one HTTP header.
@@ -215,10 +222,10 @@ func checkHeaders(headers []header) error {
 	for i, h := range headers {
 		field := fmt.Sprintf("headers[%d]", i)
 		if !headerName.MatchString(h.Key) && !hasArgument(h.Key) {
-			return &fieldError{Field: field + ".key", Msg: fmt.Sprintf("%q is not the name of a header", h.Key), Fix: "write it as in X-Scope-OrgID"}
+			return wrong(field+".key", "write it as in X-Scope-OrgID", "%q is not the name of a header", h.Key)
 		}
 		if strings.ContainsAny(h.Value, "\r\n\x00") {
-			return &fieldError{Field: field + ".value", Msg: "has more than one line", Fix: "remove the line break at its end"}
+			return wrong(field+".value", "remove the line break at its end", "has more than one line")
 		}
 	}
 	return nil
@@ -249,5 +256,5 @@ func checkSecretName(field, name string) error {
 	if name == "" || hasArgument(name) || secretName.MatchString(name) {
 		return nil
 	}
-	return &fieldError{Field: field, Msg: fmt.Sprintf("%q is not the name of a Secret", name), Fix: "use small letters, digits, dots and dashes"}
+	return wrong(field, "use small letters, digits, dots and dashes", "%q is not the name of a Secret", name)
 }

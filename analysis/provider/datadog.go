@@ -56,7 +56,7 @@ func (c *datadogConfig) check() error {
 	case err != nil:
 		return err
 	case c.SecretRef.Namespaced && c.SecretRef.Name == "":
-		return &fieldError{Field: "secretRef.name", Msg: "is missing", Fix: "name the Secret in the Rollout's namespace"}
+		return wrong("secretRef.name", "name the Secret in the Rollout's namespace", "is missing")
 	}
 	return c.checkQueries(!hasArgument(c.APIVersion) && orElse(c.APIVersion, "v1") == "v1")
 }
@@ -64,17 +64,17 @@ func (c *datadogConfig) check() error {
 func (c *datadogConfig) checkQueries(v1 bool) error {
 	switch {
 	case c.Query != "" && len(c.Queries) > 0:
-		return &fieldError{Field: "queries", Msg: "are given, and query too", Fix: "keep one of them"}
+		return wrong("queries", "keep one of them", "are given, and query too")
 	case v1 && len(c.Queries) > 0:
-		return &fieldError{Field: "queries", Msg: "are given, and the API is v1", Fix: "write apiVersion: v2, or give query instead"}
+		return wrong("queries", "write apiVersion: v2, or give query instead", "are given, and the API is v1")
 	case c.Query == "" && len(c.Queries) == 0:
 		return required("query", "", "write the query; with apiVersion: v2 there can be queries and a formula")
 	case c.Formula != "" && len(c.Queries) == 0:
-		return &fieldError{Field: "formula", Msg: "is given without queries", Fix: "name the queries that it is made of"}
+		return wrong("formula", "name the queries that it is made of", "is given without queries")
 	case c.Formula == "" && len(c.Queries) > 1:
-		return &fieldError{Field: "formula", Msg: fmt.Sprintf("is missing, and there are %d queries", len(c.Queries)), Fix: "say what the result is, as in a / b"}
+		return wrong("formula", "say what the result is, as in a / b", "is missing, and there are %d queries", len(c.Queries))
 	case v1 && c.Aggregator != "":
-		return &fieldError{Field: "aggregator", Msg: fmt.Sprintf("is %q, and the API is v1", c.Aggregator), Fix: "write apiVersion: v2, or remove it"}
+		return wrong("aggregator", "write apiVersion: v2, or remove it", "is %q, and the API is v1", c.Aggregator)
 	}
 	return nil
 }
@@ -104,7 +104,8 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 		return Result{Value: value}, err
 	}
 	ask.Method, ask.Path = http.MethodGet, "/api/v1/query"
-	ask.Query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)}, "to": {strconv.FormatInt(to.Unix(), 10)}}
+	ask.Query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)},
+		"to": {strconv.FormatInt(to.Unix(), 10)}}
 	a, err := s.do(ctx, ask)
 	if err != nil {
 		return Result{}, err
@@ -119,7 +120,8 @@ func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, ma
 	if c.SecretRef.Namespaced {
 		namespace = s.request.Namespace
 	}
-	keys := map[string]string{"api-key": s.getenv("DD_API_KEY"), "app-key": s.getenv("DD_APP_KEY"), "address": s.getenv("DD_ADDRESS")}
+	keys := map[string]string{"api-key": s.getenv("DD_API_KEY"), "app-key": s.getenv("DD_APP_KEY"),
+		"address": s.getenv("DD_ADDRESS")}
 	if name != "" || keys["api-key"] == "" || keys["app-key"] == "" {
 		var err error
 		if keys, err = s.secret(ctx, namespace, orElse(name, "datadog"), "api-key", "app-key"); err != nil {
@@ -138,7 +140,8 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	queries := []any{}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		queries = append(queries, map[string]string{
-			"aggregator": orElse(c.Aggregator, "last"), "data_source": "metrics", "name": name, "query": strings.TrimSpace(named[name]),
+			"aggregator": orElse(c.Aggregator, "last"), "data_source": "metrics", "name": name,
+			"query": strings.TrimSpace(named[name]),
 		})
 	}
 	formulas := []any{}

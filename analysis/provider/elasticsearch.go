@@ -39,7 +39,7 @@ type searchConfig struct {
 
 	Address        string         `json:"address"`
 	Index          string         `json:"index"`              // one, several with commas, or a pattern
-	Query          any            `json:"query,omitempty"`    // of the query DSL, as a mapping or as a text with JSON; default: all documents
+	Query          any            `json:"query,omitempty"`    // of the query DSL: a mapping, or a text with JSON
 	Aggs           any            `json:"aggs,omitempty"`     // likewise
 	JSONPath       string         `json:"jsonPath,omitempty"` // default {$.hits.total.value}, with aggs {$.aggregations}
 	Timeout        *int64         `json:"timeout,omitempty"`  // seconds; default 30
@@ -59,8 +59,9 @@ func (c *searchConfig) check() error {
 		checkSeconds("timeout", c.Timeout),
 		checkHeaders(c.Headers),
 		c.Authentication.check(c.service))
-	if err == nil && !hasArgument(c.Index) && (strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
-		return &fieldError{Field: "index", Msg: fmt.Sprintf("%q is not the name of an index", c.Index), Fix: "write it as in logs-*"}
+	if err == nil && !hasArgument(c.Index) &&
+		(strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
+		return wrong("index", "write it as in logs-*", "%q is not the name of an index", c.Index)
 	}
 	return err
 }
@@ -71,7 +72,7 @@ func checkDSL(field string, v any) error {
 		return nil
 	}
 	if _, err := mappingOf(v); err != nil {
-		return &fieldError{Field: field, Msg: err.Error(), Fix: "write it as the search API has it"}
+		return wrong(field, "write it as the search API has it", "%s", err.Error())
 	}
 	return nil
 }
@@ -149,7 +150,8 @@ func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	case *state.TimedOut:
 		return Result{}, errors.New("the search took too long; what was found until then does not count")
 	case state.Shards.Failed > 0:
-		return Result{}, fmt.Errorf("%d of %d shards failed; what the others found does not count", state.Shards.Failed, state.Shards.Total)
+		return Result{}, fmt.Errorf("%d of %d shards failed; what the others found does not count",
+			state.Shards.Failed, state.Shards.Total)
 	}
 	value, err := valueAt(path, parsed)
 	return Result{Value: value}, err

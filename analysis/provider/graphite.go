@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -40,7 +39,8 @@ func (c *graphiteConfig) check() error {
 	}
 	query, err := c.parameters()
 	if err != nil || query.Get("target") == "" {
-		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q has no target", rollout.Cut(c.Query, 60)), Fix: "write it as in target=averageSeries(…)&from=-5min"}
+		return wrong("query", "write it as in target=averageSeries(…)&from=-5min",
+			"%q has no target", rollout.Cut(c.Query, 60))
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	}
 	body, err := json.Marshal(map[string]any{
 		"query": c.Query, "type": "flux",
-		"dialect": map[string]any{"header": true, "delimiter": ",", "commentPrefix": "#", "annotations": []string{"datatype", "group", "default"}},
+		"dialect": map[string]any{"header": true, "delimiter": ",", "commentPrefix": "#",
+			"annotations": []string{"datatype", "group", "default"}},
 	})
 	if err != nil {
 		return Result{}, fmt.Errorf("encode the query: %w", err)
@@ -91,7 +92,8 @@ func fluxValues(text string) ([]any, error) {
 			}
 			continue
 		}
-		if at := table.column["error"]; at > 0 && table.column["reference"] > 0 && at < len(record) && table.column["_value"] == 0 {
+		if at := table.column["error"]; at > 0 && table.column["reference"] > 0 && at < len(record) &&
+			table.column["_value"] == 0 {
 			return nil, refusal("InfluxDB", record[at])
 		}
 		value, found, err := table.value(record)

@@ -18,7 +18,8 @@ import (
 // cannot be pulled is inconclusive: it would never end.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
-	result: "none, the Job judges: complete is successful, failed is failed, an image that cannot be pulled is inconclusive",
+	result: "none, the Job judges: complete is successful, failed is failed, " +
+		"an image that cannot be pulled is inconclusive",
 	keys:   "what the Job's pods have",
 	config: func() config { return &jobConfig{} },
 }
@@ -69,7 +70,8 @@ func (c *jobConfig) check() error {
 	}
 	for _, field := range slices.Sorted(maps.Keys(c.Spec)) {
 		if !slices.Contains(jobFields, field) {
-			return &fieldError{Field: "spec." + field, Msg: "is not a field that a measurement's Job can have", Fix: "correct its name, or remove it; there are " + strings.Join(jobFields, ", ")}
+			return wrong("spec."+field, "correct its name, or remove it; there are "+strings.Join(jobFields, ", "),
+				"is not a field that a measurement's Job can have")
 		}
 	}
 	template, _ := c.Spec["template"].(map[string]any)
@@ -82,7 +84,7 @@ func (c *jobConfig) check() error {
 	case restart == "":
 		return required("spec.template.spec.restartPolicy", "", "write Never or OnFailure")
 	case !hasArgument(restart) && restart != "Never" && restart != "OnFailure":
-		return &fieldError{Field: "spec.template.spec.restartPolicy", Msg: fmt.Sprintf("is %q", restart), Fix: "use Never or OnFailure; a Job takes no other"}
+		return wrong("spec.template.spec.restartPolicy", "use Never or OnFailure; a Job takes no other", "is %q", restart)
 	}
 	containers, _ := pod["containers"].([]any)
 	if len(containers) == 0 {
@@ -92,7 +94,8 @@ func (c *jobConfig) check() error {
 		container, _ := raw.(map[string]any)
 		for _, field := range []string{"name", "image"} {
 			text, _ := container[field].(string)
-			if err := required(fmt.Sprintf("spec.template.spec.containers[%d].%s", i, field), text, "give the container's "+field); err != nil {
+			if err := required(fmt.Sprintf("spec.template.spec.containers[%d].%s", i, field), text,
+				"give the container's "+field); err != nil {
 				return err
 			}
 		}
@@ -122,7 +125,8 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	case state.Failed:
 		result.Phase, result.Message = analysis.Failed, strings.TrimSuffix("the Job failed: "+state.Message, ": ")
 	case state.Stuck != "":
-		result.Phase, result.Message = analysis.Inconclusive, strings.TrimSuffix("the Job cannot start: "+state.Stuck+": "+state.Message, ": ")
+		result.Phase, result.Message = analysis.Inconclusive,
+			strings.TrimSuffix("the Job cannot start: "+state.Stuck+": "+state.Message, ": ")
 	default:
 		result.Phase, result.Message = analysis.Running, "the Job runs"
 	}

@@ -99,7 +99,7 @@ func checkJSONPath(field, text string) error {
 		return nil
 	}
 	if _, _, err := parseJSONPath(text); err != nil {
-		return &fieldError{Field: field, Msg: fmt.Sprintf("%q %s", text, err), Fix: jsonPathForm}
+		return wrong(field, jsonPathForm, "%q %s", text, err)
 	}
 	return nil
 }
@@ -122,7 +122,8 @@ func valueAt(text string, v any) (value any, err error) {
 	found, err := path.FindResults(v)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "incompatible types"):
-		return nil, fmt.Errorf("jsonPath %s: the filter compares values of different types; a number is written as in 2.0", text)
+		return nil, fmt.Errorf("jsonPath %s: the filter compares values of different types; "+
+			"a number is written as in 2.0", text)
 	case err != nil:
 		return nil, fmt.Errorf("jsonPath %s: %w in the answer", text, err)
 	case len(found) == 0 || len(found[0]) == 0 || found[0][0] == reflect.Value{}:

@@ -34,7 +34,7 @@ type kayentaConfig struct {
 	Threshold                *kayentaThreshold `json:"threshold,omitempty"`
 	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // as Argo Rollouts' documentation has it
 	Scopes                   []kayentaScope    `json:"scopes"`
-	Lookback                 bool              `json:"lookback,omitempty"` // from the beginning of the run, not of the interval
+	Lookback                 bool              `json:"lookback,omitempty"` // from the run's beginning
 }
 
 type kayentaThreshold struct {
@@ -76,11 +76,12 @@ func (c *kayentaConfig) check() error {
 	case err != nil:
 		return err
 	case c.Threshold != nil && c.Thresholds != nil:
-		return &fieldError{Field: "thresholds", Msg: "are given, and threshold too", Fix: "keep threshold"}
+		return wrong("thresholds", "keep threshold", "are given, and threshold too")
 	case t == nil:
 		return required("threshold", "", "give pass and marginal, scores of 0 to 100")
 	case t.Pass < 0 || t.Pass > 100 || t.Marginal < 0 || t.Marginal > t.Pass:
-		return &fieldError{Field: "threshold", Msg: fmt.Sprintf("has pass %d and marginal %d", t.Pass, t.Marginal), Fix: "give scores of 0 to 100, marginal the lower one"}
+		return wrong("threshold", "give scores of 0 to 100, marginal the lower one",
+			"has pass %d and marginal %d", t.Pass, t.Marginal)
 	case len(c.Scopes) == 0:
 		return required("scopes", "", "say what is compared with what")
 	}
@@ -101,11 +102,12 @@ func (sc kayentaScope) check(at string) error {
 	case err != nil:
 		return err
 	case sc.Control.Step < 1 || sc.Experiment.Step < 1:
-		return &fieldError{Field: at + ".controlScope.step", Msg: fmt.Sprintf("is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step), Fix: "give the seconds between two values, 60 for one"}
+		return wrong(at+".controlScope.step", "give the seconds between two values, 60 for one",
+			"is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step)
 	case (sc.Control.Start == "") != (sc.Experiment.Start == ""):
-		return &fieldError{Field: at + ".controlScope.start", Msg: "is given for one scope of two", Fix: "give both a start, or none"}
+		return wrong(at+".controlScope.start", "give both a start, or none", "is given for one scope of two")
 	case (sc.Control.End == "") != (sc.Experiment.End == ""):
-		return &fieldError{Field: at + ".controlScope.end", Msg: "is given for one scope of two", Fix: "give both an end, or none"}
+		return wrong(at+".controlScope.end", "give both an end, or none", "is given for one scope of two")
 	}
 	return nil
 }
@@ -125,7 +127,8 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 		return Result{}, fmt.Errorf("encode the comparison: %w", err)
 	}
 	a, err := s.do(ctx, call.Request{
-		Method: http.MethodPost, Base: c.Address, Path: "/canary/" + url.PathEscape(config), Type: "application/json", Body: body, Once: true,
+		Method: http.MethodPost, Base: c.Address, Path: "/canary/" + url.PathEscape(config), Type: "application/json",
+		Body: body, Once: true,
 		Query: url.Values{
 			"application": {c.Application}, "metricsAccountName": {c.MetricsAccountName},
 			"configurationAccountName": {c.ConfigurationAccountName}, "storageAccountName": {c.StorageAccountName},
@@ -143,12 +146,14 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 	if begun.ID == "" {
 		return Result{}, errors.New("the answer of Kayenta has no canaryExecutionId")
 	}
-	return Result{Phase: analysis.Running, Message: "Kayenta compares", Metadata: map[string]string{kayentaExecution: begun.ID}}, nil
+	return Result{Phase: analysis.Running, Message: "Kayenta compares",
+		Metadata: map[string]string{kayentaExecution: begun.ID}}, nil
 }
 
 func (c *kayentaConfig) configID(ctx context.Context, s *session) (string, error) {
 	a, err := s.do(ctx, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canaryConfig", Query: url.Values{
-		"application": {c.Application}, "configurationAccountName": {orElse(c.ConfigurationAccountName, c.StorageAccountName)},
+		"application":              {c.Application},
+		"configurationAccountName": {orElse(c.ConfigurationAccountName, c.StorageAccountName)},
 	}})
 	if err != nil {
 		return "", err
@@ -182,7 +187,8 @@ func (c *kayentaConfig) comparison(s *session) any {
 	}
 	scopes := map[string]any{}
 	for _, scope := range c.Scopes {
-		scopes[scope.Name] = map[string]any{"controlScope": detail(scope.Control), "experimentScope": detail(scope.Experiment)}
+		scopes[scope.Name] = map[string]any{"controlScope": detail(scope.Control),
+			"experimentScope": detail(scope.Experiment)}
 	}
 	return map[string]any{"scopes": scopes, "thresholds": c.threshold()}
 }
@@ -215,7 +221,8 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 		result.Phase, result.Message = analysis.Running, "Kayenta compares"
 		return result, nil
 	case score == nil:
-		return Result{}, fmt.Errorf("the comparison has no score; Kayenta says that it is %s", orElse(answered.Status, "complete"))
+		return Result{}, fmt.Errorf("the comparison has no score; Kayenta says that it is %s",
+			orElse(answered.Status, "complete"))
 	}
 	whole := float64(int(*score))
 	result.Value = whole
@@ -227,6 +234,7 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 	default:
 		result.Phase = analysis.Failed
 	}
-	result.Message = fmt.Sprintf("the score is %d; %d passes, %d is marginal", int(whole), c.threshold().Pass, c.threshold().Marginal)
+	limits := c.threshold()
+	result.Message = fmt.Sprintf("the score is %d; %d passes, %d is marginal", int(whole), limits.Pass, limits.Marginal)
 	return result, nil
 }

@@ -29,7 +29,8 @@ type newRelicConfig struct {
 	Timeout *int64 `json:"timeout,omitempty"` // seconds that the query may take; default 5
 }
 
-var nerdGraphs = map[string]string{"us": "https://api.newrelic.com/graphql", "eu": "https://api.eu.newrelic.com/graphql"}
+var nerdGraphs = map[string]string{"us": "https://api.newrelic.com/graphql",
+	"eu": "https://api.eu.newrelic.com/graphql"}
 
 const nrqlQuery = `query ($query: Nrql!, $accountId: Int!, $timeout: Seconds!) {
   actor { account(id: $accountId) { nrql(query: $query, timeout: $timeout) { results } } }
@@ -62,7 +63,8 @@ func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error
 	}
 	ask := call.Request{Base: address, Header: http.Header{"Api-Key": {secret["personal-api-key"]}}}
 	data, err := askGraphQL(ctx, s, "New Relic", ask, nrqlQuery, map[string]any{
-		"query": strings.TrimSpace(c.Query), "accountId": account, "timeout": int64(seconds(c.Timeout, 5*time.Second) / time.Second),
+		"query": strings.TrimSpace(c.Query), "accountId": account,
+		"timeout": int64(seconds(c.Timeout, 5*time.Second) / time.Second),
 	})
 	if err != nil {
 		return Result{}, err

@@ -23,7 +23,7 @@ var prometheus = provider{
 }
 
 type prometheusConfig struct {
-	Address        string         `json:"address,omitempty"` // default: GITROLLOUT_PROMETHEUS_ADDRESS, or Argo Rollouts' variable
+	Address        string         `json:"address,omitempty"` // default: that of prometheusAddresses
 	Query          string         `json:"query"`
 	RangeQuery     *rangeQuery    `json:"rangeQuery,omitempty"`
 	Timeout        *int64         `json:"timeout,omitempty"` // seconds; default 30
@@ -102,7 +102,9 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 
 // ask posts the query, because a proxy may bound the length of URLs, and asks
 // as older servers understand it where that is not allowed.
-func (c *prometheusConfig) ask(ctx context.Context, s *session, address, path string, form url.Values) (call.Answer, error) {
+func (c *prometheusConfig) ask(
+	ctx context.Context, s *session, address, path string, form url.Values,
+) (call.Answer, error) {
 	ask := call.Request{
 		Method: http.MethodPost, Base: address, Path: path, Insecure: c.Insecure, Header: headerOf(c.Headers),
 		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode()),
@@ -112,8 +114,10 @@ func (c *prometheusConfig) ask(ctx context.Context, s *session, address, path st
 	}
 	a, err := s.do(ctx, ask)
 	var refused *call.Error
-	if errors.As(err, &refused) && (refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusNotImplemented) {
-		ask = call.Request{Method: http.MethodGet, Base: address, Path: path, Insecure: c.Insecure, Header: headerOf(c.Headers), Query: form}
+	if errors.As(err, &refused) &&
+		(refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusNotImplemented) {
+		ask = call.Request{Method: http.MethodGet, Base: address, Path: path, Insecure: c.Insecure,
+			Header: headerOf(c.Headers), Query: form}
 		if err := c.Authentication.apply(ctx, s, &ask, "aps"); err != nil {
 			return call.Answer{}, err
 		}

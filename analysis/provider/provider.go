@@ -91,7 +91,8 @@ type Row struct {
 func Rows() []Row {
 	var rows []Row
 	for _, p := range providers() {
-		rows = append(rows, Row{Kind: p.kind, Title: p.title, Argo: p.argo, Fields: fields(p.config()), Result: p.result, Keys: p.keys})
+		rows = append(rows,
+			Row{Kind: p.kind, Title: p.title, Argo: p.argo, Fields: fields(p.config()), Result: p.result, Keys: p.keys})
 	}
 	return rows
 }

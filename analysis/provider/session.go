@@ -27,7 +27,8 @@ type session struct {
 
 // do makes a request, repeats it while that may help, and returns the answer.
 func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
-	caller := call.Caller{Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries, Backoff: s.deps.Backoff}
+	caller := call.Caller{Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries,
+		Backoff: s.deps.Backoff}
 	return caller.Do(ctx, r)
 }
 

@@ -58,7 +58,8 @@ func (g signer) sign(r *http.Request, body []byte) {
 		mac.Write([]byte(part))
 		key = mac.Sum(nil)
 	}
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
+	r.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
 }
 
 // canonicalPath encodes what is already encoded once more, as all services but

@@ -36,7 +36,8 @@ func (c *skywalkingConfig) check() error {
 		required("query", c.Query, "write the GraphQL query"),
 		checkDuration("interval", c.Interval))
 	if err == nil && !strings.Contains(c.Query, "{") {
-		return &fieldError{Field: "query", Msg: fmt.Sprintf("%q is no GraphQL", rollout.Cut(c.Query, 60)), Fix: "write it as in query q($duration: Duration!) { … }"}
+		return wrong("query", "write it as in query q($duration: Duration!) { … }",
+			"%q is no GraphQL", rollout.Cut(c.Query, 60))
 	}
 	return err
 }
@@ -47,7 +48,8 @@ func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, err
 	const minutes = "2006-01-02 1504"
 	now := s.deps.Now()
 	data, err := askGraphQL(ctx, s, "SkyWalking", call.Request{Base: c.Address, Path: "/graphql"}, c.Query, map[string]any{
-		"duration": map[string]string{"start": now.Add(-duration(c.Interval, 5*time.Minute)).Format(minutes), "end": now.Format(minutes), "step": "MINUTE"},
+		"duration": map[string]string{"start": now.Add(-duration(c.Interval, 5*time.Minute)).Format(minutes),
+			"end": now.Format(minutes), "step": "MINUTE"},
 	})
 	if err != nil {
 		return Result{}, err
@@ -59,7 +61,9 @@ func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, err
 
 // askGraphQL posts a query and returns its data. A server that has errors
 // answers with 200 all the same.
-func askGraphQL(ctx context.Context, s *session, from string, ask call.Request, query string, variables map[string]any) (json.RawMessage, error) {
+func askGraphQL(
+	ctx context.Context, s *session, from string, ask call.Request, query string, variables map[string]any,
+) (json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
 		return nil, fmt.Errorf("encode the query: %w", err)

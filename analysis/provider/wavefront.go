@@ -38,7 +38,7 @@ func (c *wavefrontConfig) check() error {
 		required("address", c.Address, "give the host, as in example.wavefront.com"),
 		required("query", c.Query, "write the query, as in ts(…)"))
 	if err == nil && checkURL("address", c.url()) != nil {
-		return &fieldError{Field: "address", Msg: fmt.Sprintf("%q is not a host", shown(c.Address)), Fix: "write it as in example.wavefront.com"}
+		return wrong("address", "write it as in example.wavefront.com", "%q is not a host", shown(c.Address))
 	}
 	return err
 }

@@ -43,11 +43,11 @@ func (c *webConfig) check() error {
 	case err != nil:
 		return err
 	case c.Body != "" && c.JSONBody != nil:
-		return &fieldError{Field: "jsonBody", Msg: "is given, and body too", Fix: "keep one of them"}
+		return wrong("jsonBody", "keep one of them", "is given, and body too")
 	case c.Body != "" && orElse(c.Method, http.MethodGet) == http.MethodGet:
-		return &fieldError{Field: "body", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
+		return wrong("body", "write method: POST, or remove it", "is given, and the method is GET")
 	case c.JSONBody != nil && orElse(c.Method, http.MethodGet) == http.MethodGet:
-		return &fieldError{Field: "jsonBody", Msg: "is given, and the method is GET", Fix: "write method: POST, or remove it"}
+		return wrong("jsonBody", "write method: POST, or remove it", "is given, and the method is GET")
 	case c.TimeoutSeconds < 0 || c.TimeoutSeconds > maxSeconds:
 		return checkSeconds("timeoutSeconds", &c.TimeoutSeconds)
 	}

@@ -49,7 +49,8 @@ var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 }
 
 var webhookPhases = []string{
-	"Initializing", "Initialized", "Waiting", "Progressing", "WaitingPromotion", "Promoting", "Finalising", "Succeeded", "Failed", "Terminating", "Terminated",
+	"Initializing", "Initialized", "Waiting", "Progressing", "WaitingPromotion", "Promoting", "Finalising", "Succeeded",
+	"Failed", "Terminating", "Terminated",
 }
 
 func (c *webhookConfig) check() error {
@@ -61,7 +62,7 @@ func (c *webhookConfig) check() error {
 		checkDuration("timeout", c.Timeout),
 		checkHeaders(c.Headers))
 	if err == nil && (c.Retries < 0 || c.Retries > 10) {
-		return &fieldError{Field: "retries", Msg: fmt.Sprintf("is %d", c.Retries), Fix: "give 0 to 10"}
+		return wrong("retries", "give 0 to 10", "is %d", c.Retries)
 	}
 	return err
 }
@@ -88,7 +89,8 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		return Result{}, fmt.Errorf("encode the payload: %w", err)
 	}
 	ask := call.Request{
-		Method: http.MethodPost, Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure, Type: "application/json", Body: body,
+		Method: http.MethodPost, Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure, Type: "application/json",
+		Body: body,
 		Once: true, Accept: webhookVerdict,
 	}
 	var a call.Answer
@@ -103,7 +105,8 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 	if a.Status/100 == 2 {
 		return Result{Value: float64(a.Status), Phase: meaning.accepted}, nil
 	}
-	return Result{Value: float64(a.Status), Phase: meaning.refused, Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
+	return Result{Value: float64(a.Status), Phase: meaning.refused,
+		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
 // webhookVerdict tells a verdict from an answer of what is in between.

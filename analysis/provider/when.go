@@ -14,8 +14,9 @@ import (
 //	now() - duration("5m") + duration("30s")
 //	date("2026-01-31T12:00:00Z")
 var (
-	momentForm = regexp.MustCompile(`^\s*(now\(\)|date\(\s*["']([^"']*)["']\s*\))\s*((?:[+-]\s*duration\(\s*["'][^"']*["']\s*\)\s*)*)$`)
-	spanForm   = regexp.MustCompile(`([+-])\s*duration\(\s*["']([^"']*)["']\s*\)`)
+	momentForm = regexp.MustCompile(`^\s*(now\(\)|date\(\s*["']([^"']*)["']\s*\))\s*` +
+		`((?:[+-]\s*duration\(\s*["'][^"']*["']\s*\)\s*)*)$`)
+	spanForm = regexp.MustCompile(`([+-])\s*duration\(\s*["']([^"']*)["']\s*\)`)
 )
 
 // moment evaluates one.
@@ -48,13 +49,13 @@ func moment(text string, now time.Time) (time.Time, error) {
 
 func checkMoment(field, text string) error {
 	if strings.TrimSpace(text) == "" {
-		return &fieldError{Field: field, Msg: "is missing", Fix: `write it as in now() - duration("5m")`}
+		return wrong(field, `write it as in now() - duration("5m")`, "is missing")
 	}
 	if hasArgument(text) {
 		return nil
 	}
 	if _, err := moment(text, time.Unix(0, 0)); err != nil {
-		return &fieldError{Field: field, Msg: err.Error(), Fix: `write it as in now() - duration("5m"), or date("2026-01-31T12:00:00Z")`}
+		return wrong(field, `write it as in now() - duration("5m"), or date("2026-01-31T12:00:00Z")`, "%s", err.Error())
 	}
 	return nil
 }

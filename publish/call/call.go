@@ -155,7 +155,8 @@ func (c *Caller) try(ctx context.Context, r Request) (Answer, *Error) {
 	case err != nil:
 		return Answer{}, c.noAnswer(ctx, r, nil, err)
 	case int64(len(body)) > most:
-		return Answer{}, &Error{What: r.what(), Message: fmt.Sprintf("the answer is larger than %d MiB; ask for less", max(most>>20, 1))}
+		message := fmt.Sprintf("the answer is larger than %d MiB; ask for less", max(most>>20, 1))
+		return Answer{}, &Error{What: r.what(), Message: message}
 	}
 	return Answer{res.StatusCode, res.Header, body}, nil
 }

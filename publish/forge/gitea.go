@@ -106,7 +106,8 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]
 	var all []pull
 	for page := 1; page <= pages; page++ {
 		var pulls []giteaPull
-		path := fmt.Sprintf("%s/pulls?%s&base_branch=%s&limit=%d&page=%d", g.path, query, url.QueryEscape(g.base), perPage, page)
+		path := fmt.Sprintf("%s/pulls?%s&base_branch=%s&limit=%d&page=%d",
+			g.path, query, url.QueryEscape(g.base), perPage, page)
 		if err := g.call(ctx, http.MethodGet, path, nil, &pulls); err != nil {
 			return nil, err
 		}

@@ -20,7 +20,8 @@ var gitHub = kind{
 	spacing: time.Second, // GitHub asks for it
 	header: func(token string) http.Header {
 		return http.Header{
-			"Authorization": {"Bearer " + token}, "Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"},
+			"Authorization": {"Bearer " + token}, "Accept": {"application/vnd.github+json"},
+			"X-Github-Api-Version": {"2022-11-28"},
 		}
 	},
 	client:     newGitHub,
@@ -139,7 +140,8 @@ func (g *gitHubRepository) create(ctx context.Context, branch string, t text) (p
 
 // label is announcer's. GitHub makes labels that do not exist.
 func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
-	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number), map[string]any{"labels": labels}, nil)
+	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number),
+		map[string]any{"labels": labels}, nil)
 }
 
 // statuses is marker's. The combined status has the newest of each context.

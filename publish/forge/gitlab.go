@@ -69,7 +69,8 @@ func (m gitLabMerge) pull() pull {
 func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"opened", "all"} {
 		query := url.Values{
-			"source_branch": {branch}, "state": {state}, "order_by": {"created_at"}, "sort": {"desc"}, "per_page": {fmt.Sprint(perPage)},
+			"source_branch": {branch}, "state": {state}, "order_by": {"created_at"}, "sort": {"desc"},
+			"per_page": {fmt.Sprint(perPage)},
 		}
 		var merges []gitLabMerge
 		if err := g.call(ctx, http.MethodGet, g.path+"/merge_requests?"+query.Encode(), nil, &merges); err != nil {
@@ -197,7 +198,8 @@ func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s st
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
 	var refused *call.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && strings.Contains(refused.Message, "Cannot transition status") {
+	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest &&
+		strings.Contains(refused.Message, "Cannot transition status") {
 		return nil
 	}
 	return err

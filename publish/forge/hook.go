@@ -184,7 +184,8 @@ func (h *Hook) isOurs(e event) bool {
 		path = strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git")
 	}
 	for _, name := range []string{e.Repository.FullName, e.Project.Path} {
-		if name != "" && (strings.EqualFold(path, name) || strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(name))) {
+		if name != "" &&
+			(strings.EqualFold(path, name) || strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(name))) {
 			return true
 		}
 	}

@@ -44,8 +44,10 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 	b.WriteString("\n### Where it stands\n\n")
 	for _, standing := range p.Standing {
 		fmt.Fprintf(&b, "- %s is at step %d of %d (%s) since %s, with a weight of %d %%.\n", code(standing.Workload.String()),
-			min(standing.Step+1, standing.Of), standing.Of, code(standing.Name), standing.Entered.UTC().Format(time.RFC3339), standing.Weight)
-		fmt.Fprintf(&b, "  Of the new version %d of %d pods were ready when this was written.\n", standing.Ready, standing.Replicas)
+			min(standing.Step+1, standing.Of), standing.Of, code(standing.Name),
+			standing.Entered.UTC().Format(time.RFC3339), standing.Weight)
+		fmt.Fprintf(&b, "  Of the new version %d of %d pods were ready when this was written.\n",
+			standing.Ready, standing.Replicas)
 		if standing.Problem != "" {
 			fmt.Fprintf(&b, "  A pod of it has a problem: %s.\n", code(standing.Problem))
 		}
@@ -73,8 +75,8 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 	if s.Stable != nil {
 		title += " to " + rollout.ShortID(s.Stable.Commit)
 	}
-	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. Git still asks for what was rejected; "+
-		"merging this makes it agree with the cluster. No pod moves.\n", s.App, t.Cluster)
+	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. "+
+		"Git still asks for what was rejected; merging this makes it agree with the cluster. No pod moves.\n", s.App, t.Cluster)
 	if len(s.Rejected) > 0 {
 		r := s.Rejected[0]
 		fmt.Fprintf(&b, "\n### Why\n\n- %s\n- release %s of commit %s, rejected at %s\n",

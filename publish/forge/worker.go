@@ -224,7 +224,8 @@ func (o Options) connect(config rollout.Forge) (host, error) {
 		return host{}, err
 	}
 	a := &api{
-		client: call.Clients(), base: t.kind.api(t.address), token: o.Token, header: t.kind.header, now: o.Now, spacing: t.kind.spacing,
+		client: call.Clients(), base: t.kind.api(t.address), token: o.Token, header: t.kind.header, now: o.Now,
+		spacing: t.kind.spacing,
 	}
 	return t.kind.client(a, t.repository, o.Branch), nil
 }

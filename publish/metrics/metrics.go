@@ -54,7 +54,9 @@ func New(o Options) *Metrics {
 	m.loopFamilies()
 	m.gauge("gitrollout_build_info", "The program that runs: always 1.", "version", "revision", "goversion").
 		WithLabelValues(o.Version, o.Revision, o.GoBuild).Set(1)
-	m.gauge("gitrollout_cluster_info", "What is reconciled: always 1. Cluster is the folder under .gitrollout/, branch is what people push to.", "cluster", "branch").
+	m.gauge("gitrollout_cluster_info",
+		"What is reconciled: always 1. Cluster is the folder under .gitrollout/, branch is what people push to.",
+		"cluster", "branch").
 		WithLabelValues(o.Cluster, o.Branch).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -64,20 +66,30 @@ func (m *Metrics) releaseFamilies() {
 	m.started = m.counter("gitrollout_releases_started_total", "Releases that began, first deployments included.")
 	m.started.WithLabelValues()
 	m.releases = m.counter("gitrollout_releases_total",
-		"Releases that ended or began to go back, by app and outcome: promoted, rejected (by people, measurements or a deadline), reverted in Git, or superseded by another version. An app has its four series from its first release on.",
+		"Releases that ended or began to go back, by app and outcome: promoted, "+
+			"rejected (by people, measurements or a deadline), reverted in Git, or superseded by another version. "+
+			"An app has its four series from its first release on.",
 		"app", "outcome")
-	m.transitions = m.counter("gitrollout_transitions_total", "Transitions of releases that Git has recorded, by the phase that the app is in afterwards.", "phase")
+	m.transitions = m.counter("gitrollout_transitions_total",
+		"Transitions of releases that Git has recorded, by the phase that the app is in afterwards.", "phase")
 	for _, p := range rollout.Phases() {
 		m.transitions.WithLabelValues(string(p))
 	}
-	m.verdicts = m.counter("gitrollout_analysis_runs_total", "Analyses that came to a verdict: Successful, Failed, Error or Inconclusive.", "verdict")
-	for _, v := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisErrored, rollout.AnalysisInconclusive} {
+	m.verdicts = m.counter("gitrollout_analysis_runs_total",
+		"Analyses that came to a verdict: Successful, Failed, Error or Inconclusive.", "verdict")
+	for _, v := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisErrored,
+		rollout.AnalysisInconclusive} {
 		m.verdicts.WithLabelValues(string(v))
 	}
-	m.lead = m.histogram("gitrollout_release_lead_time_seconds", "From when a push was seen until its release was the stable version, waits included. Of promoted releases.", slow)
-	m.until = m.histogram("gitrollout_release_time_to_reject_seconds", "From the start of a release until it was rejected.", slow)
-	m.retreat = m.histogram("gitrollout_retreat_duration_seconds", "From the decision to go back, when requests go back, until all pods were of the stable version.", slow)
-	m.waited = m.histogram("gitrollout_waiting_for_people_seconds", "How long an app waited for people, observed when the wait was over: for a promotion, or for a revert of what was rejected.", slow, "on")
+	m.lead = m.histogram("gitrollout_release_lead_time_seconds",
+		"From when a push was seen until its release was the stable version, waits included. Of promoted releases.", slow)
+	m.until = m.histogram("gitrollout_release_time_to_reject_seconds",
+		"From the start of a release until it was rejected.", slow)
+	m.retreat = m.histogram("gitrollout_retreat_duration_seconds",
+		"From the decision to go back, when requests go back, until all pods were of the stable version.", slow)
+	m.waited = m.histogram("gitrollout_waiting_for_people_seconds",
+		"How long an app waited for people, observed when the wait was over: "+
+			"for a promotion, or for a revert of what was rejected.", slow, "on")
 	m.lead.WithLabelValues()
 	m.until.WithLabelValues()
 	m.retreat.WithLabelValues()
@@ -86,11 +98,17 @@ func (m *Metrics) releaseFamilies() {
 }
 
 func (m *Metrics) loopFamilies() {
-	m.passes = m.histogram("gitrollout_pass_duration_seconds", "Passes of the loop. One with an error has handled every app that the error does not concern.", quick, "result")
-	m.decides = m.histogram("gitrollout_decide_duration_seconds", "Decisions about one app, putting drift back included.", quick, "result")
-	m.renders = m.histogram("gitrollout_render_duration_seconds", "Renders of one app, most of them from memory; an error is what holds an app.", quick, "result")
-	m.applies = m.histogram("gitrollout_apply_duration_seconds", "Applies of all objects of one app, most of them without a request.", quick, "result")
-	m.git = m.histogram("gitrollout_git_request_duration_seconds", "Fetches and pushes, by result: ok, conflict (another writer was faster, which is decided again) or error.", quick, "operation", "result")
+	m.passes = m.histogram("gitrollout_pass_duration_seconds",
+		"Passes of the loop. One with an error has handled every app that the error does not concern.", quick, "result")
+	m.decides = m.histogram("gitrollout_decide_duration_seconds", "Decisions about one app, putting drift back included.",
+		quick, "result")
+	m.renders = m.histogram("gitrollout_render_duration_seconds",
+		"Renders of one app, most of them from memory; an error is what holds an app.", quick, "result")
+	m.applies = m.histogram("gitrollout_apply_duration_seconds",
+		"Applies of all objects of one app, most of them without a request.", quick, "result")
+	m.git = m.histogram("gitrollout_git_request_duration_seconds",
+		"Fetches and pushes, by result: ok, conflict (another writer was faster, which is decided again) or error.",
+		quick, "operation", "result")
 	for _, h := range []*prometheus.HistogramVec{m.passes, m.decides, m.renders, m.applies} {
 		h.WithLabelValues(ok)
 		h.WithLabelValues(failed)
@@ -101,11 +119,16 @@ func (m *Metrics) loopFamilies() {
 	}
 	m.git.WithLabelValues(string(reconciler.PartPush), conflict)
 	m.decided = m.counter("gitrollout_decisions_total", "Apps that passes have looked at.").WithLabelValues()
-	m.commits = m.counter("gitrollout_state_commits_total", "Commits on the state branch. One holds all transitions of a pass.").WithLabelValues()
-	m.lost = m.counter("gitrollout_lost_races_total", "Pushes that another writer of the state branch won.").WithLabelValues()
-	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds", "When the last pass ended; 0 before the first.").WithLabelValues()
-	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds", "When Git was last looked at successfully; 0 before the first time.").WithLabelValues()
-	m.leading = m.gauge("gitrollout_leading", "1 while this process makes passes, 0 while it waits for its turn.").WithLabelValues()
+	m.commits = m.counter("gitrollout_state_commits_total",
+		"Commits on the state branch. One holds all transitions of a pass.").WithLabelValues()
+	m.lost = m.counter("gitrollout_lost_races_total",
+		"Pushes that another writer of the state branch won.").WithLabelValues()
+	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds",
+		"When the last pass ended; 0 before the first.").WithLabelValues()
+	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds",
+		"When Git was last looked at successfully; 0 before the first time.").WithLabelValues()
+	m.leading = m.gauge("gitrollout_leading",
+		"1 while this process makes passes, 0 while it waits for its turn.").WithLabelValues()
 }
 
 // Values of the label result.
@@ -204,13 +227,18 @@ type Counted struct {
 
 // Watch serves numbers that others count, too. It is called once.
 func (m *Metrics) Watch(c Counted) {
-	m.counterFunc("gitrollout_git_requests_total", "Requests to the Git server: of HTTP, or connections of another transport.", "", "", c.GitRequests)
-	m.counterFunc("gitrollout_git_received_bytes_total", "Bytes of Git's protocol that were received.", "", "", c.GitReceived)
+	m.counterFunc("gitrollout_git_requests_total",
+		"Requests to the Git server: of HTTP, or connections of another transport.", "", "", c.GitRequests)
+	m.counterFunc("gitrollout_git_received_bytes_total", "Bytes of Git's protocol that were received.", "", "",
+		c.GitReceived)
 	m.counterFunc("gitrollout_git_sent_bytes_total", "Bytes of Git's protocol that were sent.", "", "", c.GitSent)
-	const requests, help = "gitrollout_kubernetes_requests_total", "Requests to the API server: read (a watch is one), write (events included) or dry_run, which asks whether a write would be accepted."
+	const requests, help = "gitrollout_kubernetes_requests_total",
+		"Requests to the API server: read (a watch is one), write (events included) or dry_run, " +
+			"which asks whether a write would be accepted."
 	m.counterFunc(requests, help, "verb", "read", c.KubeReads)
 	m.counterFunc(requests, help, "verb", "write", c.KubeWrites)
 	m.counterFunc(requests, help, "verb", "dry_run", c.KubeDryRuns)
 	m.counterFunc("gitrollout_kubernetes_events_lost_total", "Events that the API server did not take.", "", "", c.Events)
-	m.counterFunc("gitrollout_builds_total", "kustomize builds: renders that could not be answered from memory.", "", "", c.Builds)
+	m.counterFunc("gitrollout_builds_total", "kustomize builds: renders that could not be answered from memory.", "", "",
+		c.Builds)
 }

@@ -40,7 +40,8 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
-		ID: commit.ID + "/" + app.App, Kinds: kinds, At: commit.When, Cluster: cluster, App: app.App, Reason: after.Reason, Over: over,
+		ID: commit.ID + "/" + app.App, Kinds: kinds, At: commit.When, Cluster: cluster, App: app.App, Reason: after.Reason,
+		Over: over,
 	}
 	if len(now) > 0 {
 		e.Trouble = now[0]
@@ -79,7 +80,8 @@ func describeRelease(e *rollout.Event, about, after rollout.State) {
 		release = after.Stable
 	}
 	if release != nil {
-		e.Release, e.Commit, e.Author, e.Subject, e.Since = release.Hash, release.Commit, release.Author, release.Subject, release.Since
+		e.Release, e.Commit, e.Author, e.Subject, e.Since = release.Hash, release.Commit, release.Author, release.Subject,
+			release.Since
 	}
 	if after.Stable != nil {
 		e.Stable = after.Stable.Hash
@@ -123,12 +125,15 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 }
 
 var outcomes = map[rollout.EventKind]rollout.Outcome{
-	rollout.EventStarted: rollout.OutcomeNews, rollout.EventStepCompleted: rollout.OutcomeNews, rollout.EventPromoted: rollout.OutcomeNews,
+	rollout.EventStarted: rollout.OutcomeNews, rollout.EventStepCompleted: rollout.OutcomeNews,
+	rollout.EventPromoted:        rollout.OutcomeNews,
 	rollout.EventAnalysisStarted: rollout.OutcomeNews,
 	rollout.EventPaused:          rollout.OutcomeWarning, rollout.EventWaiting: rollout.OutcomeWarning,
 	rollout.EventRolledBack: rollout.OutcomeWarning, rollout.EventAnalysisInconclusive: rollout.OutcomeWarning,
-	rollout.EventCompleted: rollout.OutcomeGood, rollout.EventRestored: rollout.OutcomeGood, rollout.EventRecovered: rollout.OutcomeGood,
-	rollout.EventAborted: rollout.OutcomeBad, rollout.EventStalled: rollout.OutcomeBad, rollout.EventHeld: rollout.OutcomeBad,
+	rollout.EventCompleted: rollout.OutcomeGood, rollout.EventRestored: rollout.OutcomeGood,
+	rollout.EventRecovered: rollout.OutcomeGood,
+	rollout.EventAborted:   rollout.OutcomeBad, rollout.EventStalled: rollout.OutcomeBad,
+	rollout.EventHeld:           rollout.OutcomeBad,
 	rollout.EventAnalysisFailed: rollout.OutcomeBad, rollout.EventAnalysisError: rollout.OutcomeBad,
 }
 
@@ -175,7 +180,8 @@ func text(e rollout.Event) string {
 		lines = append(lines, "Waits for "+e.Waiting)
 	}
 	for _, a := range e.Analyses {
-		if a.Phase != rollout.AnalysisFailed && a.Phase != rollout.AnalysisErrored && a.Phase != rollout.AnalysisInconclusive {
+		if a.Phase != rollout.AnalysisFailed && a.Phase != rollout.AnalysisErrored &&
+			a.Phase != rollout.AnalysisInconclusive {
 			continue
 		}
 		line := fmt.Sprintf("Metric %s: %s", a.Metric, a.Phase)

@@ -76,7 +76,8 @@ var analysisEvents = map[rollout.AnalysisPhase]rollout.EventKind{
 
 func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	for _, run := range after.Analyses {
-		i := slices.IndexFunc(before.Analyses, func(o rollout.AnalysisRun) bool { return o.Name == run.Name && o.Started.Equal(run.Started) })
+		i := slices.IndexFunc(before.Analyses,
+			func(o rollout.AnalysisRun) bool { return o.Name == run.Name && o.Started.Equal(run.Started) })
 		if i < 0 {
 			is[rollout.EventAnalysisStarted] = true
 		}

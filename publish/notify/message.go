@@ -100,9 +100,11 @@ func factsOf(e rollout.Event) []Fact {
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{
-		ID: "sample-" + at.UTC().Format("20060102T150405Z") + "/" + app, Kinds: []rollout.EventKind{kind}, At: at, Cluster: cluster, App: app,
+		ID: "sample-" + at.UTC().Format("20060102T150405Z") + "/" + app, Kinds: []rollout.EventKind{kind}, At: at,
+		Cluster: cluster, App: app,
 		Release: "h1-7b4e2a91d0", Stable: "h1-0123456789", Commit: "9f31c0de9f31c0de9f31c0de9f31c0de9f31c0de",
-		Author: "gitrollout notify test", Subject: "a sample", Since: at.Add(-time.Minute), Step: 2, Steps: 4, StepName: "pause", Weight: 20,
+		Author: "gitrollout notify test", Subject: "a sample", Since: at.Add(-time.Minute), Step: 2, Steps: 4,
+		StepName: "pause", Weight: 20,
 		Reason: "This is a sample: nothing has happened.",
 	}
 	trouble := cluster + "/" + app + "/" + string(e.Release)

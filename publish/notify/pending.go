@@ -31,7 +31,8 @@ type Backlog struct {
 // Pending returns what a receiver is to be told of a line of commits, which begins
 // after what it was told last. What lies up to the commit claimed may have been
 // told by a process that was killed meanwhile; "" if nothing was.
-func Pending(cluster string, r rollout.Receiver, manner Manner, at rollout.Cursor, claimed string, line []rollout.Recorded, links Links, now time.Time) Backlog {
+func Pending(cluster string, r rollout.Receiver, manner Manner, at rollout.Cursor, claimed string,
+	line []rollout.Recorded, links Links, now time.Time) Backlog {
 	var b Backlog
 	b.End = rollout.Cursor{Told: at.Told}
 	repeats := slices.IndexFunc(line, func(c rollout.Recorded) bool { return c.ID == claimed })

@@ -49,7 +49,8 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "gitrollout"), attribute.String("service.version", o.Version),
+		resource.WithAttributes(attribute.String("service.name", "gitrollout"),
+			attribute.String("service.version", o.Version),
 			attribute.String("gitrollout.cluster", o.Cluster)),
 		resource.WithTelemetrySDK(),
 		resource.WithFromEnv(), // last: OTEL_SERVICE_NAME wins
@@ -58,7 +59,8 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(o.Problem))
-	provider := trace.NewTracerProvider(trace.WithResource(about), trace.WithSpanProcessor(withoutMemory{trace.NewBatchSpanProcessor(exporter)}))
+	provider := trace.NewTracerProvider(trace.WithResource(about),
+		trace.WithSpanProcessor(withoutMemory{trace.NewBatchSpanProcessor(exporter)}))
 	return &Tracing{provider}, nil
 }
 

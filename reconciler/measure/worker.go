@@ -55,7 +55,8 @@ func New(ctx context.Context, o Options) *Worker {
 	if o.Patience == 0 {
 		o.Patience = 2 * time.Second
 	}
-	return &Worker{Options: o, ctx: ctx, slots: map[string]chan struct{}{}, busy: map[string]bool{}, done: map[string][]found{}}
+	return &Worker{Options: o, ctx: ctx, slots: map[string]chan struct{}{}, busy: map[string]bool{},
+		done: map[string][]found{}}
 }
 
 // Measure begins what is due, is not under way and was not found since the last
@@ -105,11 +106,13 @@ func (w *Worker) work(app rollout.App, m strategies.Measure, key string, slots c
 // measure makes one measurement. A panic in it is an error of it; what it says
 // may have been anybody's, so it is not for Git.
 func (w *Worker) measure(app rollout.App, m strategies.Measure, slots chan struct{}) (got strategies.Measured) {
-	got = strategies.Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name, At: w.Deps.Now(), Samples: -1}
+	got = strategies.Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name, At: w.Deps.Now(),
+		Samples: -1}
 	defer func() {
 		if p := recover(); p != nil {
 			w.Trouble(app.Name, m.Metric.Name, fmt.Errorf("the measurement panicked: %v\n%s", p, debug.Stack()))
-			got.Phase, got.Message = analysis.Errored, fmt.Sprintf("the provider %s failed inside; gitrollout's log says how", m.Metric.Provider)
+			got.Phase, got.Message = analysis.Errored,
+				fmt.Sprintf("the provider %s failed inside; gitrollout's log says how", m.Metric.Provider)
 		}
 	}()
 	result, err := w.ask(app, m, m.Latest, "", slots)
@@ -131,20 +134,23 @@ func (w *Worker) measure(app rollout.App, m strategies.Measure, slots chan struc
 
 // ask makes one request, and again while it is still running. Latest is the
 // version that it is about.
-func (w *Worker) ask(app rollout.App, m strategies.Measure, latest, suffix string, slots chan struct{}) (provider.Result, error) {
+func (w *Worker) ask(
+	app rollout.App, m strategies.Measure, latest, suffix string, slots chan struct{},
+) (provider.Result, error) {
 	var secrets []string
-	config, err := analysis.Complete(m.Metric, analysis.Known{Latest: latest, Stable: m.Stable, Texts: m.Texts}, func(ref rollout.SecretRef) (string, error) {
-		data, err := w.Deps.Secret(w.ctx, m.Workload.Namespace, ref.Name)
-		if err != nil {
-			return "", err
-		}
-		text, ok := data[ref.Key]
-		if !ok {
-			return "", fmt.Errorf("Secret %s/%s has no key %s", m.Workload.Namespace, ref.Name, ref.Key)
-		}
-		secrets = append(secrets, text)
-		return text, nil
-	})
+	config, err := analysis.Complete(m.Metric, analysis.Known{Latest: latest, Stable: m.Stable, Texts: m.Texts},
+		func(ref rollout.SecretRef) (string, error) {
+			data, err := w.Deps.Secret(w.ctx, m.Workload.Namespace, ref.Name)
+			if err != nil {
+				return "", err
+			}
+			text, ok := data[ref.Key]
+			if !ok {
+				return "", fmt.Errorf("Secret %s/%s has no key %s", m.Workload.Namespace, ref.Name, ref.Key)
+			}
+			secrets = append(secrets, text)
+			return text, nil
+		})
 	if err != nil {
 		return provider.Result{}, err
 	}
@@ -187,6 +193,7 @@ func asked(ctx context.Context, deps provider.Deps, r provider.Request, slots ch
 // id names a measurement, so that one that is asked for again after a crash
 // finds what the first one began.
 func id(app rollout.App, m strategies.Measure) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", app.Name, m.Run, m.Release, m.Started.UTC().Format(time.RFC3339), m.Metric.Name, m.Number))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", app.Name, m.Run, m.Release,
+		m.Started.UTC().Format(time.RFC3339), m.Metric.Name, m.Number))
 	return hex.EncodeToString(sum[:5])
 }

@@ -21,11 +21,12 @@ func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 	var alerts []any
 	at := m.At.UTC()
 	for _, over := range m.Over {
-		alerts = append(alerts, map[string]any{"labels": alertLabels(m, over), "endsAt": at.Format(time.RFC3339)})
+		alerts = append(alerts, object{"labels": alertLabels(m, over), "endsAt": at.Format(time.RFC3339)})
 	}
 	if !m.Ends && m.Trouble != "" {
-		alert := map[string]any{
-			"labels": alertLabels(m, m.Trouble), "startsAt": at.Format(time.RFC3339), "endsAt": at.Add(alertLasts).Format(time.RFC3339),
+		alert := object{
+			"labels": alertLabels(m, m.Trouble), "startsAt": at.Format(time.RFC3339),
+			"endsAt":      at.Add(alertLasts).Format(time.RFC3339),
 			"annotations": map[string]string{"summary": m.Title, "description": m.Text},
 		}
 		if m.CommitURL != "" {
@@ -49,5 +50,6 @@ func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 }
 
 func alertLabels(m notify.Message, trouble string) map[string]string {
-	return map[string]string{"alertname": "GitrolloutRelease", "cluster": m.Cluster, "app": m.App, "trouble": trouble, "severity": "critical"}
+	return map[string]string{"alertname": "GitrolloutRelease", "cluster": m.Cluster, "app": m.App, "trouble": trouble,
+		"severity": "critical"}
 }

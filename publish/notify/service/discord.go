@@ -13,7 +13,7 @@ import (
 // https://docs.discord.com/developers/resources/webhook#execute-webhook
 func sendDiscord(ctx context.Context, s *session, m notify.Message) error {
 	color, _ := strconv.ParseInt(colors[m.Outcome][1:], 16, 32)
-	embed := map[string]any{"title": m.Title, "color": color, "timestamp": m.At.UTC().Format(time.RFC3339)}
+	embed := object{"title": m.Title, "color": color, "timestamp": m.At.UTC().Format(time.RFC3339)}
 	if m.Text != "" {
 		embed["description"] = m.Text
 	}
@@ -22,14 +22,15 @@ func sendDiscord(ctx context.Context, s *session, m notify.Message) error {
 	}
 	var fields []any
 	for _, f := range m.Facts {
-		fields = append(fields, map[string]any{"name": f.Name, "value": rollout.Cut(f.Value, 1024), "inline": true})
+		fields = append(fields, object{"name": f.Name, "value": rollout.Cut(f.Value, 1024), "inline": true})
 	}
 	if m.ProposalURL != "" {
-		fields = append(fields, map[string]any{"name": "Proposal", "value": "[" + m.Proposal + "](" + m.ProposalURL + ")"})
+		fields = append(fields, object{"name": "Proposal", "value": "[" + m.Proposal + "](" + m.ProposalURL + ")"})
 	}
 	if len(fields) > 0 {
 		embed["fields"] = fields
 	}
-	_, err := s.post(ctx, s.values["url"], nil, map[string]any{"embeds": []any{embed}, "allowed_mentions": map[string]any{"parse": []string{}}})
+	_, err := s.post(ctx, s.values["url"], nil,
+		object{"embeds": list{embed}, "allowed_mentions": object{"parse": []string{}}})
 	return err
 }

@@ -101,7 +101,8 @@ func mailClient(s *session) (*mail.Client, error) {
 		options = append(options, mail.WithTLSConfig(config))
 	}
 	if user := s.values["username"]; user != "" {
-		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(s.values["password"]))
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user),
+			mail.WithPassword(s.values["password"]))
 	}
 	return mail.NewClient(host, options...)
 }

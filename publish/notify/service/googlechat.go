@@ -22,26 +22,25 @@ func sendGoogleChat(ctx context.Context, s *session, m notify.Message) error {
 	paint := func(text string) string {
 		return `<font color="` + colors[m.Outcome] + `">` + html.EscapeString(text) + `</font>`
 	}
-	widgets := []any{map[string]any{"textParagraph": map[string]any{"text": "<b>" + paint(m.Title) + "</b>"}}}
+	widgets := list{object{"textParagraph": object{"text": "<b>" + paint(m.Title) + "</b>"}}}
 	if m.Text != "" {
-		widgets = append(widgets, map[string]any{"textParagraph": map[string]any{"text": html.EscapeString(m.Text)}})
+		widgets = append(widgets, object{"textParagraph": object{"text": html.EscapeString(m.Text)}})
 	}
 	for _, f := range m.Facts {
-		widgets = append(widgets, map[string]any{"decoratedText": map[string]any{"topLabel": f.Name, "text": html.EscapeString(f.Value), "wrapText": true}})
+		widgets = append(widgets,
+			object{"decoratedText": object{"topLabel": f.Name, "text": html.EscapeString(f.Value), "wrapText": true}})
 	}
 	var buttons []any
-	for _, b := range []notify.Fact{{Name: "Commit", Value: m.CommitURL}, {Name: "Proposal", Value: m.ProposalURL}} {
-		if b.Value != "" {
-			buttons = append(buttons, map[string]any{"text": b.Name, "onClick": map[string]any{"openLink": map[string]any{"url": b.Value}}})
-		}
+	for _, l := range linksOf(m) {
+		buttons = append(buttons, object{"text": l.Name, "onClick": object{"openLink": object{"url": l.Value}}})
 	}
 	if len(buttons) > 0 {
-		widgets = append(widgets, map[string]any{"buttonList": map[string]any{"buttons": buttons}})
+		widgets = append(widgets, object{"buttonList": object{"buttons": buttons}})
 	}
-	_, err = s.post(ctx, u.String(), nil, map[string]any{
+	_, err = s.post(ctx, u.String(), nil, object{
 		"fallbackText": m.Title,
-		"cardsV2":      []any{map[string]any{"cardId": "release", "card": map[string]any{"sections": []any{map[string]any{"widgets": widgets}}}}},
-		"thread":       map[string]any{"threadKey": m.Cluster + "/" + m.App + "/" + string(m.Release)},
+		"cardsV2":      list{object{"cardId": "release", "card": object{"sections": list{object{"widgets": widgets}}}}},
+		"thread":       object{"threadKey": m.Cluster + "/" + m.App + "/" + string(m.Release)},
 	})
 	return err
 }

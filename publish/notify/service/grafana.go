@@ -21,8 +21,9 @@ func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 	for _, l := range linksOf(m) {
 		text += "\n" + `<a href="` + html.EscapeString(l.Value) + `">` + l.Name + `</a>`
 	}
-	tags := append([]string{"gitrollout", "cluster:" + m.Cluster, "app:" + m.App, "event:" + string(m.Kind)}, s.receiver.Lists["tags"]...)
-	body := map[string]any{"text": strings.ReplaceAll(text, "\n", "<br>"), "tags": tags, "time": m.At.UnixMilli()}
+	tags := append([]string{"gitrollout", "cluster:" + m.Cluster, "app:" + m.App, "event:" + string(m.Kind)},
+		s.receiver.Lists["tags"]...)
+	body := object{"text": strings.ReplaceAll(text, "\n", "<br>"), "tags": tags, "time": m.At.UnixMilli()}
 	switch m.Kind {
 	case rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack:
 		if !m.Since.IsZero() && m.Since.Before(m.At) {
@@ -32,6 +33,7 @@ func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 	if dashboard := s.receiver.Settings["dashboard"]; dashboard != "" {
 		body["dashboardUID"] = dashboard
 	}
-	_, err := s.post(ctx, s.base("")+"/api/annotations", http.Header{"Authorization": {"Bearer " + s.values["token"]}}, body)
+	_, err := s.post(ctx, s.base("")+"/api/annotations", http.Header{"Authorization": {"Bearer " + s.values["token"]}},
+		body)
 	return err
 }

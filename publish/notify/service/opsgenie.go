@@ -16,7 +16,7 @@ func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"
 	header := http.Header{"Authorization": {"GenieKey " + s.values["apiKey"]}}
 	for _, over := range m.Over {
-		body := map[string]any{"source": "gitrollout", "note": m.Title}
+		body := object{"source": "gitrollout", "note": m.Title}
 		if _, err := s.post(ctx, address+"/"+url.PathEscape(over)+"/close?identifierType=alias", header, body); err != nil {
 			return err
 		}
@@ -28,8 +28,9 @@ func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	for _, l := range linksOf(m) {
 		info[l.Name+" URL"] = l.Value
 	}
-	_, err := s.post(ctx, address, header, map[string]any{
-		"message": rollout.Cut(m.Title, 130), "alias": m.Trouble, "description": m.Text, "source": "gitrollout", "entity": m.App,
+	_, err := s.post(ctx, address, header, object{
+		"message": rollout.Cut(m.Title, 130), "alias": m.Trouble, "description": m.Text, "source": "gitrollout",
+		"entity":   m.App,
 		"priority": "P2", "tags": []string{"gitrollout", m.Cluster, string(m.Kind)}, "details": info,
 	})
 	return err

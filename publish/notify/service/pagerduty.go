@@ -13,7 +13,8 @@ import (
 func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://events.pagerduty.com") + "/v2/enqueue"
 	for _, over := range m.Over {
-		_, err := s.post(ctx, address, nil, map[string]any{"routing_key": s.values["routingKey"], "event_action": "resolve", "dedup_key": over})
+		_, err := s.post(ctx, address, nil,
+			object{"routing_key": s.values["routingKey"], "event_action": "resolve", "dedup_key": over})
 		if err != nil {
 			return err
 		}
@@ -23,11 +24,11 @@ func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	}
 	var links []any
 	for _, l := range linksOf(m) {
-		links = append(links, map[string]any{"href": l.Value, "text": l.Name})
+		links = append(links, object{"href": l.Value, "text": l.Name})
 	}
-	body := map[string]any{
+	body := object{
 		"routing_key": s.values["routingKey"], "event_action": "trigger", "dedup_key": m.Trouble, "client": "gitrollout",
-		"payload": map[string]any{
+		"payload": object{
 			"summary": m.Title, "source": m.Cluster, "severity": "critical", "timestamp": m.At.UTC().Format(time.RFC3339),
 			"component": m.App, "group": m.Cluster, "class": string(m.Kind), "custom_details": details(m),
 		},

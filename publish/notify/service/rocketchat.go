@@ -9,7 +9,7 @@ import (
 // sendRocketChat posts to an incoming webhook.
 // https://docs.rocket.chat/docs/integrations
 func sendRocketChat(ctx context.Context, s *session, m notify.Message) error {
-	attachment := map[string]any{"title": m.Title, "color": colors[m.Outcome], "ts": m.At.UTC().Format("2006-01-02T15:04:05Z")}
+	attachment := object{"title": m.Title, "color": colors[m.Outcome], "ts": m.At.UTC().Format("2006-01-02T15:04:05Z")}
 	if m.Text != "" {
 		attachment["text"] = m.Text
 	}
@@ -18,15 +18,16 @@ func sendRocketChat(ctx context.Context, s *session, m notify.Message) error {
 	}
 	var fields []any
 	for _, f := range m.Facts {
-		fields = append(fields, map[string]any{"title": f.Name, "value": f.Value, "short": true})
+		fields = append(fields, object{"title": f.Name, "value": f.Value, "short": true})
 	}
 	if m.ProposalURL != "" {
-		fields = append(fields, map[string]any{"title": "Proposal", "value": "[" + m.Proposal + "](" + m.ProposalURL + ")", "short": false})
+		fields = append(fields,
+			object{"title": "Proposal", "value": "[" + m.Proposal + "](" + m.ProposalURL + ")", "short": false})
 	}
 	if len(fields) > 0 {
 		attachment["fields"] = fields
 	}
-	body := map[string]any{"text": "", "alias": "gitrollout", "attachments": []any{attachment}}
+	body := object{"text": "", "alias": "gitrollout", "attachments": list{attachment}}
 	if channel := s.receiver.Settings["channel"]; channel != "" {
 		body["channel"] = channel
 	}

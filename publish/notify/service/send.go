@@ -125,6 +125,12 @@ func (s *session) base(usual string) string {
 	return usual
 }
 
+// object and list are what messages to services are made of: JSON.
+type (
+	object = map[string]any
+	list   = []any
+)
+
 // post sends a value as JSON and returns the answer, which is a 2xx.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)
@@ -136,7 +142,9 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 
 // postBytes is for what is JSON already, of another media type. A 2xx is a success
 // however the answer ends: what was taken must not be sent again.
-func (s *session) postBytes(ctx context.Context, address string, header http.Header, body []byte, media string) ([]byte, error) {
+func (s *session) postBytes(
+	ctx context.Context, address string, header http.Header, body []byte, media string,
+) ([]byte, error) {
 	caller := call.Caller{Client: s.Client, Secrets: &s.Secrets, Now: s.Now}
 	a, err := caller.Do(ctx, call.Request{
 		Method: http.MethodPost, Base: address, Header: header, Body: body, Type: media + "; charset=utf-8", StatusOnly: true,

@@ -13,7 +13,8 @@ import (
 
 // colors are of the outcomes, for services that take one.
 var colors = map[rollout.Outcome]string{
-	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e", rollout.OutcomeNews: "#36c5f0",
+	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e",
+	rollout.OutcomeNews: "#36c5f0",
 }
 
 // slackPasses are the errors of chat.postMessage that are not the message's.
@@ -28,7 +29,8 @@ func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 		return err
 	}
 	body["channel"] = s.receiver.Settings["channel"]
-	answer, err := s.post(ctx, slackAPI(s)+"/chat.postMessage", http.Header{"Authorization": {"Bearer " + s.values["token"]}}, body)
+	answer, err := s.post(ctx, slackAPI(s)+"/chat.postMessage",
+		http.Header{"Authorization": {"Bearer " + s.values["token"]}}, body)
 	if err != nil {
 		return err
 	}
@@ -44,8 +46,8 @@ func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 
 func slackAPI(s *session) string { return s.base("https://slack.com/api") }
 
-func slackMessage(m notify.Message) map[string]any {
-	blocks := []any{slackSection("*" + slackText(m.Title) + "*")}
+func slackMessage(m notify.Message) object {
+	blocks := list{slackSection("*" + slackText(m.Title) + "*")}
 	if m.Text != "" {
 		blocks = append(blocks, slackSection(slackText(m.Text)))
 	}
@@ -55,22 +57,22 @@ func slackMessage(m notify.Message) map[string]any {
 		if f.Name == "Commit" && m.CommitURL != "" {
 			value = "<" + m.CommitURL + "|" + strings.ReplaceAll(value, "|", "¦") + ">"
 		}
-		fields = append(fields, map[string]any{"type": "mrkdwn", "text": "*" + f.Name + "*\n" + value})
+		fields = append(fields, object{"type": "mrkdwn", "text": "*" + f.Name + "*\n" + value})
 	}
 	if len(fields) > 0 {
-		blocks = append(blocks, map[string]any{"type": "section", "fields": fields})
+		blocks = append(blocks, object{"type": "section", "fields": fields})
 	}
 	if m.ProposalURL != "" {
 		blocks = append(blocks, slackSection("<"+m.ProposalURL+"|"+slackText(m.Proposal)+">"))
 	}
-	return map[string]any{
+	return object{
 		"text": slackText(m.Title), "unfurl_links": false,
-		"attachments": []any{map[string]any{"color": colors[m.Outcome], "blocks": blocks}},
+		"attachments": list{object{"color": colors[m.Outcome], "blocks": blocks}},
 	}
 }
 
-func slackSection(text string) map[string]any {
-	return map[string]any{"type": "section", "text": map[string]any{"type": "mrkdwn", "text": text}}
+func slackSection(text string) object {
+	return object{"type": "section", "text": object{"type": "mrkdwn", "text": text}}
 }
 
 // slackText escapes what would be a link or a mention.

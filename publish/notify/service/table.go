@@ -33,7 +33,8 @@ var table = map[string]row{
 	"pagerDuty":    {send: sendPagerDuty, defaults: rollout.TroubleKinds(), resolves: true, dedups: true},
 	"opsgenie":     {send: sendOpsgenie, defaults: rollout.TroubleKinds(), resolves: true, dedups: true},
 	"alertmanager": {send: sendAlertmanager, defaults: rollout.TroubleKinds(), resolves: true, dedups: true},
-	"grafana":      {send: sendGrafana, defaults: []rollout.EventKind{rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack}},
+	"grafana": {send: sendGrafana,
+		defaults: []rollout.EventKind{rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack}},
 }
 
 // MannerOf says how a service is told.

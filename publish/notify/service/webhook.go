@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -81,10 +82,7 @@ func sendWebhook(ctx context.Context, s *session, m notify.Message) error {
 		mac.Write(body)
 		header.Set(signatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	}
-	address := s.values["url"]
-	if address == "" {
-		address = s.receiver.Settings["address"]
-	}
+	address := cmp.Or(s.values["url"], s.receiver.Settings["address"])
 	_, err = s.postBytes(ctx, address, header, body, "application/cloudevents+json")
 	return err
 }
@@ -111,7 +109,8 @@ func cloudEventOf(m notify.Message) cloudEvent {
 		}
 	}
 	return cloudEvent{
-		SpecVersion: "1.0", ID: m.ID, Source: "/gitrollout/" + m.Cluster, Type: "dev.gitrollout.release." + string(m.Kind), Subject: m.App,
-		Time: m.At.UTC().Format(time.RFC3339), DataContentType: "application/json", Data: d,
+		SpecVersion: "1.0", ID: m.ID, Source: "/gitrollout/" + m.Cluster, Type: "dev.gitrollout.release." + string(m.Kind),
+		Subject: m.App,
+		Time:    m.At.UTC().Format(time.RFC3339), DataContentType: "application/json", Data: d,
 	}
 }

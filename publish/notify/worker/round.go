@@ -190,7 +190,9 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 }
 
 // task is what a receiver is to be told, and how many commits behind it is.
-func (w *Worker) task(ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time) (task, int, error) {
+func (w *Worker) task(
+	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
+) (task, int, error) {
 	t := task{receiver: r, end: rollout.Cursor{Told: v.head}}
 	if at.Told == v.head && at.App == "" {
 		return t, 0, nil
@@ -201,7 +203,8 @@ func (w *Worker) task(ctx context.Context, v view, at rollout.Cursor, r rollout.
 		return t, 0, nil
 	}
 	if errors.Is(err, ErrGone) {
-		w.report(r.Name, fmt.Errorf("notification %s: what happened since state commit %s is not told: it %w", r.Name, rollout.ShortID(at.Told), ErrGone))
+		w.report(r.Name, fmt.Errorf("notification %s: what happened since state commit %s is not told: it %w", r.Name,
+			rollout.ShortID(at.Told), ErrGone))
 		return t, maxLag + 1, nil
 	}
 	if err != nil {
@@ -213,7 +216,8 @@ func (w *Worker) task(ctx context.Context, v view, at rollout.Cursor, r rollout.
 	}
 	b := notify.Pending(w.Cluster, r, w.MannerOf(r.Service), at, claimed, line, w.Links(v.config.Forge), now)
 	if b.Dropped > 0 {
-		w.report(r.Name, fmt.Errorf("notification %s: %d events are not told: they are older than %s, or more than %d", r.Name, b.Dropped, notify.MaxAge, notify.MaxPending))
+		w.report(r.Name, fmt.Errorf("notification %s: %d events are not told: they are older than %s, or more than %d",
+			r.Name, b.Dropped, notify.MaxAge, notify.MaxPending))
 	}
 	if b.Err != nil {
 		w.report("template of "+r.Name, b.Err)
@@ -260,7 +264,8 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 		switch {
 		case err == nil:
 		case final:
-			s.refused = append(s.refused, fmt.Errorf("notification %s: %s (%s) is not told: %w", t.receiver.Name, d.Kind, d.ID, err))
+			s.refused = append(s.refused,
+				fmt.Errorf("notification %s: %s (%s) is not told: %w", t.receiver.Name, d.Kind, d.ID, err))
 		default:
 			s.failed, s.after = err, after
 			return s

@@ -88,7 +88,8 @@ func New(o Options) *Worker {
 	if o.Lease == 0 {
 		o.Lease = 30 * time.Second
 	}
-	w := &Worker{Options: o, wake: make(chan struct{}, 1), base: map[string]string{}, told: map[string]rollout.Cursor{}, retries: map[string]retry{}, reported: map[string]string{}}
+	w := &Worker{Options: o, wake: make(chan struct{}, 1), base: map[string]string{}, told: map[string]rollout.Cursor{},
+		retries: map[string]retry{}, reported: map[string]string{}}
 	w.idle = sync.NewCond(&w.mu)
 	return w
 }
