@@ -23,20 +23,20 @@ import (
 
 // gate stands between gitrollout and both the API server and the Git server. It
 // numbers the effects, which are the requests that change anything, and kills
-// gitrollout at the one it is told to.
+// gitrollout at each that it is told to.
 type gate struct {
-	mu    sync.Mutex
-	n     int
-	names []string
-	at    int // the effect to kill at, before the server sees it; 0 for none
-	kill  func()
+	mu     sync.Mutex
+	names  []string     // of the effects that the servers have seen
+	at     map[int]bool // the effects to kill at, from 1, before the server sees them
+	struck []string     // at which it was: their names, and how many of the name came before
+	kill   func()
 
 	kube, git *httptest.Server
 }
 
 func newGate(t *testing.T, w *world) *gate {
 	t.Helper()
-	g := &gate{}
+	g := &gate{at: map[int]bool{}}
 	transport, err := rest.TransportFor(w.cluster.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -74,17 +74,37 @@ func (g *gate) handler(t *testing.T, target string, transport http.RoundTripper,
 			proxy.ServeHTTP(w, r)
 			return
 		}
-		g.mu.Lock()
-		g.n++
-		g.names = append(g.names, r.Method+" "+r.URL.Path)
-		hit := g.n == g.at
-		g.mu.Unlock()
-		if hit {
+		if g.strike(r.Method + " " + r.URL.Path) {
 			g.kill()
 			panic(http.ErrAbortHandler)
 		}
 		proxy.ServeHTTP(w, r)
 	})
+}
+
+// strike notes an effect, unless it is one to kill at: that one is not seen, and
+// has the same number when it comes again.
+func (g *gate) strike(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.names) + 1; g.at[n] {
+		delete(g.at, n)
+		g.struck = append(g.struck, nth(g.names, name))
+		return true
+	}
+	g.names = append(g.names, name)
+	return false
+}
+
+// nth names an effect by how many of its name came before.
+func nth(before []string, name string) string {
+	n := 1
+	for _, b := range before {
+		if b == name {
+			n++
+		}
+	}
+	return fmt.Sprintf("%s, the %d.", name, n)
 }
 
 // kubeconfigOf writes a kubeconfig for a server that asks nobody who they are.
@@ -123,11 +143,13 @@ type outcome struct {
 // life is one whole story: first deployment, a release promoted through its
 // gate, one reverted in flight, and one switched blue-green style if the
 // strategy says so. It returns what came of it and the effects that it took.
-func life(t *testing.T, app shop, at int) (outcome, []string) {
+func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
 	w := newWorld(t, app.files())
 	g := newGate(t, w)
-	g.at = at
+	for _, n := range at {
+		g.at[n] = true
+	}
 	kubeconfig := kubeconfigOf(t, g.kube.URL)
 	remote, err := url.Parse(w.server.URL)
 	if err != nil {
@@ -158,7 +180,8 @@ func life(t *testing.T, app shop, at int) (outcome, []string) {
 	w.repo.Fsck()
 	w.awaitUnpinned("shop", "shop-preview")
 	w.awaitRestart(g)
-	return o, g.effects()
+	g.forget(w.app)
+	return o, g
 }
 
 // awaitUnpinned waits until the Services select what Git says, as they do only
@@ -181,20 +204,42 @@ func (w *world) awaitUnpinned(services ...string) {
 	}
 }
 
+// forget replaces the app's name in those of the effects, as each life has its own.
+func (g *gate) forget(app string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, names := range [][]string{g.names, g.struck} {
+		for i := range names {
+			names[i] = strings.ReplaceAll(names[i], app, "APP")
+		}
+	}
+}
+
+// kills is how often gitrollout was killed.
+func (g *gate) kills() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.struck)
+}
+
 // awaitRestart waits until the process that was to be killed has been, and the
 // next one is at work: the last effects are only seen when all is over.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
-		_, restarted, killed := strings.Cut(w.log.String(), killedMark)
-		if g.at == 0 || g.at > len(g.effects()) || (killed && strings.Contains(restarted, "msg=reconciling")) {
+		lives := strings.Split(w.log.String(), killedMark)
+		if kills := g.kills(); len(lives) == kills+1 && (kills == 0 || strings.Contains(lives[kills], "msg=reconciling")) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("killed at effect %d, gitrollout did not come back within %s", g.at, patience)
+			w.t.Fatalf("killed %d times, gitrollout did not come back within %s", g.kills(), patience)
 		}
 	}
 }
+
+// killsInALife is how often one process after the other is killed in a life. There
+// are some forty effects, so those of one life are far from each other.
+const killsInALife = 3
 
 // TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of a
 // whole story reaches its server, and starts it again: the same state, the same
@@ -208,26 +253,56 @@ func TestKilledAtEveryEffect(t *testing.T) {
 		"blueGreen":  {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, effects := life(t, app, 0)
+			t.Parallel()
+			want, g := life(t, app)
+			effects := g.effects()
 			t.Logf("undisturbed: %d effects, %d commits:\n%s\n%s", len(effects), len(want.log), strings.Join(effects, "\n"), strings.Join(want.log, "\n"))
 			if len(effects) < 10 {
 				t.Fatalf("only %d effects were seen: the gate does not see what gitrollout does", len(effects))
 			}
-			for n := 1; n <= len(effects); n++ {
-				t.Run(fmt.Sprint(n), func(t *testing.T) {
-					t.Parallel()
-					got, _ := life(t, app, n)
-					if got.phase != want.phase || got.stable != want.stable {
-						t.Errorf("ended %s at %s, want %s at %s", got.phase, got.stable, want.phase, want.stable)
-					}
-					if fmt.Sprint(got.started) != fmt.Sprint(want.started) {
-						t.Errorf("started pods %v, want %v", got.started, want.started)
-					}
-					if !slices.Equal(got.log, want.log) {
-						t.Errorf("commits differ:\n%s\nwant\n%s", strings.Join(got.log, "\n"), strings.Join(want.log, "\n"))
-					}
-				})
+			var mu sync.Mutex
+			struck := map[string]bool{}
+			kill := func(t *testing.T, at ...int) {
+				got, g := life(t, app, at...)
+				got.check(t, want)
+				mu.Lock()
+				defer mu.Unlock()
+				for _, effect := range g.struck {
+					struck[effect] = true
+				}
+			}
+			distance := (len(effects) + killsInALife - 1) / killsInALife
+			t.Run("several", func(t *testing.T) {
+				for first := 1; first <= distance; first++ {
+					t.Run(fmt.Sprint(first), func(t *testing.T) {
+						t.Parallel()
+						kill(t, first, first+distance, first+2*distance)
+					})
+				}
+			})
+			// What a kill before it has moved out of the way.
+			for i, effect := range effects {
+				if !struck[nth(effects[:i], effect)] {
+					t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+						t.Parallel()
+						kill(t, i+1)
+					})
+				}
 			}
 		})
+	}
+}
+
+// check compares what came of a life with what came of an undisturbed one.
+func (o outcome) check(t *testing.T, want outcome) {
+	t.Helper()
+	if o.phase != want.phase || o.stable != want.stable {
+		t.Errorf("ended %s at %s, want %s at %s", o.phase, o.stable, want.phase, want.stable)
+	}
+	if fmt.Sprint(o.started) != fmt.Sprint(want.started) {
+		t.Errorf("started pods %v, want %v", o.started, want.started)
+	}
+	if !slices.Equal(o.log, want.log) {
+		t.Errorf("commits differ:\n%s\nwant\n%s", strings.Join(o.log, "\n"), strings.Join(want.log, "\n"))
 	}
 }
