@@ -66,7 +66,7 @@ func knownHashes(w *world, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
-	s, err := w.stateOf(args[0])
+	s, err := w.states.Of(args[0])
 	if err != nil {
 		return nil
 	}

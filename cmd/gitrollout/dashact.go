@@ -35,7 +35,7 @@ func (w *world) actFor(ctx context.Context, who rollout.Identity, app string, a 
 	if a.Verb != propose.Undo {
 		return w.act(ctx, who, app, a, a.StillAbout)
 	}
-	state, err := w.stateOf(app)
+	state, err := w.states.Of(app)
 	if err != nil {
 		return "", err
 	}

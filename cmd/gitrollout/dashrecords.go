@@ -58,7 +58,7 @@ func (r *dashRecords) Diff(ctx context.Context, name string) (dashboard.Diff, er
 	if err != nil {
 		return dashboard.Diff{}, err
 	}
-	state, err := w.stateOf(name)
+	state, err := w.states.Of(name)
 	if err != nil || state.Stable == nil {
 		return dashboard.Diff{}, err
 	}
@@ -102,7 +102,7 @@ func (r *dashRecords) History(ctx context.Context, name string) (dashboard.Histo
 	if err != nil {
 		return dashboard.History{}, err
 	}
-	pages := forge.PagesOf(w.config.Forge, w.repo.Remote().String())
+	pages := forge.PagesOf(w.config().Forge, w.repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
 		// The address is that of a branch named {}, as an address has these two letters.

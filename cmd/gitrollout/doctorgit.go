@@ -32,11 +32,11 @@ func gitFix(err error) string {
 func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w *world, now func() time.Time) {
 	repo := w.repo
 	e.Add("git.read", doctor.Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(), rollout.ShortID(w.heads.Main))
-	switch apps := len(w.listed); {
+	switch apps := len(w.branch.Apps); {
 	case apps == 0:
-		e.Add("git.config", doctor.Problem, "write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app", w.config.File)
+		e.Add("git.config", doctor.Problem, "write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app", w.config().File)
 	default:
-		e.Add("git.config", doctor.Healthy, "", "%s names %s", w.config.File, status.Count(apps, "app"))
+		e.Add("git.config", doctor.Healthy, "", "%s names %s", w.config().File, status.Count(apps, "app"))
 	}
 	c.examineApps(e, w)
 	if c.noPush {
@@ -46,9 +46,9 @@ func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w
 	}
 	switch {
 	case w.state == nil:
-		e.Add("git.state", doctor.Healthy, "", "%s does not exist yet: the first pass makes it", w.config.StateBranch)
+		e.Add("git.state", doctor.Healthy, "", "%s does not exist yet: the first pass makes it", w.config().StateBranch)
 	default:
-		e.Add("git.state", doctor.Healthy, "", "%s is at %s", w.config.StateBranch, rollout.ShortID(w.heads.State))
+		e.Add("git.state", doctor.Healthy, "", "%s is at %s", w.config().StateBranch, rollout.ShortID(w.heads.State))
 	}
 	c.examineForge(ctx, e, w)
 	remote := repo.Remote().String()
@@ -69,13 +69,11 @@ func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w
 func (c *doctorCommand) examineApps(e *doctor.Examination, w *world) {
 	broken := 0
 	var first error
-	for _, name := range w.names() {
-		if w.listed[name] {
-			if err := w.head(w.apps[name]).Err; err != nil {
-				broken++
-				if first == nil {
-					first = err
-				}
+	for _, app := range w.branch.Apps {
+		if err := w.head(app).Err; err != nil {
+			broken++
+			if first == nil {
+				first = err
 			}
 		}
 	}
@@ -117,8 +115,8 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 // examineForge looks at branch protection, as far as the forge shows it to
 // somebody who is no administrator.
 func (c *doctorCommand) examineForge(ctx context.Context, e *doctor.Examination, w *world) {
-	if w.config.Forge == nil {
-		e.Add("forge", doctor.Unknown, "", "%s names no forge, so branch protection cannot be seen", w.config.File)
+	if w.config().Forge == nil {
+		e.Add("forge", doctor.Unknown, "", "%s names no forge, so branch protection cannot be seen", w.config().File)
 		return
 	}
 	options, err := w.source.options()
@@ -129,11 +127,11 @@ func (c *doctorCommand) examineForge(ctx context.Context, e *doctor.Examination,
 	o := newForge(w.source, options.Auth, w.repo.Remote().String(), nil).Options
 	for _, b := range []struct{ name, what, fix string }{
 		{w.repo.Branch(), "whoever may push can release without a review", "protect %s: require reviews, and let people merge only"},
-		{w.config.StateBranch, "whoever may push can change what gitrollout has recorded", "protect %s so that only gitrollout's user may push to it, and let nobody force"},
+		{w.config().StateBranch, "whoever may push can change what gitrollout has recorded", "protect %s so that only gitrollout's user may push to it, and let nobody force"},
 	} {
-		protected, err := forge.IsProtected(ctx, o, *w.config.Forge, b.name)
+		protected, err := forge.IsProtected(ctx, o, *w.config().Forge, b.name)
 		switch {
-		case w.state == nil && b.name == w.config.StateBranch:
+		case w.state == nil && b.name == w.config().StateBranch:
 			e.Add("forge.protection", doctor.Unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
 		case err != nil:
 			e.Add("forge.protection", doctor.Unknown, "", "%s: %v", b.name, oneLine(err))

@@ -214,7 +214,7 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (sta
 	for i, n := range a.Next {
 		a.Next[i].Command = w.source.command(n.Command)
 		if n.Branch != "" {
-			a.Next[i].URL = forge.PagesOf(w.config.Forge, remote).Pull(w.source.branch, n.Branch)
+			a.Next[i].URL = forge.PagesOf(w.config().Forge, remote).Pull(w.source.branch, n.Branch)
 		}
 	}
 	return a, nil

@@ -215,7 +215,7 @@ func listApps(tree render.Tree, cluster string) (appList, error) {
 	if err != nil {
 		return l, err
 	}
-	if l.freeze, err = readFreeze(tree, cluster); isInvalid(err) {
+	if l.freeze, err = source.ReadFreeze(tree, cluster); isInvalid(err) {
 		l.freeze = rollout.Unreadable(err)
 	} else if err != nil {
 		return l, err

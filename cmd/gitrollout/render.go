@@ -123,22 +123,7 @@ func (c *renderCommand) print(objects []rollout.Object) error {
 // desired is what should be in the cluster now, with the marks that gitrollout
 // puts on each object that it applies.
 func (w *world) desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
-	if in.Source == nil {
-		built, err := w.renderAt(ctx, app, in.State.Source)
-		if err != nil {
-			return nil, fmt.Errorf("commit %s that it is at: %w", rollout.ShortID(in.State.Source), err)
-		}
-		in.Source = built
-	}
-	view := strategies.View{Now: in.Now, Source: in.Source, Observed: in.Observed}
-	if strategies.NeedsStable(in.State, view) {
-		stable, err := w.renderAt(ctx, app, in.State.Stable.Commit)
-		if err != nil {
-			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(in.State.Stable.Commit), err)
-		}
-		view.Stable = stable
-	}
-	objects, err := strategies.Desired(in.State, view)
+	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +155,5 @@ func (w *world) rewind(ctx context.Context, commit string) error {
 	if err != nil {
 		return err
 	}
-	if w.main, err = w.repo.Snapshot(ctx, id); err != nil {
-		return err
-	}
-	return w.readLists()
+	return w.open(ctx, id)
 }

@@ -57,7 +57,7 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, rollout.
 		return nil, who, err
 	}
 	if w.state == nil {
-		return nil, who, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.config.StateBranch, w.source.cluster)
+		return nil, who, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.config().StateBranch, w.source.cluster)
 	}
 	if cluster {
 		err = w.connect(ctx, c.target, nil, c.streams)
@@ -75,7 +75,7 @@ func (c *stateCommand) push(ctx context.Context, w *world, subject string, chang
 	message := fmt.Sprintf("%s: %s\n\nGitrollout-Cluster: %s\nGitrollout-Source: %s\n", w.source.cluster, subject, w.source.cluster, w.heads.Main)
 	var id string
 	err := slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
-		id, err = w.repo.CommitToBranch(ctx, w.config.StateBranch, func(now *git.Snapshot) (rollout.Update, error) {
+		id, err = w.repo.CommitToBranch(ctx, w.config().StateBranch, func(now *git.Snapshot) (rollout.Update, error) {
 			edits, err := change(now)
 			return rollout.Update{Edits: edits, Message: message, When: time.Now()}, err
 		})
@@ -84,7 +84,7 @@ func (c *stateCommand) push(ctx context.Context, w *world, subject string, chang
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.config.StateBranch)
+	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.config().StateBranch)
 	return err
 }
 
@@ -310,19 +310,19 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	now := time.Now().UTC()
 	archive := rollout.ArchiveBranch(w.source.cluster, now)
 	if c.dryRun {
-		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config.StateBranch, archive, rollout.ShortID(w.heads.State))
+		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config().StateBranch, archive, rollout.ShortID(w.heads.State))
 		return err
 	}
 	message := fmt.Sprintf("%s: compacted by %s\n\nWhat was here is on the branch %s.\n\nGitrollout-Cluster: %s\nGitrollout-Archive: %s\n",
 		w.source.cluster, who.Name, archive, w.source.cluster, w.heads.State)
 	var root string
 	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
-		root, err = w.repo.Compact(ctx, w.config.StateBranch, archive, w.heads.State, message, now)
+		root, err = w.repo.Compact(ctx, w.config().StateBranch, archive, w.heads.State, message, now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.config.StateBranch, rollout.ShortID(root), archive, rollout.ShortID(w.heads.State))
+	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.config().StateBranch, rollout.ShortID(root), archive, rollout.ShortID(w.heads.State))
 	return err
 }

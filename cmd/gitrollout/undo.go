@@ -101,7 +101,7 @@ func (w *world) undo(ctx context.Context, name string, u undo) (o propose.Order,
 	if err != nil {
 		return o, to, err
 	}
-	s, err := w.stateOf(name)
+	s, err := w.states.Of(name)
 	if err != nil {
 		return o, to, err
 	}
@@ -173,11 +173,11 @@ func (w *world) undoOrder(ctx context.Context, app rollout.App, s rollout.State,
 		// What cannot be built tells no files: those of the older version are put back.
 		from.Render = &rollout.Render{App: app}
 	}
-	before, err := w.renderer.Render(old, app, old.Commit())
+	before, err := w.reader.Render(old, app)
 	if err != nil {
 		return propose.Order{}, fmt.Errorf("%s as of %s: %w", app.Path, rollout.ShortID(to.Commit), err)
 	}
-	v, err := propose.NewReversion(w.main, old, from.Render, before, w.renders())
+	v, err := propose.NewReversion(w.branch.Tree, old, from.Render, before, w.renders())
 	if err != nil {
 		return propose.Order{}, err
 	}
@@ -228,7 +228,7 @@ func (w *world) pushUndo(ctx context.Context, who rollout.Identity, name string,
 		return "", err
 	}
 	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Then)
-	if page := forge.PagesOf(w.config.Forge, w.repo.Remote().String()).Pull(w.source.branch, o.Branch); page != "" {
+	if page := forge.PagesOf(w.config().Forge, w.repo.Remote().String()).Pull(w.source.branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}
 	return said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch), nil

@@ -127,16 +127,6 @@ func readConfig(tree render.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// readFreeze reads a cluster's freeze from a commit, nil if there is none.
-func readFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
-	file := rollout.FreezePath(cluster)
-	data, found, err := source.ReadFile(tree, file)
-	if err != nil || !found {
-		return nil, err
-	}
-	return rollout.ParseFreeze(file, data)
-}
-
 // startBackground begins what works beside the passes and returns what ends it.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := startWorker(l.forge), startWorker(l.tell)

@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
@@ -24,18 +23,16 @@ import (
 // world is what a command sees: the users' branch, the state branch, and the
 // cluster if it can be reached.
 type world struct {
-	source   sourceOptions
-	repo     *repository
-	renderer *render.Renderer
+	source sourceOptions
+	repo   *repository
+	reader *source.Reader
 
 	heads  reconciler.Heads
-	main   reconciler.Snapshot
+	branch *source.Branch
 	state  reconciler.Snapshot // nil while there is no state branch
-	uid    string              // of the cluster that the state branch is for, "" if unknown
-	config *rollout.Config
-	freeze *rollout.Freeze        // nil if there is none
+	states *source.States
+	uid    string                 // of the cluster that the state branch is for, "" if unknown
 	apps   map[string]rollout.App // in Git, or left on the state branch
-	listed map[string]bool        // in Git
 
 	// detail asks for the commit that each app is at even where nothing depends
 	// on it: with many apps that is many commits to fetch.
@@ -50,21 +47,21 @@ type world struct {
 }
 
 // openWorld reads Git.
-func openWorld(ctx context.Context, source sourceOptions, s streams) (*world, error) {
-	source, err := source.resolve(ctx, s)
+func openWorld(ctx context.Context, from sourceOptions, s streams) (*world, error) {
+	from, err := from.resolve(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	options, err := source.options()
+	options, err := from.options()
 	if err != nil {
 		return nil, err
 	}
-	options.Identity = source.who
+	options.Identity = from.who
 	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{source: source, repo: repo, renderer: newRenderer()}
+	w := &world{source: from, repo: repo, reader: source.NewReader(from.cluster, newRenderer())}
 	err = slowly(s, "reading "+repo.Remote().String(), func() error {
 		_, err := w.refresh(ctx)
 		return err
@@ -78,11 +75,8 @@ func (w *world) refresh(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if w.main != nil && heads.Main == w.heads.Main && heads.State == w.heads.State && maps.Equal(heads.Proposals, w.heads.Proposals) {
+	if w.branch != nil && heads.Main == w.heads.Main && heads.State == w.heads.State && maps.Equal(heads.Proposals, w.heads.Proposals) {
 		return false, nil
-	}
-	if w.main, err = w.repo.Snapshot(ctx, heads.Main); err != nil {
-		return false, err
 	}
 	w.state = nil
 	if heads.State != "" {
@@ -90,59 +84,47 @@ func (w *world) refresh(ctx context.Context) (changed bool, err error) {
 			return false, err
 		}
 	}
+	if w.states, err = source.ReadStates(w.state); err != nil {
+		return false, err
+	}
+	if w.uid = ""; w.states.Cluster != nil {
+		w.uid = w.states.Cluster.UID
+	}
 	w.heads = heads
 	w.mu.Lock()
 	w.seen, w.touched = map[string]status.App{}, map[string]int{}
 	w.mu.Unlock()
-	return true, w.readLists()
+	return true, w.open(ctx, heads.Main)
 }
 
-// readLists finds the apps of both branches.
-func (w *world) readLists() error {
-	config, err := readConfig(w.main, w.source.cluster)
+// open finds the apps of both branches, as of a commit of the users' branch.
+func (w *world) open(ctx context.Context, commit string) error {
+	tree, err := w.repo.Snapshot(ctx, commit)
 	if err != nil {
 		return err
 	}
-	apps, err := render.FindApps(w.main, config)
+	branch, err := w.reader.Open(tree, nil)
+	if err == nil && branch.Behind != nil {
+		err = branch.Behind
+	}
+	if err == nil && len(branch.Unnamed) > 0 {
+		err = branch.Unnamed[0].Err
+	}
 	if err != nil {
 		return err
 	}
-	if w.freeze, err = readFreeze(w.main, w.source.cluster); isInvalid(err) {
-		w.freeze = rollout.Unreadable(err)
-	} else if err != nil {
-		return err
+	w.branch, w.apps = branch, map[string]rollout.App{}
+	for name := range w.states.Files() {
+		w.apps[name] = rollout.App{Name: name}
 	}
-	w.config, w.apps, w.listed = config, map[string]rollout.App{}, map[string]bool{}
-	for _, a := range apps {
-		w.apps[a.Name], w.listed[a.Name] = a, true
-	}
-	if w.state == nil {
-		return nil
-	}
-	if data, found, err := source.ReadFile(w.state, rollout.ClusterPath); err != nil {
-		return err
-	} else if found {
-		if c, err := rollout.ParseCluster(data); err == nil {
-			w.uid = c.UID
-		}
-	}
-	groups, err := source.ReadDir(w.state, "apps")
-	if err != nil {
-		return err
-	}
-	for _, group := range groups {
-		files, err := source.ReadDir(w.state, "apps/"+group.Name)
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			if name, ok := strings.CutSuffix(f.Name, ".yaml"); ok && !w.listed[name] {
-				w.apps[name] = rollout.App{Name: name}
-			}
-		}
+	for _, a := range branch.Apps {
+		w.apps[a.Name] = a
 	}
 	return nil
 }
+
+// config is the cluster's configuration.
+func (w *world) config() *rollout.Config { return w.branch.Config }
 
 // names lists the apps.
 func (w *world) names() []string { return slices.Sorted(maps.Keys(w.apps)) }
@@ -179,66 +161,71 @@ func (w *world) app(name string) (rollout.App, error) {
 	return rollout.App{}, &failure{code: exitFailed, err: errors.New(text)}
 }
 
-// stateOf reads an app's state, the zero value if it has none.
-func (w *world) stateOf(app string) (rollout.State, error) {
-	if w.state == nil {
-		return rollout.State{}, nil
-	}
-	path := rollout.StatePath(app)
-	data, found, err := source.ReadFile(w.state, path)
-	if err != nil || !found {
-		return rollout.State{}, err
-	}
-	s, err := rollout.ParseState(path, data)
-	if err != nil {
-		return rollout.State{}, err
-	}
-	return *s, nil
-}
-
-// input gathers what a decision about an app would depend on. Without a cluster
+// input gathers what a decision about an app would depend on, as the loop does. Without a cluster
 // it observes nothing.
 func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (strategies.Input, error) {
-	state, err := w.stateOf(app.Name)
-	if err != nil {
+	a := source.App{App: app, Calendar: w.branch.Calendar(app.Name)}
+	var err error
+	if a.State, err = w.states.Of(app.Name); err != nil {
 		return strategies.Input{}, err
 	}
-	if !w.listed[app.Name] {
-		app.Path = state.Path
+	_, listed := w.branch.Find(app.Name)
+	if !listed {
+		a.Path = a.State.Path
 	}
-	in := strategies.Input{Now: now, App: app, State: state, Answers: strategies.Answers{Settled: new(true)}, Calendar: w.config.CalendarOf(app.Name, w.freeze)}
-	in.Head = w.head(app)
-	needed := w.detail || state.Release != nil || in.Head.Render == nil
-	if state.Source == w.main.Commit().ID {
-		in.Source = in.Head.Render
-	} else if state.Source != "" && needed && w.listed[app.Name] {
-		in.Source, err = w.renderAt(ctx, app, state.Source)
+	promotion := w.branch.Promotion(app.Name)
+	if promotion.Err != nil && !isInvalid(promotion.Err) {
+		return strategies.Input{}, promotion.Err
+	}
+	head := w.head(a.App)
+	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
+	needed := listed && (w.detail || a.State.Release != nil || a.Head.Render == nil)
+	in, err := w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
+	in.Answers = strategies.Answers{Settled: new(true)}
+	return in, err
+}
+
+// errNotNeeded is why a commit is not read on which nothing depends.
+var errNotNeeded = errors.New("is not needed")
+
+// gatherer gathers for one app. Head is what it is at the newest commit, and needed whether another one is to be
+// read. What is wrong with Git or the cluster is an error; a commit that is gone or cannot be rendered is not.
+func (w *world) gatherer(ctx context.Context, head *rollout.Render, needed bool) *worldGatherer {
+	g := &worldGatherer{}
+	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+		switch {
+		case head != nil && head.Commit.ID == commit:
+			return head, nil
+		case !needed:
+			return nil, errNotNeeded
+		}
+		built, err := w.renderAt(ctx, app, commit)
 		if err != nil && !errors.Is(err, git.ErrNotFound) && !isInvalid(err) {
-			return in, err
+			g.err = err
 		}
-	}
-	path := rollout.PromotionPath(w.source.cluster, app.Name)
-	data, found, err := source.ReadFile(w.main, path)
-	if err != nil {
-		return in, err
-	}
-	if found {
-		in.Promotion, err = rollout.ParsePromotion(path, data)
-		if err != nil && in.Head.Err == nil {
-			in.Head.Err, in.Head.Render = err, nil
-		}
-		if in.Promotion != nil {
-			in.Promotion.Author = w.main.Commit().Author // as the reconciler reads it
-		}
+		return built, err
 	}
 	if w.client != nil {
-		routes := source.Routes(in)
-		if err := w.client.WatchRoutes(ctx, routes); err != nil {
-			return in, err
+		g.Observe = func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+			if err := w.client.WatchRoutes(ctx, routes); err != nil {
+				g.err = err
+			}
+			return w.client.Observe(app, workloads, routes)
 		}
-		in.Observed = w.client.Observe(app.Name, source.Workloads(in), routes)
 	}
-	return in, nil
+	return g
+}
+
+// worldGatherer is a Gatherer that keeps the trouble which a loop would wait out.
+type worldGatherer struct {
+	source.Gatherer
+	err error
+}
+
+// Gather is source.Gatherer's.
+func (g *worldGatherer) Gather(ctx context.Context, a source.App, now time.Time) (strategies.Input, error) {
+	in, err := g.Gatherer.Gather(ctx, a, now)
+	return in, errors.Join(err, g.err)
 }
 
 func isInvalid(err error) bool {
@@ -248,21 +235,19 @@ func isInvalid(err error) bool {
 
 // head is what the users' branch asks for.
 func (w *world) head(app rollout.App) strategies.Head {
-	commit := w.main.Commit()
-	if !w.listed[app.Name] {
-		return strategies.Head{Commit: commit, Err: &rollout.InvalidError{
-			File: rollout.ConfigPath(w.source.cluster), Field: "apps",
-			Msg: "no longer lists " + app.Name + "; its objects are left as they are",
-		}}
+	commit := w.branch.Tree.Commit()
+	if _, listed := w.branch.Find(app.Name); !listed {
+		return strategies.Head{Commit: commit, Err: w.branch.Unlisted(app)}
 	}
-	built, err := w.renderer.Render(w.main, app, commit)
+	built, err := w.reader.RenderHead(w.branch.Tree, app)
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
+// renderAt is an app as of a commit, in the folder that it had there.
 func (w *world) renderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.repo.Snapshot(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
-	return w.renderer.Render(tree, app, tree.Commit())
+	return w.reader.Render(tree, app)
 }
