@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -43,7 +44,7 @@ func (r *Repo) Compact(ctx context.Context, branch, archive, base, message strin
 	if err != nil {
 		return "", err
 	}
-	commands := []command{{ref: to, new: old}, {ref: from, old: old, new: root}}
+	commands := []wire.Command{{Ref: to, New: old}, {Ref: from, Old: old, New: root}}
 	err = r.onNetwork(ctx, r.pushing, "push to", func(ctx context.Context) error { return r.send(ctx, commands, made) })
 	if err != nil {
 		return "", err

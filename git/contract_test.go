@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -29,7 +30,7 @@ var transports = map[string]func(*gittest.Repo) git.Options{
 	},
 	"https": func(r *gittest.Repo) git.Options {
 		s := r.HTTP(gittest.HTTPOptions{TLS: true, User: "bot", Password: "s3cret"})
-		return git.Options{URL: s.URL, Auth: git.Auth{Username: "bot", Password: "s3cret", TLS: git.TLS{CA: s.CA}}}
+		return git.Options{URL: s.URL, Auth: wire.Auth{Username: "bot", Password: "s3cret", TLS: wire.TLS{CA: s.CA}}}
 	},
 	"ssh":    func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{})) },
 	"ssh-v0": func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{NoProtocolV2: true})) },
@@ -39,7 +40,7 @@ var transports = map[string]func(*gittest.Repo) git.Options{
 }
 
 func sshOptions(s *gittest.Server) git.Options {
-	return git.Options{URL: s.URL, Auth: git.Auth{SSHKeyFile: s.KeyFile, KnownHosts: s.KnownHosts}}
+	return git.Options{URL: s.URL, Auth: wire.Auth{SSHKeyFile: s.KeyFile, KnownHosts: s.KnownHosts}}
 }
 
 // world is one repository with one way to it.

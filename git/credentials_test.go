@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
@@ -168,7 +169,7 @@ func through(t *testing.T, repo *gittest.Repo, allow func(*http.Request) bool) s
 	return s.URL + "/" + filepath.Base(repo.Bare)
 }
 
-func fetchFrom(t *testing.T, url string, auth git.Auth) error {
+func fetchFrom(t *testing.T, url string, auth wire.Auth) error {
 	t.Helper()
 	r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Auth: auth})
 	if err == nil {
@@ -185,15 +186,15 @@ func TestGitHubApp(t *testing.T) {
 	repo.CommitFiles("first", map[string]string{"f": "1"})
 	file := filepath.Join(t.TempDir(), "app.pem")
 	hub := newGitHub(t, rsaKey(t, file))
-	clients, err := git.NewClients(git.TLS{})
+	clients, err := wire.NewClients(wire.TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := &git.GitHubApp{API: hub.URL + "/api/v3/", ID: "4711", Installation: "77", KeyFile: file, Clients: clients, Now: hub.clock}
+	app := &wire.GitHubApp{API: hub.URL + "/api/v3/", ID: "4711", Installation: "77", KeyFile: file, Clients: clients, Now: hub.clock}
 	if err := app.Check(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := git.Open(t.Context(), git.Options{URL: through(t, repo, hub.takes), Branch: "main", Auth: git.Auth{Refresh: app.Refresh, Refused: app.Forget}})
+	r, err := git.Open(t.Context(), git.Options{URL: through(t, repo, hub.takes), Branch: "main", Auth: wire.Auth{Refresh: app.Refresh, Refused: app.Forget}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,24 +248,24 @@ func TestGitHubAppRefused(t *testing.T) {
 	good, other := filepath.Join(dir, "good.pem"), filepath.Join(dir, "other.pem")
 	hub := newGitHub(t, rsaKey(t, good))
 	rsaKey(t, other)
-	clients, err := git.NewClients(git.TLS{})
+	clients, err := wire.NewClients(wire.TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := func(change func(*git.GitHubApp)) *git.GitHubApp {
-		a := &git.GitHubApp{API: hub.URL + "/api/v3", ID: "4711", Installation: "77", KeyFile: good, Clients: clients, Now: hub.clock}
+	app := func(change func(*wire.GitHubApp)) *wire.GitHubApp {
+		a := &wire.GitHubApp{API: hub.URL + "/api/v3", ID: "4711", Installation: "77", KeyFile: good, Clients: clients, Now: hub.clock}
 		change(a)
 		return a
 	}
 	for name, tt := range map[string]struct {
-		app  *git.GitHubApp
+		app  *wire.GitHubApp
 		want string
 	}{
-		"other key":          {app(func(a *git.GitHubApp) { a.KeyFile = other }), "could not be decoded"},
-		"other app":          {app(func(a *git.GitHubApp) { a.ID = "4712" }), "Integration not found"},
-		"other installation": {app(func(a *git.GitHubApp) { a.Installation = "78" }), "Not Found"},
-		"clock is behind":    {app(func(a *git.GitHubApp) { a.Now = func() time.Time { return hub.clock().Add(-time.Hour) } }), "exp"},
-		"clock is ahead":     {app(func(a *git.GitHubApp) { a.Now = func() time.Time { return hub.clock().Add(time.Hour) } }), "iat"},
+		"other key":          {app(func(a *wire.GitHubApp) { a.KeyFile = other }), "could not be decoded"},
+		"other app":          {app(func(a *wire.GitHubApp) { a.ID = "4712" }), "Integration not found"},
+		"other installation": {app(func(a *wire.GitHubApp) { a.Installation = "78" }), "Not Found"},
+		"clock is behind":    {app(func(a *wire.GitHubApp) { a.Now = func() time.Time { return hub.clock().Add(-time.Hour) } }), "exp"},
+		"clock is ahead":     {app(func(a *wire.GitHubApp) { a.Now = func() time.Time { return hub.clock().Add(time.Hour) } }), "iat"},
 	} {
 		if err := tt.app.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -273,13 +274,13 @@ func TestGitHubAppRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-	for name, a := range map[string]*git.GitHubApp{
-		"no key":       app(func(a *git.GitHubApp) { a.KeyFile = write(t, filepath.Join(dir, "none"), secret) }),
-		"no file":      app(func(a *git.GitHubApp) { a.KeyFile = filepath.Join(dir, "missing") }),
-		"installation": app(func(a *git.GitHubApp) { a.Installation = "my-org" }),
-		"id":           app(func(a *git.GitHubApp) { a.ID = "" }),
-		"plain http":   app(func(a *git.GitHubApp) { a.API = "http://github.example.com/api/v3" }),
-		"password":     app(func(a *git.GitHubApp) { a.API = "https://u:" + secret + "@github.example.com/api/v3" }),
+	for name, a := range map[string]*wire.GitHubApp{
+		"no key":       app(func(a *wire.GitHubApp) { a.KeyFile = write(t, filepath.Join(dir, "none"), secret) }),
+		"no file":      app(func(a *wire.GitHubApp) { a.KeyFile = filepath.Join(dir, "missing") }),
+		"installation": app(func(a *wire.GitHubApp) { a.Installation = "my-org" }),
+		"id":           app(func(a *wire.GitHubApp) { a.ID = "" }),
+		"plain http":   app(func(a *wire.GitHubApp) { a.API = "http://github.example.com/api/v3" }),
+		"password":     app(func(a *wire.GitHubApp) { a.API = "https://u:" + secret + "@github.example.com/api/v3" }),
 	} {
 		if err := a.Check(); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -421,25 +422,25 @@ func TestProxyAndAuthorities(t *testing.T) {
 	locked, _ := proxy(t, addr, secret)
 	withPassword := strings.Replace(locked, "//", "//ann:"+secret+"@", 1)
 	for name, tt := range map[string]struct {
-		how  git.TLS
+		how  wire.TLS
 		want string // "" = works
 	}{
-		"all":                   {git.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}, ""},
-		"one file for both":     {git.TLS{CAFile: ca, CertFile: file("both", clientCert+clientKey), Proxy: open}, ""},
-		"proxy with a password": {git.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: withPassword}, ""},
-		"no password":           {git.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: locked}, "Proxy Authentication Required"},
-		"unknown CA":            {git.TLS{CertFile: cert, KeyFile: key, Proxy: open}, "certificate"},
-		"no certificate":        {git.TLS{CAFile: ca, Proxy: open}, "certificate"},
-		"another's certificate": {git.TLS{CAFile: ca, CertFile: file("c2", strangerCert), KeyFile: file("k2", strangerKey), Proxy: open}, "certificate"},
-		"key of another":        {git.TLS{CAFile: ca, CertFile: cert, KeyFile: file("k3", strangerKey), Proxy: open}, "client certificate"},
-		"key without":           {git.TLS{CAFile: ca, KeyFile: key, Proxy: open}, "name both"},
-		"no CA in the file":     {git.TLS{CAFile: file("no", secret), Proxy: open}, "holds no PEM"},
-		"missing file":          {git.TLS{CAFile: filepath.Join(dir, "missing"), Proxy: open}, "CA file"},
-		"no proxy there":        {git.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: "http://ann:" + secret + "@127.0.0.1:1"}, "unreachable"},
-		"no URL":                {git.TLS{Proxy: "ann:" + secret + "@proxy"}, "not a URL"},
+		"all":                   {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}, ""},
+		"one file for both":     {wire.TLS{CAFile: ca, CertFile: file("both", clientCert+clientKey), Proxy: open}, ""},
+		"proxy with a password": {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: withPassword}, ""},
+		"no password":           {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: locked}, "Proxy Authentication Required"},
+		"unknown CA":            {wire.TLS{CertFile: cert, KeyFile: key, Proxy: open}, "certificate"},
+		"no certificate":        {wire.TLS{CAFile: ca, Proxy: open}, "certificate"},
+		"another's certificate": {wire.TLS{CAFile: ca, CertFile: file("c2", strangerCert), KeyFile: file("k2", strangerKey), Proxy: open}, "certificate"},
+		"key of another":        {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: file("k3", strangerKey), Proxy: open}, "client certificate"},
+		"key without":           {wire.TLS{CAFile: ca, KeyFile: key, Proxy: open}, "name both"},
+		"no CA in the file":     {wire.TLS{CAFile: file("no", secret), Proxy: open}, "holds no PEM"},
+		"missing file":          {wire.TLS{CAFile: filepath.Join(dir, "missing"), Proxy: open}, "CA file"},
+		"no proxy there":        {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: "http://ann:" + secret + "@127.0.0.1:1"}, "unreachable"},
+		"no URL":                {wire.TLS{Proxy: "ann:" + secret + "@proxy"}, "not a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := fetchFrom(t, url, git.Auth{TLS: tt.how})
+			err := fetchFrom(t, url, wire.Auth{TLS: tt.how})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -449,7 +450,7 @@ func TestProxyAndAuthorities(t *testing.T) {
 		t.Error("nothing went through the proxy")
 	}
 	// All of it is rotated while the program runs.
-	r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Auth: git.Auth{TLS: git.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}}})
+	r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Auth: wire.Auth{TLS: wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +484,7 @@ func TestRotation(t *testing.T) {
 	}
 	key := write(t, filepath.Join(dir, "key"), read(two.KeyFile))
 	known := write(t, filepath.Join(dir, "known_hosts"), read(two.KnownHosts))
-	r, err := git.Open(t.Context(), git.Options{URL: one.URL, Branch: "main", Auth: git.Auth{SSHKeyFile: key, KnownHosts: known}})
+	r, err := git.Open(t.Context(), git.Options{URL: one.URL, Branch: "main", Auth: wire.Auth{SSHKeyFile: key, KnownHosts: known}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,7 +507,7 @@ func TestRotation(t *testing.T) {
 // TestProxyOfEnvironment runs itself once more, as a process reads these variables only once.
 func TestProxyOfEnvironment(t *testing.T) {
 	if url := os.Getenv("GIT_TEST_URL"); url != "" {
-		if err := fetchFrom(t, url, git.Auth{TLS: git.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}); err != nil {
+		if err := fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}); err != nil {
 			t.Fatal(err)
 		}
 		return

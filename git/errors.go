@@ -1,13 +1,7 @@
 package git
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"strings"
-
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -17,123 +11,12 @@ var (
 	// ErrConflict: a ref was not where the caller said it was, so nothing was written. Fetch, decide again.
 	ErrConflict = rollout.ErrConflict
 	// ErrAuth: the server does not accept our credentials, or we do not accept its host key.
-	ErrAuth = errors.New("not authorised")
+	ErrAuth = wire.ErrAuth
 	// ErrUnreachable: no connection, no answer in time, or the server is ill. After a push the outcome is
 	// unknown: the next Fetch shows it, and repeating the same push is harmless.
-	ErrUnreachable = errors.New("unreachable")
+	ErrUnreachable = wire.ErrUnreachable
 	// ErrNotFound: no such repository, branch or commit.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = wire.ErrNotFound
 	// ErrRejected: the server said no to a push (a hook, a protected branch); its message is in the text.
-	ErrRejected = errors.New("rejected by the server")
+	ErrRejected = wire.ErrRejected
 )
-
-// serverError is a message that the server sent in place of an answer: an ERR packet, the first line of
-// stderr, or the body of an HTTP error.
-type serverError struct{ text string }
-
-func (e *serverError) Error() string { return "the server says: " + e.text }
-
-// classify gives an error of the network or of the protocol its sentinel. Servers and x/crypto/ssh tell
-// what happened in words only; this file is the one place that reads words.
-func classify(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case isSentinel(err):
-		return err
-	case errors.Is(err, context.Canceled):
-		return err
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: no answer in time: %w", ErrUnreachable, err)
-	}
-	text := strings.ToLower(err.Error())
-	var server *serverError
-	if errors.As(err, &server) {
-		switch {
-		case containsAny(text, "not our ref", "not found", "does not appear to be a git repository",
-			"does not exist", "no such repository", "could not be found", "not exported", "no such file or directory"):
-			return fmt.Errorf("%w: %w", ErrNotFound, err)
-		case containsAny(text, "denied", "not authorized", "unauthorized", "authentication", "not allowed",
-			"not enabled", "don't have access", "insufficient permission"):
-			return fmt.Errorf("%w: %w", ErrAuth, err)
-		}
-		return err
-	}
-	if containsAny(text, "ssh: unable to authenticate", "ssh: handshake failed: ssh: no auth") {
-		return fmt.Errorf("%w: %w", ErrAuth, err)
-	}
-	var network net.Error
-	if errors.As(err, &network) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || containsAny(text, "ssh: handshake failed", "broken pipe") {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	return err
-}
-
-// isMissingObject tells that a server has no such commit, or does not give it out by its id.
-func isMissingObject(err error) bool {
-	var server *serverError
-	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
-		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
-}
-
-// movedTexts are the reasons that servers give when a ref is not where the push said: git (all versions),
-// libgit2, JGit, go-git, GitHub and GitLab.
-var movedTexts = []string{
-	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
-	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
-	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
-}
-
-// consequenceTexts are reasons that only say that another ref of the same atomic push failed.
-var consequenceTexts = []string{"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted"}
-
-func saysMoved(reason string) bool {
-	reason = strings.ToLower(reason)
-	// A hook's message is free text and may contain any of these words.
-	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
-}
-
-// saysRace tells the reasons that are true although the ref, looked at afterwards, is where it was: another
-// push held its lock. A refused non-fast-forward is no race: it is what a protected branch says to a force.
-func saysRace(reason string) bool {
-	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
-}
-
-func isConsequence(reason string) bool {
-	return containsAny(strings.ToLower(reason), consequenceTexts...)
-}
-
-func isSentinel(err error) bool {
-	for _, sentinel := range []error{ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected} {
-		if errors.Is(err, sentinel) {
-			return true
-		}
-	}
-	return false
-}
-
-func containsAny(s string, parts ...string) bool {
-	for _, part := range parts {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
-}
-
-// oneLine makes a server's text fit for an error: its first lines joined, without control characters, and
-// at most 300 bytes.
-func oneLine(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.TrimSpace(text))
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "..."
-	}
-	return text
-}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
+	"slices"
 )
 
 // lane is where one operation at a time is on the network. Looking up, bringing commits and pushing have one
@@ -27,13 +29,13 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	case on <- struct{}{}:
 		defer func() { <-on }()
 	case <-ctx.Done():
-		return fmt.Errorf("%s %s: %w", what, r.remote, classify(ctx.Err()))
+		return fmt.Errorf("%s %s: %w", what, r.remote, wire.Classify(ctx.Err()))
 	}
 	if err := do(ctx); err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = errors.Join(ctx.Err(), err)
 		}
-		return fmt.Errorf("%s %s: %w", what, r.remote, classify(err))
+		return fmt.Errorf("%s %s: %w", what, r.remote, wire.Classify(err))
 	}
 	return nil
 }
@@ -71,14 +73,14 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 // fetch looks up the branches, and fetches, in one conversation.
 func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 	before := r.arrivals()
-	s, err := r.link.open(ctx, uploadPack)
+	s, err := r.server.ToFetch(ctx)
 	if err != nil {
 		return rollout.Heads{}, err
 	}
-	defer s.close()
+	defer s.Close()
 	found, err := r.lookUpHeads(ctx, s)
 	if err != nil {
-		s.stale()
+		s.Stale()
 		return rollout.Heads{}, err
 	}
 	return r.update(ctx, s, found, before)
@@ -91,7 +93,7 @@ func (r *Repo) arrivals() int {
 	return r.arrived
 }
 
-func (r *Repo) lookUpHeads(ctx context.Context, s *session) (rollout.Heads, error) {
+func (r *Repo) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads, error) {
 	branch, state := r.Branch(), r.StateBranch()
 	main := headsPrefix + branch
 	if branch == "" {
@@ -106,24 +108,23 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *session) (rollout.Heads, erro
 			prefixes = append(prefixes, headsPrefix+prefix)
 		}
 	}
-	r.stats.lookups.Add(1)
-	found, err := s.lookUp(ctx, prefixes)
+	found, err := s.LookUp(ctx, prefixes)
 	switch {
 	case err != nil:
 		return rollout.Heads{}, err
-	case found.ids[main] == "" && branch == "":
+	case found.IDs[main] == "" && branch == "":
 		return rollout.Heads{}, fmt.Errorf(
 			"%w: the repository has no default branch: it is empty, or its HEAD names a missing branch", ErrNotFound)
-	case found.ids[main] == "":
+	case found.IDs[main] == "":
 		return rollout.Heads{}, fmt.Errorf("%w: no branch %q, or the repository is empty", ErrNotFound, branch)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if branch == "" {
-		r.branch = strings.TrimPrefix(found.head, headsPrefix)
+		r.branch = strings.TrimPrefix(found.Head, headsPrefix)
 	}
-	heads := rollout.Heads{Main: found.ids[main], Proposals: map[string]string{}}
-	for name, id := range found.ids {
+	heads := rollout.Heads{Main: found.IDs[main], Proposals: map[string]string{}}
+	for name, id := range found.IDs {
 		if short := strings.TrimPrefix(name, headsPrefix); short != r.branch {
 			r.place(&heads, short, id)
 		}
@@ -133,7 +134,7 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *session) (rollout.Heads, erro
 
 // update brings the mirror to what was looked up, except where a push has arrived since: before is how many
 // had when the look-up began.
-func (r *Repo) update(ctx context.Context, s *session, found rollout.Heads, before int) (rollout.Heads, error) {
+func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
 	ahead := r.heads.Main != "" && (r.heads.State != "" || found.State == "")
@@ -184,12 +185,18 @@ func (r *Repo) place(heads *rollout.Heads, name, id string) {
 		heads.Main = id
 	case name == r.stateRef:
 		heads.State = id
-	case r.opts.Cluster == "" || !hasAnyPrefix(name, rollout.ProposalBranches(r.opts.Cluster)):
+	case !r.ourProposal(name):
 	case id == "":
 		delete(heads.Proposals, name)
 	default:
 		heads.Proposals[name] = id
 	}
+}
+
+// ourProposal tells a branch of one of the cluster's proposals.
+func (r *Repo) ourProposal(branch string) bool {
+	return r.opts.Cluster != "" && slices.ContainsFunc(rollout.ProposalBranches(r.opts.Cluster),
+		func(prefix string) bool { return strings.HasPrefix(branch, prefix) })
 }
 
 // lacking are those of some commits that the mirror does not hold, each once; "" is none.
@@ -219,11 +226,15 @@ func (r *Repo) lacking(commits ...string) ([]plumbing.Hash, error) {
 // old branch does not bring that branch's past. But a revert to what is older than our heads may come without its
 // files, or with deltas against them. The next question says that our history ends with our heads, for which git's
 // server reads every folder of them (80 ms of CPU at 5,000); the last one, that we have nothing.
-func (r *Repo) bring(ctx context.Context, s *session, wants []plumbing.Hash, ahead bool) error {
+func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
 	haves := r.haves(st)
-	questions := []question{{wants, haves, full}, {wants, haves, shallow}, {wants, nil, shallow}}
+	questions := []wire.Question{
+		{Wants: wants, Haves: haves, Depth: wire.Full},
+		{Wants: wants, Haves: haves, Depth: wire.Shallow},
+		{Wants: wants, Depth: wire.Shallow},
+	}
 	switch {
 	case len(haves) == 0:
 		questions = questions[2:]
@@ -233,13 +244,13 @@ func (r *Repo) bring(ctx context.Context, s *session, wants []plumbing.Hash, ahe
 	for {
 		err := r.downloadWhole(ctx, s, st, questions[0])
 		questions = questions[1:]
-		if err == nil || len(questions) == 0 || isSentinel(classify(err)) || isMissingObject(err) || ctx.Err() != nil {
+		if err == nil || len(questions) == 0 || wire.IsKnown(wire.Classify(err)) || wire.IsMissing(err) || ctx.Err() != nil {
 			return err
 		}
-		if s, err = r.link.open(ctx, uploadPack); err != nil {
+		if s, err = r.server.ToFetch(ctx); err != nil {
 			return err
 		}
-		defer s.close()
+		defer s.Close()
 	}
 }
 
@@ -256,18 +267,17 @@ func (r *Repo) filling() (st *store, done func()) {
 	}
 }
 
-func (r *Repo) downloadWhole(ctx context.Context, s *session, st *store, q question) error {
-	r.stats.fetches.Add(1)
+func (r *Repo) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.between() { // the commits in between may be without their files: they are not for keeping
+	if q.Between() { // the commits in between may be without their files: they are not for keeping
 		into = newStore()
 		into.under = st
 	}
-	if err := s.download(ctx, into, q); err != nil {
-		s.stale()
+	if err := s.Fetch(ctx, into, q); err != nil {
+		s.Stale()
 		return err
 	}
-	for _, want := range q.wants {
+	for _, want := range q.Wants {
 		if into != st {
 			if err := into.reach(want, st); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -16,13 +17,13 @@ var ErrUnapproved = errors.New("not signed by somebody who may")
 
 // depths is how much history is asked for, in turn: none, as what is here may be enough; then some, which it
 // nearly always is; and past the last one nothing is found. One step of the history is one commit.
-var depths = []depth{shallow, 50, maxDepth}
+var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
 // logDepths are how far a log is read, in turn: each reading asks for about five times as much as the one
 // before, so that a short look costs little and a long one few requests. Nothing is read past the last one.
-var logDepths = []depth{shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
+var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
 // Log visits a commit and what came before it along the first parents, newest first, until visit says that
 // this is enough, or limit commits have been visited. whole tells that the history's beginning was reached.
@@ -34,7 +35,7 @@ func (r *Repo) Log(
 ) (whole bool, err error) {
 	next, visited := commit, 0
 	for _, d := range logDepths {
-		st, err := r.history(ctx, commit, max(min(d, depth(limit)), shallow))
+		st, err := r.history(ctx, commit, max(min(d, wire.Depth(limit)), wire.Shallow))
 		if err != nil {
 			return false, err
 		}
@@ -125,23 +126,24 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 }
 
 // history gives a store with at least the commits that a commit reaches in so many steps, and their trees.
-func (r *Repo) history(ctx context.Context, commit string, d depth) (*store, error) {
+func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, err := parseID(commit)
 	if err != nil {
 		return nil, err
 	}
 	st, err := r.ensure(ctx, id)
-	if err != nil || d == shallow {
+	if err != nil || d == wire.Shallow {
 		return st, err
 	}
 	what := "read the history of " + rollout.ShortID(commit) + " from"
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
-		s, err := r.link.open(ctx, uploadPack)
+		s, err := r.server.ToFetch(ctx)
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		return r.downloadWhole(ctx, s, st, question{[]plumbing.Hash{id}, []plumbing.Hash{id}, d})
+		defer s.Close()
+		tip := []plumbing.Hash{id}
+		return r.downloadWhole(ctx, s, st, wire.Question{Wants: tip, Haves: tip, Depth: d})
 	})
 	return st, err
 }

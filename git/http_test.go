@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -156,7 +157,7 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(c.handler)
 			defer srv.Close()
-			r, err := git.Open(t.Context(), git.Options{URL: srv.URL + "/x.git", Branch: "main", Auth: git.Auth{Username: "u", Password: secret}})
+			r, err := git.Open(t.Context(), git.Options{URL: srv.URL + "/x.git", Branch: "main", Auth: wire.Auth{Username: "u", Password: secret}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +183,6 @@ func TestHTTPCredentials(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", map[string]string{"f": "1"})
 	basic := repo.HTTP(gittest.HTTPOptions{User: "bot", Password: secret})
-	token := repo.HTTP(gittest.HTTPOptions{Token: secret})
 	inURL := strings.Replace(basic.URL, "://", "://bot:"+secret+"@", 1)
 	wrongInURL := strings.Replace(basic.URL, "://", "://"+secret+":x@", 1)
 	refresh := 0
@@ -191,14 +191,13 @@ func TestHTTPCredentials(t *testing.T) {
 		want error
 	}{
 		"in the URL":    {git.Options{URL: inURL}, nil},
-		"in Auth":       {git.Options{URL: basic.URL, Auth: git.Auth{Username: "bot", Password: secret}}, nil},
-		"Auth wins":     {git.Options{URL: wrongInURL, Auth: git.Auth{Username: "bot", Password: secret}}, nil},
-		"bearer":        {git.Options{URL: token.URL, Auth: git.Auth{Token: secret}}, nil},
+		"in Auth":       {git.Options{URL: basic.URL, Auth: wire.Auth{Username: "bot", Password: secret}}, nil},
+		"Auth wins":     {git.Options{URL: wrongInURL, Auth: wire.Auth{Username: "bot", Password: secret}}, nil},
 		"none":          {git.Options{URL: basic.URL}, git.ErrAuth},
-		"wrong":         {git.Options{URL: basic.URL, Auth: git.Auth{Username: "bot", Password: secret + "x"}}, git.ErrAuth},
+		"wrong":         {git.Options{URL: basic.URL, Auth: wire.Auth{Username: "bot", Password: secret + "x"}}, git.ErrAuth},
 		"wrong in URL":  {git.Options{URL: wrongInURL}, git.ErrAuth},
-		"refreshed":     {git.Options{URL: basic.URL, Auth: git.Auth{Refresh: func(context.Context) (string, string, error) { refresh++; return "bot", secret, nil }}}, nil},
-		"not refreshed": {git.Options{URL: basic.URL, Auth: git.Auth{Refresh: func(context.Context) (string, string, error) { return "", "", errors.New("vault is sealed") }}}, git.ErrAuth},
+		"refreshed":     {git.Options{URL: basic.URL, Auth: wire.Auth{Refresh: func(context.Context) (string, string, error) { refresh++; return "bot", secret, nil }}}, nil},
+		"not refreshed": {git.Options{URL: basic.URL, Auth: wire.Auth{Refresh: func(context.Context) (string, string, error) { return "", "", errors.New("vault is sealed") }}}, git.ErrAuth},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +242,7 @@ func TestHTTPRedirect(t *testing.T) {
 		http.Redirect(rw, r, target.URL+strings.Replace(r.URL.RequestURI(), "old", "repo", 1), http.StatusMovedPermanently)
 	}))
 	defer origin.Close()
-	w.opts = git.Options{URL: origin.URL + "/old.git", Auth: git.Auth{Username: "u", Password: secret}}
+	w.opts = git.Options{URL: origin.URL + "/old.git", Auth: wire.Auth{Username: "u", Password: secret}}
 	r := w.open()
 	w.fetch(r)
 	w.push(r, stateUpdate("", "x", "1"))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -149,8 +150,9 @@ func TestCompactCostsNothingLater(t *testing.T) {
 func apart(a, b int64) int64 { return max(a-b, b-a) }
 
 func minus(a, b git.Stats) git.Stats {
-	return git.Stats{Requests: a.Requests - b.Requests, Lookups: a.Lookups - b.Lookups, Fetches: a.Fetches - b.Fetches,
-		Pushes: a.Pushes - b.Pushes, Sent: a.Sent - b.Sent, Received: a.Received - b.Received, Objects: a.Objects - b.Objects}
+	return git.Stats{Objects: a.Objects - b.Objects, Stats: wire.Stats{
+		Requests: a.Requests - b.Requests, Lookups: a.Lookups - b.Lookups, Fetches: a.Fetches - b.Fetches,
+		Pushes: a.Pushes - b.Pushes, Sent: a.Sent - b.Sent, Received: a.Received - b.Received}}
 }
 
 func benchRepo(b *testing.B, apps int) (*gittest.Repo, *git.Repo, rollout.Heads) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -36,13 +37,13 @@ func TestSSHTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string]struct {
-		auth git.Auth
+		auth wire.Auth
 		text string
 	}{
-		"unknown host": {git.Auth{SSHKeyFile: s.KeyFile, KnownHosts: empty}, "is not in"},
-		"changed host": {git.Auth{SSHKeyFile: s.KeyFile, KnownHosts: changed}, "does not match"},
-		"unknown user": {git.Auth{SSHKeyFile: repo.NewKeyFile(), KnownHosts: s.KnownHosts}, "unable to authenticate"},
-		"no agent":     {git.Auth{KnownHosts: s.KnownHosts}, "SSH_AUTH_SOCK"},
+		"unknown host": {wire.Auth{SSHKeyFile: s.KeyFile, KnownHosts: empty}, "is not in"},
+		"changed host": {wire.Auth{SSHKeyFile: s.KeyFile, KnownHosts: changed}, "does not match"},
+		"unknown user": {wire.Auth{SSHKeyFile: repo.NewKeyFile(), KnownHosts: s.KnownHosts}, "unable to authenticate"},
+		"no agent":     {wire.Auth{KnownHosts: s.KnownHosts}, "SSH_AUTH_SOCK"},
 	}
 	t.Setenv("SSH_AUTH_SOCK", "")
 	for name, c := range cases {
@@ -56,10 +57,10 @@ func TestSSHTrust(t *testing.T) {
 			}
 		})
 	}
-	for name, auth := range map[string]git.Auth{
+	for name, auth := range map[string]wire.Auth{
 		"no known_hosts": {SSHKeyFile: s.KeyFile, KnownHosts: empty + ".missing"},
 		"no key file":    {SSHKeyFile: s.KeyFile + ".missing", KnownHosts: s.KnownHosts},
-		"no key":         {SSHKey: []byte("not a key"), KnownHosts: s.KnownHosts},
+		"no key":         {SSHKeyFile: s.KnownHosts, KnownHosts: s.KnownHosts},
 	} {
 		if _, err := git.Open(t.Context(), git.Options{URL: s.URL, Auth: auth}); err == nil {
 			t.Errorf("%s: Open succeeded", name)
@@ -108,7 +109,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	for _, url := range []string{"http://" + addr + "/x", "git://" + addr + "/x", "ssh://git@" + addr + "/x"} {
 		r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Timeout: 100 * time.Millisecond,
-			Auth: git.Auth{SSHKeyFile: ssh.KeyFile, KnownHosts: known}})
+			Auth: wire.Auth{SSHKeyFile: ssh.KeyFile, KnownHosts: known}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestParseRemote(t *testing.T) {
 		"https://host/\nr":                           "",
 	}
 	for raw, want := range cases {
-		remote, _, err := git.ParseRemote(raw)
+		remote, _, err := wire.ParseRemote(raw)
 		if want == "" {
 			if err == nil {
 				t.Errorf("ParseRemote(%q) = %s", raw, remote)
@@ -196,9 +197,9 @@ func TestParseRemote(t *testing.T) {
 		}
 	}
 	for _, url := range []string{"http://u:" + secret + "@example.com/r", "http://example.com/r"} {
-		_, err := git.Open(t.Context(), git.Options{URL: url, Auth: git.Auth{Token: secret}})
+		_, err := git.Open(t.Context(), git.Options{URL: url, Auth: wire.Auth{Password: secret}})
 		if err == nil || !strings.Contains(err.Error(), "plain http") {
-			t.Errorf("credentials over plain http to %s: %v", git.RedactURL(url), err)
+			t.Errorf("credentials over plain http to %s: %v", wire.RedactURL(url), err)
 		}
 		noSecret(t, err)
 	}
@@ -212,7 +213,7 @@ func TestOpenRefuses(t *testing.T) {
 		"cluster2": {URL: "/x", Cluster: "a b"},
 		"identity": {URL: "/x", Identity: rollout.Identity{Name: "a<b", Email: "c"}},
 		"no email": {URL: "/x", Identity: rollout.Identity{Name: "a"}},
-		"CA":       {URL: "https://x/y", Auth: git.Auth{TLS: git.TLS{CA: []byte("no PEM")}}},
+		"CA":       {URL: "https://x/y", Auth: wire.Auth{TLS: wire.TLS{CA: []byte("no PEM")}}},
 	} {
 		if _, err := git.Open(t.Context(), opts); err == nil {
 			t.Errorf("%s: Open(%+v) succeeded", name, opts)

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/git/wire"
 )
 
 // Snapshot reads a commit, which is fetched by its id if the mirror lacks it.
@@ -189,16 +191,16 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	return nil
 }
 
-func isMissing(err error) bool { return isMissingObject(err) || errors.Is(err, errMissing) }
+func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
 // bringAll fetches commits with one request, all or none, and tells which protocol the server speaks.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
-	s, err := r.link.open(ctx, uploadPack)
+	s, err := r.server.ToFetch(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer s.close()
-	return s.v2, r.bring(ctx, s, ids, false)
+	defer s.Close()
+	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
 // thoseThere asks which of some commits the server has. It is all of them when that cannot be asked, as there is
@@ -210,13 +212,13 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	if main.IsZero() {
 		return ids, nil
 	}
-	s, err := r.link.open(ctx, uploadPack)
+	s, err := r.server.ToFetch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
-	there, err := s.common(ctx, main, ids)
-	if isMissingObject(err) {
+	defer s.Close()
+	there, err := s.Common(ctx, main, ids)
+	if wire.IsMissing(err) {
 		return ids, nil
 	}
 	return there, err
@@ -225,13 +227,13 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 // bringByHistory is for a server that gives out its refs only: it reads the whole history of the branches, and
 // takes from it those of the commits that are there.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
-	s, err := r.link.open(ctx, uploadPack)
+	s, err := r.server.ToFetch(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	var tips []plumbing.Hash
-	for name, tip := range s.refs {
+	for name, tip := range s.Advertised() {
 		if name == "HEAD" || name == headsPrefix+r.Branch() || name == headsPrefix+r.StateBranch() {
 			tips = append(tips, plumbing.NewHash(tip))
 		}
@@ -240,7 +242,7 @@ func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 		return nil
 	}
 	all := newStore()
-	if err := r.downloadWhole(ctx, s, all, question{tips, nil, full}); err != nil {
+	if err := r.downloadWhole(ctx, s, all, wire.Question{Wants: tips, Depth: wire.Full}); err != nil {
 		return err
 	}
 	st, done := r.filling()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -25,15 +26,15 @@ import (
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
-	var commands []command
+	var commands []wire.Command
 	for _, u := range updates {
 		c, send, err := r.prepare(ctx, u, made)
 		if err != nil {
 			return nil, err
 		}
 		for _, other := range commands {
-			if send && other.ref == c.ref {
-				return nil, fmt.Errorf("branch %s is updated twice in one push", c.ref.Short())
+			if send && other.Ref == c.Ref {
+				return nil, fmt.Errorf("branch %s is updated twice in one push", c.Ref.Short())
 			}
 		}
 		if send {
@@ -42,7 +43,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 		switch {
 		case u.Delete:
 		case send:
-			heads[u.Branch] = c.new.String()
+			heads[u.Branch] = c.New.String()
 		default:
 			heads[u.Branch] = u.Old
 		}
@@ -58,12 +59,12 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 }
 
 // prepare checks an update and makes its objects. send is false when it changes nothing.
-func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c command, send bool, err error) {
+func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
 	}
 	if u.Delete {
-		return c, !c.old.IsZero(), nil
+		return c, !c.Old.IsZero(), nil
 	}
 	b := &builder{from: newStore(), made: newStore()}
 	var parent, tree plumbing.Hash
@@ -87,11 +88,11 @@ func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c co
 	if !parent.IsZero() && after == tree {
 		return c, false, nil
 	}
-	if c.new, err = r.commit(b.made, after, parent, u); err != nil {
+	if c.New, err = r.commit(b.made, after, parent, u); err != nil {
 		return c, false, err
 	}
 	made.addAll(b.made)
-	return c, c.new != c.old, nil
+	return c, c.New != c.Old, nil
 }
 
 // commit makes the commit of an update, signed if it is to be.
@@ -107,20 +108,20 @@ func (r *Repo) commit(into *store, tree, parent plumbing.Hash, u rollout.Update)
 }
 
 // commandOf checks what an update wants to do to its branch.
-func commandOf(u rollout.Update) (c command, err error) {
-	if c.ref, err = branchRef(u.Branch); err != nil {
+func commandOf(u rollout.Update) (c wire.Command, err error) {
+	if c.Ref, err = branchRef(u.Branch); err != nil {
 		return c, err
 	}
 	if err := checkIdentity(cmp.Or(u.Author, Self)); err != nil {
 		return c, err
 	}
 	if u.Old != "" {
-		if c.old, err = parseID(u.Old); err != nil {
+		if c.Old, err = parseID(u.Old); err != nil {
 			return c, err
 		}
 	}
 	switch force := !u.Delete && u.Old != "" && u.Parent != u.Old; {
-	case rollout.IsProposal(c.ref.Short()):
+	case rollout.IsProposal(c.Ref.Short()):
 	case u.Delete:
 		return c, fmt.Errorf("branch %s: only proposals may be deleted", u.Branch)
 	case force:
@@ -144,30 +145,29 @@ func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, err
 }
 
 // send pushes and, when that fails, finds out why.
-func (r *Repo) send(ctx context.Context, commands []command, made *store) error {
-	s, err := r.link.open(ctx, receivePack)
+func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) error {
+	s, err := r.server.ToPush(ctx)
 	if err != nil {
 		return err
 	}
-	if len(commands) > 1 && !s.caps.has("atomic") {
-		s.close()
+	if len(commands) > 1 && !s.Atomic() {
+		s.Close()
 		for _, c := range commands {
-			if err := r.send(ctx, []command{c}, made); err != nil {
+			if err := r.send(ctx, []wire.Command{c}, made); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if moved := s.movedAlready(commands); len(moved) > 0 {
-		s.close()
+	if moved := s.Moved(commands); len(moved) > 0 {
+		s.Close()
 		return r.resolve(ctx, commands, made, fmt.Errorf("%w: %s", ErrConflict, strings.Join(moved, ", ")))
 	}
-	r.stats.pushes.Add(1)
-	err = s.upload(ctx, commands, made)
-	s.close()
+	err = s.Push(ctx, commands, made, made.ids())
+	s.Close()
 	if err != nil {
-		if no := new(refused); !errors.As(err, &no) {
-			s.stale()
+		if no := new(wire.Refused); !errors.As(err, &no) {
+			s.Stale()
 		}
 		return r.resolve(ctx, commands, made, err)
 	}
@@ -175,22 +175,11 @@ func (r *Repo) send(ctx context.Context, commands []command, made *store) error 
 	return nil
 }
 
-// movedAlready lists the branches that the server's greeting shows elsewhere: no need to send then.
-func (s *session) movedAlready(commands []command) []string {
-	var moved []string
-	for _, c := range commands {
-		if s.refs != nil && plumbing.NewHash(s.refs[string(c.ref)]) != c.old {
-			moved = append(moved, c.ref.Short())
-		}
-	}
-	return moved
-}
-
 // resolve turns a failed push into its meaning by looking at the refs, because the words of servers are
 // few and shared: git says "failed to update ref" for a moved ref, for a lost race for its lock, and for a
 // full disk.
-func (r *Repo) resolve(ctx context.Context, commands []command, made *store, cause error) error {
-	err := classify(cause)
+func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
+	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
 		return err
 	}
@@ -201,11 +190,11 @@ func (r *Repo) resolve(ctx context.Context, commands []command, made *store, cau
 	}
 	var moved []string
 	for _, c := range commands {
-		if lookErr == nil && plumbing.NewHash(now[string(c.ref)]) != c.old {
-			moved = append(moved, c.ref.Short())
+		if lookErr == nil && plumbing.NewHash(now[string(c.Ref)]) != c.Old {
+			moved = append(moved, c.Ref.Short())
 		}
 	}
-	var no *refused
+	var no *wire.Refused
 	switch {
 	case errors.Is(err, ErrConflict):
 		return err
@@ -213,16 +202,16 @@ func (r *Repo) resolve(ctx context.Context, commands []command, made *store, cau
 		return fmt.Errorf("%w: %s: %w", ErrConflict, strings.Join(moved, ", "), cause)
 	case !errors.As(cause, &no):
 		return err
-	case no.race || lookErr != nil && no.moved:
+	case no.Race || lookErr != nil && no.Moved:
 		return fmt.Errorf("%w: %w", ErrConflict, cause)
 	}
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
 // arrivedAt tells that all branches are where a push wanted them.
-func arrivedAt(now map[string]string, commands []command) bool {
+func arrivedAt(now map[string]string, commands []wire.Command) bool {
 	for _, c := range commands {
-		if plumbing.NewHash(now[string(c.ref)]) != c.new {
+		if plumbing.NewHash(now[string(c.Ref)]) != c.New {
 			return false
 		}
 	}
@@ -230,38 +219,37 @@ func arrivedAt(now map[string]string, commands []command) bool {
 }
 
 // lookUpRefs is where the branches of a push are now.
-func (r *Repo) lookUpRefs(ctx context.Context, commands []command) (map[string]string, error) {
-	s, err := r.link.open(ctx, uploadPack)
+func (r *Repo) lookUpRefs(ctx context.Context, commands []wire.Command) (map[string]string, error) {
+	s, err := r.server.ToFetch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	defer s.Close()
 	var names []string
 	for _, c := range commands {
-		names = append(names, string(c.ref))
+		names = append(names, string(c.Ref))
 	}
-	r.stats.lookups.Add(1)
-	found, err := s.lookUp(ctx, names)
-	return found.ids, err
+	found, err := s.LookUp(ctx, names)
+	return found.IDs, err
 }
 
 // land takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not call
 // them a change, nor one that is under way call them undone.
-func (r *Repo) land(commands []command, made *store) {
+func (r *Repo) land(commands []wire.Command, made *store) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.store.addAll(made)
 	r.arrived++
 	for _, c := range commands {
 		id := ""
-		if !c.new.IsZero() {
-			id = c.new.String()
+		if !c.New.IsZero() {
+			id = c.New.String()
 			// A commit of ours reaches what its parent reaches and what was made; if not, it is fetched.
-			_ = r.store.verify(c.new)
+			_ = r.store.verify(c.New)
 		}
-		r.pushed[c.ref.Short()] = pushed{number: r.arrived, id: id}
+		r.pushed[c.Ref.Short()] = pushed{number: r.arrived, id: id}
 		if r.heads.Main != "" { // else nothing was fetched yet
-			r.place(&r.heads, c.ref.Short(), id)
+			r.place(&r.heads, c.Ref.Short(), id)
 		}
 	}
 	r.renew()
@@ -284,7 +272,7 @@ func (r *Repo) CommitToBranch(
 	for attempt := 1; ; attempt++ {
 		var now map[string]string
 		err := r.onNetwork(ctx, r.pushing, "look up "+ref.Short()+" in", func(ctx context.Context) (err error) {
-			now, err = r.lookUpRefs(ctx, []command{{ref: ref}})
+			now, err = r.lookUpRefs(ctx, []wire.Command{{Ref: ref}})
 			return err
 		})
 		if err != nil {

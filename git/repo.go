@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -17,7 +18,7 @@ type Options struct {
 	// URL is https, http, ssh, git, user@host:path, file or a local path. User name and password in it are
 	// used and then forgotten; Auth wins over them.
 	URL  string
-	Auth Auth
+	Auth wire.Auth
 	// Branch is the users' branch; empty means the server's default branch.
 	Branch string
 	// Cluster says whose state branch and proposals matter; empty means none. The state branch is the one that
@@ -42,10 +43,9 @@ type Options struct {
 // Push and the bringing of older commits may be on the network at once, and wait for none but their own kind.
 // Reading what is here already waits for nothing.
 type Repo struct {
-	remote Remote
+	remote wire.Remote
 	opts   Options
-	link   link
-	stats  *counters
+	server *wire.Server
 
 	looking, bringing, pushing lane
 
@@ -75,11 +75,11 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	remote, auth, err := ParseRemote(opts.URL)
+	remote, auth, err := wire.ParseRemote(opts.URL)
 	if err != nil {
 		return nil, err
 	}
-	if !opts.Auth.http() {
+	if !opts.Auth.HTTP() {
 		opts.Auth.Username, opts.Auth.Password = auth.Username, auth.Password
 	}
 	opts.URL = remote.String()
@@ -96,7 +96,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 		opts.MaxBytes = 1 << 30
 	}
 	r := &Repo{
-		remote: remote, opts: opts, stateRef: opts.StateBranch, stats: &counters{},
+		remote: remote, opts: opts, stateRef: opts.StateBranch,
 		looking: newLane(), bringing: newLane(), pushing: newLane(),
 		store: newStore(), keep: recentCommits, gone: map[plumbing.Hash]string{}, pushed: map[string]pushed{},
 		branch: strings.TrimPrefix(opts.Branch, headsPrefix),
@@ -116,33 +116,14 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if strings.Contains(opts.Cluster, "/") {
 		return nil, fmt.Errorf("cluster name %q must not contain a slash", opts.Cluster)
 	}
-	if r.link, err = newLink(remote, opts, r.stats); err != nil {
+	if r.server, err = wire.Open(remote, opts.Auth, opts.MaxBytes); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func newLink(remote Remote, opts Options, stats *counters) (link, error) {
-	stream := &streamLink{stats: stats, limit: opts.MaxBytes}
-	switch remote.scheme {
-	case "http", "https":
-		return newHTTPLink(remote, opts.Auth, stats, opts.MaxBytes)
-	case "ssh":
-		dialer, err := newSSHDialer(remote, opts.Auth)
-		if err != nil {
-			return nil, err
-		}
-		stream.dial = dialer.dial
-	case "git":
-		stream.dial = dialGit(remote)
-	default:
-		stream.dial = dialLocal(remote)
-	}
-	return stream, nil
-}
-
 // Remote is where the repository is.
-func (r *Repo) Remote() Remote { return r.remote }
+func (r *Repo) Remote() wire.Remote { return r.remote }
 
 // Branch is the users' branch; "" until the first Fetch when Options named none.
 func (r *Repo) Branch() string {
@@ -158,14 +139,16 @@ func (r *Repo) StateBranch() string {
 	return r.stateRef
 }
 
+// Stats counts what a Repo has done since it was opened, and what its store holds now.
+type Stats struct {
+	wire.Stats
+	Objects, Bytes int64
+}
+
 // Stats counts what was done so far.
 func (r *Repo) Stats() Stats {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	objects, size := r.store.usage()
-	r.mu.Unlock()
-	s := r.stats
-	return Stats{
-		Requests: s.requests.Load(), Lookups: s.lookups.Load(), Fetches: s.fetches.Load(), Pushes: s.pushes.Load(),
-		Sent: s.sent.Load(), Received: s.received.Load(), Objects: objects, Bytes: size,
-	}
+	return Stats{Stats: r.server.Stats(), Objects: objects, Bytes: size}
 }

@@ -17,6 +17,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/sign"
+	"gitrollout.dev/gitrollout/git/wire"
 )
 
 // credentialOptions say how to reach the Git server and as whom. What is secret
@@ -66,11 +67,11 @@ func (o *sourceOptions) signing() string {
 
 // auth collects the credentials. Those in the URL are read by package git. A
 // token is sent as the password, which is what forges expect.
-func (o *sourceOptions) auth() (git.Auth, error) {
-	a := git.Auth{
+func (o *sourceOptions) auth() (wire.Auth, error) {
+	a := wire.Auth{
 		Username: os.Getenv("GITROLLOUT_GIT_USERNAME"), Password: os.Getenv("GITROLLOUT_GIT_PASSWORD"),
 		SSHKeyFile: o.sshKey, SSHPassphrase: os.Getenv("GITROLLOUT_SSH_PASSPHRASE"), KnownHosts: o.knownHosts,
-		TLS: git.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy},
+		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy},
 	}
 	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
 		return a, errors.New("--git-proxy has a user in it, which everybody on this machine could read: put that URL into HTTPS_PROXY")
@@ -105,12 +106,12 @@ func (o *sourceOptions) auth() (git.Auth, error) {
 }
 
 // gitHubApp makes an Auth ask GitHub for tokens.
-func gitHubApp(a *git.Auth, id string) error {
-	clients, err := git.NewClients(a.TLS)
+func gitHubApp(a *wire.Auth, id string) error {
+	clients, err := wire.NewClients(a.TLS)
 	if err != nil {
 		return err
 	}
-	app := &git.GitHubApp{
+	app := &wire.GitHubApp{
 		API: os.Getenv("GITROLLOUT_GITHUB_API"), ID: id, Installation: os.Getenv("GITROLLOUT_GITHUB_INSTALLATION_ID"),
 		KeyFile: os.Getenv("GITROLLOUT_GITHUB_KEY_FILE"), Clients: clients, Now: time.Now,
 	}

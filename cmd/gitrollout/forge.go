@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/publish/forge"
 )
 
@@ -24,7 +23,7 @@ const forgeFlush = 5 * time.Second
 
 // newForge returns a worker that has not begun. It does nothing unless the
 // configuration in Git has a section for a forge.
-func newForge(source sourceOptions, auth git.Auth, remote string, log *slog.Logger) *forge.Worker {
+func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Cluster: source.cluster, Remote: remote, Branch: source.branch,
 		Trusted: os.Getenv("GITROLLOUT_FORGE_URL"), Token: forgeToken(source, auth), Now: time.Now,
@@ -40,7 +39,7 @@ func newForge(source sourceOptions, auth git.Auth, remote string, log *slog.Logg
 
 // forgeToken returns what the forge's API is asked with: a token of its own, or
 // else what Git uses. It is looked up for each request, because tokens expire.
-func forgeToken(source sourceOptions, auth git.Auth) func(context.Context) (string, error) {
+func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
 	}
@@ -50,9 +49,9 @@ func forgeToken(source sourceOptions, auth git.Auth) func(context.Context) (stri
 			return token, err
 		}
 	}
-	token := cmp.Or(auth.Token, auth.Password)
+	token := auth.Password
 	if token == "" {
-		if _, inURL, err := git.ParseRemote(source.repo); err == nil {
+		if _, inURL, err := wire.ParseRemote(source.repo); err == nil {
 			token = inURL.Password
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -158,13 +158,13 @@ func TestForgeToken(t *testing.T) {
 	ctx := context.Background()
 	for name, tt := range map[string]struct {
 		env, repo, want string
-		auth            git.Auth
+		auth            wire.Auth
 	}{
-		"its own":       {"own", "https://me:url@git.example.com/a/b", "own", git.Auth{Password: "git"}},
-		"Git's":         {"", "https://git.example.com/a/b", "git", git.Auth{Username: "x", Password: "git"}},
-		"that of a URL": {"", "https://me:url@git.example.com/a/b", "url", git.Auth{}},
-		"none":          {"", "git@git.example.com:a/b", "", git.Auth{}},
-		"refreshed": {"", "https://git.example.com/a/b", "fresh", git.Auth{Password: "old", Refresh: func(context.Context) (string, string, error) {
+		"its own":       {"own", "https://me:url@git.example.com/a/b", "own", wire.Auth{Password: "git"}},
+		"Git's":         {"", "https://git.example.com/a/b", "git", wire.Auth{Username: "x", Password: "git"}},
+		"that of a URL": {"", "https://me:url@git.example.com/a/b", "url", wire.Auth{}},
+		"none":          {"", "git@git.example.com:a/b", "", wire.Auth{}},
+		"refreshed": {"", "https://git.example.com/a/b", "fresh", wire.Auth{Password: "old", Refresh: func(context.Context) (string, string, error) {
 			return "x", "fresh", nil
 		}}},
 	} {
@@ -176,7 +176,7 @@ func TestForgeToken(t *testing.T) {
 			}
 		})
 	}
-	broken := git.Auth{Refresh: func(context.Context) (string, string, error) { return "", "", errors.New("expired") }}
+	broken := wire.Auth{Refresh: func(context.Context) (string, string, error) { return "", "", errors.New("expired") }}
 	if _, err := forgeToken(sourceOptions{}, broken)(ctx); err == nil {
 		t.Error("an error is lost")
 	}

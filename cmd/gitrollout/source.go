@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"strings"
 
-	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -89,7 +89,7 @@ func workingCopy(ctx context.Context) (string, error) {
 	if err != nil || origin == "" {
 		return top, nil
 	}
-	if remote, _, err := git.ParseRemote(origin); err == nil && remote.Local() && !strings.Contains(origin, "://") && !filepath.IsAbs(origin) {
+	if remote, _, err := wire.ParseRemote(origin); err == nil && remote.Local() && !strings.Contains(origin, "://") && !filepath.IsAbs(origin) {
 		return filepath.Join(top, origin), nil
 	}
 	return origin, nil

@@ -32,7 +32,8 @@ var table = map[string]rule{
 	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
 	"render/schema":      {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
-	"git":                {own: []string{"git/sign", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
+	"git":                {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
+	"git/wire":           {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"git/sign":           {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
 	"render":             {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
@@ -53,7 +54,7 @@ var table = map[string]rule{
 	"publish/notify/worker":  {own: []string{"publish/call", "publish/notify", "rollout"}},
 	"cmd/gitrollout": {
 		own: []string{
-			"analysis/provider", "cluster", "git", "git/sign",
+			"analysis/provider", "cluster", "git", "git/sign", "git/wire",
 			"publish/call", "publish/forge", "publish/metrics", "publish/tracing",
 			"publish/notify", "publish/notify/service", "publish/notify/worker",
 			"reconciler", "reconciler/measure", "reconciler/propose", "reconciler/source",

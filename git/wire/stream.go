@@ -1,4 +1,4 @@
-package git
+package wire
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ type streamLink struct {
 	limit int64
 }
 
-func (l *streamLink) open(ctx context.Context, service string) (*session, error) {
+func (l *streamLink) open(ctx context.Context, service string) (*Session, error) {
 	l.stats.requests.Add(1)
 	s, err := l.dial(ctx, service)
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*session, error)
 		return nil, err
 	}
 	exchanged := false
-	return &session{
+	return &Session{
 		advertisement: greet,
 		exchange: func(ctx context.Context, request []byte) (io.ReadCloser, error) {
 			exchanged = true

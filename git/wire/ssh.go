@@ -1,4 +1,4 @@
-package git
+package wire
 
 import (
 	"bytes"
@@ -57,7 +57,8 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	check, err := knownhosts.New(d.known)
 	if err != nil {
-		return nil, fmt.Errorf("ssh: the server's host key must be known (write it with ssh-keyscan after checking it): %w", err)
+		return nil, fmt.Errorf(
+			"ssh: the server's host key must be known (write it with ssh-keyscan after checking it): %w", err)
 	}
 	return check, nil
 }
@@ -65,18 +66,15 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 // readKey reads the key as it is now; nil if the agent is to be asked. Unlocking a key takes long on purpose,
 // so one that is unchanged is kept.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
-	key := d.auth.SSHKey
-	if len(key) == 0 && d.auth.SSHKeyFile != "" {
-		var err error
-		if key, err = os.ReadFile(d.auth.SSHKeyFile); err != nil {
-			return nil, fmt.Errorf("ssh key: %w", err)
-		}
-		if len(key) == 0 {
-			return nil, fmt.Errorf("ssh key: %s is empty", d.auth.SSHKeyFile)
-		}
+	if d.auth.SSHKeyFile == "" {
+		return nil, nil
+	}
+	key, err := os.ReadFile(d.auth.SSHKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("ssh key: %w", err)
 	}
 	if len(key) == 0 {
-		return nil, nil
+		return nil, fmt.Errorf("ssh key: %s is empty", d.auth.SSHKeyFile)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,4 +1,4 @@
-package git
+package wire
 
 import (
 	"context"
@@ -23,8 +23,8 @@ type Remote struct {
 // Auth is how to authenticate. Which fields count depends on the URL; all are optional.
 type Auth struct {
 	// Username and Password are HTTP basic authentication. Forges take a token as the password, with any
-	// user name. Token is sent as a bearer token instead.
-	Username, Password, Token string
+	// user name.
+	Username, Password string
 	// Refresh, when set, is asked for user name and password before each HTTP request: for tokens that
 	// expire within the hour and secrets that are rotated in place.
 	Refresh func(context.Context) (username, password string, err error)
@@ -33,9 +33,8 @@ type Auth struct {
 	// TLS is for https.
 	TLS
 
-	// SSHKey is a private key (PEM) or SSHKeyFile its file, which is read again for each connection; the SSH
-	// agent is asked when both are empty.
-	SSHKey        []byte
+	// SSHKeyFile is a private key (PEM), which is read again for each connection; without one the SSH agent is
+	// asked.
 	SSHKeyFile    string
 	SSHPassphrase string
 	// KnownHosts is a known_hosts file, read again for each connection; empty means ~/.ssh/known_hosts. A host
@@ -43,9 +42,9 @@ type Auth struct {
 	KnownHosts string
 }
 
-// http tells whether HTTP requests will carry a credential.
-func (a Auth) http() bool {
-	return a.Username != "" || a.Password != "" || a.Token != "" || a.Refresh != nil
+// HTTP tells whether HTTP requests will carry a credential.
+func (a Auth) HTTP() bool {
+	return a.Username != "" || a.Password != "" || a.Refresh != nil
 }
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
@@ -98,7 +97,8 @@ func parseURL(raw string) (Remote, Auth, error) {
 		r.host = ""
 		r.path = filepath.Clean(u.Path)
 	default:
-		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: scheme %q is not one of https, http, ssh, git, file", RedactURL(raw), u.Scheme)
+		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: scheme %q is not one of https, http, ssh, git, file",
+			RedactURL(raw), u.Scheme)
 	}
 	if r.scheme != "file" && (r.host == "" || strings.HasPrefix(r.host, "-")) {
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: no host", RedactURL(raw))

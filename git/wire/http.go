@@ -1,4 +1,4 @@
-package git
+package wire
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ type httpLink struct {
 }
 
 func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpLink, error) {
-	if remote.scheme == "http" && auth.http() && !remote.loopback() {
+	if remote.scheme == "http" && auth.HTTP() && !remote.loopback() {
 		return nil, fmt.Errorf("refusing to send credentials over plain http to %s: use https", remote)
 	}
 	clients, err := NewClients(auth.TLS)
@@ -59,7 +59,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-func (l *httpLink) open(ctx context.Context, service string) (*session, error) {
+func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 	l.mu.Lock()
 	base, greet := l.base[service], l.greets[service]
 	l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *httpLink) open(ctx context.Context, service string) (*session, error) {
 			l.mu.Unlock()
 		}
 	}
-	return &session{
+	return &Session{
 		advertisement: greet,
 		exchange: func(ctx context.Context, request []byte) (io.ReadCloser, error) {
 			return l.post(ctx, base, service, request)
@@ -180,21 +180,18 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	user, password := l.auth.Username, l.auth.Password
 	if l.auth.Refresh != nil {
 		if user, password, err = l.auth.Refresh(req.Context()); err != nil {
-			if isSentinel(err) {
+			if IsKnown(err) {
 				return nil, fmt.Errorf("credentials: %w", err)
 			}
 			return nil, fmt.Errorf("%w: credentials: %w", ErrAuth, err)
 		}
 	}
-	switch {
-	case l.auth.Token != "" && l.auth.Refresh == nil:
-		req.Header.Set("Authorization", "Bearer "+l.auth.Token)
-	case user != "" || password != "":
+	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
 	// A user name without a password is a token, in the URLs of some.
-	if secrets = []string{password, l.auth.Token}; password == "" {
-		secrets = append(secrets, user)
+	if secrets = []string{password}; password == "" {
+		secrets = []string{user}
 	}
 	_, sent, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	return append(secrets, sent), nil
@@ -211,7 +208,7 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 		}
 	}
 	switch code := res.StatusCode; {
-	case code == http.StatusUnauthorized && !l.auth.http():
+	case code == http.StatusUnauthorized && !l.auth.HTTP():
 		return fmt.Errorf("%w: the server asks for credentials (%s)", ErrAuth, text)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return fmt.Errorf("%w: %s", ErrAuth, text)
@@ -224,7 +221,8 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 		l.forget(receivePack)
 		return fmt.Errorf("%w: the repository has moved (%s); it is looked up anew next time", ErrUnreachable, text)
 	case code == http.StatusOK:
-		return fmt.Errorf("%w: no Git server answers there (content type %q)", ErrNotFound, oneLine(res.Header.Get("Content-Type")))
+		kind := oneLine(res.Header.Get("Content-Type"))
+		return fmt.Errorf("%w: no Git server answers there (content type %q)", ErrNotFound, kind)
 	}
 	return &serverError{text}
 }

@@ -1,4 +1,4 @@
-package git
+package wire
 
 import (
 	"bytes"
@@ -11,33 +11,36 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// command moves one ref from old to new; the zero id stands for no ref.
-type command struct {
-	ref      plumbing.ReferenceName
-	old, new plumbing.Hash
+// Command moves one ref from old to new; the zero id stands for no ref.
+type Command struct {
+	Ref      plumbing.ReferenceName
+	Old, New plumbing.Hash
 }
 
-// refused is a push that the server understood and declined.
-type refused struct {
-	reasons []string // one for each ref that failed, root causes only
-	remarks string   // what hooks printed
-	moved   bool     // a reason says that a ref was not where we said
-	race    bool     // the same, and it may be back there by now
+// Refused is a push that the server understood and declined.
+type Refused struct {
+	Reasons []string // one for each ref that failed, root causes only
+	Remarks string   // what hooks printed
+	Moved   bool     // a reason says that a ref was not where we said
+	Race    bool     // the same, and it may be back there by now
 }
 
-func (e *refused) Error() string {
-	text := strings.Join(e.reasons, "; ")
-	if e.remarks != "" {
-		text += " (" + e.remarks + ")"
+func (e *Refused) Error() string {
+	text := strings.Join(e.Reasons, "; ")
+	if e.Remarks != "" {
+		text += " (" + e.Remarks + ")"
 	}
 	return text
 }
 
-// upload sends commands and a pack of exactly the given objects, and reads the server's report. The server
+// Push sends commands and a pack of exactly the given objects of a store, and reads the server's report. The server
 // compares and swaps: it moves a ref only if it still is at old. Several commands are asked to be atomic.
-func (s *session) upload(ctx context.Context, commands []command, objects *store) error {
+func (s *Session) Push(
+	ctx context.Context, commands []Command, from storer.EncodedObjectStorer, objects []plumbing.Hash,
+) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
 	}
@@ -51,24 +54,25 @@ func (s *session) upload(ctx context.Context, commands []command, objects *store
 	var req pktWriter
 	needPack := false
 	for i, c := range commands {
-		if c.new.IsZero() && !s.caps.has("delete-refs") {
+		if c.New.IsZero() && !s.caps.has("delete-refs") {
 			return fmt.Errorf("%w: the server does not delete branches", ErrRejected)
 		}
-		needPack = needPack || !c.new.IsZero()
+		needPack = needPack || !c.New.IsZero()
 		suffix := ""
 		if i == 0 {
 			suffix = "\x00 " + strings.Join(caps, " ")
 		}
-		req.linef("%s %s %s%s\n", c.old, c.new, c.ref, suffix)
+		req.linef("%s %s %s%s\n", c.Old, c.New, c.Ref, suffix)
 	}
 	req.flush()
 	if needPack {
-		pack, err := encodePack(objects)
+		pack, err := encodePack(from, objects)
 		if err != nil {
 			return err
 		}
 		req.buf = append(req.buf, pack...)
 	}
+	s.stats.pushes.Add(1)
 	body, err := s.exchange(ctx, req.buf)
 	if err != nil {
 		return err
@@ -77,17 +81,17 @@ func (s *session) upload(ctx context.Context, commands []command, objects *store
 	return s.report(body, commands)
 }
 
-func encodePack(objects *store) ([]byte, error) {
+func encodePack(from storer.EncodedObjectStorer, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
 	// A window of 0: no deltas. The objects of a commit are few and not versions of each other.
-	if _, err := packfile.NewEncoder(&buf, objects, false).Encode(objects.ids(), 0); err != nil {
+	if _, err := packfile.NewEncoder(&buf, from, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
 // report reads what became of each command.
-func (s *session) report(body io.Reader, commands []command) error {
+func (s *Session) report(body io.Reader, commands []Command) error {
 	var remarks tail
 	p := newPktReader(body)
 	r := io.Reader(p.r)
@@ -104,9 +108,9 @@ func (s *session) report(body io.Reader, commands []command) error {
 	// The server's hooks may still run; hanging up now could end them.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
-	outcome := refused{remarks: oneLine(remarks.String())}
+	outcome := Refused{Remarks: oneLine(remarks.String())}
 	if report.UnpackStatus != "ok" {
-		outcome.reasons = append(outcome.reasons, "unpack: "+oneLine(report.UnpackStatus))
+		outcome.Reasons = append(outcome.Reasons, "unpack: "+oneLine(report.UnpackStatus))
 	}
 	status := map[plumbing.ReferenceName]string{}
 	for _, c := range report.CommandStatuses {
@@ -114,27 +118,41 @@ func (s *session) report(body io.Reader, commands []command) error {
 	}
 	var consequences []string
 	for _, c := range commands {
-		reason := status[c.ref]
+		reason := status[c.Ref]
 		if reason == "ok" {
 			continue
 		}
 		if reason == "" {
 			reason = "no report"
 		}
-		outcome.moved = outcome.moved || saysMoved(reason)
-		outcome.race = outcome.race || saysRace(reason)
-		text := fmt.Sprintf("%s: %s", c.ref.Short(), oneLine(reason))
+		outcome.Moved = outcome.Moved || saysMoved(reason)
+		outcome.Race = outcome.Race || saysRace(reason)
+		text := fmt.Sprintf("%s: %s", c.Ref.Short(), oneLine(reason))
 		if isConsequence(reason) {
 			consequences = append(consequences, text)
 		} else {
-			outcome.reasons = append(outcome.reasons, text)
+			outcome.Reasons = append(outcome.Reasons, text)
 		}
 	}
-	if len(outcome.reasons) == 0 {
-		outcome.reasons = consequences
+	if len(outcome.Reasons) == 0 {
+		outcome.Reasons = consequences
 	}
-	if len(outcome.reasons) == 0 {
+	if len(outcome.Reasons) == 0 {
 		return nil
 	}
 	return &outcome
+}
+
+// Atomic tells that the server moves several branches or none.
+func (s *Session) Atomic() bool { return s.caps.has("atomic") }
+
+// Moved lists the branches that the server's greeting shows elsewhere: no need to send then.
+func (s *Session) Moved(commands []Command) []string {
+	var moved []string
+	for _, c := range commands {
+		if s.refs != nil && plumbing.NewHash(s.refs[string(c.Ref)]) != c.Old {
+			moved = append(moved, c.Ref.Short())
+		}
+	}
+	return moved
 }

@@ -1,4 +1,4 @@
-package git
+package wire
 
 import (
 	"context"
@@ -10,22 +10,24 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// refs are what one look-up found.
-type refs struct {
-	ids  map[string]string // full name to id
-	head string            // full name of the branch that HEAD names; "" when unknown
+// Refs are what one look-up found.
+type Refs struct {
+	IDs  map[string]string // full name to id
+	Head string            // full name of the branch that HEAD names; "" when unknown
 }
 
-// lookUp asks for the refs that begin with one of the prefixes. In version 2 the server filters, so the
+// LookUp asks for the refs that begin with one of the prefixes. In version 2 the server filters, so the
 // answer does not grow with the repository (212 bytes against 1.3 MB at 20,000 refs).
-func (s *session) lookUp(ctx context.Context, prefixes []string) (refs, error) {
-	found := refs{ids: map[string]string{}, head: s.caps["symref-HEAD"]}
+func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
+	s.stats.lookups.Add(1)
+	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
 	if !s.v2 {
 		for name, id := range s.refs {
 			if name == "HEAD" || hasAnyPrefix(name, prefixes) {
-				found.ids[name] = id
+				found.IDs[name] = id
 			}
 		}
 		return found, nil
@@ -40,14 +42,14 @@ func (s *session) lookUp(ctx context.Context, prefixes []string) (refs, error) {
 	req.flush()
 	body, err := s.exchange(ctx, req.buf)
 	if err != nil {
-		return refs{}, err
+		return Refs{}, err
 	}
 	defer body.Close()
 	p := newPktReader(body)
 	for {
 		text, ok, err := p.line()
 		if err != nil {
-			return refs{}, unexpected(err)
+			return Refs{}, unexpected(err)
 		}
 		if !ok {
 			return found, nil
@@ -55,19 +57,19 @@ func (s *session) lookUp(ctx context.Context, prefixes []string) (refs, error) {
 		// <id> <name> [symref-target:<name>] [peeled:<id>]
 		fields := strings.Split(text, " ")
 		if len(fields) < 2 {
-			return refs{}, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))
+			return Refs{}, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))
 		}
-		found.ids[fields[1]] = fields[0]
+		found.IDs[fields[1]] = fields[0]
 		for _, attr := range fields[2:] {
 			if target, ok := strings.CutPrefix(attr, "symref-target:"); ok && fields[1] == "HEAD" {
-				found.head = target
+				found.Head = target
 			}
 		}
 	}
 }
 
 // header is what each command of version 2 begins with.
-func (s *session) header(req *pktWriter) {
+func (s *Session) header(req *pktWriter) {
 	if s.caps.has("agent") {
 		req.linef("agent=%s\n", userAgent)
 	}
@@ -77,27 +79,28 @@ func (s *session) header(req *pktWriter) {
 	req.delim()
 }
 
-// question is what is asked of a server: the wanted commits with their trees and so much of their history, but for
+// Question is what is asked of a server: the wanted commits with their trees and so much of their history, but for
 // what the haves reach, which the asker holds in full. With a depth it says that the asker has nothing that is older
 // than the haves.
-type question struct {
-	wants, haves []plumbing.Hash
-	depth        depth
+type Question struct {
+	Wants, Haves []plumbing.Hash
+	Depth        Depth
 }
 
-// between tells a question for what is between the haves and the wants, however much that is.
-func (q question) between() bool { return q.depth == full && len(q.haves) > 0 }
+// Between tells a question for what is between the haves and the wants, however much that is.
+func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
 // mostBetween bounds what is between haves and wants, in bytes of a pack. More is a history that was written anew.
 const mostBetween = 4 << 20
 
-// download fetches the answer to a question into the store.
+// Fetch puts the objects of the answer to a question into a store, from which it takes what deltas lean on.
 //
 // With a depth the request says `deepen` and declares the haves shallow. Without the first, a merge of a branch
 // that is older than our clone would bring that branch's whole history; without the second, a revert to a state
 // from before our clone would come without its files, as the server would think that we hold all that is older.
 // Without thin-pack git's server does not leave out the trees of a shallow have at all.
-func (s *session) download(ctx context.Context, into *store, q question) error {
+func (s *Session) Fetch(ctx context.Context, into storer.EncodedObjectStorer, q Question) error {
+	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
 	if err != nil {
 		return err
@@ -108,12 +111,12 @@ func (s *session) download(ctx context.Context, into *store, q question) error {
 	if s.v2 {
 		pack, err = packSectionV2(p)
 	} else {
-		pack, err = packSectionV0(p, s.caps, q.depth)
+		pack, err = packSectionV0(p, s.caps, q.Depth)
 	}
 	if err != nil {
 		return unexpected(err)
 	}
-	if q.between() {
+	if q.Between() {
 		pack = &countedReader{Reader: pack, total: new(atomic.Int64), left: mostBetween}
 	}
 	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(pack), into)
@@ -128,15 +131,16 @@ func (s *session) download(ctx context.Context, into *store, q question) error {
 	return err
 }
 
-// depth is how much history comes with a commit: so many commits in a line, itself included.
-type depth int
+// Depth is how much history comes with a commit: so many commits in a line, itself included.
+type Depth int
 
+// The whole history, and none but the commit itself.
 const (
-	full    depth = 0
-	shallow depth = 1
+	Full    Depth = 0
+	Shallow Depth = 1
 )
 
-func (s *session) fetchRequest(q question) []byte {
+func (s *Session) fetchRequest(q Question) []byte {
 	var req pktWriter
 	if s.v2 {
 		req.linef("command=fetch\n")
@@ -145,10 +149,10 @@ func (s *session) fetchRequest(q question) []byte {
 		req.linef("no-progress\n")
 		req.linef("ofs-delta\n")
 		s.history(&req, q)
-		for _, id := range q.wants {
+		for _, id := range q.Wants {
 			req.linef("want %s\n", id)
 		}
-		for _, id := range q.haves {
+		for _, id := range q.Haves {
 			req.linef("have %s\n", id)
 		}
 		req.linef("done\n")
@@ -160,7 +164,7 @@ func (s *session) fetchRequest(q question) []byte {
 	if s.caps.has("agent") {
 		caps = append(caps, "agent="+userAgent)
 	}
-	for i, id := range q.wants {
+	for i, id := range q.Wants {
 		if i == 0 {
 			req.linef("want %s %s\n", id, strings.Join(caps, " "))
 			continue
@@ -171,7 +175,7 @@ func (s *session) fetchRequest(q question) []byte {
 		s.history(&req, q)
 	}
 	req.flush()
-	for _, id := range q.haves {
+	for _, id := range q.Haves {
 		req.linef("have %s\n", id)
 	}
 	req.linef("done\n")
@@ -179,19 +183,19 @@ func (s *session) fetchRequest(q question) []byte {
 }
 
 // history says how much history is wanted.
-func (s *session) history(req *pktWriter, q question) {
-	if q.depth == full {
+func (s *Session) history(req *pktWriter, q Question) {
+	if q.Depth == Full {
 		return
 	}
-	for _, id := range q.haves {
+	for _, id := range q.Haves {
 		req.linef("shallow %s\n", id)
 	}
-	req.linef("deepen %d\n", q.depth)
+	req.linef("deepen %d\n", q.Depth)
 }
 
-// common asks which of some commits the server has, in version 2: it says so of each that we claim to have.
+// Common asks which of some commits the server has, in version 2: it says so of each that we claim to have.
 // known is a commit that it has. As we have that, too, the pack that may follow is empty.
-func (s *session) common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
+func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
 	s.header(&req)
@@ -239,8 +243,8 @@ func packSectionV2(p *pktReader) (io.Reader, error) {
 }
 
 // packSectionV0 skips shallow lines and acknowledgements up to the pack.
-func packSectionV0(p *pktReader, caps capabilities, d depth) (io.Reader, error) {
-	if caps.has("shallow") && d != full {
+func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) {
+	if caps.has("shallow") && d != Full {
 		for {
 			if _, ok, err := p.line(); err != nil {
 				return nil, err

@@ -1,4 +1,4 @@
-package git
+package wire
 
 import (
 	"bytes"
@@ -52,7 +52,8 @@ func (a *GitHubApp) Check() error {
 	case u.Scheme != "https" && !(Remote{host: u.Host}).loopback():
 		return fmt.Errorf("GitHub App: the API %s must be https", RedactURL(a.API))
 	case !isNumber(a.Installation):
-		return fmt.Errorf("GitHub App: the installation id %q is not a number; it is at the end of the URL of the installation's page", a.Installation)
+		return fmt.Errorf("GitHub App: the installation id %q is not a number; "+
+			"it is at the end of the URL of the installation's page", a.Installation)
 	case a.ID == "" || strings.ContainsAny(a.ID, " \n\t"):
 		return errors.New("GitHub App: the app's id is missing; it is on the app's page")
 	}
@@ -143,7 +144,9 @@ func (a *GitHubApp) jwt() (string, error) {
 		return "", err
 	}
 	now := a.Now()
-	claims, err := json.Marshal(map[string]any{"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": a.ID})
+	claims, err := json.Marshal(map[string]any{
+		"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": a.ID,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -173,5 +176,6 @@ func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("GitHub App: %s is not an RSA private key; use the .pem file that GitHub made for the app", a.KeyFile)
+	return nil, fmt.Errorf(
+		"GitHub App: %s is not an RSA private key; use the .pem file that GitHub made for the app", a.KeyFile)
 }

@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+)
+
+// The two services of a Git server.
+const (
+	uploadPack  = "git-upload-pack"  // fetch
+	receivePack = "git-receive-pack" // push
+)
+
+// link is the way to one repository. open begins a conversation with one of its services; it sends nothing
+// when smart HTTP already knows the server.
+type link interface {
+	open(ctx context.Context, service string) (*Session, error)
+}
+
+// Server is the server of one repository. It is safe for concurrent use: each conversation is its own.
+type Server struct {
+	link  link
+	stats *counters
+}
+
+// Open checks the credentials, the key and the known hosts, as far as that can be done without a connection.
+// maxBytes bounds each answer.
+func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
+	s := &Server{stats: &counters{}}
+	stream := &streamLink{stats: s.stats, limit: maxBytes}
+	s.link = stream
+	var err error
+	switch remote.scheme {
+	case "http", "https":
+		s.link, err = newHTTPLink(remote, auth, s.stats, maxBytes)
+	case "ssh":
+		var dialer *sshDialer
+		if dialer, err = newSSHDialer(remote, auth); err == nil {
+			stream.dial = dialer.dial
+		}
+	case "git":
+		stream.dial = dialGit(remote)
+	default:
+		stream.dial = dialLocal(remote)
+	}
+	return s, err
+}
+
+// ToFetch begins a conversation in which to look up and fetch.
+func (s *Server) ToFetch(ctx context.Context) (*Session, error) { return s.open(ctx, uploadPack) }
+
+// ToPush begins a conversation in which to push.
+func (s *Server) ToPush(ctx context.Context) (*Session, error) { return s.open(ctx, receivePack) }
+
+func (s *Server) open(ctx context.Context, service string) (*Session, error) {
+	session, err := s.link.open(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+	session.stats = s.stats
+	return session, nil
+}
+
+// Session is one conversation with one service.
+type Session struct {
+	*advertisement
+	stats *counters
+	// exchange sends one request and gives its answer. Smart HTTP may be asked many times; on a stream the
+	// last exchange of version 0 ends the conversation.
+	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
+	close    func()
+	stale    func()
+}
+
+// Close ends the conversation.
+func (s *Session) Close() { s.close() }
+
+// Stale tells that the server does not behave as it said when it greeted us: the next conversation asks for that
+// again.
+func (s *Session) Stale() { s.stale() }
+
+// V2 tells that the server speaks version 2 of the protocol.
+func (s *Session) V2() bool { return s.v2 }
+
+// Advertised is where the server's greeting says that all refs are, by full name; nil in version 2.
+func (s *Session) Advertised() map[string]string { return s.refs }
+
+// counters are Stats in the making.
+type counters struct {
+	requests, lookups, fetches, pushes, sent, received atomic.Int64
+}
+
+// Stats counts what was done with a server since it was opened.
+type Stats struct {
+	// Requests are HTTP requests; on the other transports, connections.
+	Requests int64
+	// Lookups are ref look-ups, Fetches are packs asked for, Pushes are packs (or deletions) sent.
+	Lookups, Fetches, Pushes int64
+	// Sent and Received are bytes of Git's protocol: HTTP bodies, or the stream.
+	Sent, Received int64
+}
+
+// Stats counts what was done so far.
+func (s *Server) Stats() Stats {
+	c := s.stats
+	return Stats{
+		Requests: c.requests.Load(), Lookups: c.lookups.Load(), Fetches: c.fetches.Load(), Pushes: c.pushes.Load(),
+		Sent: c.sent.Load(), Received: c.received.Load(),
+	}
+}
+
+// countedReader counts what is read and fails past a limit, so that a broken server cannot fill the memory.
+type countedReader struct {
+	io.Reader
+	io.Closer
+	total *atomic.Int64
+	left  int64
+}
+
+func (c *countedReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > c.left+1 {
+		p = p[:c.left+1]
+	}
+	n, err := c.Reader.Read(p)
+	c.total.Add(int64(n))
+	if c.left -= int64(n); c.left < 0 {
+		c.left = 0
+		return 0, errors.New("the answer is larger than the limit (MaxBytes)")
+	}
+	return n, err
+}
+
+type countedWriter struct {
+	io.Writer
+	total *atomic.Int64
+}
+
+func (c countedWriter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.total.Add(int64(n))
+	return n, err
+}
