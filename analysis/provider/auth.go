@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -48,7 +49,7 @@ func (a authentication) check(service string) error {
 	fix := "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here"
 	switch {
 	case a.OAuth2 != nil:
-		return first(
+		return cmp.Or(
 			required("authentication.oauth2.tokenUrl", a.OAuth2.TokenURL, "give the URL that tokens are asked of"),
 			checkURL("authentication.oauth2.tokenUrl", a.OAuth2.TokenURL),
 			required("authentication.oauth2.clientId", a.OAuth2.ClientID, "give the client's name"),
@@ -60,7 +61,7 @@ func (a authentication) check(service string) error {
 		return wrong("authentication.sigv4.roleArn", "write it as in arn:aws:iam::123456789012:role/metrics",
 			"%q is not the ARN of a role", a.Sigv4.RoleARN)
 	case a.Basic != nil:
-		return first(
+		return cmp.Or(
 			required("authentication.basic.username", a.Basic.Username, "give the user's name"),
 			required("authentication.basic.password", a.Basic.Password, fix))
 	case a.Bearer != nil:

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/xml"
@@ -27,7 +28,7 @@ type sigv4Config struct {
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(), region: c.Region}
 	if g.region == "" {
-		g.region = orElse(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"))
+		g.region = cmp.Or(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"))
 	}
 	if g.region == "" {
 		return nil, errors.New("there is no AWS region: set AWS_REGION")
@@ -65,7 +66,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		s.Hide(token)
 		return askSTS(ctx, s, region, url.Values{
 			"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
-			"RoleSessionName": {orElse(s.getenv("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
+			"RoleSessionName": {cmp.Or(s.getenv("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
 		}, nil)
 	}
 	if address := s.getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
@@ -143,7 +144,7 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 
 // profileKeys reads a profile of the credentials file: an INI file.
 func profileKeys(s *session, name string) (awsKeys, error) {
-	file := orElse(s.getenv("AWS_SHARED_CREDENTIALS_FILE"), s.getenv("HOME")+"/.aws/credentials")
+	file := cmp.Or(s.getenv("AWS_SHARED_CREDENTIALS_FILE"), s.getenv("HOME")+"/.aws/credentials")
 	text, err := s.readFile(file)
 	if err != nil {
 		return awsKeys{}, err

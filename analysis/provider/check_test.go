@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strings"
@@ -186,7 +187,7 @@ func TestRefused(t *testing.T) {
 		{"webhook", "{metadata: {a: 1}}", "webhook.metadata", "is a number where a text belongs", "quotes"},
 		{"webhook", "{timeout: 10}", "webhook.timeout", "is a number where a text belongs", "quotes"},
 	} {
-		config := fromYAML(t, orElse(minimal[c.kind], "{}"))
+		config := fromYAML(t, cmp.Or(minimal[c.kind], "{}"))
 		for field, value := range fromYAML(t, c.change) {
 			if config[field] = value; value == nil {
 				delete(config, field)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/xml"
@@ -112,7 +113,7 @@ func (q cloudWatchQuery) check(at string) error {
 		return q.Period.check(at + ".period")
 	}
 	at += ".metricStat"
-	return first(
+	return cmp.Or(
 		required(at+".metric.metricName", q.MetricStat.Metric.MetricName, "name the metric"),
 		required(at+".stat", q.MetricStat.Stat, "give Sum, Average, p99 or the like"),
 		required(at+".period", string(q.MetricStat.Period),

@@ -118,16 +118,6 @@ var argument = regexp.MustCompile(`\{\{\s*args\.`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
 
-// first returns the first error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // wrong says what is wrong with a field, and what to do about it.
 func wrong(field, fix, format string, args ...any) error {
 	return &fieldError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
@@ -240,13 +230,6 @@ func headerOf(headers []header) http.Header {
 		h.Set(one.Key, one.Value)
 	}
 	return h
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 var secretName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)

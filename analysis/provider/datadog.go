@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ type datadogConfig struct {
 var datadogAggregators = []string{"avg", "min", "max", "sum", "last", "percentile", "mean", "l2norm", "area"}
 
 func (c *datadogConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		oneOf("apiVersion", c.APIVersion, "v1", "v2"),
 		oneOf("aggregator", c.Aggregator, datadogAggregators...),
 		checkDuration("interval", c.Interval),
@@ -58,7 +59,7 @@ func (c *datadogConfig) check() error {
 	case c.SecretRef.Namespaced && c.SecretRef.Name == "":
 		return wrong("secretRef.name", "name the Secret in the Rollout's namespace", "is missing")
 	}
-	return c.checkQueries(!hasArgument(c.APIVersion) && orElse(c.APIVersion, "v1") == "v1")
+	return c.checkQueries(!hasArgument(c.APIVersion) && cmp.Or(c.APIVersion, "v1") == "v1")
 }
 
 func (c *datadogConfig) checkQueries(v1 bool) error {
@@ -124,12 +125,12 @@ func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, ma
 		"address": s.getenv("DD_ADDRESS")}
 	if name != "" || keys["api-key"] == "" || keys["app-key"] == "" {
 		var err error
-		if keys, err = s.secret(ctx, namespace, orElse(name, "datadog"), "api-key", "app-key"); err != nil {
+		if keys, err = s.secret(ctx, namespace, cmp.Or(name, "datadog"), "api-key", "app-key"); err != nil {
 			return "", nil, err
 		}
 	}
 	s.Hide(keys["api-key"], keys["app-key"])
-	return orElse(keys["address"], "https://api.datadoghq.com"), keys, nil
+	return cmp.Or(keys["address"], "https://api.datadoghq.com"), keys, nil
 }
 
 func (c *datadogConfig) scalarRequest(from, to time.Time) any {
@@ -140,7 +141,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	queries := []any{}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		queries = append(queries, map[string]string{
-			"aggregator": orElse(c.Aggregator, "last"), "data_source": "metrics", "name": name,
+			"aggregator": cmp.Or(c.Aggregator, "last"), "data_source": "metrics", "name": name,
 			"query": strings.TrimSpace(named[name]),
 		})
 	}

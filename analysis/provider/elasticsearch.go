@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +50,7 @@ type searchConfig struct {
 }
 
 func (c *searchConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		required("address", c.Address, "give the URL of "+c.name),
 		checkURL("address", c.Address),
 		required("index", c.Index, "name the index, or a pattern as in logs-*"),
@@ -126,7 +127,7 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	if err != nil {
 		return Result{}, err
 	}
-	return c.result(a.Body, orElse(c.JSONPath, path))
+	return c.result(a.Body, cmp.Or(c.JSONPath, path))
 }
 
 // result refuses what was only found in a part of the index.
@@ -139,7 +140,7 @@ func (c *searchConfig) result(body []byte, path string) (Result, error) {
 		} `json:"_shards"`
 	}
 	var parsed any
-	if err := first(call.Decode(c.name, body, &parsed), call.Decode(c.name, body, &state)); err != nil {
+	if err := cmp.Or(call.Decode(c.name, body, &parsed), call.Decode(c.name, body, &state)); err != nil {
 		return Result{}, err
 	}
 	switch {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ type graphiteConfig struct {
 }
 
 func (c *graphiteConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		required("address", c.Address, "give Graphite's URL"),
 		checkURL("address", c.Address),
 		required("query", c.Query, "write target= and the expression"))
@@ -62,14 +63,11 @@ func (c *graphiteConfig) measure(ctx context.Context, s *session) (Result, error
 	if err != nil {
 		return Result{}, errors.New("graphite.query is no list of parameters")
 	}
-	a, err := s.do(ctx, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/render", Query: query})
-	if err != nil {
-		return Result{}, err
-	}
 	var series []struct {
 		Points *[][]json.Number `json:"datapoints"` // [value or null, seconds]
 	}
-	if err := call.Decode("Graphite", a.Body, &series); err != nil {
+	ask := call.Request{Method: http.MethodGet, Base: c.Address, Path: "/render", Query: query}
+	if err := s.json(ctx, "Graphite", ask, nil, &series); err != nil {
 		return Result{}, err
 	}
 	values := []any{}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -32,7 +33,7 @@ type influxConfig struct {
 }
 
 func (c *influxConfig) check() error {
-	return first(
+	return cmp.Or(
 		required("query", c.Query, "write the Flux query, as in from(bucket: …) |> range(…)"),
 		checkSecretName("profile", c.Profile))
 }
@@ -40,7 +41,7 @@ func (c *influxConfig) check() error {
 func (c *influxConfig) timeout() time.Duration { return 30 * time.Second }
 
 func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) {
-	secret, err := s.secret(ctx, "", orElse(c.Profile, "influxdb"), "address", "authToken", "org")
+	secret, err := s.secret(ctx, "", cmp.Or(c.Profile, "influxdb"), "address", "authToken", "org")
 	if err != nil {
 		return Result{}, err
 	}

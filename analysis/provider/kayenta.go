@@ -1,8 +1,8 @@
 package provider
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -66,7 +66,7 @@ func (c *kayentaConfig) threshold() *kayentaThreshold {
 }
 
 func (c *kayentaConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		required("address", c.Address, "give Kayenta's URL"),
 		checkURL("address", c.Address),
 		required("application", c.Application, "name the application"),
@@ -94,7 +94,7 @@ func (c *kayentaConfig) check() error {
 }
 
 func (sc kayentaScope) check(at string) error {
-	err := first(
+	err := cmp.Or(
 		required(at+".name", sc.Name, "name it as the canary configuration does"),
 		required(at+".controlScope.scope", sc.Control.Scope, "say which metrics are the stable version's"),
 		required(at+".experimentScope.scope", sc.Experiment.Scope, "say which metrics are the canary's"))
@@ -122,25 +122,17 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	body, err := json.Marshal(c.comparison(s))
-	if err != nil {
-		return Result{}, fmt.Errorf("encode the comparison: %w", err)
+	var begun struct {
+		ID string `json:"canaryExecutionId"`
 	}
-	a, err := s.do(ctx, call.Request{
-		Method: http.MethodPost, Base: c.Address, Path: "/canary/" + url.PathEscape(config), Type: "application/json",
-		Body: body, Once: true,
+	ask := call.Request{
+		Method: http.MethodPost, Base: c.Address, Path: "/canary/" + url.PathEscape(config), Once: true,
 		Query: url.Values{
 			"application": {c.Application}, "metricsAccountName": {c.MetricsAccountName},
 			"configurationAccountName": {c.ConfigurationAccountName}, "storageAccountName": {c.StorageAccountName},
 		},
-	})
-	if err != nil {
-		return Result{}, err
 	}
-	var begun struct {
-		ID string `json:"canaryExecutionId"`
-	}
-	if err := call.Decode("Kayenta", a.Body, &begun); err != nil {
+	if err := s.json(ctx, "Kayenta", ask, c.comparison(s), &begun); err != nil {
 		return Result{}, err
 	}
 	if begun.ID == "" {
@@ -151,18 +143,15 @@ func (c *kayentaConfig) measure(ctx context.Context, s *session) (Result, error)
 }
 
 func (c *kayentaConfig) configID(ctx context.Context, s *session) (string, error) {
-	a, err := s.do(ctx, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canaryConfig", Query: url.Values{
-		"application":              {c.Application},
-		"configurationAccountName": {orElse(c.ConfigurationAccountName, c.StorageAccountName)},
-	}})
-	if err != nil {
-		return "", err
-	}
 	var configs []struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	}
-	if err := call.Decode("Kayenta", a.Body, &configs); err != nil {
+	ask := call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canaryConfig", Query: url.Values{
+		"application":              {c.Application},
+		"configurationAccountName": {cmp.Or(c.ConfigurationAccountName, c.StorageAccountName)},
+	}}
+	if err := s.json(ctx, "Kayenta", ask, nil, &configs); err != nil {
 		return "", err
 	}
 	for _, known := range configs {
@@ -182,7 +171,7 @@ func (c *kayentaConfig) comparison(s *session) any {
 	detail := func(d kayentaScopeDetail) map[string]any {
 		return map[string]any{
 			"scope": d.Scope, "location": d.Region, "step": d.Step,
-			"start": orElse(d.Start, from.Format(time.RFC3339)), "end": orElse(d.End, now.Format(time.RFC3339)),
+			"start": cmp.Or(d.Start, from.Format(time.RFC3339)), "end": cmp.Or(d.End, now.Format(time.RFC3339)),
 		}
 	}
 	scopes := map[string]any{}
@@ -194,10 +183,6 @@ func (c *kayentaConfig) comparison(s *session) any {
 }
 
 func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Result, error) {
-	a, err := s.do(ctx, call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canary/" + url.PathEscape(id)})
-	if err != nil {
-		return Result{}, err
-	}
 	var answered struct {
 		Complete *bool  `json:"complete"`
 		Status   string `json:"status"`
@@ -209,7 +194,8 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 			} `json:"judgeResult"`
 		} `json:"result"`
 	}
-	if err := call.Decode("Kayenta", a.Body, &answered); err != nil {
+	ask := call.Request{Method: http.MethodGet, Base: c.Address, Path: "/canary/" + url.PathEscape(id)}
+	if err := s.json(ctx, "Kayenta", ask, nil, &answered); err != nil {
 		return Result{}, err
 	}
 	result := Result{Metadata: map[string]string{kayentaExecution: id}}
@@ -222,7 +208,7 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 		return result, nil
 	case score == nil:
 		return Result{}, fmt.Errorf("the comparison has no score; Kayenta says that it is %s",
-			orElse(answered.Status, "complete"))
+			cmp.Or(answered.Status, "complete"))
 	}
 	whole := float64(int(*score))
 	result.Value = whole

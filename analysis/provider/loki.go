@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -29,7 +30,7 @@ type lokiConfig struct {
 }
 
 func (c *lokiConfig) check() error {
-	return first(
+	return cmp.Or(
 		required("address", c.Address, "give Loki's URL"),
 		checkURL("address", c.Address),
 		required("query", c.Query, `write a metric query, as in sum(count_over_time({app="shop"} |= "error" [5m]))`),

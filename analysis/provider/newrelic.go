@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ const nrqlQuery = `query ($query: Nrql!, $accountId: Int!, $timeout: Seconds!) {
 }`
 
 func (c *newRelicConfig) check() error {
-	return first(
+	return cmp.Or(
 		required("query", c.Query, "write the NRQL query"),
 		checkSecretName("profile", c.Profile),
 		checkSeconds("timeout", c.Timeout))
@@ -49,7 +50,7 @@ func (c *newRelicConfig) timeout() time.Duration {
 }
 
 func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error) {
-	secret, err := s.secret(ctx, "", orElse(c.Profile, "newrelic"), "personal-api-key", "account-id")
+	secret, err := s.secret(ctx, "", cmp.Or(c.Profile, "newrelic"), "personal-api-key", "account-id")
 	if err != nil {
 		return Result{}, err
 	}
@@ -57,7 +58,7 @@ func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error
 	if err != nil {
 		return Result{}, errors.New("account-id in the Secret is not a number")
 	}
-	address := orElse(secret["base-url-nerdgraph"], nerdGraphs[strings.ToLower(orElse(secret["region"], "us"))])
+	address := cmp.Or(secret["base-url-nerdgraph"], nerdGraphs[strings.ToLower(cmp.Or(secret["region"], "us"))])
 	if address == "" {
 		return Result{}, errors.New("region in the Secret is neither us nor eu")
 	}

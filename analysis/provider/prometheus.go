@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -43,7 +44,7 @@ type rangeQuery struct {
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		checkURL("address", c.Address),
 		required("query", c.Query, "write the PromQL expression"),
 		checkSeconds("timeout", c.Timeout),
@@ -52,7 +53,7 @@ func (c *prometheusConfig) check() error {
 	if err != nil || c.RangeQuery == nil {
 		return err
 	}
-	return first(
+	return cmp.Or(
 		checkMoment("rangeQuery.start", c.RangeQuery.Start),
 		checkMoment("rangeQuery.end", c.RangeQuery.End),
 		required("rangeQuery.step", c.RangeQuery.Step, "write 30s, 1m or the like"),
@@ -64,7 +65,7 @@ func (c *prometheusConfig) timeout() time.Duration { return seconds(c.Timeout, 3
 func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, error) {
 	address := c.Address
 	for _, name := range prometheusAddresses {
-		address = orElse(address, s.getenv(name))
+		address = cmp.Or(address, s.getenv(name))
 	}
 	if address == "" {
 		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])

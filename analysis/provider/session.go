@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -30,6 +32,23 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	caller := call.Caller{Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries,
 		Backoff: s.deps.Backoff}
 	return caller.Do(ctx, r)
+}
+
+// json makes a request, with a value as JSON if it is not nil, and decodes the
+// answer of whom errors name.
+func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("write the request as JSON: %w", err)
+		}
+		r.Body, r.Type = body, "application/json"
+	}
+	a, err := s.do(ctx, r)
+	if err != nil {
+		return err
+	}
+	return call.Decode(from, a.Body, out)
 }
 
 // clean returns an error that holds nothing hidden and is not too long: the same
@@ -78,5 +97,5 @@ func (s *session) getenv(name string) string {
 
 // refusal is the error of a server that answers with one.
 func refusal(from, reason string) error {
-	return fmt.Errorf("an error of %s: %s", from, orElse(rollout.OneLine(reason), "it gives no reason"))
+	return fmt.Errorf("an error of %s: %s", from, cmp.Or(rollout.OneLine(reason), "it gives no reason"))
 }

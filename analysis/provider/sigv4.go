@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,7 +32,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 	if g.token != "" {
 		r.Header.Set("X-Amz-Security-Token", g.token)
 	}
-	headers := map[string]string{"host": orElse(r.Host, r.URL.Host)}
+	headers := map[string]string{"host": cmp.Or(r.Host, r.URL.Host)}
 	for name, values := range r.Header {
 		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-") || name == "content-type" {
 			headers[name] = strings.Join(strings.Fields(strings.Join(values, ",")), " ")
@@ -65,7 +66,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 // canonicalPath encodes what is already encoded once more, as all services but
 // S3 want it.
 func canonicalPath(u *url.URL) string {
-	elements := strings.Split(orElse(u.EscapedPath(), "/"), "/")
+	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
 	for i, element := range elements {
 		elements[i] = awsEscape(element)
 	}

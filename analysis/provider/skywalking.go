@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,7 +31,7 @@ type skywalkingConfig struct {
 }
 
 func (c *skywalkingConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		required("address", c.Address, "give the URL of SkyWalking's OAP server"),
 		checkURL("address", c.Address),
 		required("query", c.Query, "write the GraphQL query"),
@@ -64,22 +65,15 @@ func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, err
 func askGraphQL(
 	ctx context.Context, s *session, from string, ask call.Request, query string, variables map[string]any,
 ) (json.RawMessage, error) {
-	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
-	if err != nil {
-		return nil, fmt.Errorf("encode the query: %w", err)
-	}
-	ask.Method, ask.Type, ask.Body = http.MethodPost, "application/json", body
-	a, err := s.do(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
+	ask.Method = http.MethodPost
 	var answered struct {
 		Data   json.RawMessage `json:"data"`
 		Errors []struct {
 			Message string `json:"message"`
 		} `json:"errors"`
 	}
-	if err := call.Decode(from, a.Body, &answered); err != nil {
+	question := map[string]any{"query": query, "variables": variables}
+	if err := s.json(ctx, from, ask, question, &answered); err != nil {
 		return nil, err
 	}
 	if len(answered.Errors) > 0 {

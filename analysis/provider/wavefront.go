@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type wavefrontConfig struct {
 const wavefrontSecret = "wavefront-api-tokens"
 
 func (c *wavefrontConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		required("address", c.Address, "give the host, as in example.wavefront.com"),
 		required("query", c.Query, "write the query, as in ts(…)"))
 	if err == nil && checkURL("address", c.url()) != nil {
@@ -61,7 +62,7 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	token := orElse(secret[c.Address], secret[u.Hostname()])
+	token := cmp.Or(secret[c.Address], secret[u.Hostname()])
 	if token == "" {
 		return Result{}, fmt.Errorf("the Secret %s has no %s", wavefrontSecret, u.Hostname())
 	}
@@ -92,7 +93,7 @@ func wavefrontResult(body []byte, now float64) (Result, error) {
 		return Result{}, err
 	}
 	if answered.ErrorType != "" || answered.ErrorMessage != "" {
-		return Result{}, refusal("Wavefront", orElse(answered.ErrorMessage, answered.ErrorType))
+		return Result{}, refusal("Wavefront", cmp.Or(answered.ErrorMessage, answered.ErrorType))
 	}
 	result := Result{Metadata: map[string]string{}}
 	if answered.Warnings != "" {

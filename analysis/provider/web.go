@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -32,7 +33,7 @@ type webConfig struct {
 }
 
 func (c *webConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		required("url", c.URL, "give the URL to ask"),
 		checkURL("url", c.URL),
 		oneOf("method", c.Method, http.MethodGet, http.MethodPost, http.MethodPut),
@@ -44,9 +45,9 @@ func (c *webConfig) check() error {
 		return err
 	case c.Body != "" && c.JSONBody != nil:
 		return wrong("jsonBody", "keep one of them", "is given, and body too")
-	case c.Body != "" && orElse(c.Method, http.MethodGet) == http.MethodGet:
+	case c.Body != "" && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:
 		return wrong("body", "write method: POST, or remove it", "is given, and the method is GET")
-	case c.JSONBody != nil && orElse(c.Method, http.MethodGet) == http.MethodGet:
+	case c.JSONBody != nil && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:
 		return wrong("jsonBody", "write method: POST, or remove it", "is given, and the method is GET")
 	case c.TimeoutSeconds < 0 || c.TimeoutSeconds > maxSeconds:
 		return checkSeconds("timeoutSeconds", &c.TimeoutSeconds)
@@ -63,7 +64,7 @@ func (c *webConfig) timeout() time.Duration {
 
 func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
 	ask := call.Request{
-		Method: orElse(c.Method, http.MethodGet), Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure,
+		Method: cmp.Or(c.Method, http.MethodGet), Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure,
 		Body: []byte(c.Body), Once: c.Method == http.MethodPost,
 	}
 	if c.JSONBody != nil {
@@ -87,6 +88,6 @@ func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if err := call.Decode("the service", a.Body, &parsed); err != nil {
 		return Result{}, err
 	}
-	value, err := valueAt(orElse(c.JSONPath, "{$}"), parsed)
+	value, err := valueAt(cmp.Or(c.JSONPath, "{$}"), parsed)
 	return Result{Value: value}, err
 }

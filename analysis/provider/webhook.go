@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,7 +55,7 @@ var webhookPhases = []string{
 }
 
 func (c *webhookConfig) check() error {
-	err := first(
+	err := cmp.Or(
 		required("url", c.URL, "give the URL that is posted to"),
 		checkURL("url", c.URL),
 		oneOf("type", c.Type, slices.Sorted(maps.Keys(webhookTypes))...),
@@ -73,7 +74,7 @@ func (c *webhookConfig) timeout() time.Duration {
 }
 
 func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error) {
-	meaning, ok := webhookTypes[orElse(c.Type, "rollout")]
+	meaning, ok := webhookTypes[cmp.Or(c.Type, "rollout")]
 	if !ok {
 		return Result{}, fmt.Errorf("webhook.type %q is none", c.Type)
 	}
@@ -82,7 +83,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		metadata = map[string]string{}
 	}
 	body, err := json.Marshal(map[string]any{
-		"name": s.request.Rollout, "namespace": s.request.Namespace, "phase": orElse(c.Phase, "Progressing"),
+		"name": s.request.Rollout, "namespace": s.request.Namespace, "phase": cmp.Or(c.Phase, "Progressing"),
 		"checksum": s.request.Hash, "metadata": metadata,
 	})
 	if err != nil {
