@@ -92,7 +92,7 @@ func sectionText(a *txtar.Archive, name string) string {
 	return ""
 }
 
-func section(t *testing.T, a *txtar.Archive, name string, into any) {
+func section(t testing.TB, a *txtar.Archive, name string, into any) {
 	t.Helper()
 	raw, err := yaml.YAMLToJSONStrict([]byte(sectionText(a, name)))
 	if err != nil {
@@ -103,7 +103,7 @@ func section(t *testing.T, a *txtar.Archive, name string, into any) {
 	}
 }
 
-func objectsOf(t *testing.T, a *txtar.Archive, name string) []rollout.Object {
+func objectsOf(t testing.TB, a *txtar.Archive, name string) []rollout.Object {
 	t.Helper()
 	var objects []rollout.Object
 	for _, doc := range bytes.Split([]byte(sectionText(a, name)), []byte("---\n")) {

@@ -1,0 +1,509 @@
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// example is a case of testdata: what a user has, and a route.
+type example struct {
+	name, kind string
+	config     any
+	route      Route
+	objects    []rollout.Object
+	refused    bool
+}
+
+// examples are all cases of testdata, of all routers or of one.
+func examples(t testing.TB, kinds ...string) []example {
+	t.Helper()
+	var all []example
+	for _, r := range routers() {
+		if len(kinds) > 0 && !slices.Contains(kinds, r.kind) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no cases (%v)", r.kind, err)
+		}
+		for _, file := range files {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := example{name: r.kind + "/" + strings.TrimSuffix(filepath.Base(file), ".txtar"), kind: r.kind}
+			section(t, archive, "config.yaml", &e.config)
+			section(t, archive, "route.yaml", &e.route)
+			e.objects = objectsOf(t, archive, "before.yaml")
+			e.refused = sectionText(archive, "error.txt") != ""
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// at is the route of an example with another weight, and nothing but the weight.
+func (e example) at(weight int) Route {
+	r := e.route
+	r.Weight, r.Active, r.Managed, r.Sticky = weight, true, nil, nil
+	return r
+}
+
+// rest is the route of an example between two releases.
+func (e example) rest() Route {
+	r := e.at(0)
+	r.Active, r.StablePods, r.CanaryPods = false, "", ""
+	return r
+}
+
+func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.Object {
+	t.Helper()
+	out, err := lay(e.kind, e.config, r, objects)
+	if err != nil {
+		t.Fatalf("%s at %d of %d: %v", e.name, r.Weight, r.Max, err)
+	}
+	return out.List()
+}
+
+func dump(t testing.TB, v any) string {
+	t.Helper()
+	raw, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// weighted are the lists of an object in which requests are shared out, by where
+// they are: the weight of each entry by its name.
+func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
+	all := map[string]map[string]int64{}
+	add := func(place string, entries []any, name func(map[string]any) string) {
+		shares := map[string]int64{}
+		for _, entry := range entries {
+			weight, _ := number(mapping(entry)["weight"])
+			shares[name(mapping(entry))] += weight
+		}
+		all[place] = shares
+	}
+	field := func(name string) func(map[string]any) string {
+		return func(entry map[string]any) string { return text(entry[name]) }
+	}
+	spec := o.Map("spec")
+	switch kind {
+	case "gatewayAPI":
+		for i, rule := range list(spec["rules"]) {
+			add(fmt.Sprintf("rules[%d]", i), list(mapping(rule)["backendRefs"]), field("name"))
+		}
+	case "apisix":
+		for i, rule := range list(spec["http"]) {
+			add(fmt.Sprintf("http[%d]", i), list(mapping(rule)["backends"]), field("serviceName"))
+		}
+	case "smi":
+		add("backends", list(spec["backends"]), field("service"))
+	case "traefik":
+		add("services", list(o.Map("spec", "weighted")["services"]), field("name"))
+	case "istio":
+		for _, section := range []string{"http", "tls", "tcp"} {
+			for i, route := range list(spec[section]) {
+				add(fmt.Sprintf("%s[%d]", section, i), list(mapping(route)["route"]), func(entry map[string]any) string {
+					destination := mapping(entry["destination"])
+					host, _, _ := strings.Cut(text(destination["host"]), ".")
+					return host + "/" + text(destination["subset"])
+				})
+			}
+		}
+	case "alb":
+		for key, value := range o.Map("metadata", "annotations") {
+			var action albAction
+			if strings.Contains(key, "/actions.") && json.Unmarshal([]byte(text(value)), &action) == nil {
+				shares := map[string]int64{}
+				for _, g := range action.ForwardConfig.TargetGroups {
+					shares[g.ServiceName] += int64(g.Weight)
+				}
+				all[key] = shares
+			}
+		}
+	}
+	return all
+}
+
+// checkShares demands that in every list that a weight changes all weights add up
+// to all requests, of which the canary has its share.
+func checkShares(t testing.TB, e example, at map[int][]rollout.Object) {
+	t.Helper()
+	moved := map[string]bool{}
+	places := func(objects []rollout.Object) map[string]map[string]int64 {
+		all := map[string]map[string]int64{}
+		for _, o := range objects {
+			for place, shares := range weighted(e.kind, o) {
+				all[o.Ref().String()+" "+place] = shares
+			}
+		}
+		return all
+	}
+	weights := slices.Sorted(maps.Keys(at))
+	first := places(at[weights[0]])
+	for _, w := range weights[1:] {
+		for place, shares := range places(at[w]) {
+			moved[place] = moved[place] || !maps.Equal(first[place], shares)
+		}
+	}
+	for _, w := range weights {
+		for place, shares := range places(at[w]) {
+			if !moved[place] {
+				continue
+			}
+			var sum int64
+			for _, weight := range shares {
+				sum += weight
+			}
+			has := slices.Contains(slices.Collect(maps.Values(shares)), int64(w)) || w == 0
+			want := int64(e.route.Max)
+			if e.name == "istio/subsets" { // its third subset keeps its weight
+				want = max(want, int64(w)+shares["shop/preview"])
+			}
+			if sum != want || !has {
+				t.Errorf("%s, %s at %d of %d: weights %v", e.name, place, w, e.route.Max, shares)
+			}
+		}
+	}
+	if len(moved) > 0 && !slices.Contains(slices.Collect(maps.Values(moved)), true) && len(weights) > 1 {
+		t.Errorf("%s: no weight changes anything", e.name)
+	}
+}
+
+func someWeights(all int) []int {
+	weights := []int{0, 1, all / 8, all / 3, all / 2, all - 1, all}
+	slices.Sort(weights)
+	return slices.Compact(weights)
+}
+
+func TestWeightsAddUpToAllRequests(t *testing.T) {
+	for _, e := range examples(t) {
+		if e.refused {
+			continue
+		}
+		at := map[int][]rollout.Object{}
+		for _, w := range someWeights(e.route.Max) {
+			at[w] = e.lay(t, e.objects, e.at(w))
+		}
+		checkShares(t, e, at)
+	}
+}
+
+// TestSharesOfGeneratedObjects looks at the routers whose share is in an object
+// that is made for the release.
+func TestSharesOfGeneratedObjects(t *testing.T) {
+	for _, e := range examples(t, "nginx", "ambassador") {
+		if e.refused {
+			continue
+		}
+		for _, w := range someWeights(e.route.Max) {
+			made := 0
+			for _, o := range e.lay(t, e.objects, e.at(w)) {
+				if o.Annotation(rollout.AnnotationGenerated) != e.route.Name {
+					continue
+				}
+				made++
+				share, of := o.Map("spec")["weight"], int64(100)
+				got, _ := number(share)
+				for key, value := range o.Map("metadata", "annotations") {
+					n, _ := strconv.ParseInt(text(value), 10, 64)
+					switch {
+					case strings.HasSuffix(key, "/canary-weight"):
+						got = n
+					case strings.HasSuffix(key, "/canary-weight-total"):
+						of = n
+					}
+				}
+				if got*int64(e.route.Max) != int64(w)*of {
+					t.Errorf("%s: %d of %d is written as %d of %d", e.name, w, e.route.Max, got, of)
+				}
+			}
+			if made == 0 && w > 0 {
+				t.Errorf("%s at %d: no object is made", e.name, w)
+			}
+		}
+	}
+}
+
+// own are the places of a user's object that a router may change when it only
+// sets weights, and changed lists those that it did.
+var own = map[string]string{
+	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
+	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
+	"alb":        `^metadata\.annotations\.[^/]+/actions\.[a-z-]+$`,
+	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`, // canary's goes where it has no requests
+	"istio":      `^spec\.(http|tls|tcp)\[\d+\]\.route(\[\d+\])?(\.weight)?$|^spec\.subsets\[\d+\]\.labels(\.pod-template-hash)?$`,
+	"smi":        `^spec\.backends(\[\d+\])?(\.weight)?$`,
+	"ambassador": `^spec\.service$`,
+	"apisix":     `^spec\.http\[\d+\]\.backends(\[\d+\])?(\.weight)?$`,
+	"object":     `(?i)weight|hash|service|\.percent|labels|subset|spec\.`,
+}
+
+func changed(path string, before, after any) []string {
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
+	var all []string
+	switch was := before.(type) {
+	case map[string]any:
+		is, ok := after.(map[string]any)
+		if !ok {
+			return []string{path}
+		}
+		for key := range was {
+			if _, still := is[key]; !still {
+				all = append(all, path+"."+key)
+			}
+		}
+		for key, value := range is {
+			old, there := was[key]
+			switch {
+			case there:
+				all = append(all, changed(path+"."+key, old, value)...)
+			case key == "labels" || key == "annotations":
+				all = append(all, changed(path+"."+key, map[string]any{}, value)...)
+			default:
+				all = append(all, path+"."+key)
+			}
+		}
+	case []any:
+		is, ok := after.([]any)
+		if !ok {
+			return []string{path}
+		}
+		if len(is) != len(was) {
+			all = append(all, path)
+		}
+		for i := range min(len(is), len(was)) {
+			all = append(all, changed(fmt.Sprintf("%s[%d]", path, i), was[i], is[i])...)
+		}
+	default:
+		return []string{path}
+	}
+	return all
+}
+
+func TestNothingElseOfTheUsersIsTouched(t *testing.T) {
+	for _, e := range examples(t) {
+		if e.refused {
+			continue
+		}
+		mine := regexp.MustCompile(own[e.kind])
+		for _, w := range someWeights(e.route.Max) {
+			after := map[rollout.Ref]rollout.Object{}
+			var order []rollout.Ref
+			for _, o := range e.lay(t, e.objects, e.at(w)) {
+				after[o.Ref()] = o
+				if o.Annotation(rollout.AnnotationGenerated) == "" {
+					order = append(order, o.Ref())
+				}
+			}
+			for i, o := range e.objects {
+				if i >= len(order) || order[i] != o.Ref() {
+					t.Fatalf("%s: the order is %v", e.name, order)
+				}
+				for _, place := range changed("", map[string]any(o), map[string]any(after[o.Ref()])) {
+					if place = strings.TrimPrefix(place, "."); !mine.MatchString(place) {
+						t.Errorf("%s at %d: %s of %s is changed", e.name, w, place, o.Ref())
+					}
+				}
+			}
+		}
+	}
+}
+
+// users leaves out what is made for a release.
+func users(objects []rollout.Object) []rollout.Object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
+		return o.Annotation(rollout.AnnotationGenerated) != ""
+	})
+}
+
+// withoutZeros leaves out empty mappings, and the entries of lists that get no
+// requests, which is the same as not to be there.
+func withoutZeros(v any) any {
+	switch v := v.(type) {
+	case rollout.Object:
+		return withoutZeros(map[string]any(v))
+	case map[string]any:
+		out := map[string]any{}
+		for key, value := range v {
+			if m, ok := value.(map[string]any); !ok || len(m) > 0 {
+				out[key] = withoutZeros(value)
+			}
+		}
+		return out
+	case []any:
+		out := []any{}
+		for _, value := range v {
+			if weight, given := number(mapping(value)["weight"]); !given || weight != 0 {
+				out = append(out, withoutZeros(value))
+			}
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// TestOverlaysCanBeRepeated says that an overlay does not depend on what another
+// one has written before it: at rest nothing is left of a release.
+func TestOverlaysCanBeRepeated(t *testing.T) {
+	for _, e := range examples(t) {
+		if e.refused {
+			continue
+		}
+		w := e.route.Max / 3
+		rest := e.lay(t, e.objects, e.rest())
+		if made := len(rest) - len(users(rest)); made > 0 {
+			t.Errorf("%s: %d objects are made at rest", e.name, made)
+		}
+		if diff := cmp.Diff(dump(t, rest), dump(t, e.lay(t, rest, e.rest()))); diff != "" {
+			t.Errorf("%s: rest over rest:\n%s", e.name, diff)
+		}
+		release := e.lay(t, e.objects, e.at(w))
+		if diff := cmp.Diff(dump(t, release), dump(t, e.lay(t, e.objects, e.at(w)))); diff != "" {
+			t.Errorf("%s: the same twice:\n%s", e.name, diff)
+		}
+		if diff := cmp.Diff(dump(t, release), dump(t, e.lay(t, users(release), e.at(w)))); diff != "" {
+			t.Errorf("%s: the same over itself:\n%s", e.name, diff)
+		}
+		back := e.lay(t, users(release), e.rest())
+		for i := range rest {
+			if diff := cmp.Diff(dump(t, withoutZeros(rest[i])), dump(t, withoutZeros(back[i]))); diff != "" {
+				t.Errorf("%s: rest after a release:\n%s", e.name, diff)
+			}
+		}
+	}
+}
+
+// spoil changes one place of a JSON value: it takes something away, doubles it, or
+// puts something of another kind there.
+func spoil(random *rand.Rand, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		keys := sortedKeys(v)
+		if len(keys) == 0 || random.IntN(8) == 0 {
+			return strange(random)
+		}
+		out, key := maps.Clone(v), keys[random.IntN(len(keys))]
+		if random.IntN(6) == 0 {
+			delete(out, key)
+		} else {
+			out[key] = spoil(random, v[key])
+		}
+		return out
+	case []any:
+		if len(v) == 0 || random.IntN(8) == 0 {
+			return strange(random)
+		}
+		out, i := slices.Clone(v), random.IntN(len(v))
+		switch random.IntN(6) {
+		case 0:
+			return slices.Delete(out, i, i+1)
+		case 1:
+			return slices.Insert(out, i, rollout.Object{"x": v[i]}.Copy()["x"])
+		default:
+			out[i] = spoil(random, v[i])
+			return out
+		}
+	default:
+		return strange(random)
+	}
+}
+
+func strange(random *rand.Rand) any {
+	all := []any{
+		nil, "", "shop", "shop-canary", "main", true, int64(0), int64(1), int64(-7), int64(1) << 40, 1.5,
+		[]any{}, []any{nil}, []any{map[string]any{}}, []any{"shop"}, map[string]any{}, map[string]any{"name": "shop"},
+		map[string]any{"name": nil, "weight": "x"},
+	}
+	return rollout.Object{"x": all[random.IntN(len(all))]}.Copy()["x"]
+}
+
+// checkSpoiled lays a route over objects, one of which is not as it should be:
+// it is refused with a reason, or all that holds of others holds of it.
+func checkSpoiled(t testing.TB, e example, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	if len(e.objects) == 0 {
+		return
+	}
+	objects := slices.Clone(e.objects)
+	i := random.IntN(len(objects))
+	broken, ok := spoil(random, map[string]any(objects[i])).(map[string]any)
+	if !ok {
+		return
+	}
+	objects[i] = broken
+	untouched := dump(t, objects)
+	defer func() {
+		if r := recover(); r != nil {
+			t.Errorf("%s, seed %d: panic: %v with\n%s", e.name, seed, r, untouched)
+		}
+	}()
+	route, at := e.route, map[int][]rollout.Object{}
+	for _, w := range []int{route.Weight, route.Max / 5, route.Max / 2} {
+		if route = e.at(w); w == e.route.Weight {
+			route = e.route
+		}
+		out, err := lay(e.kind, e.config, route, objects)
+		if after := dump(t, objects); after != untouched {
+			t.Errorf("%s, seed %d: the objects before were changed:\n%s", e.name, seed, cmp.Diff(untouched, after))
+		}
+		var known *Error
+		if err != nil && (!asError(err, &known) || known.Msg == "") {
+			t.Errorf("%s, seed %d: the error is no *Error with a message: %v", e.name, seed, err)
+		}
+		if err == nil && len(route.Managed) == 0 && route.Sticky == nil {
+			at[w] = out.List()
+		}
+	}
+	if len(at) > 1 {
+		spoiled := e
+		spoiled.name = fmt.Sprintf("%s, seed %d", e.name, seed)
+		checkShares(silent{t}, spoiled, at)
+	}
+}
+
+// silent lets a broken object be one that no weight changes.
+type silent struct{ testing.TB }
+
+func (s silent) Errorf(format string, args ...any) {
+	if !strings.Contains(format, "no weight changes anything") {
+		s.TB.Errorf(format, args...)
+	}
+}
+
+func TestSpoiledObjects(t *testing.T) {
+	for _, e := range examples(t) {
+		for seed := range uint64(40) {
+			checkSpoiled(t, e, seed)
+		}
+	}
+}
+
+// FuzzSpoiledObjects looks for an object of a user's at which a router stumbles.
+func FuzzSpoiledObjects(f *testing.F) {
+	all := examples(f)
+	for i := range all {
+		f.Add(uint(i), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, i uint, seed uint64) { checkSpoiled(t, all[i%uint(len(all))], seed) })
+}
