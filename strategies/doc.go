@@ -6,5 +6,6 @@
 //
 // Its neighbours: render and cluster make its inputs, the reconciler commits
 // the State it returns and applies the objects. A strategy is one file
-// (canary.go, bluegreen.go) and one line in planOf.
+// (canary.go, bluegreen.go) and one line of a table, and so is a kind of workload
+// (deployment.go).
 package strategies
