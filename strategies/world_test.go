@@ -200,6 +200,7 @@ type loop struct {
 	runs    []rollout.AnalysisRun // memory: state.Analyses with what was measured since
 
 	calendar rollout.Calendar
+	plans    plans // a world compiles each spec once, and not each decision
 
 	between func()                                      // what else happens between two writes
 	decided func(Input, Decision)                       // sees each decision
@@ -212,7 +213,7 @@ type loop struct {
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
-		git: git, kube: k, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
+		git: git, kube: k, plans: plans{}, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
 		refuses: func(string) bool { return false },
 	}
@@ -222,7 +223,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Settled: &settled}, Calendar: l.calendar, Runs: l.runs,
+		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Settled: &settled}, Calendar: l.calendar, Runs: l.runs, plans: l.plans,
 	}
 	if d := Decide(in); d.Ask != nil && d.Ask.Adoptable != nil {
 		in = l.answer(in, *d.Ask)
@@ -258,7 +259,7 @@ func (l *loop) answer(in Input, ask Ask) Input {
 
 // desired is what a state asks for now.
 func (l *loop) desired(s rollout.State) []rollout.Object {
-	v := View{Now: l.kube.Now, Source: l.git.at(s.Source), Observed: l.kube.Observe()}
+	v := View{Now: l.kube.Now, Source: l.git.at(s.Source), Observed: l.kube.Observe(), plans: l.plans}
 	if v.Source == nil {
 		return nil
 	}
