@@ -227,7 +227,7 @@ func progressOf(r rollout.AnalysisRun, m rollout.Metric) rollout.MetricProgress 
 // Record adds a measurement to the live runs of an app. One of a run that is
 // over, or of another release's, changes nothing.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
-	in = in.compiled()
+	in.plans = in.plans.orNew()
 	runs := Runs(in)
 	if in.State.Release == nil {
 		return runs

@@ -44,7 +44,8 @@ func questionOf(t *testing.T, ask Ask) string {
 	t.Helper()
 	var kinds []string
 	for kind, is := range map[string]bool{
-		"settle": ask.Settle, "adoptable": ask.Adoptable != nil, "endpoints": ask.Endpoints != nil, "accept": ask.Accept != "",
+		"settle": ask.Settle, "adoptable": ask.Adoptable != nil, "endpoints": ask.Endpoints != nil,
+		"accept": ask.Accept != "",
 	} {
 		if is {
 			kinds = append(kinds, kind)
@@ -123,7 +124,8 @@ func TestAsk(t *testing.T) {
 		h := oneWeb(nil)
 		h.push(version("v2"))
 		in := world(h)
-		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
+		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors",
+			At: noon}}
 		in.State.Source, in.Source = commitID(1), h.at(commitID(1))
 		return in
 	}
@@ -140,16 +142,46 @@ func TestAsk(t *testing.T) {
 		no     []string
 		want   want
 	}{
-		"Release":  {"a commit is followed once the server takes it", released(), nil, want{"settle accept", rollout.Progressing, commitID(1), "", ""}},
-		"Refused":  {"what it does not take holds the app", released(), []string{"accept"}, want{"settle accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"}},
-		"AtRest":   {"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil, want{"settle", rollout.Healthy, commitID(0), "", ""}},
-		"Adopted":  {"what runs is adopted if it is what Git says", unmarked(), nil, want{"settle adoptable accept", rollout.Healthy, commitID(0), "", ""}},
-		"Strange":  {"and held if it is not", unmarked(), []string{"adoptable"}, want{"settle adoptable", rollout.Pending, "", "Adoption", "already runs"}},
-		"Routed":   {"requests move once the Service has endpoints", routed(), nil, want{"settle endpoints", rollout.Progressing, commitID(1), "", ""}},
-		"NoPods":   {"and wait for them", routed(), []string{"endpoints"}, want{"settle endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"}},
-		"NotTaken": {"and for the cluster to be what is recorded", routed(), []string{"settle"}, want{"settle", rollout.Progressing, commitID(1), "", "the cluster to accept"}},
-		"Aborted":  {"a retreat asks nobody", aborted(), []string{"settle"}, want{"", rollout.Aborting, commitID(0), "", "stable version"}},
-		"Next":     {"at its end the next release is asked about", back(), nil, want{"settle accept", rollout.Progressing, commitID(2), "", ""}},
+		"Release": {
+			"a commit is followed once the server takes it", released(), nil,
+			want{"settle accept", rollout.Progressing, commitID(1), "", ""},
+		},
+		"Refused": {
+			"what it does not take holds the app", released(), []string{"accept"},
+			want{"settle accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
+		},
+		"AtRest": {
+			"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil,
+			want{"settle", rollout.Healthy, commitID(0), "", ""},
+		},
+		"Adopted": {
+			"what runs is adopted if it is what Git says", unmarked(), nil,
+			want{"settle adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		},
+		"Strange": {
+			"and held if it is not", unmarked(), []string{"adoptable"},
+			want{"settle adoptable", rollout.Pending, "", "Adoption", "already runs"},
+		},
+		"Routed": {
+			"requests move once the Service has endpoints", routed(), nil,
+			want{"settle endpoints", rollout.Progressing, commitID(1), "", ""},
+		},
+		"NoPods": {
+			"and wait for them", routed(), []string{"endpoints"},
+			want{"settle endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
+		},
+		"NotTaken": {
+			"and for the cluster to be what is recorded", routed(), []string{"settle"},
+			want{"settle", rollout.Progressing, commitID(1), "", "the cluster to accept"},
+		},
+		"Aborted": {
+			"a retreat asks nobody", aborted(), []string{"settle"},
+			want{"", rollout.Aborting, commitID(0), "", "stable version"},
+		},
+		"Next": {
+			"at its end the next release is asked about", back(), nil,
+			want{"settle accept", rollout.Progressing, commitID(2), "", ""},
+		},
 		"NextRefused": {
 			"and if the server refuses that, the app comes to rest at stable", back(), []string{"accept"},
 			want{"settle accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
@@ -240,7 +272,8 @@ func TestAsksEnd(t *testing.T) {
 		for _, kind := range asks {
 			seen[kind]++
 		}
-		if d.State.Source != in.State.Source && !d.Retreat && !d.Stale && !strings.Contains(strings.Join(asks, " "), "accept") {
+		if d.State.Source != in.State.Source && !d.Retreat && !d.Stale &&
+			!strings.Contains(strings.Join(asks, " "), "accept") {
 			t.Fatalf("seed %d follows %s, about which nobody was asked", seed, d.State.Source)
 		}
 	}

@@ -140,22 +140,37 @@ func TestCanaryCounts(t *testing.T) {
 		n      int
 		want   counts
 	}{
-		"SurgeRoundsUp":      {"5 % of 10 is one pod, stable stays whole", canary(rollout.Surge, 0), 5, nil, 10, counts{1, 10}},
-		"SurgeZero":          {"no weight, no pods", canary(rollout.Surge, 0), 0, nil, 10, counts{0, 10}},
-		"SurgeAll":           {"all beside all", canary(rollout.Surge, 0), 100, nil, 10, counts{10, 10}},
-		"SurgeFloor":         {"a lone pod is no high availability", canary(rollout.Surge, 2), 5, nil, 10, counts{2, 10}},
-		"SurgeFloorCapped":   {"the floor is at most n", canary(rollout.Surge, 20), 5, nil, 10, counts{10, 10}},
-		"FloorOfNothing":     {"the floor starts no pod", canary(rollout.Surge, 2), 0, nil, 10, counts{0, 10}},
-		"ScaleReplicas":      {"a fixed number", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(3)}, 10, counts{3, 10}},
-		"ScaleReplicasMany":  {"at most n", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(30)}, 10, counts{10, 10}},
-		"ScaleReplicasFloor": {"an explicit number is not raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Replicas: new(3)}, 10, counts{3, 10}},
-		"ScaleWeight":        {"a share of its own", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, counts{3, 10}},
-		"ScaleWeightFloor":   {"which is raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Weight: new(25)}, 10, counts{5, 10}},
-		"InPlace":            {"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, counts{3, 8}},
-		"InPlaceFloor":       {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, counts{2, 3}},
-		"InPlaceAll":         {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, counts{10, 0}},
-		"NoPods":             {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, counts{0, 0}},
-		"NoPodsSurge":        {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, counts{0, 0}},
+		"SurgeRoundsUp": {
+			"5 % of 10 is one pod, stable stays whole", canary(rollout.Surge, 0), 5, nil, 10, counts{1, 10},
+		},
+		"SurgeZero":        {"no weight, no pods", canary(rollout.Surge, 0), 0, nil, 10, counts{0, 10}},
+		"SurgeAll":         {"all beside all", canary(rollout.Surge, 0), 100, nil, 10, counts{10, 10}},
+		"SurgeFloor":       {"a lone pod is no high availability", canary(rollout.Surge, 2), 5, nil, 10, counts{2, 10}},
+		"SurgeFloorCapped": {"the floor is at most n", canary(rollout.Surge, 20), 5, nil, 10, counts{10, 10}},
+		"FloorOfNothing":   {"the floor starts no pod", canary(rollout.Surge, 2), 0, nil, 10, counts{0, 10}},
+		"ScaleReplicas": {
+			"a fixed number", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(3)}, 10, counts{3, 10},
+		},
+		"ScaleReplicasMany": {
+			"at most n", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(30)}, 10, counts{10, 10},
+		},
+		"ScaleReplicasFloor": {
+			"an explicit number is not raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Replicas: new(3)}, 10,
+			counts{3, 10},
+		},
+		"ScaleWeight": {
+			"a share of its own", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, counts{3, 10},
+		},
+		"ScaleWeightFloor": {
+			"which is raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Weight: new(25)}, 10, counts{5, 10},
+		},
+		"InPlace": {
+			"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, counts{3, 8},
+		},
+		"InPlaceFloor": {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, counts{2, 3}},
+		"InPlaceAll":   {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, counts{10, 0}},
+		"NoPods":       {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, counts{0, 0}},
+		"NoPodsSurge":  {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, counts{0, 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +209,10 @@ func TestPlans(t *testing.T) {
 		spec   rollout.Spec
 		want   []row
 	}{
-		"NoSteps": {"the user's own rolling update", rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30}}, nil},
+		"NoSteps": {
+			"the user's own rolling update",
+			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30}}, nil,
+		},
 		"Weights": {
 			"a step's index is the stage's; before the first weight it is 0",
 			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
@@ -210,7 +228,8 @@ func TestPlans(t *testing.T) {
 		"Scale": {
 			"setCanaryScale holds until matchTrafficWeight",
 			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
-				scale(rollout.CanaryScale{Replicas: new(3)}), weight(20), scale(rollout.CanaryScale{Weight: new(50)}), weight(30), scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(40),
+				scale(rollout.CanaryScale{Replicas: new(3)}), weight(20), scale(rollout.CanaryScale{Weight: new(50)}), weight(30),
+				scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(40),
 			}}},
 			[]row{
 				{Text: "setCanaryScale replicas 3", Canary: 3, Stable: 10, Wait: podsWait{}},
@@ -223,31 +242,47 @@ func TestPlans(t *testing.T) {
 		},
 		"Handover": {
 			"with a Service and a delay, a full set and the switch follow the steps",
-			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}}},
+			rollout.Spec{
+				Scaling: rollout.Surge,
+				Canary:  &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}},
+			},
 			[]row{
 				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: podsWait{}},
 				{Name: "scale-up", Text: "scale up", Weight: 20, Canary: 10, Stable: 10, Wait: podsWait{}},
 				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: noWait{}, Switched: true},
-				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: delayWait{30 * time.Second}, Switched: true},
+				{
+					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
+					Wait: delayWait{30 * time.Second}, Switched: true,
+				},
 			},
 		},
 		"NoHandoverInPlace": {
 			"in place there is no second set",
-			rollout.Spec{Scaling: rollout.InPlace, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}}},
+			rollout.Spec{
+				Scaling: rollout.InPlace,
+				Canary:  &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}},
+			},
 			[]row{{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 8, Wait: podsWait{}}},
 		},
 		"BlueGreen": {
 			"preview, switch, delay",
-			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AutoPromotionEnabled: true, ScaleDownDelaySeconds: 30}},
+			rollout.Spec{
+				Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AutoPromotionEnabled: true, ScaleDownDelaySeconds: 30},
+			},
 			[]row{
 				{Name: "preview", Text: "preview", Canary: 10, Stable: 10, Wait: podsWait{}},
 				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: noWait{}, Switched: true},
-				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: delayWait{30 * time.Second}, Switched: true},
+				{
+					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
+					Wait: delayWait{30 * time.Second}, Switched: true,
+				},
 			},
 		},
 		"BlueGreenGated": {
 			"a small preview is scaled up only after the gate",
-			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(1), AutoPromotionSeconds: 60}},
+			rollout.Spec{
+				Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(1), AutoPromotionSeconds: 60},
+			},
 			[]row{
 				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: podsWait{}},
 				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: promotionWait{}},
@@ -257,7 +292,10 @@ func TestPlans(t *testing.T) {
 		},
 		"BlueGreenTimed": {
 			"a preview of nothing is one pod; the clock opens the gate",
-			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(0), AutoPromotionEnabled: true, AutoPromotionSeconds: 60}},
+			rollout.Spec{
+				Scaling:   rollout.Surge,
+				BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(0), AutoPromotionEnabled: true, AutoPromotionSeconds: 60},
+			},
 			[]row{
 				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: podsWait{}},
 				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: timerWait{duration: time.Minute}},
@@ -268,7 +306,8 @@ func TestPlans(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, rowsOf(compile(tc.spec)), cmp.AllowUnexported(timerWait{}, delayWait{}, promotionWait{})); diff != "" {
+			if diff := cmp.Diff(tc.want, rowsOf(compile(tc.spec)),
+				cmp.AllowUnexported(timerWait{}, delayWait{}, promotionWait{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

@@ -24,14 +24,6 @@ type Input struct {
 	plans     plans
 }
 
-// compiled returns the input with a memory for what it is compiled to.
-func (in Input) compiled() Input {
-	if in.plans == nil {
-		in.plans = plans{}
-	}
-	return in
-}
-
 // Head is the users' branch as far as one app is concerned.
 type Head struct {
 	Commit rollout.Commit
@@ -64,7 +56,7 @@ type Decision struct {
 //	   ↑               ⇅ Stalled                                                 ↓
 //	   └───────── complete, Git agrees ─────────── Aborting ─complete, Git does not→ Degraded
 func Decide(in Input) Decision {
-	in = in.compiled()
+	in.plans = in.plans.orNew()
 	was := in.State
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err

@@ -18,13 +18,6 @@ type View struct {
 	plans    plans
 }
 
-func (v View) compiled() View {
-	if v.plans == nil {
-		v.plans = plans{}
-	}
-	return v
-}
-
 // Desired returns the objects that the cluster should hold: the render with the
 // state laid over it. The input is not changed.
 //
@@ -35,7 +28,7 @@ func (v View) compiled() View {
 // An error says that a router's objects cannot be made, which render has ruled
 // out for what it returned.
 func Desired(s rollout.State, v View) ([]rollout.Object, error) {
-	v = v.compiled()
+	v.plans = v.plans.orNew()
 	pins := pinsOf(s, v)
 	objects := make([]rollout.Object, 0, len(v.Source.Objects))
 	for _, o := range v.Source.Objects {
@@ -61,7 +54,7 @@ func NeedsStable(s rollout.State, v View) bool {
 	if !held(s) {
 		return false
 	}
-	v = v.compiled()
+	v.plans = v.plans.orNew()
 	return slices.ContainsFunc(v.movers(s), func(m moving) bool {
 		_, starts := fenceOf(m, v)
 		_, tries := experimentAt(s, m)

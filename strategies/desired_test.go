@@ -31,7 +31,8 @@ func shapeOf(t *testing.T, objects []rollout.Object) shape {
 		return shape{
 			Version: o.Map("spec", "template")["version"].(string), Commit: o.Annotation(rollout.AnnotationCommit),
 			Surge: rolling["maxSurge"], Unavail: rolling["maxUnavailable"], Deadline: o.Map("spec")["progressDeadlineSeconds"],
-			MinReady: o.Map("spec")["minReadySeconds"], Replicas: o.Map("spec")["replicas"], Held: o.Annotation(rollout.AnnotationStatus) != "",
+			MinReady: o.Map("spec")["minReadySeconds"], Replicas: o.Map("spec")["replicas"],
+			Held: o.Annotation(rollout.AnnotationStatus) != "",
 		}
 	}
 	return shape{}
@@ -69,16 +70,25 @@ func TestDesiredDeployment(t *testing.T) {
 		change func(*Input, *history)
 		want   shape
 	}{
-		"FirstStep":   {"template and hold in one", nil, 0, old, fresh, nil, hold("0%", "20%")},
-		"Surge":       {"stable stays whole", surge, 0, old, fresh, nil, hold("20%", "0%")},
-		"Promoting":   {"the user's own fields", nil, 3, 8, 2, func(in *Input, _ *history) { in.State.Phase = rollout.Promoting }, user("v2", commitID(1))},
-		"NoCanaryYet": {"a step without canary pods is still stable's", func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) }, 0, old, fresh, nil, user("v1", commitID(0))},
-		"UnknownStable": {"until stable's ReplicaSet is known nothing can be held", nil, 0, old, fresh, func(in *Input, _ *history) {
-			live := in.Observed.Workloads[web]
-			live.Revisions = live.Revisions[1:]
-			in.Observed.Workloads[web] = live
-		}, user("v1", commitID(0))},
-		"FromZero": {"a workload that comes back from no pods comes back as stable", surge, 0, 0, 0, nil, user("v1", commitID(0))},
+		"FirstStep": {"template and hold in one", nil, 0, old, fresh, nil, hold("0%", "20%")},
+		"Surge":     {"stable stays whole", surge, 0, old, fresh, nil, hold("20%", "0%")},
+		"Promoting": {
+			"the user's own fields", nil, 3, 8, 2, func(in *Input, _ *history) { in.State.Phase = rollout.Promoting },
+			user("v2", commitID(1)),
+		},
+		"NoCanaryYet": {
+			"a step without canary pods is still stable's", func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) }, 0,
+			old, fresh, nil, user("v1", commitID(0)),
+		},
+		"UnknownStable": {"until stable's ReplicaSet is known nothing can be held", nil, 0, old, fresh,
+			func(in *Input, _ *history) {
+				live := in.Observed.Workloads[web]
+				live.Revisions = live.Revisions[1:]
+				in.Observed.Workloads[web] = live
+			}, user("v1", commitID(0))},
+		"FromZero": {
+			"a workload that comes back from no pods comes back as stable", surge, 0, 0, 0, nil, user("v1", commitID(0)),
+		},
 		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *Input, _ *history) {
 			in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
 			in.State.Retreat = &rollout.Retreat{To: commitID(0)}
@@ -137,7 +147,8 @@ func TestPins(t *testing.T) {
 	}
 	blueGreen := func(s *rollout.Spec) {
 		s.Scaling, s.Canary = rollout.Surge, nil
-		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", PreviewService: "web-preview", ScaleDownDelaySeconds: 30, AbortScaleDownDelaySeconds: 30}
+		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", PreviewService: "web-preview", ScaleDownDelaySeconds: 30,
+			AbortScaleDownDelaySeconds: 30}
 	}
 	back := func(source string) func(*Input) {
 		return func(in *Input) {
@@ -167,9 +178,13 @@ func TestPins(t *testing.T) {
 		"PreviewOldGone":    {"what nobody approved gets no users", blueGreen, 0, 0, 10, nil, [2]string{old, fresh}},
 		"Switched":          {"one change of a selector", blueGreen, 2, 10, 10, nil, [2]string{fresh, fresh}},
 		"SwitchedNoPods":    {"a switch that a crash undid", blueGreen, 2, 10, 0, nil, [2]string{"", fresh}},
-		"SwitchedPromoting": {"and it stays so while the old set goes", blueGreen, 4, 5, 10, promoting, [2]string{fresh, fresh}},
-		"SwitchedAbort":     {"back to a whole set; the preview stays until the drain", blueGreen, 3, 10, 10, back(fresh), [2]string{old, fresh}},
-		"SwitchedAbortFew":  {"not to half of one", blueGreen, 3, 5, 10, back(fresh), [2]string{"", fresh}},
+		"SwitchedPromoting": {
+			"and it stays so while the old set goes", blueGreen, 4, 5, 10, promoting, [2]string{fresh, fresh},
+		},
+		"SwitchedAbort": {
+			"back to a whole set; the preview stays until the drain", blueGreen, 3, 10, 10, back(fresh), [2]string{old, fresh},
+		},
+		"SwitchedAbortFew": {"not to half of one", blueGreen, 3, 5, 10, back(fresh), [2]string{"", fresh}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +212,8 @@ func TestPins(t *testing.T) {
 func TestInventoryAndPrunable(t *testing.T) {
 	ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: name} }
 	object := func(name string) rollout.Object {
-		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}}
+		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": name, "namespace": "shop"}}
 	}
 	s := rollout.State{Inventory: []rollout.Ref{ref("b"), ref("old")}}
 	desired := []rollout.Object{object("c"), object("b"), object("a")}
@@ -224,7 +240,8 @@ func TestAbortDelay(t *testing.T) {
 			Canary: &rollout.Canary{StableService: service, AbortScaleDownDelaySeconds: seconds},
 		}
 	}
-	blueGreen := rollout.Spec{Workload: web, Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AbortScaleDownDelaySeconds: 20}}
+	blueGreen := rollout.Spec{Workload: web, Scaling: rollout.Surge,
+		BlueGreen: &rollout.BlueGreen{AbortScaleDownDelaySeconds: 20}}
 	cases := map[string]struct {
 		reason string
 		specs  []rollout.Spec
@@ -233,9 +250,14 @@ func TestAbortDelay(t *testing.T) {
 		"None":      {"nothing known: at once", nil, 0},
 		"Surge":     {"routes first, pods later", []rollout.Spec{canary("web", rollout.Surge, "web", 30)}, 30 * time.Second},
 		"BlueGreen": {"the preview stays for a while", []rollout.Spec{blueGreen}, 20 * time.Second},
-		"Longest":   {"of several the longest", []rollout.Spec{canary("web", rollout.Surge, "web", 10), blueGreen}, 20 * time.Second},
-		"InPlace":   {"stable needs their room", []rollout.Spec{blueGreen, canary("web", rollout.InPlace, "web", 30)}, 0},
-		"Shared":    {"pods that share stable's Service would go on serving", []rollout.Spec{blueGreen, canary("web", rollout.Surge, "", 30)}, 0},
+		"Longest": {
+			"of several the longest", []rollout.Spec{canary("web", rollout.Surge, "web", 10), blueGreen}, 20 * time.Second,
+		},
+		"InPlace": {"stable needs their room", []rollout.Spec{blueGreen, canary("web", rollout.InPlace, "web", 30)}, 0},
+		"Shared": {
+			"pods that share stable's Service would go on serving",
+			[]rollout.Spec{blueGreen, canary("web", rollout.Surge, "", 30)}, 0,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +288,8 @@ func TestExplain(t *testing.T) {
 		GateStep             int
 		GateShut, GateClosed bool
 	}
-	got := line{Strategy: string(e.Strategy), Step: e.Step, Weight: e.Weight, Real: e.Real, Replicas: e.Replicas, Ready: e.Ready, Steps: len(e.Steps), WaitsForAPromotion: e.Waiting != ""}
+	got := line{Strategy: string(e.Strategy), Step: e.Step, Weight: e.Weight, Real: e.Real, Replicas: e.Replicas,
+		Ready: e.Ready, Steps: len(e.Steps), WaitsForAPromotion: e.Waiting != ""}
 	for _, r := range e.Revisions {
 		got.Roles = append(got.Roles, string(r.Role))
 	}
@@ -275,7 +298,8 @@ func TestExplain(t *testing.T) {
 	_, shut := Gate(in)
 	got.GateClosed = shut
 	want := line{
-		Strategy: "canary", Step: 1, Weight: 20, Real: 16, Replicas: 10, Ready: 12, Roles: []string{"stable", "canary"}, Steps: 3,
+		Strategy: "canary", Step: 1, Weight: 20, Real: 16, Replicas: 10, Ready: 12, Roles: []string{"stable", "canary"},
+		Steps:              3,
 		WaitsForAPromotion: true, GateStep: 1, GateShut: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -19,9 +19,12 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	e := &rollout.Experiment{
 		Duration: new(time.Hour), ProgressDeadlineSeconds: 120,
 		Templates: []rollout.ExperimentTemplate{
-			{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 2, Service: new("")}, {Name: "candidate", SpecRef: rollout.SpecCanary, Replicas: 2},
+			{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 2, Service: new("")},
+			{Name: "candidate", SpecRef: rollout.SpecCanary, Replicas: 2},
 		},
-		Analyses: []rollout.ExperimentAnalysis{{Name: "errors", Analysis: &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute}}}}},
+		Analyses: []rollout.ExperimentAnalysis{
+			{Name: "errors", Analysis: &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute}}}},
+		},
 	}
 	if change != nil {
 		change(e)
@@ -52,8 +55,10 @@ func TestExperimentClock(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Now = noon.Add(time.Minute)
 	d := Decide(in)
-	if want := noon.Add(2 * time.Minute); d.Subject != "" || !d.Requeue.Equal(want) || !strings.Contains(d.Waiting, "baseline: 1 of 2 available") {
-		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting, d.Requeue, want)
+	if want := noon.Add(2 * time.Minute); d.Subject != "" || !d.Requeue.Equal(want) ||
+		!strings.Contains(d.Waiting, "baseline: 1 of 2 available") {
+		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting,
+			d.Requeue, want)
 	}
 
 	in, _ = trying(t, nil, 2)
@@ -67,12 +72,14 @@ func TestExperimentClock(t *testing.T) {
 		t.Errorf("the analyses are %+v", d.State.Analyses)
 	}
 	in.State, in.Now = d.State, begun.Add(time.Minute)
-	in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace, Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}] = rollout.ObservedWorkload{}
+	in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace,
+		Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}] = rollout.ObservedWorkload{}
 	if d = Decide(in); d.Subject != "" || !d.Requeue.Equal(begun.Add(time.Hour)) {
 		t.Errorf("with pods lost: %q, looks again at %s, want when the duration is over", d.Subject, d.Requeue)
 	}
 	in.Now = begun.Add(time.Hour)
-	if d = Decide(in); d.State.Progress[0].Step != 1 || d.State.Progress[0].Available != nil || d.State.Analyses[0].Phase != rollout.AnalysisSuccessful {
+	if d = Decide(in); d.State.Progress[0].Step != 1 || d.State.Progress[0].Available != nil ||
+		d.State.Analyses[0].Phase != rollout.AnalysisSuccessful {
 		t.Errorf("after the duration: %+v, %+v", d.State.Progress, d.State.Analyses)
 	}
 }
@@ -86,7 +93,8 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 		t.Errorf("looks again at %s, want at the deadline", d.Requeue)
 	}
 	in.State, in.Now = d.State, noon.Add(2*time.Minute)
-	if d = Decide(in); !d.Retreat || !strings.Contains(d.State.Reason, "1 of 2 pods of the experiment's baseline are available") {
+	if d = Decide(in); !d.Retreat || !strings.Contains(d.State.Reason,
+		"1 of 2 pods of the experiment's baseline are available") {
 		t.Errorf("after the deadline: %q", d.Subject)
 	}
 }
@@ -103,9 +111,15 @@ func TestExperimentMeasures(t *testing.T) {
 		change         func(*rollout.Experiment)
 		latest, stable string
 	}{
-		"both":       {"the experiment's own", nil, "hash-of-candidate", "hash-of-baseline"},
-		"one":        {"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] }, "hash-of-candidate", commitID(0)},
-		"two stable": {"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable }, "", "hash-of-baseline"},
+		"both": {"the experiment's own", nil, "hash-of-candidate", "hash-of-baseline"},
+		"one": {
+			"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] },
+			"hash-of-candidate", commitID(0),
+		},
+		"two stable": {
+			"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable }, "",
+			"hash-of-baseline",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := trying(t, tc.change, 2)
@@ -151,7 +165,8 @@ func TestExperimentDesired(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	if diff := cmp.Diff([]string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"}, names(in.State, h.at(commitID(0)))); diff != "" {
+	if diff := cmp.Diff([]string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"},
+		names(in.State, h.at(commitID(0)))); diff != "" {
 		t.Errorf("at the step (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {

@@ -41,7 +41,7 @@ type ExplainedRevision struct {
 // Explain describes each staged workload of an app. It takes the same input as
 // Decide and changes nothing.
 func Explain(in Input) []Explanation {
-	in = in.compiled()
+	in.plans = in.plans.orNew()
 	source := in.Head.Render
 	if source == nil || in.State.Source != in.Head.Commit.ID {
 		source = orRender(in.Source, source)

@@ -87,27 +87,79 @@ func TestWalk(t *testing.T) {
 		fence              fence
 		none               bool
 	}{
-		"Start":           {"the user's own room", "3", "2", 10, counts{5, 5}, pods(10, 10), pods(0, 0), fence{s: 3, m: 2, n: 10}, false},
-		"NewOnesStart":    {"nothing is ready yet: nothing more may go", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 0), fence{s: 3, m: 2, n: 10}, false},
-		"NewOnesReady":    {"at rest", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 5), fence{s: 0, m: 5, n: 10}, false},
-		"SomeReady":       {"each ready pod makes room for one", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 2), fence{s: 1, m: 4, n: 10}, false},
-		"NoRoom":          {"no surge, nothing may be missing: Kubernetes takes one", "0%", "0%", 10, counts{5, 5}, pods(10, 10), pods(0, 0), fence{s: 0, m: 1, n: 10}, false},
-		"SurgeOnly":       {"one at a time", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(0, 0), fence{s: 1, m: 0, n: 10}, false},
-		"SurgeOnlyNext":   {"the ready one lets an old one go", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(1, 1), fence{s: 1, m: 1, n: 10}, false},
-		"SurgeOnlyLast":   {"the last one leaves the surge", "1", "0", 10, counts{5, 5}, pods(6, 6), pods(5, 5), fence{s: 0, m: 5, n: 10}, false},
-		"OldAreBroken":    {"too few are ready: nothing may go, one new may start", "1", "0", 10, counts{5, 5}, pods(10, 6), pods(0, 0), fence{s: 1, m: 0, n: 10}, false},
-		"OldAreBrokenU":   {"without a surge nothing can be held", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), fence{}, true},
-		"NeverBack":       {"what is gone is not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), fence{s: 0, m: 5, n: 10}, false},
-		"OnTheWayOut":     {"a pod that is given up but not yet deleted makes no room", "1", "0", 5, counts{3, 2}, pods(4, 5), pods(1, 1), fence{s: 1, m: 1, n: 5}, false},
-		"SmallerWeight":   {"no pod is started for a smaller step, and none comes back", "1", "0", 10, counts{1, 10}, pods(8, 8), pods(2, 2), fence{s: 0, m: 2, n: 10}, false},
-		"SmallerWeightUp": {"nor is one more stopped", "1", "0", 10, counts{1, 10}, pods(8, 8), pods(3, 3), fence{s: 1, m: 2, n: 10}, false},
-		"ScaledDown":      {"pods that a scale-down takes make no room", "1", "0", 5, counts{3, 2}, pods(10, 10), pods(0, 0), fence{s: 1, m: 0, n: 5}, false},
-		"RestsAboveN":     {"a resting place of n+1", "1", "0", 10, counts{1, 10}, pods(10, 10), pods(1, 1), fence{s: 1, m: 0, n: 10}, false},
-		"SmallStep":       {"no more new pods than the step asks for", "5", "5", 10, counts{1, 9}, pods(10, 10), pods(0, 0), fence{s: 0, m: 1, n: 10}, false},
-		"ScaledUp":        {"new replicas are not yet pods", "1", "0", 20, counts{5, 15}, pods(8, 8), pods(2, 2), fence{s: 0, m: 5, n: 20}, false},
-		"OnePodSurge":     {"the new one first", "1", "0", 1, counts{1, 1}, pods(1, 1), pods(0, 0), fence{s: 1, m: 0, n: 1}, false},
-		"OnePodNoSurge":   {"the old one first", "0", "1", 1, counts{1, 0}, pods(1, 1), pods(0, 0), fence{s: 0, m: 1, n: 1}, false},
-		"FloorOverlapped": {"minPodsPerReplicaSet may ask for more than n in all", "1", "0", 3, counts{3, 3}, pods(3, 3), pods(0, 0), fence{s: 3, m: 0, n: 3}, false},
+		"Start": {
+			"the user's own room", "3", "2", 10, counts{5, 5}, pods(10, 10), pods(0, 0), fence{s: 3, m: 2, n: 10}, false,
+		},
+		"NewOnesStart": {
+			"nothing is ready yet: nothing more may go", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 0),
+			fence{s: 3, m: 2, n: 10}, false,
+		},
+		"NewOnesReady": {"at rest", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 5), fence{s: 0, m: 5, n: 10}, false},
+		"SomeReady": {
+			"each ready pod makes room for one", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 2), fence{s: 1, m: 4, n: 10},
+			false,
+		},
+		"NoRoom": {
+			"no surge, nothing may be missing: Kubernetes takes one", "0%", "0%", 10, counts{5, 5}, pods(10, 10), pods(0, 0),
+			fence{s: 0, m: 1, n: 10}, false,
+		},
+		"SurgeOnly": {
+			"one at a time", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(0, 0), fence{s: 1, m: 0, n: 10}, false,
+		},
+		"SurgeOnlyNext": {
+			"the ready one lets an old one go", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(1, 1), fence{s: 1, m: 1, n: 10},
+			false,
+		},
+		"SurgeOnlyLast": {
+			"the last one leaves the surge", "1", "0", 10, counts{5, 5}, pods(6, 6), pods(5, 5), fence{s: 0, m: 5, n: 10}, false,
+		},
+		"OldAreBroken": {
+			"too few are ready: nothing may go, one new may start", "1", "0", 10, counts{5, 5}, pods(10, 6), pods(0, 0),
+			fence{s: 1, m: 0, n: 10}, false,
+		},
+		"OldAreBrokenU": {
+			"without a surge nothing can be held", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), fence{}, true,
+		},
+		"NeverBack": {
+			"what is gone is not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), fence{s: 0, m: 5, n: 10},
+			false,
+		},
+		"OnTheWayOut": {
+			"a pod that is given up but not yet deleted makes no room", "1", "0", 5, counts{3, 2}, pods(4, 5), pods(1, 1),
+			fence{s: 1, m: 1, n: 5}, false,
+		},
+		"SmallerWeight": {
+			"no pod is started for a smaller step, and none comes back", "1", "0", 10, counts{1, 10}, pods(8, 8), pods(2, 2),
+			fence{s: 0, m: 2, n: 10}, false,
+		},
+		"SmallerWeightUp": {
+			"nor is one more stopped", "1", "0", 10, counts{1, 10}, pods(8, 8), pods(3, 3), fence{s: 1, m: 2, n: 10}, false,
+		},
+		"ScaledDown": {
+			"pods that a scale-down takes make no room", "1", "0", 5, counts{3, 2}, pods(10, 10), pods(0, 0),
+			fence{s: 1, m: 0, n: 5}, false,
+		},
+		"RestsAboveN": {
+			"a resting place of n+1", "1", "0", 10, counts{1, 10}, pods(10, 10), pods(1, 1), fence{s: 1, m: 0, n: 10}, false,
+		},
+		"SmallStep": {
+			"no more new pods than the step asks for", "5", "5", 10, counts{1, 9}, pods(10, 10), pods(0, 0),
+			fence{s: 0, m: 1, n: 10}, false,
+		},
+		"ScaledUp": {
+			"new replicas are not yet pods", "1", "0", 20, counts{5, 15}, pods(8, 8), pods(2, 2), fence{s: 0, m: 5, n: 20},
+			false,
+		},
+		"OnePodSurge": {
+			"the new one first", "1", "0", 1, counts{1, 1}, pods(1, 1), pods(0, 0), fence{s: 1, m: 0, n: 1}, false,
+		},
+		"OnePodNoSurge": {
+			"the old one first", "0", "1", 1, counts{1, 0}, pods(1, 1), pods(0, 0), fence{s: 0, m: 1, n: 1}, false,
+		},
+		"FloorOverlapped": {
+			"minPodsPerReplicaSet may ask for more than n in all", "1", "0", 3, counts{3, 3}, pods(3, 3), pods(0, 0),
+			fence{s: 3, m: 0, n: 3}, false,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,8 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	last := len(git.commits) - 1
 	commit := func() int { return next(last + 1) }
 	head := commitID(commit())
-	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp, Answers: Answers{Settled: new(next(3) > 0)}}
+	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp,
+		Answers: Answers{Settled: new(next(3) > 0)}}
 	in.Head = Head{Commit: rollout.Commit{ID: head, Author: "Ann"}, Render: git.at(head)}
 	if next(8) == 1 {
 		in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
@@ -121,7 +122,8 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 	release := func() *rollout.Release {
 		id := commitID(commit())
 		r := git.at(id)
-		return &rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged(), Fast: next(4) == 1}
+		return &rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged(),
+			Fast: next(4) == 1}
 	}
 	if next(4) > 0 || s.Phase == rollout.Degraded || s.Phase == rollout.Aborting {
 		s.Stable = release()
@@ -143,10 +145,12 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 		}
 	}
 	if s.Phase == rollout.Aborting {
-		s.Retreat = &rollout.Retreat{Reject: next(2) == 1, Routed: noon, Drain: noon.Add(time.Duration(next(3)) * time.Minute), To: s.Stable.Commit}
+		s.Retreat = &rollout.Retreat{Reject: next(2) == 1, Routed: noon,
+			Drain: noon.Add(time.Duration(next(3)) * time.Minute), To: s.Stable.Commit}
 	}
 	if next(4) == 1 {
-		s.Rejected = []rollout.Rejection{{Hash: git.at(commitID(commit())).Release(), Commit: s.Source, Reason: "errors", At: noon}}
+		s.Rejected = []rollout.Rejection{{Hash: git.at(commitID(commit())).Release(), Commit: s.Source, Reason: "errors",
+			At: noon}}
 	}
 	if next(4) == 1 {
 		s.Held = &rollout.Held{Reason: "InvalidInput", Message: "kustomization.yaml: is not valid YAML"}

@@ -85,10 +85,11 @@ func gateWait(in Input, m moving) verdict {
 // for a promotion.
 func Gate(in Input) (step int, shut bool) {
 	s := in.State
+	in.plans = in.plans.orNew()
 	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
 		return 0, false
 	}
-	for _, m := range movers(in.compiled()) {
+	for _, m := range movers(in) {
 		_, waits := m.stage().wait.(promotionWait)
 		if _, is := inconclusive(in, m); (waits || is) && !decided(in, m).done {
 			step, shut = max(step, m.Step), true

@@ -35,7 +35,8 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 	case is.Phase == rollout.Aborting && was.Phase != rollout.Aborting:
 		x.disturbed = true
 		p, wasHeld := was.ProgressOf(w)
-		x.whole = staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && !compile(spec).isDynamic() && held(was) && !x.scalingChanged
+		x.whole = staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && !compile(spec).isDynamic() &&
+			held(was) && !x.scalingChanged
 		x.baseStable = d.Started[version(is.Stable)]
 	case is.Phase == rollout.Healthy && was.Phase == rollout.Promoting && quiet && !x.disturbed:
 		if n := started - x.base; n != d.Replicas {

@@ -123,7 +123,8 @@ func (s *sim) checkPods() {
 			continue
 		}
 		x := s.watch(w)
-		trouble := x.Trouble(s.kube, d, spec, kube.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag, Overtaken: s.overtaken})
+		trouble := x.Trouble(s.kube, d, spec, kube.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag,
+			Overtaken: s.overtaken})
 		if trouble != "" {
 			s.fail("%s", trouble)
 		}
@@ -255,7 +256,8 @@ func (s *sim) checkClosed(in Input, d Decision) {
 	}
 	for _, p := range now.Progress {
 		before, _ := was.ProgressOf(p.Workload)
-		if spec, ok := in.Head.Render.Spec(p.Workload); ok && before.Plan == p.Plan && p.Step > before.Step && before.Step < compile(spec).handover() {
+		if spec, ok := in.Head.Render.Spec(p.Workload); ok && before.Plan == p.Plan && p.Step > before.Step &&
+			before.Step < compile(spec).handover() {
 			s.fail("%s went from step %d to %d while %s shuts", p.Workload, before.Step, p.Step, shut.Cause())
 		} else if before.Plan != p.Plan && p.Weight > before.Weight {
 			s.fail("%s went from %d to %d with other steps while %s shuts", p.Workload, before.Weight, p.Weight, shut.Cause())

@@ -36,7 +36,8 @@ func TestASecondKind(t *testing.T) {
 		return r
 	}
 	seen := func(sets ...rollout.Revision) rollout.Observed {
-		live := rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: len(sets) == 1, Revisions: sets}
+		live := rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: len(sets) == 1,
+			Revisions: sets}
 		return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: live}}
 	}
 	in := world(h)
@@ -48,7 +49,8 @@ func TestASecondKind(t *testing.T) {
 	}
 	in.State, in.Source = d.State, in.Head.Render
 	partition := func() any {
-		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)),
+			Observed: in.Observed}) {
 			if o.Ref() == web.Ref() {
 				return o.Map("spec")["partition"]
 			}

@@ -26,10 +26,14 @@ func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	weight, replicas := 20, 10
 	spec := rollout.Spec{
 		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: "web"}, Replicas: &replicas, Scaling: rollout.Surge,
-		MaxSurge: rollout.Amount{Value: 25, Percent: true}, MaxUnavailable: rollout.Amount{Value: 25, Percent: true}, ProgressDeadlineSeconds: 600,
-		Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: &weight}, {Analysis: &rollout.Analysis{Metrics: metrics}}}},
+		MaxSurge: rollout.Amount{Value: 25, Percent: true}, MaxUnavailable: rollout.Amount{Value: 25, Percent: true},
+		ProgressDeadlineSeconds: 600,
+		Canary: &rollout.Canary{Steps: []rollout.Step{
+			{SetWeight: &weight}, {Analysis: &rollout.Analysis{Metrics: metrics}},
+		}},
 	}
-	l := newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}), kube.New(rand.New(rand.NewPCG(1, 1)), noon))
+	l := newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}),
+		kube.New(rand.New(rand.NewPCG(1, 1)), noon))
 	l.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
 	come := func(what string, there func() bool) {
 		for !there() {
@@ -113,8 +117,10 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 
 // what a provider may say at a moment.
 var said = map[rollout.AnalysisPhase]Measured{
-	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1}, rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
-	rollout.AnalysisErrored: {Phase: rollout.AnalysisErrored, Message: "no answer", Samples: -1}, rollout.AnalysisPending: {Samples: -1},
+	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1},
+	rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
+	rollout.AnalysisErrored:      {Phase: rollout.AnalysisErrored, Message: "no answer", Samples: -1},
+	rollout.AnalysisPending:      {Samples: -1},
 }
 
 // TestCrashAtEachMeasurement: a process that dies after any measurement comes to
@@ -132,8 +138,10 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 	}
 	for range sequences {
 		m := rollout.Metric{
-			Name: "m", Interval: 10 * time.Second, Count: 3 + rng.IntN(8), FailureLimit: rng.IntN(4), InconclusiveLimit: rng.IntN(3),
-			ConsecutiveErrorLimit: rng.IntN(4), Retention: 10, OnNoData: rollout.NoDataWait, SuccessCondition: "result < 0.3", FailureCondition: "result > 0.7",
+			Name: "m", Interval: 10 * time.Second, Count: 3 + rng.IntN(8), FailureLimit: rng.IntN(4),
+			InconclusiveLimit:     rng.IntN(3),
+			ConsecutiveErrorLimit: rng.IntN(4), Retention: 10, OnNoData: rollout.NoDataWait, SuccessCondition: "result < 0.3",
+			FailureCondition: "result > 0.7",
 		}
 		start := newLab(t, m)
 		odds := rng.Float64()
@@ -163,18 +171,21 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 			switch {
 			case want == rollout.AnalysisFailed, want == rollout.AnalysisInconclusive:
 				if got != want || !l.Now.Equal(whole.Now) {
-					t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got, l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
+					t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got,
+						l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
 				}
 			case got == rollout.AnalysisErrored && want == rollout.AnalysisErrored:
 			case got == rollout.AnalysisErrored && l.Now.Before(whole.Now):
 				t.Fatalf("%+v of %v: a crash at %d makes a row of errors longer", m, sequence[:30], at)
 			case got != want && l.Now.Before(whole.Now):
-				t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got, l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
+				t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got,
+					l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
 			}
 		}
 	}
 	t.Logf("%d crashes; verdicts without: %v", crashes, verdicts)
-	for _, phase := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored} {
+	for _, phase := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed,
+		rollout.AnalysisInconclusive, rollout.AnalysisErrored} {
 		if verdicts[phase] < sequences/50 {
 			t.Errorf("only %d are %s: the test shows little", verdicts[phase], phase)
 		}

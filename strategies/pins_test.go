@@ -12,7 +12,8 @@ import (
 // for each supply of the stable version (columns: none, some, enough) and of the
 // new one (rows).
 func TestPinRows(t *testing.T) {
-	places := map[place]string{atSteps: "steps", switched: "switched", promoting: "promoting", leaving: "leaving", left: "left"}
+	places := map[place]string{atSteps: "steps", switched: "switched", promoting: "promoting", leaving: "leaving",
+		left: "left"}
 	names := map[pin]string{allPods: "all", stablePin: "stable", freshPin: "fresh", newestPin: "newest"}
 	cases := map[string]struct {
 		reason string

@@ -88,7 +88,8 @@ func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
 				s := runSeed(seed, c, true)
 				mu.Lock()
 				if failures++; failures <= 3 {
-					t.Errorf("-run 'TestInvariants/%s$' -seed %d: %s\n%s", name, seed, s.failure, strings.Join(s.trace[max(0, len(s.trace)-40):], "\n"))
+					t.Errorf("-run 'TestInvariants/%s$' -seed %d: %s\n%s", name, seed, s.failure,
+						strings.Join(s.trace[max(0, len(s.trace)-40):], "\n"))
 				}
 				mu.Unlock()
 			}
@@ -302,7 +303,8 @@ func (s *sim) promotion() *rollout.Promotion {
 	case n < 9 && !s.git.head().broken:
 		p.Release = s.git.at(s.git.headID()).Release()
 	}
-	verbs := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Promote, rollout.Promote, rollout.Hold, rollout.Abort, rollout.Retry}
+	verbs := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Promote, rollout.Promote, rollout.Hold,
+		rollout.Abort, rollout.Retry}
 	p.Decision = verbs[s.rng.IntN(len(verbs))]
 	if p.Decision == rollout.Promote && s.rng.IntN(3) > 0 {
 		p.Through = []string{"0", "1", "2", "3", "4", "promotion", "first", "-1", "99"}[s.rng.IntN(9)]
@@ -342,7 +344,8 @@ func (s *sim) settle() {
 		}
 		s.quiet()
 		head := s.git.at(s.git.headID())
-		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil && (s.state.Stable == nil || s.state.Stable.Hash == head.Release()) && !s.nextDue().After(s.kube.Now) {
+		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil &&
+			(s.state.Stable == nil || s.state.Stable.Hash == head.Release()) && !s.nextDue().After(s.kube.Now) {
 			s.checkEnd(head)
 			return
 		}
@@ -355,11 +358,13 @@ func (s *sim) settle() {
 			verb = rollout.Retry
 		}
 		s.git.push(func(x *source) {
-			x.promotion = &rollout.Promotion{Release: head.Release(), Decision: verb, Through: rollout.Full, Digest: fmt.Sprint("settle", i)}
+			x.promotion = &rollout.Promotion{Release: head.Release(), Decision: verb, Through: rollout.Full,
+				Digest: fmt.Sprint("settle", i)}
 		})
 		s.note("PEOPLE %s", verb)
 	}
-	s.fail("the world does not become healthy: %s, %s, %s, waits for %s", s.state.Phase, s.state.Reason, dump(s.state), Decide(s.input(s.state, s.settled)).Waiting)
+	s.fail("the world does not become healthy: %s, %s, %s, waits for %s", s.state.Phase, s.state.Reason, dump(s.state),
+		Decide(s.input(s.state, s.settled)).Waiting)
 }
 
 func (s *sim) checkEnd(head *rollout.Render) {
@@ -379,7 +384,8 @@ func (s *sim) checkEnd(head *rollout.Render) {
 	before, objects := s.state, dump(s.desired(s.state))
 	for range 3 {
 		s.kube.Now = s.kube.Now.Add(24 * time.Hour)
-		if d := s.pass(); d.Subject != "" || !s.state.Equal(&before) || dump(s.desired(s.state)) != objects || s.kube.Micro() {
+		if d := s.pass(); d.Subject != "" || !s.state.Equal(&before) || dump(s.desired(s.state)) != objects ||
+			s.kube.Micro() {
 			s.fail("something moves at rest: %q", d.Subject)
 		}
 	}

@@ -20,12 +20,15 @@ func randomSource(rng *rand.Rand) source {
 func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	limits := [][2]rollout.Amount{
 		{{Value: 25, Percent: true}, {Value: 25, Percent: true}}, {{Value: 25, Percent: true}, {Value: 25, Percent: true}},
-		{{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}}, {{Value: 100, Percent: true}, {Value: 0}},
-		{{Value: 0}, {Value: 100, Percent: true}}, {{Value: 0, Percent: true}, {Value: 1, Percent: true}}, {{Value: 1, Percent: true}, {Value: 0, Percent: true}}, {{Value: 50, Percent: true}, {Value: 0}},
+		{{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}},
+		{{Value: 100, Percent: true}, {Value: 0}},
+		{{Value: 0}, {Value: 100, Percent: true}}, {{Value: 0, Percent: true}, {Value: 1, Percent: true}},
+		{{Value: 1, Percent: true}, {Value: 0, Percent: true}}, {{Value: 50, Percent: true}, {Value: 0}},
 	}
 	limit := limits[rng.IntN(len(limits))]
 	spec := rollout.Spec{
-		Name: name, Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0], MaxUnavailable: limit[1],
+		Name: name, Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0],
+		MaxUnavailable:          limit[1],
 		ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0, Scaling: rollout.InPlace,
 	}
 	if rng.IntN(3) > 0 {
@@ -84,7 +87,8 @@ func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 // randomExperiments puts experiments between steps.
 func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 	for range 1 + rng.IntN(2) {
-		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second), ProgressDeadlineSeconds: 30 + rng.IntN(300)}
+		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second),
+			ProgressDeadlineSeconds: 30 + rng.IntN(300)}
 		for i, name := range []string{"baseline", "canary"}[rng.IntN(2):] {
 			ref := []rollout.SpecRef{rollout.SpecStable, rollout.SpecCanary}[rng.IntN(2)]
 			e.Templates = append(e.Templates, rollout.ExperimentTemplate{Name: name, SpecRef: ref, Replicas: 1 + rng.IntN(3)})
@@ -100,7 +104,8 @@ func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 func randomRoute(rng *rand.Rand) *rollout.ManagedRoute {
 	r := &rollout.ManagedRoute{Name: []string{"staff", rollout.MatchRoute}[rng.IntN(2)]}
 	if rng.IntN(3) > 0 {
-		r.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+		r.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff",
+			StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 	}
 	if rng.IntN(4) == 0 {
 		r.Mirror = new(50)
@@ -141,7 +146,8 @@ func randomSteps(rng *rand.Rand, scaling rollout.Scaling) []rollout.Step {
 		case n < 9 || scaling != rollout.Surge:
 			step.Pause = &rollout.Pause{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second)}
 		default:
-			step.SetCanaryScale = []*rollout.CanaryScale{{Replicas: new(rng.IntN(5))}, {Weight: new(rng.IntN(101))}, {MatchTrafficWeight: true}}[rng.IntN(3)]
+			step.SetCanaryScale = []*rollout.CanaryScale{{Replicas: new(rng.IntN(5))}, {Weight: new(rng.IntN(101))},
+				{MatchTrafficWeight: true}}[rng.IntN(3)]
 		}
 		if len(steps) == 0 {
 			step.Name = "first"

@@ -17,7 +17,8 @@ func routedWeb(change func(*rollout.Spec)) *history {
 		s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
 		s.Canary.Steps = []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}
 		s.Canary.Traffic = &rollout.Traffic{
-			MaxWeight: 100, Settle: 3 * time.Second, Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": "web"}}},
+			MaxWeight: 100, Settle: 3 * time.Second, Routers: []rollout.Router{{Kind: "gatewayAPI",
+				Config: map[string]any{"httpRoute": "web"}}},
 		}
 		if change != nil {
 			change(s)
@@ -25,14 +26,16 @@ func routedWeb(change func(*rollout.Spec)) *history {
 	})
 }
 
-var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace, Name: "web"}
+var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace,
+	Name: "web"}
 
 // accepted is what a Gateway's controller says of a route that it has seen so
 // often.
 func accepted(status string, generation int64) rollout.ObservedRoute {
 	return rollout.ObservedRoute{Generation: 3, Status: map[string]any{"parents": []any{map[string]any{
 		"controllerName": "example.com/gateway", "conditions": []any{map[string]any{
-			"type": "Accepted", "status": status, "observedGeneration": generation, "reason": "NoMatchingParent", "message": "no such Gateway",
+			"type": "Accepted", "status": status, "observedGeneration": generation, "reason": "NoMatchingParent",
+			"message": "no such Gateway",
 		}},
 	}}}}
 }
@@ -64,7 +67,10 @@ func TestRouteGates(t *testing.T) {
 		change func(*Input)
 		want   want
 	}{
-		"Ready": {"pods that every proxy knows of are routed to", func(*Input) {}, want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"}},
+		"Ready": {
+			"pods that every proxy knows of are routed to", func(*Input) {},
+			want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"},
+		},
 		"JustReady": {"pods that are ready too short are not", func(in *Input) {
 			live := in.Observed.Workloads[web]
 			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
@@ -72,17 +78,38 @@ func TestRouteGates(t *testing.T) {
 		"NoEndpoints": {"nor are those whose Service has no endpoint yet", func(in *Input) {
 			in.Answers.Endpoints = map[Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
-		"Settling": {"a step is done when proxies have learnt of it", routed(time.Second), want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
-		"Settled":  {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"Settling": {
+			"a step is done when proxies have learnt of it", routed(time.Second),
+			want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second},
+		},
+		"Settled": {
+			"which takes as long as the document says", routed(3 * time.Second),
+			want{Step: 1, Routed: true, Phase: rollout.Paused},
+		},
 		"AppliedLate": {"counted from when the cluster holds the route, which a slow push may delay", func(in *Input) {
 			routed(time.Minute)(in)
 			in.Applied = in.Now.Add(-time.Second)
 		}, want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
-		"Accepted":  {"and the router has accepted the route", status(accepted("True", 3)), want{Step: 1, Routed: true, Phase: rollout.Paused}},
-		"Silent":    {"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused}},
-		"NotSeen":   {"one that has not seen the newest spec is waited for", status(accepted("True", 2)), want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"}},
-		"Rejected":  {"one that refuses it stops the release with its reason", status(accepted("False", 3)), want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"}},
-		"NotSynced": {"and nothing is routed before the Deployment controller has seen the step", func(in *Input) { l := in.Observed.Workloads[web]; l.Synced = false; in.Observed.Workloads[web] = l }, want{Phase: rollout.Progressing, Waits: "Deployment controller"}},
+		"Accepted": {
+			"and the router has accepted the route", status(accepted("True", 3)),
+			want{Step: 1, Routed: true, Phase: rollout.Paused},
+		},
+		"Silent": {
+			"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused},
+		},
+		"NotSeen": {
+			"one that has not seen the newest spec is waited for", status(accepted("True", 2)),
+			want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"},
+		},
+		"Rejected": {
+			"one that refuses it stops the release with its reason", status(accepted("False", 3)),
+			want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"},
+		},
+		"NotSynced": {
+			"and nothing is routed before the Deployment controller has seen the step",
+			func(in *Input) { l := in.Observed.Workloads[web]; l.Synced = false; in.Observed.Workloads[web] = l },
+			want{Phase: rollout.Progressing, Waits: "Deployment controller"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,8 +119,10 @@ func TestRouteGates(t *testing.T) {
 			tc.change(&in)
 			d := Decide(in)
 			p := d.State.Progress[0]
-			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits, Reason: tc.want.Reason}
-			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing && d.Subject == "" {
+			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits,
+				Reason: tc.want.Reason}
+			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing &&
+				d.Subject == "" {
 				got.Waits = d.Waiting
 			}
 			if !strings.Contains(d.State.Reason, tc.want.Reason) {
@@ -176,18 +205,36 @@ func TestRoutedCounts(t *testing.T) {
 		n      int
 		want   counts
 	}{
-		"Weight":       {"the canary is as large as its share, stable is whole", nil, 20, nil, false, 10, counts{2, 10}},
-		"RoundedUp":    {"never less than its share", nil, 5, nil, false, 10, counts{1, 10}},
-		"Zero":         {"no requests, no pods", nil, 0, nil, false, 10, counts{0, 10}},
-		"Matched":      {"matched users need a pod", nil, 0, nil, true, 10, counts{1, 10}},
-		"MatchedNone":  {"of a workload that has any", nil, 0, nil, true, 0, counts{0, 0}},
-		"Replicas":     {"an explicit number is what it says", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20, &rollout.CanaryScale{Replicas: new(3)}, false, 10, counts{3, 10}},
-		"ScaleWeight":  {"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, counts{5, 10}},
-		"MinPods":      {"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10, counts{3, 10}},
-		"PerMille":     {"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, counts{1, 10}},
-		"Dynamic":      {"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10, counts{3, 7}},
-		"DynamicScale": {"but never below what the canary leaves over", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50, &rollout.CanaryScale{Replicas: new(1)}, false, 10, counts{1, 9}},
-		"DynamicAll":   {"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, counts{10, 0}},
+		"Weight":      {"the canary is as large as its share, stable is whole", nil, 20, nil, false, 10, counts{2, 10}},
+		"RoundedUp":   {"never less than its share", nil, 5, nil, false, 10, counts{1, 10}},
+		"Zero":        {"no requests, no pods", nil, 0, nil, false, 10, counts{0, 10}},
+		"Matched":     {"matched users need a pod", nil, 0, nil, true, 10, counts{1, 10}},
+		"MatchedNone": {"of a workload that has any", nil, 0, nil, true, 0, counts{0, 0}},
+		"Replicas": {
+			"an explicit number is what it says", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
+			&rollout.CanaryScale{Replicas: new(3)}, false, 10, counts{3, 10},
+		},
+		"ScaleWeight": {
+			"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, counts{5, 10},
+		},
+		"MinPods": {
+			"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10,
+			counts{3, 10},
+		},
+		"PerMille": {
+			"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, counts{1, 10},
+		},
+		"Dynamic": {
+			"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10,
+			counts{3, 7},
+		},
+		"DynamicScale": {
+			"but never below what the canary leaves over", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
+			&rollout.CanaryScale{Replicas: new(1)}, false, 10, counts{1, 9},
+		},
+		"DynamicAll": {
+			"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, counts{10, 0},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +242,8 @@ func TestRoutedCounts(t *testing.T) {
 			if tc.change != nil {
 				tc.change(c)
 			}
-			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale, tc.routed)(tc.n); got != tc.want {
+			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale,
+				tc.routed)(tc.n); got != tc.want {
 				t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
 			}
 		})
@@ -210,7 +258,8 @@ func TestGenerated(t *testing.T) {
 			"name": name, "namespace": "shop", "annotations": map[string]any{rollout.AnnotationGenerated: "web"},
 		}}
 	}
-	own := rollout.Object{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"}}
+	own := rollout.Object{"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{"name": "web", "namespace": "shop"}}
 	s := rollout.State{Release: &rollout.Release{}}
 	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
 	if diff := cmp.Diff([]rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated); diff != "" {
@@ -257,7 +306,8 @@ func TestRouting(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.ScaleDownDelaySeconds = 30 })
 	source := h.at(commitID(0))
 	at := func(step int, weight int) string {
-		return Routing(rollout.State{Release: &rollout.Release{}, Progress: []rollout.Progress{{Workload: web, Step: step, Of: 5, Routed: &rollout.Routing{Step: 0, Weight: weight, At: noon}}}}, source)
+		return Routing(rollout.State{Release: &rollout.Release{}, Progress: []rollout.Progress{{Workload: web, Step: step,
+			Of: 5, Routed: &rollout.Routing{Step: 0, Weight: weight, At: noon}}}}, source)
 	}
 	if at(0, 50) != at(1, 50) {
 		t.Error("the next step, which routes nothing else, begins the wait anew")

@@ -73,7 +73,8 @@ func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
 	for _, name := range a.Metrics {
 		out.Metrics = append(out.Metrics, rollout.Metric{
 			Name: name, Interval: readDuration(t, orElse(a.Interval, "1m")), Count: a.Count, FailureLimit: a.FailureLimit,
-			ConsecutiveSuccessLimit: a.SuccessLimit, ConsecutiveErrorLimit: 4, Retention: 10, DryRun: slices.Contains(a.DryRun, name),
+			ConsecutiveSuccessLimit: a.SuccessLimit, ConsecutiveErrorLimit: 4, Retention: 10,
+			DryRun: slices.Contains(a.DryRun, name),
 		})
 	}
 	return out
@@ -103,7 +104,8 @@ func (e *scriptExperiment) read(t *testing.T) *rollout.Experiment {
 		out.Duration = new(readDuration(t, e.Duration))
 	}
 	for _, from := range e.Templates {
-		out.Templates = append(out.Templates, rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef, Replicas: max(1, from.Replicas)})
+		out.Templates = append(out.Templates, rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef,
+			Replicas: max(1, from.Replicas)})
 	}
 	for i, name := range append(append([]string{}, e.Required...), e.Watching...) {
 		metric := rollout.Metric{Name: name, Interval: time.Minute}
@@ -145,7 +147,8 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 		if c.Settle != "" {
 			spec.Scaling, spec.Canary.DynamicStableScale = rollout.Surge, c.DynamicStableScale
 			spec.Canary.Traffic = &rollout.Traffic{
-				MaxWeight: 100, Settle: readDuration(t, c.Settle), Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
+				MaxWeight: 100, Settle: readDuration(t, c.Settle),
+				Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
 			}
 		}
 		if c.PingPong {
@@ -164,7 +167,8 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 		if s.Match != nil {
 			step.Route = &rollout.ManagedRoute{Name: rollout.MatchRoute}
 			if *s.Match {
-				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff",
+					StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 			}
 		}
 		step.Analysis = s.Analysis.read(t)
@@ -177,7 +181,8 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 				step.Pause.Duration = new(readDuration(t, s.Pause.Duration))
 			}
 			if s.Pause.Timeout != "" {
-				step.Pause.Timeout, step.Pause.OnTimeout = new(readDuration(t, s.Pause.Timeout)), orElse(s.Pause.OnTimeout, rollout.TimeoutAbort)
+				step.Pause.Timeout, step.Pause.OnTimeout = new(readDuration(t, s.Pause.Timeout)),
+					orElse(s.Pause.OnTimeout, rollout.TimeoutAbort)
 			}
 		}
 		steps = append(steps, step)

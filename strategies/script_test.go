@@ -156,7 +156,8 @@ func (s *script) status() string {
 			}
 		}
 		sets = append(sets, s.pinsOf(w)...)
-		if route, ok := s.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}]; ok {
+		if route, ok := s.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute",
+			Namespace: w.Namespace, Name: w.Name}]; ok {
 			sets = append(sets, "requests: "+kube.Split(route))
 		}
 		parts = append(parts, w.Name+": "+strings.Join(sets, ", "))
@@ -201,7 +202,8 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
 		for _, r := range s.state.Analyses {
 			if r.Name == arg(0) || r.Name+"/"+name == arg(0) {
-				s.runs = Record(s.input(s.state, s.settled), Measured{Run: r.Name, Release: r.Release, Started: r.Started, Metric: name, At: s.kube.Now, Phase: rollout.AnalysisPhase(arg(1)), Message: arg(2)})
+				s.runs = Record(s.input(s.state, s.settled), Measured{Run: r.Name, Release: r.Release, Started: r.Started,
+					Metric: name, At: s.kube.Now, Phase: rollout.AnalysisPhase(arg(1)), Message: arg(2)})
 			}
 		}
 	case "push": // push v2, push web=v2 api=v3, push config
@@ -335,7 +337,8 @@ func (s *script) decide(verb rollout.Verb, through string) {
 		release, through = "h1-stale", rollout.Full
 	}
 	s.config++
-	p := rollout.Promotion{Release: release, Decision: verb, Through: orElse(through, rollout.Full), Author: "Ann", Digest: fmt.Sprint(s.config)}
+	p := rollout.Promotion{Release: release, Decision: verb, Through: orElse(through, rollout.Full), Author: "Ann",
+		Digest: fmt.Sprint(s.config)}
 	s.git.push(func(x *source) { x.promotion = &p })
 }
 

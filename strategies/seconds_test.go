@@ -27,7 +27,8 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	}
 	routed := d.State.Progress[0]
 	settled := in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled, movingOf(in.State, p, routed, in.Observed)).done {
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled,
+		movingOf(in.State, p, routed, in.Observed)).done {
 		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
 	}
 	if routed.Routed.Weight = 0; !movingOf(in.State, p, routed, in.Observed).stillRouted(View{Now: settled.Now}) {
@@ -40,7 +41,8 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 		live.Revisions[0].ReadySince[i] = rollout.Second(in.Now) // as Kubernetes says it
 	}
 	settled = in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); (podsWait{}).verdict(settled, movingOf(in.State, p, in.State.Progress[0], in.Observed)).route {
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); (podsWait{}).verdict(settled,
+		movingOf(in.State, p, in.State.Progress[0], in.Observed)).route {
 		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, settled.Now)
 	}
 
@@ -52,7 +54,8 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 
 	in, _ = begin(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Weight: 50, At: in.Now.Add(-time.Hour)}
-	if back := retreat(in, cause{reason: "aborted", to: commitID(0)}).State.Retreat; back.Drain.Before(in.Now.Add(3 * time.Second)) {
+	if back := retreat(in, cause{reason: "aborted",
+		to: commitID(0)}).State.Retreat; back.Drain.Before(in.Now.Add(3 * time.Second)) {
 		t.Errorf("pods that proxies know of at %s may go at %s, before 3s have passed", in.Now, back.Drain)
 	}
 }

@@ -128,15 +128,19 @@ func TestSharesOfFailures(t *testing.T) {
 	if testing.Short() {
 		releases = 10
 	}
-	compare := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, MinSamples: 50, Compare: &rollout.Compare{}, ConsecutiveErrorLimit: 4, Retention: 10})
-	plain := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, FailureLimit: 2, SuccessCondition: "result[0] < 0.01", OnNoData: rollout.NoDataWait, ConsecutiveErrorLimit: 4, Retention: 10})
+	compare := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, MinSamples: 50,
+		Compare: &rollout.Compare{}, ConsecutiveErrorLimit: 4, Retention: 10})
+	plain := newLab(t, rollout.Metric{Name: "errors", Interval: 10 * time.Second, Count: 60, FailureLimit: 2,
+		SuccessCondition: "result[0] < 0.01", OnNoData: rollout.NoDataWait, ConsecutiveErrorLimit: 4, Retention: 10})
 	docs, err := os.ReadFile("../docs/analysis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds := []kindOf{
-		{20, [2]float64{0.001, 0.001}}, {20, [2]float64{0.005, 0.001}}, {20, [2]float64{0.02, 0.001}}, {20, [2]float64{0.05, 0.001}}, {20, [2]float64{0.2, 0.001}},
-		{2, [2]float64{0.001, 0.001}}, {2, [2]float64{0.005, 0.001}}, {2, [2]float64{0.02, 0.001}}, {2, [2]float64{0.05, 0.001}},
+		{20, [2]float64{0.001, 0.001}}, {20, [2]float64{0.005, 0.001}}, {20, [2]float64{0.02, 0.001}},
+		{20, [2]float64{0.05, 0.001}}, {20, [2]float64{0.2, 0.001}},
+		{2, [2]float64{0.001, 0.001}}, {2, [2]float64{0.005, 0.001}}, {2, [2]float64{0.02, 0.001}},
+		{2, [2]float64{0.05, 0.001}},
 		{20, [2]float64{0.02, 0.02}}, {20, [2]float64{0.04, 0.02}},
 	}
 	var rows []string

@@ -95,6 +95,13 @@ type counts struct{ canary, stable int }
 // compiles each once. The zero value compiles each time.
 type plans map[rollout.Spec]*plan
 
+func (known plans) orNew() plans {
+	if known == nil {
+		return plans{}
+	}
+	return known
+}
+
 func (known plans) of(spec rollout.Spec) *plan {
 	if p := known[spec]; p != nil {
 		return p

@@ -87,7 +87,8 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 	r := &rollout.Render{App: testApp, Commit: c, Templates: map[rollout.Workload]rollout.Hash{}}
 	r.Objects = append(r.Objects, rollout.Object{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "config", "namespace": testApp.Namespace}, "data": map[string]any{"n": fmt.Sprint(s.config)},
+		"metadata": map[string]any{"name": "config", "namespace": testApp.Namespace},
+		"data":     map[string]any{"n": fmt.Sprint(s.config)},
 	})
 	for _, w := range s.workloads {
 		if w.gone {
@@ -213,7 +214,8 @@ type loop struct {
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
-		git: git, kube: k, plans: plans{}, between: func() {}, decided: func(Input, Decision) {}, wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
+		git: git, kube: k, plans: plans{}, between: func() {}, decided: func(Input, Decision) {},
+		wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
 		refuses: func(string) bool { return false },
 	}
@@ -223,7 +225,8 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Settled: &settled}, Calendar: l.calendar, Runs: l.runs, plans: l.plans,
+		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Settled: &settled},
+		Calendar: l.calendar, Runs: l.runs, plans: l.plans,
 	}
 	if d := Decide(in); d.Ask != nil && d.Ask.Adoptable != nil {
 		in = l.answer(in, *d.Ask)
@@ -373,7 +376,8 @@ func (l *loop) rest() bool {
 // fingerprint changes when anything that a pass could change does.
 func (l *loop) fingerprint() string {
 	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
-	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
+	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments),
+		func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
 		d := l.kube.Deployments[w]
 		all += fmt.Sprint(w, d.Generation, d.Observed, d.Annotations)
 		for _, rs := range d.Sets {
