@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/sign"
@@ -33,7 +33,8 @@ type credentialOptions struct {
 	signingKey string
 }
 
-func (o *credentialOptions) register(flags *pflag.FlagSet) {
+func (o *credentialOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&o.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
 	flags.StringVar(&o.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
 	flags.StringVar(&o.ca, "git-ca", "", "`file` of certificates (PEM) to trust for https besides the system's")

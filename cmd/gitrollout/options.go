@@ -35,7 +35,7 @@ func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
-	o.credentialOptions.register(flags)
+	o.credentialOptions.register(cmd)
 }
 
 // clusterOptions say how to reach the Kubernetes cluster.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "rewrite what is written by the tests")
@@ -80,25 +79,26 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 		return
 	}
 	b.WriteString("\n| flag | default | what it does |\n|---|---|---|\n")
-	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
+	for _, m := range flagLine.FindAllStringSubmatch(c.NonInheritedFlags().FlagUsages(), -1) {
+		f := c.NonInheritedFlags().Lookup(m[1])
+		if f.Name == "help" {
+			continue
 		}
-		value, usage := pflag.UnquoteUsage(f)
-		name := "`--" + f.Name
-		if value != "" {
-			name += " " + value
-		}
-		if name += "`"; f.Shorthand != "" {
+		name := "`--" + strings.TrimSpace(m[1]+" "+m[2]) + "`"
+		if f.Shorthand != "" {
 			name = "`-" + f.Shorthand + "`, " + name
 		}
-		value = ""
+		value := ""
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0s" && f.DefValue != "0" && f.DefValue != "[]" {
 			value = "`" + f.DefValue + "`"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", name, value, strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(usage))
-	})
+		usage := strings.NewReplacer("`", "", "|", `\|`, "<", "&lt;").Replace(f.Usage)
+		fmt.Fprintf(b, "| %s | %s | %s |\n", name, value, usage)
+	}
 }
+
+// flagLine is one of cobra's: the flag, and what its value is called.
+var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 
 // TestEnvironmentIsDocumented looks for variables in the program's source that its
 // page of help does not have.

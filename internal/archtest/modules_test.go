@@ -8,7 +8,7 @@ import (
 )
 
 // mostRequirements bounds what the product's go.mod requires by itself.
-const mostRequirements = 26
+const mostRequirements = 25
 
 // banned are modules that the product does without, each with its reason. Some come
 // along with others; none is required by ours.
@@ -20,6 +20,7 @@ var banned = map[string]string{
 	"github.com/onsi/gomega":                "tests use the testing package and go-cmp",
 	"github.com/pkg/errors":                 "errors are wrapped by fmt.Errorf",
 	"github.com/sirupsen/logrus":            "log/slog is the program's logger",
+	"github.com/spf13/pflag":                "cobra's commands have their flags: no type of it needs a name",
 	"github.com/spf13/viper":                "a setting is a flag or is in config.yaml, not both and an environment variable",
 	"github.com/stretchr/testify":           "tests use the testing package and go-cmp",
 	"go.uber.org/zap":                       "log/slog is the program's logger",
