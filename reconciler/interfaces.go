@@ -3,43 +3,41 @@ package reconciler
 import (
 	"context"
 
-	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// ErrConflict is what a Repository's Push returns when a branch has moved.
+// ErrConflict is what a Repository's Push returns when a branch has moved: nothing was changed, and the
+// decision is to be made again on what is there now.
 var ErrConflict = rollout.ErrConflict
 
 // What a Repository says of branches, and is told to do to them.
 type (
-	Heads  = rollout.Heads
-	Update = rollout.Update
+	Heads   = rollout.Heads
+	Update  = rollout.Update
+	Refusal = rollout.Refusal // a head of the users' branch that is not followed
 )
 
 // Snapshot is one commit that can be read without a worktree.
-type Snapshot interface {
-	render.Tree
-	Commit() rollout.Commit
-}
+type Snapshot = source.Snapshot
 
-// Repository is the Git side. Fetch looks the branches up and brings what is
-// new; an error means that nothing is known to have changed. Push is atomic
-// where the server can; it returns the new commits by branch, or an error that
-// wraps ErrConflict. After any other error the outcome is unknown until the
-// next Fetch, and pushing the same again is harmless, since the same input
-// makes the same commit.
+// Repository is the Git side, a mirror of it. Fetch looks the branches up and brings what is new; an error means
+// that nothing is known to have changed. Bring brings commits by their ids, all of them with one
+// request, and says which the server does not have any more. Held reads a commit that is here, and
+// never waits for the network. Push is atomic where the server can; it returns the new commits by
+// branch, or an error that wraps ErrConflict. After any other error the outcome is unknown until the
+// next Fetch, and pushing the same again is harmless, since the same input makes the same commit.
+// A Push may run beside a Fetch.
 type Repository interface {
 	Fetch(ctx context.Context) (Heads, error)
-	Snapshot(ctx context.Context, commit string) (Snapshot, error)
+	Bring(ctx context.Context, commits []string) (gone []string, err error)
+	Held(commit string) (tree Snapshot, held bool)
 	Push(ctx context.Context, updates []Update) (map[string]string, error)
 }
 
-// Renderer builds one app as of one commit. It returns the same Render, with
-// another Commit, while none of the app's files change.
-type Renderer interface {
-	Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
-}
+// Renderer builds one app as of one commit.
+type Renderer = source.Renderer
 
 // Observer shows the cluster from caches that watches keep current.
 // Routes are the objects whose status, as their routers write it, is to be shown,
@@ -72,7 +70,3 @@ type Analyzer interface {
 	Measure(app rollout.App, due []strategies.Measure)
 	Measured(app string) []strategies.Measured
 }
-
-// Recorder leaves a note on an object for kubectl describe. It never fails a
-// pass.
-type Recorder func(ctx context.Context, about rollout.Ref, warning bool, reason, message string)

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options says what to reconcile, and with what.
+// Options says what to reconcile, and with what. They are complete before New.
 type Options struct {
 	Cluster string         // the folder under .gitrollout/
 	UID     string         // of the cluster: a state for another one is refused
@@ -23,55 +26,46 @@ type Options struct {
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
-	Record     Recorder
-	Believe    func(Snapshot) error              // why a commit of the state branch is not to be believed; nil believes all
-	Approve    Approver                          // nil: every promotion file counts
-	Forge      Forge                             // nil: nothing is shown
-	Notifier   Notifier                          // nil: nobody is told
-	Analyzer   Analyzer                          // nil: nothing is measured, and what waits for an analysis waits
-	Publish    func(looks []Look, gone []string) // nil, or told of each app that a pass has looked at, and of those that are no more; returns at once
-	Trace      Tracer                            // nil, or told of the parts of each pass
+	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
+	Approve    Approver             // nil: every promotion file counts
+	Analyzer   Analyzer             // nil: nothing is measured, and what waits for an analysis waits
+	Tell       func(Report)         // nil, or told what the loop has come to, from several goroutines; returns at once
+	ShowsForge bool                 // Tell shows people on a forge what is configured of one
+	Trace      Tracer               // nil, or told of the parts of each pass
 	Log        *slog.Logger
 
-	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
-	Exclusive bool   // stand down when another writer takes over, as an elected leader does
-	Workers   int    // apps rendered and applied at once; default 8
+	Writer       string        // who commits, for cluster.yaml: a host's or a pod's name
+	Exclusive    bool          // stand down when another writer takes over, as an elected leader does
+	Workers      int           // apps looked at at once; default 16
+	PushInterval time.Duration // least time between two pushes to the state branch that are in no hurry; default 1s
 }
 
-// Reconciler holds what one process knows. Its methods are for one goroutine,
-// but for Touch and Poll.
+// Reconciler is three pumps: Git in (lookout), the apps, Git out (recorder). They share the record, the renders and the
+// view that lookout publishes, and wait for each other nowhere. Run lets them run beside each other;
+// RunOnce plays them one after the other.
 type Reconciler struct {
 	Options
+	in        *lookout
+	out       *recorder
+	record    *record
+	renders   *renders
+	approvals *approvals
+	agenda    *agenda
+	asked     chan bool     // for a look at Git: true for one at once
+	wanted    chan struct{} // commits or approvals are
+	stats     counters
+	complain  complaints
 
-	heads          Heads
-	main           Snapshot
-	config         *rollout.Config
-	configs        map[string]*rollout.Config // of older commits, by blob
-	configsMu      sync.Mutex
-	unreachable    bool           // the last look at Git failed
-	clusterFile    bool           // cluster.yaml exists
-	writer         rollout.Writer // that it names
-	epoch          int            // in which this process writes; 0 before its first commit
-	stateKnown     bool
-	judged         string          // the refused head about which all apps were asked
-	failing        map[string]bool // errors that have been logged
-	apps           map[string]*app
-	gone           []string       // apps that are no more, until publish
-	shown          *rollout.Forge // the configuration that Forge was told everything with
-	notifiedHead   string         // what Notifier was told last
-	notifiedConfig *rollout.Config
-	stale          map[string]stale // proposals that were merged, by branch
-	stats          Stats
-
-	mu      sync.Mutex
-	touched map[string]bool
-	wake    chan struct{}
-	asked   chan struct{} // for a look at Git
+	mu       sync.Mutex
+	memories map[string]*memory
 }
+
+// counters are Stats as they are counted.
+type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
 // Stats counts what passes have done, for metrics and tests.
 type Stats struct {
-	Passes  int
+	Passes  int // looks at one app each, and looks at Git
 	Commits int // commits on the state branch
 	Decided int // apps looked at
 	Lost    int // pushes that another writer won
@@ -80,146 +74,355 @@ type Stats struct {
 // New returns a reconciler that knows nothing yet.
 func New(o Options) *Reconciler {
 	if o.Workers == 0 {
-		o.Workers = 8
+		o.Workers = 16
 	}
-	return &Reconciler{
-		Options: o, apps: map[string]*app{}, configs: map[string]*rollout.Config{}, stale: map[string]stale{},
-		touched: map[string]bool{}, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+	if o.PushInterval == 0 {
+		o.PushInterval = time.Second
 	}
+	r := &Reconciler{
+		Options: o, memories: map[string]*memory{}, agenda: &agenda{due: map[string]time.Time{}},
+		asked: make(chan bool, 1), wanted: make(chan struct{}, 1),
+	}
+	r.complain.log = o.Log
+	reader := source.NewReader(o.Cluster, o.Renderer)
+	r.record = newRecord(&r.Options)
+	r.renders = newRenders(&r.Options, reader)
+	r.renders.urgent, r.renders.touch, r.renders.wanted = r.record.isInFlight, r.touch, r.want
+	r.renders.begin, r.renders.panics = r.begin, r.logPanic
+	r.renders.held = func(commit string) (Snapshot, bool) { return r.Repository.Held(commit) }
+	r.approvals = newApprovals(o.Approve)
+	r.approvals.touch, r.approvals.wanted = r.touch, r.want
+	r.out = newRecorder(&r.Options, r.record, r.renders)
+	r.in = &lookout{
+		Options: &r.Options, reader: reader, renders: r.renders, record: r.record, approvals: r.approvals,
+		touch: r.touch, begin: r.begin, tell: r.tell, looked: r.out.looked,
+	}
+	r.out.current, r.out.touch, r.out.poll, r.out.tell = r.in.current, r.touch, r.Poll, r.tell
+	r.out.begin, r.out.stats, r.out.approvals = r.begin, &r.stats, r.approvals
+	return r
 }
 
 // Stats returns the counters.
-func (r *Reconciler) Stats() Stats { return r.stats }
+func (r *Reconciler) Stats() Stats {
+	return Stats{
+		Passes: int(r.stats.passes.Load()), Commits: int(r.stats.commits.Load()),
+		Decided: int(r.stats.decided.Load()), Lost: int(r.stats.lost.Load()),
+	}
+}
 
-// maxTries bounds how often one pass decides when it loses the race for the
-// state branch each time. Each loss means that another writer made progress.
+// maxTries bounds how often RunOnce decides when it loses the race for the state branch each time. Each loss means
+// that another writer made progress.
 const maxTries = 5
 
-// ErrDeposed is what RunOnce returns when another writer has taken the state
-// branch over from an exclusive one. The process does nothing any more.
+// ErrDeposed is what RunOnce and Run return when another writer has taken the state branch over from an exclusive one. The
+// process does nothing any more.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// RunOnce is one pass. With fetch it looks at Git first; without, it works on
-// what is already known, as after a change in the cluster. The error joins what
-// went wrong, and each app that is not named in it has been handled.
+// RunOnce makes each pump turn once, one after the other: with fetch it looks at Git first; without, it works on what is
+// already known, as after a change in the cluster. Each app makes at most one transition. The error joins
+// what went wrong, and each app that is not named in it has been handled.
 func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) error {
-	ctx, end := r.begin(ctx, PartPass, "")
-	err := r.pass(ctx, now, fetch)
-	end(err)
-	return err
-}
-
-func (r *Reconciler) pass(ctx context.Context, now time.Time, fetch bool) error {
-	r.stats.Passes++
-	var gathered error
+	r.stats.passes.Add(1)
+	var looked error
 	if fetch {
-		gathered = r.gather(ctx)
+		looked = r.in.look(ctx)
 	}
-	if r.config == nil || !r.stateKnown || errors.Is(gathered, ErrDeposed) {
-		return gathered
+	if errors.Is(looked, ErrDeposed) {
+		return looked
 	}
-	r.notify()
-	steps := r.decideAll(ctx, r.due(now), now)
-	err := r.commit(ctx, steps, now)
-	for try := 1; errors.Is(err, ErrConflict); try++ {
-		r.stats.Lost++
-		if try == maxTries {
-			break
+	visits := map[string]*visit{}
+	errs := []error{looked, r.visitDue(ctx, now, visits)}
+	err := r.out.flush(ctx, now)
+	for try := 1; errors.Is(err, ErrConflict) && try < maxTries; try++ {
+		if looked = r.in.look(ctx); errors.Is(looked, ErrDeposed) {
+			return looked
 		}
-		for _, s := range steps {
-			s.app.dirty = true
+		errs = []error{looked, r.visitDue(ctx, now, visits)}
+		err = r.out.flush(ctx, now)
+	}
+	errs = append(errs, err)
+	for _, app := range sortedKeys(visits) {
+		if s := r.out.answer(app); s != nil {
+			visits[app] = s
+			r.conclude(ctx, s, now)
 		}
-		if gathered = r.gather(ctx); errors.Is(gathered, ErrDeposed) {
-			return gathered
-		}
-		r.notify()
-		steps = r.decideAll(ctx, r.due(now), now)
-		err = r.commit(ctx, steps, now)
 	}
-	errs := []error{gathered}
-	if err == nil && gathered == nil {
-		r.pushReverts(ctx, steps)
-		r.resumeForge(ctx, now)
-		errs = append(errs, r.tidy(ctx, now))
+	if errors.Join(errs...) == nil {
+		errs = append(errs, r.out.after(ctx, now))
 	}
-	if err != nil {
-		errs = append(errs, fmt.Errorf("record in Git: %w", err))
-	}
-	r.applyAll(ctx, steps, now)
-	r.publish(steps)
-	for _, s := range steps {
-		if s.err != nil {
-			errs = append(errs, fmt.Errorf("app %s: %w", s.app.Name, s.err))
+	for _, app := range sortedKeys(visits) {
+		if s := visits[app]; s.err != nil {
+			errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Unreadable joins the reasons of the apps that are left alone because their
-// state cannot be read.
-func (r *Reconciler) Unreadable() error {
-	var errs []error
-	for _, name := range sortedKeys(r.apps) {
-		if err := r.apps[name].broken; err != nil {
-			errs = append(errs, fmt.Errorf("app %s: %w", name, err))
+// visitDue visits the apps that are due, and those that waited for something that can be had here and now, until none is
+// left.
+func (r *Reconciler) visitDue(ctx context.Context, now time.Time, visits map[string]*visit) (err error) {
+	for {
+		r.renders.drain() // what an app's head asks for now is a better reason than what it asked for before
+		for _, app := range r.agenda.take(now) {
+			if s := r.attend(ctx, app, now); s != nil {
+				visits[app] = s
+			}
+		}
+		rendered := r.renders.drain()
+		brought, failed := r.in.bring(ctx)
+		err = errors.Join(err, failed)
+		if !rendered && !brought || failed != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
 }
 
-// Touch marks an app as changed in the cluster and wakes Run. It may be called
-// from any goroutine.
-func (r *Reconciler) Touch(app string) {
-	r.mu.Lock()
-	r.touched[app] = true
-	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
+// attend is one pass of one app: it carries out what has become of the last one's transition, visits the app, and
+// hands over what is to be recorded.
+func (r *Reconciler) attend(ctx context.Context, app string, now time.Time) *visit {
+	ctx, end := r.begin(ctx, PartPass, app)
+	if s := r.out.answer(app); s != nil {
+		r.conclude(ctx, s, now)
+	}
+	s := r.visit(ctx, app, now)
+	if s == nil {
+		end(nil)
+		return nil
+	}
+	switch {
+	case s.changed:
+		if s.decision.Retreat {
+			s.memory.pending, s.memory.on = &s.decision, s.before
+		}
+		r.measure(s) // what Git has on record goes on
+		r.agenda.at(app, soonest(s.decision.Requeue, now.Add(whileWaiting)))
+		r.out.hand(s)
 	default:
+		r.out.drop(app)
+		r.finish(ctx, s, now)
 	}
+	end(s.err)
+	return s
 }
 
-// Poll makes Run look at Git as soon as it can, but not more than once a second.
-// It may be called from any goroutine and returns at once.
+// whileWaiting is how often an app is looked at whose transition waits for Git: what it is at is watched meanwhile, and
+// may have to be left.
+const whileWaiting = time.Second
+
+// conclude applies what was recorded. A retreat that was decided on meanwhile stays: it is newer.
+func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
+	newer := s.memory.pending != nil && s.memory.pending != &s.decision
+	if s.recorded && !s.decision.Stale && !newer {
+		func() {
+			defer r.rescue(s)
+			s.err = errors.Join(s.err, r.apply(ctx, s, s.after, now))
+		}()
+	}
+	r.finish(ctx, s, now)
+}
+
+// finish tells what a visit has come to, and says when the app is due again.
+func (r *Reconciler) finish(ctx context.Context, s *visit, now time.Time) {
+	app, m := s.app.Name, s.memory
+	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // it is touched when that is ready
+		r.agenda.at(app, s.decision.Requeue)
+		return
+	}
+	r.measure(s)
+	r.out.wantRevert(s)
+	r.report(s)
+	if s.recorded && !s.decision.Stale {
+		r.touch(app) // the next transition may be due at once
+	}
+	next := s.decision.Requeue
+	if s.err == nil && !s.refused && (!s.changed || s.recorded) {
+		m.failures = 0
+	} else {
+		m.failures++
+		next = soonest(next, now.Add(backoff(m.failures)))
+	}
+	r.agenda.at(app, next)
+}
+
+// backoff is how long an app that failed waits for its next try: 1 s, 2 s, 4 s … 1 min. A change in Git or in the
+// cluster does not wait for it.
+func backoff(failures int) time.Duration {
+	return min(time.Second<<min(failures-1, 6), time.Minute)
+}
+
+// Unreadable joins the reasons of the apps that are left alone because their state cannot be read.
+func (r *Reconciler) Unreadable() error { return errors.Join(r.record.unreadable()...) }
+
+// Touch marks an app as changed in the cluster. It may be called from any goroutine.
+func (r *Reconciler) Touch(app string) { r.agenda.after(app, debounce) }
+
+// touch makes an app due at once.
+func (r *Reconciler) touch(app string) { r.agenda.after(app, 0) }
+
+// Poll makes Run look at Git as soon as it can, but not more than once a second. It may be called from any goroutine and
+// returns at once.
 func (r *Reconciler) Poll() {
 	select {
-	case r.asked <- struct{}{}:
+	case r.asked <- false:
 	default: // somebody has asked already
 	}
 }
 
-// due returns the apps that have a reason to be looked at, and forgets it.
-func (r *Reconciler) due(now time.Time) []*app {
-	r.mu.Lock()
-	for name := range r.touched {
-		if a := r.apps[name]; a != nil {
-			a.dirty = true
-		}
+// want makes Run fetch what visits wait for.
+func (r *Reconciler) want() {
+	select {
+	case r.wanted <- struct{}{}:
+	default:
 	}
-	clear(r.touched)
-	r.mu.Unlock()
-	var work []*app
-	for _, a := range r.apps {
-		if a.broken != nil {
-			continue
-		}
-		if a.dirty || (!a.due.IsZero() && !now.Before(a.due)) {
-			a.dirty, a.due = false, time.Time{}
-			work = append(work, a)
-		}
-	}
-	slices.SortFunc(work, func(a, b *app) int { return strings.Compare(a.Name, b.Name) })
-	r.stats.Decided += len(work)
-	return work
 }
 
-// NextDue is when the earliest timer of any app ends, zero if none runs.
-func (r *Reconciler) NextDue() time.Time {
-	next := r.nextTidy()
-	for _, a := range r.apps {
-		if a.broken == nil {
-			next = soonest(next, a.due)
+// NextDue is when the earliest timer of any app ends, zero if none runs. It is for who calls RunOnce.
+func (r *Reconciler) NextDue() time.Time { return soonest(r.out.nextTidy(), r.agenda.next()) }
+
+func (r *Reconciler) memoryOf(app string) *memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.memories[app]
+	if m == nil {
+		m = &memory{}
+		r.memories[app] = m
+	}
+	return m
+}
+
+// forget drops what is known of an app that is no more.
+func (r *Reconciler) forget(app string, v *view) {
+	r.mu.Lock()
+	_, known := r.memories[app]
+	delete(r.memories, app)
+	r.mu.Unlock()
+	if v.apps[app] == nil {
+		r.renders.forget(app)
+		r.out.drop(app)
+	}
+	if known {
+		r.tell(Report{Gone: []string{app}})
+	}
+}
+
+func (r *Reconciler) gatherer() source.Gatherer {
+	return source.Gatherer{RenderAt: r.renders.render, Observe: r.Observer.Observe}
+}
+
+func (r *Reconciler) tell(report Report) {
+	if r.Tell != nil {
+		r.Tell(report)
+	}
+}
+
+// agenda is when which app is to be visited. For RunOnce it is a list; Run has a work queue take it over.
+type agenda struct {
+	mu    sync.Mutex
+	due   map[string]time.Time // the zero time is now
+	queue queue                // nil while RunOnce is called
+}
+
+// queue is what Run works on.
+type queue interface {
+	AddAfter(app string, wait time.Duration)
+}
+
+// after makes an app due in a while, as Run's clock says. For RunOnce it is due at once.
+func (a *agenda) after(app string, wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.queue != nil {
+		a.queue.AddAfter(app, wait)
+		return
+	}
+	a.due[app] = time.Time{}
+}
+
+// at makes an app due at a time, if it is not due before. The zero time is never.
+func (a *agenda) at(app string, when time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.queue != nil {
+		if !when.IsZero() {
+			a.queue.AddAfter(app, until(when))
+		}
+		return
+	}
+	now, isDue := a.due[app]
+	switch {
+	case isDue && now.IsZero():
+	case when.IsZero():
+		delete(a.due, app)
+	default:
+		a.due[app] = when
+	}
+}
+
+// take returns the apps that are due, and forgets that they are.
+func (a *agenda) take(now time.Time) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var apps []string
+	for app, when := range a.due {
+		if !now.Before(when) {
+			apps = append(apps, app)
+			delete(a.due, app)
 		}
 	}
+	slices.Sort(apps)
+	return apps
+}
+
+// next is when the next app is due, zero if none is or if one is now.
+func (a *agenda) next() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var next time.Time
+	for _, when := range a.due {
+		next = soonest(next, when)
+	}
 	return next
+}
+
+// complaints logs a problem once, not each time that it is met again.
+type complaints struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	said map[string]string // by what it is about
+}
+
+func (c *complaints) about(what string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		delete(c.said, what)
+		return
+	}
+	if c.said[what] == err.Error() {
+		return
+	}
+	if c.said == nil {
+		c.said = map[string]string{}
+	}
+	c.said[what] = err.Error()
+	c.log.Error("pass failed", "of", what, "error", err)
+}
+
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.SortedFunc(maps.Keys(m), strings.Compare)
 }

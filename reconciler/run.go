@@ -3,73 +3,133 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"sync"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
 )
 
-// debounce collects the changes of the cluster that arrive together: a pod that
-// becomes ready changes itself, its ReplicaSet and its Deployment.
+// debounce collects the changes of the cluster that arrive together: a pod that becomes ready changes itself, its
+// ReplicaSet and its Deployment.
 const debounce = 20 * time.Millisecond
 
-// pollSpacing is the least time between two looks at Git that Poll asks for: a
-// flood of webhooks costs one fetch a second.
+// pollSpacing is the least time between two looks at Git that Poll asks for: a flood of webhooks costs one fetch a
+// second.
 const pollSpacing = time.Second
 
-// Run makes passes until the context ends: at each interval with a look at Git,
-// and in between whenever the cluster changes or a timer of a release is due.
-// It returns after the pass in progress. A pass that fails is logged, and the
-// next one tries again. The only error is ErrDeposed.
+// gathering is how long the first transition after a quiet time waits for others that are decided at the same moment. A
+// retreat does not wait.
+const gathering = 30 * time.Millisecond
+
+// until is how long it is to a moment.
+func until(when time.Time) time.Duration { return time.Until(when) }
+
+// Run makes the pumps run beside each other until the context ends: Git is looked at at each interval, an app is visited when
+// Git, the cluster, a measurement or a timer says so, and what they decide is recorded. It returns after the visits
+// and the push in progress. What fails is logged and tried again. The only error is ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
-	poll := time.NewTimer(0)
-	defer poll.Stop()
-	var polled, next time.Time // the last look at Git, and the next one
-	sooner := func() {
-		if at := later(time.Now(), polled.Add(pollSpacing)); at.Before(next) {
-			next = at
-			poll.Reset(time.Until(at))
-		}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	apps := workqueue.NewTypedDelayingQueue[string]()
+	r.agenda.hand(apps)
+	var pumps, visits sync.WaitGroup
+	pumps.Go(func() { stop(r.pumpIn(ctx, interval)) })
+	pumps.Go(func() { r.pumpOut(ctx) })
+	for range r.Workers {
+		visits.Go(func() { r.pumpApps(ctx, apps) })
 	}
-	for ctx.Err() == nil {
-		fetch := false
-		var timer <-chan time.Time
-		if due := r.NextDue(); !due.IsZero() {
-			timer = time.After(time.Until(due))
-		}
-		if !r.anyDirty() {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-poll.C:
-				fetch = true
-			case <-timer:
-			case <-r.wake:
-				sleep(ctx, debounce)
-			case <-r.asked:
-				sooner()
-				continue
-			}
-		} else {
-			select {
-			case <-poll.C:
-				fetch = true
-			case <-r.asked:
-				sooner()
-			default:
-			}
-		}
-		if err := r.RunOnce(ctx, time.Now(), fetch); errors.Is(err, ErrDeposed) {
-			return err
-		} else if err != nil && ctx.Err() == nil {
-			r.logFailures(err)
-		} else if err == nil && fetch {
-			r.failing = nil
-		}
-		if fetch {
-			polled = time.Now()
-			next = polled.Add(r.interval(interval))
-			poll.Reset(time.Until(next))
-		}
+	for range runtime.GOMAXPROCS(0) {
+		go r.renders.work()
+	}
+	<-ctx.Done()
+	apps.ShutDown()
+	r.renders.close()
+	visits.Wait()
+	pumps.Wait()
+	// What was decided in the last visits: a retreat that was applied is to be known to whoever goes on.
+	r.flush(context.WithoutCancel(ctx))
+	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
+		return err
 	}
 	return nil
+}
+
+// hand gives what is due to a queue.
+func (a *agenda) hand(q queue) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queue = q
+	for app, when := range a.due {
+		q.AddAfter(app, max(0, until(when)))
+	}
+	clear(a.due)
+}
+
+// pumpApps visits apps. The queue sees to it that nobody else visits the same one.
+func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
+	for {
+		app, ended := apps.Get()
+		if ended {
+			return
+		}
+		if ctx.Err() == nil {
+			r.stats.passes.Add(1)
+			if s := r.attend(ctx, app, time.Now()); s != nil && ctx.Err() == nil {
+				r.complain.about("app "+app, s.err)
+			}
+		}
+		apps.Done(app)
+	}
+}
+
+// pumpIn looks at Git until the context ends, at each interval and when it is asked to, and fetches what visits wait
+// for. The error is ErrDeposed.
+func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
+	var looked time.Time
+	next := time.NewTimer(0)
+	defer next.Stop()
+	due, failures := time.Now(), 0
+	at := func(when time.Time) {
+		if due = when; when.Before(time.Now()) {
+			due = time.Now()
+		}
+		next.Reset(time.Until(due))
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wanted:
+			if _, err := r.in.bring(ctx); err != nil && ctx.Err() == nil {
+				failures++
+				r.complain.about("commits that apps are at", err)
+				at(soonest(due, time.Now().Add(backoff(failures)))) // who waits asks again after a look
+			} else {
+				r.complain.about("commits that apps are at", nil)
+			}
+		case now := <-r.asked:
+			when := later(time.Now(), looked.Add(pollSpacing))
+			if now {
+				when = time.Now()
+			}
+			at(soonest(due, when))
+		case <-next.C:
+			err := r.in.look(ctx)
+			if errors.Is(err, ErrDeposed) {
+				return err
+			}
+			if ctx.Err() == nil {
+				r.complain.about("Git", err)
+			}
+			if err == nil {
+				failures = 0
+			}
+			looked = time.Now()
+			at(looked.Add(r.interval(interval)))
+		}
+	}
 }
 
 // interval is the flag's, or what the configuration in Git asks for.
@@ -77,48 +137,65 @@ func (r *Reconciler) interval(flag time.Duration) time.Duration {
 	if flag > 0 {
 		return flag
 	}
-	if r.config != nil {
-		return r.config.Interval
+	if v := r.in.current(); v != nil && v.branch.Config != nil {
+		return v.branch.Config.Interval
 	}
 	return 30 * time.Second
 }
 
-func (r *Reconciler) anyDirty() bool {
-	for _, a := range r.apps {
-		if a.dirty && a.broken == nil {
-			return true
+// pumpOut records what visits hand over until the context ends. Transitions gather while a push is under way, or is younger
+// than the push interval. A retreat waits for no interval.
+func (r *Reconciler) pumpOut(ctx context.Context) {
+	var since, pushed time.Time // something waits; the last push ended
+	for ctx.Err() == nil {
+		var timer <-chan time.Time
+		waits, urgent := r.out.waits()
+		switch {
+		case !waits:
+			since = time.Time{}
+			if tidy := r.out.nextTidy(); !tidy.IsZero() {
+				timer = time.After(time.Until(tidy))
+			}
+		case since.IsZero():
+			since = time.Now()
+			fallthrough
+		default:
+			when := later(since.Add(gathering), pushed.Add(r.PushInterval))
+			if urgent {
+				when = since
+			}
+			timer = time.After(time.Until(when))
 		}
-	}
-	return false
-}
-
-// logFailures logs each error of a pass once, not at each pass that meets it
-// again.
-func (r *Reconciler) logFailures(err error) {
-	all := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		all = joined.Unwrap()
-	}
-	failing := map[string]bool{}
-	for _, err := range all {
-		text := err.Error()
-		if failing[text] = true; !r.failing[text] {
-			r.Log.Error("pass failed", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.out.news:
+			continue
+		case <-timer:
 		}
+		if waits {
+			r.flush(ctx)
+			since, pushed = time.Time{}, time.Now()
+		}
+		r.complain.about("merged proposals", r.out.after(ctx, time.Now()))
 	}
-	r.failing = failing
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// flush records what waits. When another writer was faster, Git is looked at at once.
+func (r *Reconciler) flush(ctx context.Context) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			r.complain.about("the record", fmt.Errorf("panic: %v", problem))
+		}
+	}()
+	err := r.out.flush(ctx, time.Now())
+	if errors.Is(err, ErrConflict) {
+		select {
+		case r.asked <- true:
+		default:
+			r.Poll()
+		}
+		err = nil // the next look shows what is there now
 	}
-	return b
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
+	r.complain.about("the record", err)
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -45,7 +47,7 @@ func TestRunPolls(t *testing.T) {
 				var log bytes.Buffer
 				repo := &away{err: func(int64) error { return errors.New("no route") }}
 				r := New(Options{Repository: repo, Log: slog.New(slog.NewTextHandler(&log, nil))})
-				r.config = tt.config
+				r.in.seen.Store(&view{branch: &source.Branch{Config: tt.config}, apps: map[string]*appView{}})
 				ctx, stop := context.WithTimeout(t.Context(), 61*time.Second)
 				defer stop()
 				ended := make(chan struct{})
@@ -120,49 +122,40 @@ func TestRunStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestTimersOfBrokenApps: an app that is left alone wakes nobody, or the loop
-// would spin.
-func TestTimersOfBrokenApps(t *testing.T) {
+// TestAgenda keeps the earliest time at which each app is due.
+func TestAgenda(t *testing.T) {
 	now := time.Now()
-	r := New(Options{Log: slog.New(slog.DiscardHandler)})
-	for name, a := range map[string]*app{
-		"broken": {due: now, broken: errors.New("unreadable"), dirty: true},
-		"later":  {due: now.Add(time.Hour)},
-		"sooner": {due: now.Add(time.Minute)},
-		"never":  {},
-	} {
-		a.Name = name
-		r.apps[name] = a
-	}
+	r := New(Options{Repository: &away{}, Log: slog.New(slog.DiscardHandler)})
+	r.agenda.at("later", now.Add(time.Hour))
+	r.agenda.at("sooner", now.Add(time.Minute))
+	r.agenda.at("never", time.Time{})
 	if next := r.NextDue(); !next.Equal(now.Add(time.Minute)) {
 		t.Errorf("next due at %s, want in a minute", next)
 	}
-	if r.anyDirty() {
-		t.Error("a broken app counts as dirty")
+	r.Touch("touched")
+	r.agenda.at("touched", now.Add(time.Hour)) // a timer is no reason to come later
+	if due := r.agenda.take(now); !slices.Equal(due, []string{"touched"}) {
+		t.Errorf("due now: %v", due)
 	}
-	r.Touch("sooner")
-	r.Touch("nobody")
-	r.Touch("broken")
-	if work := r.due(now); len(work) != 1 || work[0].Name != "sooner" {
-		t.Errorf("due now: %v", work)
-	}
-	if work := r.due(now.Add(time.Hour)); len(work) != 1 || work[0].Name != "later" {
-		t.Errorf("due in an hour: %v", work)
+	if due := r.agenda.take(now.Add(time.Hour)); !slices.Equal(due, []string{"later", "sooner"}) {
+		t.Errorf("due in an hour: %v", due)
 	}
 }
 
-// TestEachErrorIsLoggedOnce joins errors in changing company.
+// TestEachErrorIsLoggedOnce is about errors that stay, go and come back.
 func TestEachErrorIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	r := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	a, b := errors.New("app a: refused"), fmt.Errorf("fetch: %w", errors.New("no route"))
-	for _, err := range []error{errors.Join(a), errors.Join(a, b), errors.Join(b, a), errors.Join(a)} {
-		r.logFailures(err)
+	c := complaints{log: slog.New(slog.NewTextHandler(&log, nil))}
+	refused, away := errors.New("refused"), fmt.Errorf("fetch: %w", errors.New("no route"))
+	for range 3 {
+		c.about("app a", refused)
+		c.about("Git", away)
 	}
 	if got := log.String(); strings.Count(got, "refused") != 1 || strings.Count(got, "no route") != 1 {
 		t.Errorf("logged:\n%s", got)
 	}
-	r.logFailures(errors.Join(a, b))
+	c.about("Git", nil)
+	c.about("Git", away)
 	if got := log.String(); strings.Count(got, "no route") != 2 {
 		t.Errorf("an error that came back is not logged again:\n%s", got)
 	}

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
-// tidyAfter is how long a merged proposal's branch is kept where a forge is
-// configured. A forge moves main first and notes the merge afterwards: with the
-// branch gone in between, the pull request would end as closed, not as merged.
+// tidyAfter is how long a merged proposal's branch is kept where a forge is configured. A forge moves main first and
+// notes the merge afterwards: with the branch gone in between, the pull request would end as closed, not
+// as merged.
 const tidyAfter = 10 * time.Second
 
 // stale is a proposal that was merged and whose branch is to go.
@@ -20,16 +21,20 @@ type stale struct {
 	why   string
 }
 
-func (r *Reconciler) isStale(branch string) bool {
+func (r *recorder) isStale(branch string) bool {
 	_, marked := r.stale[branch]
 	return marked
 }
 
-// keepsFor reports whether an unwanted proposal's branch is kept for a while,
-// because the forge may be merging it at this moment. One that was given up goes
-// at once, so that no approval of it is taken for one of its successor.
-func (r *Reconciler) keepsFor(kind rollout.ProposalKind, before, after rollout.State) bool {
-	if r.Forge == nil || r.config.Forge == nil || after.Held != nil || after.Retreat != nil {
+// hasForge reports whether a forge shows what happens.
+func (r *recorder) hasForge(v *view) bool {
+	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
+}
+
+// keepsFor reports whether an unwanted proposal's branch is kept for a while, because the forge may be merging it at this
+// moment. One that was given up goes at once, so that no approval of it is taken for one of its successor.
+func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after rollout.State) bool {
+	if !r.hasForge(v) || after.Held != nil || after.Retreat != nil {
 		return false
 	}
 	if kind == rollout.ProposeRevert {
@@ -45,14 +50,33 @@ func (r *Reconciler) keepsFor(kind rollout.ProposalKind, before, after rollout.S
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// tidy removes the branches of proposals that were merged a while ago, and tells
-// the forge. Losing the race for one leaves it to the next pass.
-func (r *Reconciler) tidy(ctx context.Context, now time.Time) error {
+// markStale notes which proposals of an app exist and are not wanted: those that were kept for a while, and after a
+// start those that were kept before it.
+func (r *recorder) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
+	_, shut := strategies.Gate(in)
+	wanted := map[rollout.ProposalKind]bool{
+		rollout.ProposePromotion: shut, rollout.ProposeRevert: wantsRevert(in.State),
+	}
+	for kind, isWanted := range wanted {
+		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
+		switch {
+		case isWanted || r.record.isProposed(branch) == "" ||
+			kind == rollout.ProposeRevert && r.undoes(ctx, branch, in.State):
+			delete(r.stale, branch)
+		case !r.isStale(branch):
+			r.stale[branch] = stale{since: since, why: why}
+		}
+	}
+}
+
+// tidy removes the branches of proposals that were merged a while ago, and tells the forge. Losing the race for one
+// leaves it to the next time.
+func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	var updates []Update
 	for _, branch := range sortedKeys(r.stale) {
-		old, exists := r.heads.Proposals[branch]
+		old := r.record.isProposed(branch)
 		switch {
-		case !exists: // the forge has removed it
+		case old == "": // the forge has removed it
 			delete(r.stale, branch)
 		case now.Sub(r.stale[branch].since) >= tidyAfter:
 			updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
@@ -61,7 +85,8 @@ func (r *Reconciler) tidy(ctx context.Context, now time.Time) error {
 	if len(updates) == 0 {
 		return nil
 	}
-	if _, err := r.push(ctx, updates); err != nil {
+	defer r.record.begin()()
+	if _, err := r.send(ctx, updates); err != nil {
 		for _, u := range updates {
 			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next look at Git
 		}
@@ -71,25 +96,25 @@ func (r *Reconciler) tidy(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("remove merged proposals: %w", err)
 	}
 	var transitions []rollout.Transition
+	removed := map[string]string{}
 	for _, u := range updates {
 		transitions = append(transitions, rollout.Transition{
 			Cluster: r.Cluster, Subject: r.stale[u.Branch].why, Proposals: []rollout.Proposal{{Branch: u.Branch}},
 		})
-		delete(r.heads.Proposals, u.Branch)
+		removed[u.Branch] = ""
 		delete(r.stale, u.Branch)
 	}
-	if r.config.Forge != nil {
-		r.Forge.Show(*r.config.Forge, transitions)
+	r.record.setProposals(removed)
+	if v := r.current(); r.hasForge(v) {
+		head, _ := r.record.at()
+		r.tell(Report{Config: v.branch.Config, Head: head, Forge: &Shown{Forge: *v.branch.Config.Forge, Transitions: transitions}})
 	}
 	return nil
 }
 
 // nextTidy is when the first of them is due, zero if there is none.
-func (r *Reconciler) nextTidy() time.Time {
+func (r *recorder) nextTidy() time.Time {
 	var next time.Time
-	if !r.stateKnown {
-		return next
-	}
 	for _, s := range r.stale {
 		next = soonest(next, s.since.Add(tidyAfter))
 	}

@@ -3,9 +3,6 @@ package reconciler
 import (
 	"context"
 	"slices"
-
-	"gitrollout.dev/gitrollout/render"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Part names one part of a pass, for whoever measures or traces passes.
@@ -34,27 +31,6 @@ func (r *Reconciler) begin(ctx context.Context, part Part, app string) (context.
 		return ctx, func(error) {}
 	}
 	return r.Trace(ctx, part, app)
-}
-
-func (r *Reconciler) fetch(ctx context.Context) (Heads, error) {
-	ctx, end := r.begin(ctx, PartFetch, "")
-	heads, err := r.Repository.Fetch(ctx)
-	end(err)
-	return heads, err
-}
-
-func (r *Reconciler) push(ctx context.Context, updates []Update) (map[string]string, error) {
-	ctx, end := r.begin(ctx, PartPush, "")
-	commits, err := r.Repository.Push(ctx, updates)
-	end(err)
-	return commits, err
-}
-
-func (r *Reconciler) render(ctx context.Context, tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	_, end := r.begin(ctx, PartRender, app.Name)
-	built, err := r.Renderer.Render(tree, app, commit)
-	end(err)
-	return built, err
 }
 
 // Tracers tells each of several that are not nil. It is nil if there is none.

@@ -2,140 +2,84 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Refusal is a head of the users' branch that is not followed.
-type Refusal = rollout.Refusal
-
-// Approver tells who approved a promotion file that is in a commit of the
-// users' branch. An error that wraps a *rollout.InvalidError means that nobody
-// did who may; any other error says nothing.
-type Approver func(ctx context.Context, commit, path string) (who string, err error)
-
-// distrust holds the apps that a refused head would change, and lets all others
-// go on. Without a refusal it holds none.
-func (r *Reconciler) distrust(ctx context.Context, refused *Refusal) {
+// distrust holds the apps that a refused head would change, and lets all others go on.
+func (l *lookout) distrust(ctx context.Context, was, next *view, refused *Refusal) error {
 	if refused == nil {
-		for _, a := range r.apps {
-			a.distrust(nil)
-		}
-		r.judged = ""
-		return
+		l.judged = ""
+		return nil
 	}
 	key := refused.Commit + " " + refused.Reason
-	if r.judged == key {
-		return
+	if l.judged == key {
+		for name, a := range next.apps {
+			if before := was.apps[name]; before != nil {
+				a.refused, a.head = before.refused, before.head
+			}
+		}
+		return nil
 	}
 	why := &rollout.InvalidError{
 		Msg: fmt.Sprintf("commit %s is not followed: %s", rollout.ShortID(refused.Commit), refused.Reason),
 		Fix: "push a commit on top of it that is signed with a trusted key (git commit -S --allow-empty)",
 	}
-	tree, err := r.Repository.Snapshot(ctx, refused.Commit)
+	tree, err := snapshotOf(ctx, l.Repository, refused.Commit)
 	if err == nil {
-		author := tree.Commit().Author
-		why.Msg = fmt.Sprintf("commit %s by %s is not followed: %s", rollout.ShortID(refused.Commit), author, refused.Reason)
+		why.Msg = fmt.Sprintf("commit %s by %s is not followed: %s",
+			rollout.ShortID(refused.Commit), tree.Commit().Author, refused.Reason)
+		l.judged = key
 	}
-	known := err == nil
-	apps := make([]*app, 0, len(r.apps))
-	for _, name := range sortedKeys(r.apps) {
-		apps = append(apps, r.apps[name])
+	for _, name := range sortedKeys(next.apps) {
+		l.judge(ctx, next, next.apps[name], tree, why)
 	}
-	forEach(r.Workers, apps, func(a *app) {
-		trusted := r.trusted(ctx, a, refused.Blind)
-		switch {
-		case known && trusted && !r.changes(tree, a):
-			a.distrust(nil)
+	return nil
+}
+
+// judge says whether an app goes on while a head is refused, whose tree is nil if it cannot be read.
+func (l *lookout) judge(ctx context.Context, v *view, a *appView, tree Snapshot, why *rollout.InvalidError) {
+	if a.unlisted != nil {
+		return
+	}
+	var at *rollout.Render
+	var err error
+	if v.refused.Blind { // after a restart, what may be followed is what the state says
+		if at, err = l.recorded(ctx, a); err != nil {
+			a.head, a.refused = &strategies.Head{Err: why}, why
 			return
-		case !trusted:
-			a.head = strategies.Head{Err: why}
 		}
-		a.distrust(why)
-	})
-	if known {
-		r.judged = key
+		a.head = &strategies.Head{Commit: at.Commit, Render: at}
+	} else {
+		at, err = l.reader.RenderHead(v.branch.Tree, a.App)
+	}
+	if tree == nil || l.changes(tree, a, at, err) {
+		a.refused = why
 	}
 }
 
-// distrust sets why the head is not followed, nil if it is.
-func (a *app) distrust(why *rollout.InvalidError) {
-	same := (a.refused == nil) == (why == nil)
-	if same && why != nil {
-		same = a.refused.Error() == why.Error()
-	}
-	if !same {
-		a.refused, a.dirty = why, true
-	}
-}
-
-// trusted makes the app's head one that may be followed, and tells whether
-// there is one. After a restart that is what the state says.
-func (r *Reconciler) trusted(ctx context.Context, a *app, blind bool) bool {
-	if !blind || a.isOrphan {
-		return a.head.Render != nil || a.head.Err != nil
-	}
-	source, err := r.renderAt(ctx, a, a.state.Source)
+// recorded is an app as of the commit that its record names.
+func (l *lookout) recorded(ctx context.Context, a *appView) (*rollout.Render, error) {
+	e, _ := l.record.of(a.Name)
+	tree, err := snapshotOf(ctx, l.Repository, e.state.Source)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	a.head = strategies.Head{Commit: source.Commit, Render: source}
-	return true
+	return l.reader.Render(tree, a.App)
 }
 
-// changes tells whether following a commit would make any difference to an app.
-func (r *Reconciler) changes(tree Snapshot, a *app) bool {
-	if a.isOrphan {
-		return false
-	}
-	promotion, found, err := tree.Lookup(rollout.PromotionPath(r.Cluster, a.Name))
-	if err != nil || found && promotion.ID != a.promotionID || !found && a.promotionID != "" {
+// changes tells whether following a commit would make any difference to an app, which is at a render or
+// cannot be rendered.
+func (l *lookout) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
+	promotion, found, err := tree.Lookup(rollout.PromotionPath(l.Cluster, a.Name))
+	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {
 		return true
 	}
-	built, err := r.Renderer.Render(tree, r.appAt(tree, a.App), tree.Commit())
+	built, err := l.reader.Render(tree, a.App)
 	if err != nil {
-		return a.head.Err == nil || a.head.Err.Error() != err.Error()
+		return held == nil || held.Error() != err.Error()
 	}
-	return a.head.Render == nil || a.head.Render.Digest != built.Digest
-}
-
-// approval is what an Approver said of a promotion file.
-type approval struct {
-	main string // the head for which it was asked
-	who  string
-	no   *rollout.InvalidError
-}
-
-// approved returns the app's promotion if it counts. One that nobody who may has
-// approved does not count, and if it is for what Git asks for, refused says why.
-// A promotion for another release is not asked about: it has no effect.
-func (r *Reconciler) approved(ctx context.Context, a *app, s rollout.State) (p *rollout.Promotion, refused *rollout.InvalidError, err error) {
-	p = a.promotion
-	if p == nil || r.Approve == nil {
-		return p, nil, nil
-	}
-	forHead := a.head.Render != nil && p.Release == a.head.Render.Release()
-	if !forHead && (s.Release == nil || p.Release != s.Release.Hash) {
-		return nil, nil, nil
-	}
-	if known := a.approval; known == nil || known.who == "" && known.main != r.heads.Main {
-		who, err := r.Approve(ctx, r.heads.Main, rollout.PromotionPath(r.Cluster, a.Name))
-		var no *rollout.InvalidError
-		if err != nil && !errors.As(err, &no) {
-			return nil, nil, fmt.Errorf("who approved the promotion file: %w", err)
-		}
-		a.approval = &approval{main: r.heads.Main, who: who, no: no}
-	}
-	if a.approval.no != nil {
-		if !forHead {
-			return nil, nil, nil
-		}
-		return nil, a.approval.no, nil
-	}
-	by := *p
-	by.Author = a.approval.who
-	return &by, nil, nil
+	return at == nil || at.Digest != built.Digest
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/reconciler"
@@ -91,19 +92,32 @@ func (c *Clone) followStateBranch(main string) {
 	}
 }
 
-// Snapshot is reconciler.Repository's.
-func (c *Clone) Snapshot(_ context.Context, id string) (reconciler.Snapshot, error) {
-	if !c.local[id] {
-		if outcome := c.gate(Effect{Verb: "read", Object: rollout.ShortID(id)}); outcome.Err != nil {
-			return nil, outcome.Err
-		}
-	}
+// Held is reconciler.Repository's.
+func (c *Clone) Held(id string) (reconciler.Snapshot, bool) {
 	found := c.server.commits[id]
-	if found == nil {
-		return nil, fmt.Errorf("commit %s: not found", id)
+	if found == nil || !c.local[id] {
+		return nil, false
 	}
-	c.local[id] = true
-	return snapshot{found}, nil
+	return snapshot{found}, true
+}
+
+// Bring is reconciler.Repository's.
+func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error) {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.local[id] })
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	if outcome := c.gate(Effect{Verb: "read", Object: rollout.ShortID(ids[0])}); outcome.Err != nil {
+		return nil, outcome.Err
+	}
+	for _, id := range ids {
+		if c.server.commits[id] == nil {
+			gone = append(gone, id)
+			continue
+		}
+		c.local[id] = true
+	}
+	return gone, nil
 }
 
 // Push is reconciler.Repository's. The server moves all branches or none.

@@ -395,7 +395,7 @@ func (o *oracle) checkPass(a *actor) {
 		in := o.input(a, s.name, state)
 		in.Observed = o.u.kube.Observe()
 		d := strategies.Decide(in)
-		if !d.Retreat {
+		if !d.Retreat || !a.Clone.local[state.Source] || !a.Clone.local[state.Stable.Commit] { // nobody goes back to what cannot be read
 			continue
 		}
 		o.checkBack(a, s.name, d.State, in.Observed)

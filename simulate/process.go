@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // errDead ends the pass of a process that is no more.
@@ -54,7 +53,6 @@ func Start(name string, parts Parts) *Process {
 	o := parts.Options
 	o.Writer = name
 	o.Repository, o.Observer, o.Applier, o.Workers = p.Clone, p.View, p.View, 1
-	o.Record = func(context.Context, rollout.Ref, bool, string, string) {}
 	if parts.Wrap != nil {
 		parts.Wrap(p, &o)
 	}

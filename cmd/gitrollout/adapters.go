@@ -7,7 +7,6 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -20,7 +19,6 @@ var (
 	_ reconciler.Renderer   = (*render.Renderer)(nil)
 	_ reconciler.Observer   = (*cluster.Client)(nil)
 	_ reconciler.Applier    = applier{}
-	_ reconciler.Forge      = (*forge.Worker)(nil)
 )
 
 // repository is a git.Repo as the loop sees it.
@@ -85,17 +83,6 @@ func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object
 		return &rollout.InvalidError{Msg: refused.Error()}
 	}
 	return err
-}
-
-// record leaves the loop's notes as Kubernetes events.
-func record(client *cluster.Client) reconciler.Recorder {
-	return func(ctx context.Context, about rollout.Ref, warning bool, reason, message string) {
-		kind := cluster.Normal
-		if warning {
-			kind = cluster.Warning
-		}
-		client.Record(ctx, about, kind, reason, "Reconcile", message)
-	}
 }
 
 // Prune is reconciler.Applier's.

@@ -110,15 +110,15 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 func TestDashboardFeed(t *testing.T) {
 	board := dashboard.NewBoard("test", "")
 	f := newDashFeed(board, slog.New(slog.DiscardHandler))
-	look := func(name string, phase rollout.Phase, err error) reconciler.Look {
-		return reconciler.Look{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
+	look := func(name string, phase rollout.Phase, err error) reconciler.App {
+		return reconciler.App{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
 	}
 	// Nobody takes these yet, and no pass waits for that.
 	for i := range 1000 {
-		f.publish([]reconciler.Look{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}, nil)
-		f.publish(nil, []string{fmt.Sprint("x", i)})
+		f.tell(reconciler.Report{Apps: []reconciler.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
+		f.tell(reconciler.Report{Gone: []string{fmt.Sprint("x", i)}})
 	}
-	f.publish([]reconciler.Look{look("a", rollout.Healthy, fmt.Errorf("apply: refused")), look("b", rollout.Healthy, nil)}, nil)
+	f.tell(reconciler.Report{Apps: []reconciler.App{look("a", rollout.Healthy, fmt.Errorf("apply: refused")), look("b", rollout.Healthy, nil)}})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go f.run(ctx)
@@ -132,14 +132,14 @@ func TestDashboardFeed(t *testing.T) {
 	}
 	broken := look("c", rollout.Healthy, nil)
 	broken.Input.Head = strategies.Head{} // which no pass makes, and nothing can explain
-	f.publish([]reconciler.Look{broken}, []string{"b"})
+	f.tell(reconciler.Report{Apps: []reconciler.App{broken}, Gone: []string{"b"}})
 	for len(board.Names()) < 2 || board.Names()[1] != "c" {
 		time.Sleep(5 * time.Millisecond)
 		if time.Now().After(deadline) {
 			t.Fatalf("the board shows %v", board.Names())
 		}
 	}
-	f.publish(nil, []string{"c"})
+	f.tell(reconciler.Report{Gone: []string{"c"}})
 	for len(board.Names()) > 1 && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}

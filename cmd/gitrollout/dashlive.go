@@ -20,25 +20,28 @@ type dashFeed struct {
 	log   *slog.Logger
 
 	mu    sync.Mutex
-	looks map[string]reconciler.Look
+	looks map[string]reconciler.App
 	gone  map[string]bool
 	news  chan struct{}
 }
 
 func newDashFeed(board *dashboard.Board, log *slog.Logger) *dashFeed {
-	return &dashFeed{board: board, log: log, looks: map[string]reconciler.Look{}, gone: map[string]bool{}, news: make(chan struct{}, 1)}
+	return &dashFeed{board: board, log: log, looks: map[string]reconciler.App{}, gone: map[string]bool{}, news: make(chan struct{}, 1)}
 }
 
-// publish is reconciler.Options'.
-func (f *dashFeed) publish(looks []reconciler.Look, gone []string) {
+// tell is told what the loop reports.
+func (f *dashFeed) tell(r reconciler.Report) {
+	if len(r.Apps)+len(r.Gone) == 0 {
+		return
+	}
 	f.mu.Lock()
-	for _, name := range gone {
+	for _, name := range r.Gone {
 		f.gone[name] = true
 		delete(f.looks, name)
 	}
-	for _, l := range looks {
-		f.looks[l.Input.App.Name] = l
-		delete(f.gone, l.Input.App.Name)
+	for _, a := range r.Apps {
+		f.looks[a.Input.App.Name] = a
+		delete(f.gone, a.Input.App.Name)
 	}
 	f.mu.Unlock()
 	select {
@@ -57,7 +60,7 @@ func (f *dashFeed) run(ctx context.Context) {
 		}
 		f.mu.Lock()
 		looks, left := f.looks, f.gone
-		f.looks, f.gone = map[string]reconciler.Look{}, map[string]bool{}
+		f.looks, f.gone = map[string]reconciler.App{}, map[string]bool{}
 		f.mu.Unlock()
 		apps := make([]status.App, 0, len(looks))
 		for _, l := range looks {
@@ -75,7 +78,7 @@ func (f *dashFeed) run(ctx context.Context) {
 
 // statusOf is what a look comes to. An app that cannot be explained, which would be
 // a mistake of ours, is shown as that: it must not end the process that releases.
-func (f *dashFeed) statusOf(l reconciler.Look) (a status.App) {
+func (f *dashFeed) statusOf(l reconciler.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {
 			f.log.Error("an app cannot be shown", "app", l.Input.App.Name, "panic", trouble, "stack", string(debug.Stack()))
@@ -103,7 +106,7 @@ func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop f
 		return nil, err
 	}
 	feed := newDashFeed(board, log)
-	l.Publish = feed.publish
+	l.outlets.others = append(l.outlets.others, feed.tell)
 	ctx, cancel := context.WithCancel(context.Background())
 	go feed.run(ctx)
 	end := o.serve(listener, server, func(err error) { log.Error("the dashboard is no longer served", "error", err) })

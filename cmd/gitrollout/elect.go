@@ -117,12 +117,12 @@ func (t *turn) take(ctx, leading context.Context, work func(context.Context) err
 // identity is the name under which this process commits, and whether it stands
 // down for another one. A host's or pod's name is enough for a process that is
 // alone; replicas need one each, also on the same host.
-func (o *electOptions) identity() (id string, exclusive bool) {
-	id = hostname()
+func (o *electOptions) identity() writer {
+	id := hostname()
 	if o.elect {
 		id += "_" + rand.Text()[:8]
 	}
-	return id, o.elect
+	return writer{id: id, exclusive: o.elect}
 }
 
 func hostname() string {

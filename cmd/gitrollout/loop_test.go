@@ -94,7 +94,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig},
+	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig}, writer{id: hostname()},
 		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		w.Fatal(err)

@@ -26,7 +26,7 @@ import (
 
 // newNotifier makes the worker that tells people what the state branch records.
 // It has a connection to Git of its own, so that no pass waits for it.
-func newNotifier(ctx context.Context, l *loop, options git.Options, client *cluster.Client, log *slog.Logger) (*worker.Worker, error) {
+func newNotifier(ctx context.Context, l *loop, writer string, options git.Options, log *slog.Logger) (*worker.Worker, error) {
 	options.Cluster, options.Keys = "", nil
 	records, err := git.Open(ctx, options)
 	if err != nil {
@@ -36,10 +36,10 @@ func newNotifier(ctx context.Context, l *loop, options git.Options, client *clus
 	if _, err := rand.Read(id); err != nil {
 		return nil, fmt.Errorf("name this process: %w", err)
 	}
-	deps := serviceDeps(client)
+	deps := serviceDeps(l.client)
 	told := &toldRecord{repo: records, branch: rollout.NotifiedBranch(l.source.cluster), cluster: l.source.cluster}
 	return worker.New(worker.Options{
-		ID: l.Writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
+		ID: writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
 		Update: told.update, History: l.created.recorded,
 		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
 			err = service.Send(ctx, deps, r, m)

@@ -169,7 +169,7 @@ func (seen *outside) attach(ctx context.Context, l *loop) error {
 		seen.tracing = t
 		tracers = append(tracers, t.Trace)
 	}
-	l.Trace = reconciler.Tracers(tracers...)
+	l.outlets.tracers, l.outlets.others = tracers, append(l.outlets.others, m.Tell)
 	return nil
 }
 
@@ -182,16 +182,9 @@ func (seen *outside) noteFetch(ctx context.Context, part reconciler.Part, _ stri
 	}
 }
 
-// leads returns work that notes when it is this process' turn. From now on what
-// passes come to is counted, besides what else is told of them.
-func (seen *outside) leads(l *loop, work func(context.Context) error) func(context.Context) error {
-	m, others := seen.metrics.Load(), l.Publish
-	l.Publish = func(looks []reconciler.Look, gone []string) {
-		m.Publish(looks, gone)
-		if others != nil {
-			others(looks, gone)
-		}
-	}
+// leads returns work that notes when it is this process' turn.
+func (seen *outside) leads(work func(context.Context) error) func(context.Context) error {
+	m := seen.metrics.Load()
 	return func(ctx context.Context) error {
 		m.Leading(true)
 		defer m.Leading(false)

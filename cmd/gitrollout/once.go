@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -39,12 +39,13 @@ The exit code is not 0 if something went wrong with any app.`,
 			ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer release()
 			context.AfterFunc(ctx, release)
-			told := &transitions{Handler: log.Handler(), streams: s}
-			l, err := newLoop(ctx, source, keys, target, slog.New(told), s)
+			l, err := newLoop(ctx, source, keys, target, writer{id: hostname()}, log, s)
 			if err != nil {
 				return err
 			}
 			defer l.close()
+			told := &transitions{streams: s}
+			l.outlets.others = append(l.outlets.others, told.tell)
 			stop := l.startBackground()
 			err = l.RunOnce(ctx, time.Now(), true)
 			stop()
@@ -64,30 +65,21 @@ The exit code is not 0 if something went wrong with any app.`,
 	return cmd
 }
 
-// transitions prints the loop's transitions as lines and hands everything else
-// that it logs on.
+// transitions prints what happened, a line each.
 type transitions struct {
-	slog.Handler
 	streams
 	mu sync.Mutex
 	n  int
 }
 
-// Handle is slog.Handler's.
-func (t *transitions) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message != "transition" {
-		return t.Handler.Handle(ctx, r)
-	}
+// tell is told what the loop reports.
+func (t *transitions) tell(r reconciler.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.n++
-	var err error
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "what" {
-			_, err = fmt.Fprintln(t.out, terminal.Clean(a.Value.String()))
-			return false
+	for _, a := range r.Apps {
+		if a.Happened {
+			t.n++
+			_, _ = fmt.Fprintln(t.out, terminal.Clean(a.Decision.Subject))
 		}
-		return true
-	})
-	return err
+	}
 }

@@ -97,7 +97,8 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
 	context.AfterFunc(ctx, release) // a second signal kills
-	l, err := newLoop(ctx, c.source, c.keys, c.target, log, c.streams)
+	who := c.election.identity()
+	l, err := newLoop(ctx, c.source, c.keys, c.target, who, log, c.streams)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Info("stopped before the first pass")
 		return nil
@@ -123,8 +124,8 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	}
 	defer stopDashboard()
 	stop := l.startBackground()
-	l.Writer, l.Exclusive = c.election.identity()
-	err = c.election.lead(ctx, l.kube, l.source.cluster, l.Writer, log, seen.leads(l, func(ctx context.Context) error { return l.Run(ctx, c.interval) }))
+	err = c.election.lead(ctx, l.kube, l.source.cluster, who.id, log,
+		seen.leads(func(ctx context.Context) error { return l.Run(ctx, c.interval) }))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err

@@ -159,7 +159,7 @@ type testLoop struct {
 func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster) *testLoop {
 	tb.Helper()
 	l, err := newLoop(tb.Context(), sourceOptions{repo: server.URL, branch: "main", cluster: "test"}, trustOptions{},
-		clusterOptions{kubeconfig: kube.Kubeconfig}, slog.New(slog.DiscardHandler), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+		clusterOptions{kubeconfig: kube.Kubeconfig}, writer{id: hostname()}, slog.New(slog.DiscardHandler), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		tb.Fatal(err)
 	}

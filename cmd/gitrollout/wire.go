@@ -30,7 +30,8 @@ type loop struct {
 	client   *cluster.Client
 	created  *repository
 	forge    *forge.Worker
-	tell     *worker.Worker
+	notifier *worker.Worker
+	outlets  *outlets
 	renderer *render.Renderer
 }
 
@@ -40,8 +41,16 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
+// writer is under which name a loop commits, and whether it stands down for another one.
+type writer struct {
+	id        string
+	exclusive bool
+}
+
 // newLoop connects Git and the cluster to a reconciler.
-func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, log *slog.Logger, s streams) (*loop, error) {
+func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
+	log *slog.Logger, s streams,
+) (*loop, error) {
 	trusted, err := keys.open()
 	if err != nil {
 		return nil, err
@@ -81,21 +90,22 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	}); err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	l.Reconciler = reconciler.New(reconciler.Options{
-		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
-		Writer:     hostname(),
-		Repository: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Record: record(l.client), Forge: l.forge, Log: log,
-		Approve: approver(repo.Repo, trusted), Believe: stateCheck(trusted),
-	})
 	// The watches live on while the last pass finishes.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	l.Analyzer = newAnalyzer(watching, l.client, l.Touch, log)
-	if l.tell, err = newNotifier(watching, l, options, l.client, log); err != nil {
+	if l.notifier, err = newNotifier(watching, l, who.id, options, log); err != nil {
 		l.close()
 		return nil, err
 	}
-	l.Notifier = l.tell
+	l.outlets = &outlets{forge: l.forge, notifier: l.notifier, client: l.client}
+	l.Reconciler = reconciler.New(reconciler.Options{
+		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
+		Writer: who.id, Exclusive: who.exclusive,
+		Repository: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
+		Analyzer: newAnalyzer(watching, l.client, func(app string) { l.Touch(app) }, log),
+		Tell:     l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
+		Approve: approver(repo.Repo, trusted), Believe: stateCheck(trusted),
+	})
 	starting := context.AfterFunc(ctx, stop)
 	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
 	if !starting() {
@@ -129,7 +139,7 @@ func readConfig(tree render.Tree, cluster string) (*rollout.Config, error) {
 
 // startBackground begins what works beside the passes and returns what ends it.
 func (l *loop) startBackground() (stop func()) {
-	stopForge, stopNotifier := startWorker(l.forge), startWorker(l.tell)
+	stopForge, stopNotifier := startWorker(l.forge), startWorker(l.notifier)
 	return func() {
 		stopNotifier()
 		stopForge()

@@ -85,12 +85,23 @@ func (r *repositoryTest) push(updates ...reconciler.Update) map[string]string {
 	return made
 }
 
+// snapshot is a commit, which is brought if it is not here.
+func (r *repositoryTest) snapshot(commit string) reconciler.Snapshot {
+	r.Helper()
+	gone, err := r.repo.Bring(r.Context(), []string{commit})
+	if err != nil || len(gone) > 0 {
+		r.Fatalf("Bring: gone %v, %v", gone, err)
+	}
+	s, held := r.repo.Held(commit)
+	if !held {
+		r.Fatalf("%s was brought and is not held", commit)
+	}
+	return s
+}
+
 func (r *repositoryTest) read(commit, path string) string {
 	r.Helper()
-	s, err := r.repo.Snapshot(r.Context(), commit)
-	if err != nil {
-		r.Fatalf("Snapshot: %v", err)
-	}
+	s := r.snapshot(commit)
 	e, found, err := s.Lookup(path)
 	if err != nil {
 		r.Fatalf("Lookup: %v", err)
@@ -136,10 +147,7 @@ func headsFollow(r *repositoryTest) {
 
 func snapshotIsCommit(r *repositoryTest) {
 	made := r.push(state("", "apps/x/shop.yaml", "s"))
-	s, err := r.repo.Snapshot(r.Context(), made[stateBranch])
-	if err != nil {
-		r.Fatal(err)
-	}
+	s := r.snapshot(made[stateBranch])
 	c := s.Commit()
 	if c.ID != made[stateBranch] || c.Subject != "subject" || !c.When.Equal(when) || c.Author != "a merged proposal" {
 		r.Errorf("the commit is %+v", c)

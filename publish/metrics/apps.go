@@ -83,16 +83,15 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Publish is told what a pass has come to, as reconciler.Options' Publish is. The
-// first look at an app after a start counts what that pass has recorded, and
+// Tell counts what the loop has come to. The first look at an app after a start counts what that pass has recorded, and
 // nothing that was recorded before.
-func (m *Metrics) Publish(looks []reconciler.Look, gone []string) {
-	for _, l := range looks {
-		m.look(l)
+func (m *Metrics) Tell(r reconciler.Report) {
+	for _, a := range r.Apps {
+		m.look(a)
 	}
 	m.apps.mu.Lock()
 	defer m.apps.mu.Unlock()
-	for _, name := range gone {
+	for _, name := range r.Gone {
 		delete(m.apps.apps, name)
 		m.releases.DeletePartialMatch(prometheus.Labels{"app": name})
 		m.mu.Lock()
@@ -101,7 +100,7 @@ func (m *Metrics) Publish(looks []reconciler.Look, gone []string) {
 	}
 }
 
-func (m *Metrics) look(l reconciler.Look) {
+func (m *Metrics) look(l reconciler.App) {
 	name, now := l.Input.App.Name, l.Input.Now
 	m.apps.mu.Lock()
 	was, isKnown := m.apps.apps[name]

@@ -46,8 +46,8 @@ func wants(t *testing.T, text string, lines ...string) {
 }
 
 // look is a pass after which an app's record is another one.
-func look(before, after rollout.State) reconciler.Look {
-	return reconciler.Look{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
+func look(before, after rollout.State) reconciler.App {
+	return reconciler.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
 // TestLifeOfARelease tells of a release pass by pass, to one process and to
@@ -58,11 +58,11 @@ func TestLifeOfARelease(t *testing.T) {
 		s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, 9*time.Minute)
 	})
 	m := newTest(t)
-	m.Publish([]reconciler.Look{look(atRest(), atRest())}, nil)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), atRest())}})
 	if text := served(t, m); strings.Contains(text, `gitrollout_releases_total{`) {
 		t.Errorf("an app without a release has series of releases:\n%s", text)
 	}
-	m.Publish([]reconciler.Look{look(atRest(), inFlight)}, nil)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), inFlight)}})
 	wants(t, served(t, m),
 		`gitrollout_releases_started_total 1`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`,
 		`gitrollout_apps{phase="Progressing"} 1`, `gitrollout_apps{phase="Healthy"} 0`, `gitrollout_app_phase{app="shop",phase="Progressing"} 1`,
@@ -70,16 +70,16 @@ func TestLifeOfARelease(t *testing.T) {
 		`gitrollout_transitions_total{phase="Progressing"} 1`)
 
 	again := newTest(t)
-	again.Publish([]reconciler.Look{look(inFlight, inFlight)}, nil)
+	again.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, inFlight)}})
 	wants(t, served(t, again), `gitrollout_releases_started_total 0`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 	for name, m := range map[string]*Metrics{"same process": m, "another one": again} {
-		m.Publish([]reconciler.Look{look(inFlight, done)}, nil)
-		m.Publish([]reconciler.Look{look(done, done)}, nil)
+		m.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, done)}})
+		m.Tell(reconciler.Report{Apps: []reconciler.App{look(done, done)}})
 		t.Log(name)
 		wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 1`, `gitrollout_release_lead_time_seconds_sum 540`,
 			`gitrollout_release_lead_time_seconds_count 1`, `gitrollout_apps{phase="Healthy"} 1`)
 	}
-	m.Publish(nil, []string{"shop"})
+	m.Tell(reconciler.Report{Gone: []string{"shop"}})
 	if text := served(t, m); strings.Contains(text, `"shop"`) {
 		t.Errorf("an app that is no more has series:\n%s", text)
 	}
@@ -90,7 +90,7 @@ func TestLifeOfARelease(t *testing.T) {
 func TestFirstPassAfterStart(t *testing.T) {
 	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 	m := newTest(t)
-	m.Publish([]reconciler.Look{look(atRest(), inFlight)}, nil)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), inFlight)}})
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
@@ -99,9 +99,9 @@ func TestWaitingForARevert(t *testing.T) {
 		s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: fresh, At: noon}}
 	})
 	m := newTest(t)
-	m.Publish([]reconciler.Look{look(degraded, degraded)}, nil)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(degraded, degraded)}})
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_app_waiting_since_timestamp_seconds{app="shop",on="revert"} %v`, float64(noon.Unix())))
-	m.Publish([]reconciler.Look{look(degraded, with(degraded, func(s *rollout.State) { s.Phase = rollout.Healthy }))}, nil)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(degraded, with(degraded, func(s *rollout.State) { s.Phase = rollout.Healthy }))}})
 	text := served(t, m)
 	wants(t, text, `gitrollout_waiting_for_people_seconds_sum{on="revert"} 600`)
 	if strings.Contains(text, "gitrollout_app_waiting_since") {
@@ -123,9 +123,9 @@ func TestLoop(t *testing.T) {
 	_, end := trace(context.Background(), reconciler.PartPass, "")
 	stats.Decided = 5
 	end(errors.New("no"))
-	m.Publish([]reconciler.Look{{Err: errors.New("no"), Input: strategies.Input{App: rollout.App{Name: "shop"}, State: with(atRest(), func(s *rollout.State) {
+	m.Tell(reconciler.Report{Apps: []reconciler.App{{Err: errors.New("no"), Input: strategies.Input{App: rollout.App{Name: "shop"}, State: with(atRest(), func(s *rollout.State) {
 		s.Held = &rollout.Held{Reason: "InvalidInput"}
-	})}}}, nil)
+	})}}}})
 	wants(t, served(t, m),
 		`gitrollout_pass_duration_seconds_count{result="ok"} 1`, `gitrollout_pass_duration_seconds_count{result="error"} 1`,
 		`gitrollout_git_request_duration_seconds_count{operation="push",result="conflict"} 1`,
@@ -142,7 +142,7 @@ func TestFamilies(t *testing.T) {
 	waits := with(atRest(), func(s *rollout.State) {
 		s.Phase, s.Release, s.Held, s.Rejected = rollout.Degraded, release(fresh, 0), &rollout.Held{Reason: "x"}, []rollout.Rejection{{Hash: fresh}}
 	})
-	m.Publish([]reconciler.Look{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}, nil)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
 	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // takes a whole release
 	got, err := m.Gatherer().Gather()
 	if err != nil {
@@ -171,13 +171,13 @@ func TestFamilies(t *testing.T) {
 // release.
 func BenchmarkScrape(b *testing.B) {
 	m := New(Options{Now: func() time.Time { return noon }})
-	var looks []reconciler.Look
+	var looks []reconciler.App
 	for i := range 2000 {
 		l := look(atRest(), with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) }))
 		l.Input.App.Name = fmt.Sprintf("app-%d", i)
 		looks = append(looks, l)
 	}
-	m.Publish(looks, nil)
+	m.Tell(reconciler.Report{Apps: looks})
 	for b.Loop() {
 		answer := httptest.NewRecorder()
 		m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))

@@ -35,21 +35,20 @@ type App struct {
 }
 
 // Gather returns what a decision about an app depends on, observed last: to read a commit takes time. The
-// error is ErrNotReady while the commit that the app is at is being read. One that is gone leaves
-// Source nil: the state then follows the head.
-func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (strategies.Input, error) {
-	in := strategies.Input{
+// error is ErrNotReady while the commit that the app is at is being read; what does not depend on that is
+// gathered all the same. One that is gone leaves Source nil: the state then follows the head.
+func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
+	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
 	}
 	if a.State.Source != "" {
-		source, err := g.RenderAt(ctx, a.App, a.State.Source)
-		if errors.Is(err, ErrNotReady) {
-			return in, err
-		}
-		in.Source = source
+		in.Source, err = g.RenderAt(ctx, a.App, a.State.Source)
+	}
+	if !errors.Is(err, ErrNotReady) {
+		err = nil
 	}
 	g.Look(&in)
-	return in, nil
+	return in, err
 }
 
 // Look observes the cluster for a decision anew.

@@ -196,7 +196,7 @@ func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
 	app := App{App: rollout.App{Name: "shop"}, State: rollout.State{App: "shop", Source: "first"}}
 	problem = fmt.Errorf("commit first: %w", ErrNotReady)
-	if _, err := g.Gather(t.Context(), app, time.Now()); !errors.Is(err, ErrNotReady) {
+	if in, err := g.Gather(t.Context(), app, time.Now()); !errors.Is(err, ErrNotReady) || in.App != app.App {
 		t.Errorf("error %v", err)
 	}
 	problem = errors.New("gone")

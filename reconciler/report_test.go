@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 func TestFacts(t *testing.T) {
@@ -54,7 +55,7 @@ func TestFacts(t *testing.T) {
 			if diff := cmp.Diff(tc.want, facts("prod", tc.state)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if reason, warning := noteOf(tc.state, tc.retreat); reason != tc.reason || warning != tc.warning {
+			if reason, warning := (App{Decision: strategies.Decision{State: tc.state, Retreat: tc.retreat}}).Note(); reason != tc.reason || warning != tc.warning {
 				t.Errorf("Event %s %v, want %s %v", reason, warning, tc.reason, tc.warning)
 			}
 		})

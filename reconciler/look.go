@@ -1,0 +1,310 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// lookout is the first pump: it looks at Git, fetches what is new, and publishes a view that nobody
+// writes to. It is for one goroutine, but for current.
+type lookout struct {
+	*Options
+	reader    *source.Reader
+	renders   *renders
+	record    *record
+	approvals *approvals
+	touch     func(app string)
+	begin     func(ctx context.Context, part Part, app string) (context.Context, func(error))
+	tell      func(Report)
+	looked    func() // told that the record was read
+
+	seen        atomic.Pointer[view]
+	config      *rollout.Config // the last one that could be read
+	hasRead     bool            // the state branch, once
+	unreachable bool            // the last look failed
+	judged      string          // the refused head about which all apps were asked
+}
+
+// view is what Git says at one moment, apart from the record. Nothing in it is written to.
+type view struct {
+	branch  *source.Branch
+	refused *Refusal
+	keys    string
+	apps    map[string]*appView
+	behind  error // why what is known is known not to be the newest: nothing advances
+}
+
+// main is the commit of the users' branch that is followed.
+func (v *view) main() string { return v.branch.Tree.Commit().ID }
+
+// appView is what the users' branch says of one app.
+type appView struct {
+	rollout.App
+	promotion source.Promotion
+	calendar  rollout.Calendar
+	unlisted  *rollout.InvalidError // Git does not list it any more
+	refused   *rollout.InvalidError // why the head of the users' branch is not followed
+	head      *strategies.Head      // instead of the branch's; nil for that
+}
+
+func (a *appView) same(b *appView) bool {
+	return b != nil && a.App == b.App && a.promotion.ID == b.promotion.ID && a.calendar.Equal(b.calendar) &&
+		sameText(a.unlisted, b.unlisted) && sameText(a.refused, b.refused) && (a.head == nil) == (b.head == nil)
+}
+
+func sameText(a, b *rollout.InvalidError) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
+}
+
+// current is what Git says, nil before the first look.
+func (l *lookout) current() *view { return l.seen.Load() }
+
+// look is one look at Git. An unreachable remote leaves everything as it was known. A commit that is known to
+// exist and cannot be read leaves everything as it was known, too, and nothing advances on that.
+func (l *lookout) look(ctx context.Context) error {
+	_, pushes := l.record.at()
+	heads, err := l.fetch(ctx)
+	if err != nil {
+		l.unreachable = true
+		return fmt.Errorf("fetch: %w", err)
+	}
+	answers := l.unreachable
+	l.unreachable = false
+	defer l.looked()
+	was := l.current()
+	next, err := l.viewOf(ctx, was, heads)
+	if err != nil {
+		l.behind(was, err)
+		return err
+	}
+	touched, errs := l.readRecord(ctx, heads, pushes)
+	l.findApps(was, next)
+	errs = errors.Join(next.behind, errs, l.distrust(ctx, was, next, heads.Refused))
+	l.publish(was, next, touched, answers)
+	for _, u := range next.branch.Unnamed {
+		errs = errors.Join(errs, u.Err)
+	}
+	return errs
+}
+
+func (l *lookout) fetch(ctx context.Context) (Heads, error) {
+	ctx, end := l.begin(ctx, PartFetch, "")
+	heads, err := l.Repository.Fetch(ctx)
+	end(err)
+	return heads, err
+}
+
+// viewOf reads the users' branch, if it is another one than before.
+func (l *lookout) viewOf(ctx context.Context, was *view, heads Heads) (*view, error) {
+	next := &view{refused: heads.Refused, keys: heads.Keys}
+	// A head that was only for reading the configuration is now to be followed.
+	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
+	if was != nil && was.main() == heads.Main && !followed && was.behind == was.branch.Behind {
+		next.branch, next.behind = was.branch, was.branch.Behind
+		return next, nil
+	}
+	tree, err := snapshotOf(ctx, l.Repository, heads.Main)
+	if err == nil {
+		next.branch, err = l.reader.Open(tree, l.config)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read commit %s: %w", rollout.ShortID(heads.Main), err)
+	}
+	if next.behind = next.branch.Behind; next.behind == nil {
+		l.config = next.branch.Config
+	}
+	l.judged = ""
+	return next, nil
+}
+
+// behind notes that there is something newer than what is known.
+func (l *lookout) behind(was *view, err error) {
+	if was != nil {
+		next := *was
+		next.behind = err
+		l.seen.Store(&next)
+	}
+}
+
+// readRecord reads the state branch, if it is another one than before.
+func (l *lookout) readRecord(ctx context.Context, heads Heads, pushes int) (touched []string, err error) {
+	head, _ := l.record.at()
+	if heads.State == head && l.hasRead {
+		return l.record.read(heads, pushes, nil)
+	}
+	states := &source.States{}
+	if heads.State != "" { // else it is created with the first transition
+		tree, err := snapshotOf(ctx, l.Repository, heads.State)
+		if err != nil {
+			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
+		}
+		if err := l.believe(tree); err != nil {
+			return nil, err
+		}
+		if states, err = source.ReadStates(tree); err != nil {
+			return nil, err
+		}
+	}
+	if touched, err = l.record.read(heads, pushes, states); err == nil {
+		l.hasRead = true
+	}
+	return touched, err
+}
+
+// believe refuses a state branch that somebody else has written to. All apps are concerned: a commit on top of
+// a foreign one would vouch for it.
+func (l *lookout) believe(tree Snapshot) error {
+	if l.Believe == nil {
+		return nil
+	}
+	if err := l.Believe(tree); err != nil {
+		commit := tree.Commit()
+		return &rollout.InvalidError{
+			File: "the state branch",
+			Msg: fmt.Sprintf("commit %s by %s is not believed: %v; no release moves on",
+				rollout.ShortID(commit.ID), commit.Author, err),
+			Fix: "put the branch back to the last signed commit, or vouch for it as it is: " +
+				"gitrollout state repair APP --signing-key FILE",
+		}
+	}
+	return nil
+}
+
+// findApps puts together what the users' branch says of each app that Git lists or that is on record. One that
+// left Git stays known, so that its objects are reported and left alone.
+func (l *lookout) findApps(was, next *view) {
+	next.apps = map[string]*appView{}
+	for _, a := range next.branch.Apps {
+		next.apps[a.Name] = &appView{App: a}
+	}
+	for _, name := range l.record.names() {
+		if next.apps[name] == nil {
+			next.apps[name] = l.unlisted(was, next, name)
+		}
+	}
+	for name, a := range next.apps {
+		a.promotion = next.branch.Promotion(name)
+		a.calendar = next.branch.Calendar(name)
+	}
+}
+
+// unlisted is an app that is on record and not in Git. If nobody knows what Git lists, because its
+// configuration cannot be read, the app is where its record says that it was.
+func (l *lookout) unlisted(was, next *view, name string) *appView {
+	e, _ := l.record.of(name)
+	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
+	if next.branch.Config == nil {
+		a.App = l.asRecorded(a.App, e.state)
+		return a
+	}
+	if was != nil && was.apps[name] != nil {
+		a.App = was.apps[name].App
+	}
+	a.unlisted = next.branch.Unlisted(a.App)
+	return a
+}
+
+// asRecorded is an app where the commit that it is at has it.
+func (l *lookout) asRecorded(a rollout.App, s rollout.State) rollout.App {
+	if tree, held := l.Repository.Held(s.Source); held {
+		return l.reader.AppAt(tree, a)
+	}
+	return a
+}
+
+// publish shows a view to the others, and touches the apps that are concerned by what is new in it.
+func (l *lookout) publish(was, next *view, touched []string, answers bool) {
+	moved := was == nil || was.main() != next.main()
+	if was != nil && was.keys != next.keys {
+		l.approvals.forget()
+	}
+	l.seen.Store(next)
+	var listed []rollout.App
+	for _, name := range sortedKeys(next.apps) {
+		a := next.apps[name]
+		if was == nil || !a.same(was.apps[name]) || was.keys != next.keys || (was.behind == nil) != (next.behind == nil) {
+			touched = append(touched, name)
+		}
+		if a.unlisted == nil {
+			listed = append(listed, a.App)
+		}
+	}
+	if moved {
+		l.renders.look(next.branch.Tree, listed)
+	}
+	if was != nil {
+		for _, name := range sortedKeys(was.apps) {
+			if next.apps[name] == nil {
+				touched = append(touched, name) // to be forgotten
+			}
+		}
+	}
+	if answers { // what an app waits to try again may have been Git
+		touched = append(touched, l.record.names()...)
+	}
+	l.renders.prepare(l.record, next, touched)
+	head, _ := l.record.at()
+	l.tell(Report{Config: next.branch.Config, Head: head}) // before anything is decided on it
+	for _, name := range l.inFlightFirst(unique(touched)) {
+		l.touch(name)
+	}
+}
+
+// inFlightFirst has the apps come first on which users depend now.
+func (l *lookout) inFlightFirst(apps []string) []string {
+	slices.SortStableFunc(apps, func(a, b string) int {
+		first, second := l.record.isInFlight(a), l.record.isInFlight(b)
+		switch {
+		case first == second:
+			return 0
+		case first:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return apps
+}
+
+// bring fetches the commits that somebody waits for, all of them at once, and finds out who has approved what
+// somebody asks about. It reports whether there was anything to do.
+func (l *lookout) bring(ctx context.Context) (any bool, err error) {
+	asked := l.approvals.answer(ctx, l.current())
+	wanted := l.renders.missing()
+	if len(wanted) == 0 {
+		return asked, nil
+	}
+	gone, err := l.Repository.Bring(ctx, wanted)
+	l.renders.brought(wanted, gone, err)
+	if err != nil {
+		l.unreachable = true // who waits is touched when Git answers
+		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)
+	}
+	return true, nil
+}
+
+// snapshotOf reads a commit, from Git if it is not held.
+func snapshotOf(ctx context.Context, repo Repository, commit string) (Snapshot, error) {
+	if tree, held := repo.Held(commit); held {
+		return tree, nil
+	}
+	gone, err := repo.Bring(ctx, []string{commit})
+	if err != nil {
+		return nil, err
+	}
+	if len(gone) > 0 {
+		return nil, fmt.Errorf("commit %s is not in the repository", rollout.ShortID(commit))
+	}
+	tree, held := repo.Held(commit)
+	if !held {
+		return nil, fmt.Errorf("commit %s was fetched and is not there", rollout.ShortID(commit))
+	}
+	return tree, nil
+}

@@ -1,0 +1,271 @@
+package reconciler
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// record is what the state branch says, as this process knows it: what it has read, and what it has pushed
+// since. Its methods may be called from any goroutine.
+type record struct {
+	cluster, uid, id string // whose record it is, and who writes here
+	exclusive        bool
+	log              *slog.Logger
+
+	mu        sync.Mutex
+	isKnown   bool
+	head      string            // of the state branch
+	pushes    int               // that this process has begun or ended
+	isPushing bool              // what Git says meanwhile may be older or newer than what this process knows
+	proposals map[string]string // branch to commit
+	apps      map[string]entry
+	isClaimed bool           // cluster.yaml exists
+	writer    rollout.Writer // that it names
+	epoch     int            // in which this process writes; 0 before its first commit
+}
+
+// entry is the record of one app.
+type entry struct {
+	state rollout.State
+	id    string // of the blob that was read last
+	err   error  // it cannot be read: hands off
+}
+
+func newRecord(o *Options) *record {
+	return &record{
+		cluster: o.Cluster, uid: o.UID, id: o.Writer, exclusive: o.Exclusive, log: o.Log,
+		apps: map[string]entry{}, proposals: map[string]string{},
+	}
+}
+
+// of returns the record of an app; known is false before the branch was read.
+func (r *record) of(app string) (e entry, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.apps[app], r.isKnown
+}
+
+// isInFlight reports whether users depend on what becomes of an app now.
+func (r *record) isInFlight(app string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.apps[app].state
+	return s.Release != nil || s.Phase == rollout.Aborting
+}
+
+// names are the apps on record, in order.
+func (r *record) names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sortedKeys(r.apps)
+}
+
+// at is where the state branch is, and how often this process has moved it.
+func (r *record) at() (head string, pushes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.head, r.pushes
+}
+
+// proposed is where the proposals are. Nothing in it changes.
+func (r *record) proposed() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.proposals
+}
+
+// isProposed is the commit of a proposal's branch, "" if there is none.
+func (r *record) isProposed(branch string) string { return r.proposed()[branch] }
+
+// setProposals changes where proposals are: "" is nowhere.
+func (r *record) setProposals(moved map[string]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := maps.Clone(r.proposals)
+	for branch, commit := range moved {
+		if next[branch] = commit; commit == "" {
+			delete(next, branch)
+		}
+	}
+	r.proposals = next
+}
+
+// read takes over what a look at Git has found: the proposals, and the state files that have changed. Pushes
+// is how many this process had made before the look. One that has pushed since then, or is pushing, knows
+// better, and looks again. It returns the apps whose record is another one than before.
+func (r *record) read(heads Heads, pushes int, states *source.States) (touched []string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pushes != pushes || r.isPushing {
+		return nil, nil
+	}
+	if heads.Proposals != nil {
+		r.proposals = heads.Proposals
+	}
+	if states == nil {
+		return nil, nil
+	}
+	if err := r.check(states.Cluster); err != nil {
+		return nil, err
+	}
+	files := states.Files()
+	for _, name := range sortedKeys(files) {
+		if r.apps[name].id != files[name] && r.readState(states, name) {
+			touched = append(touched, name)
+		}
+	}
+	for _, name := range sortedKeys(r.apps) {
+		if files[name] == "" {
+			delete(r.apps, name)
+			touched = append(touched, name)
+		}
+	}
+	r.head, r.isKnown = heads.State, true
+	return touched, nil
+}
+
+// readState reads one app's file, and reports whether it says anything else.
+func (r *record) readState(states *source.States, name string) bool {
+	was := r.apps[name]
+	next := entry{id: states.Files()[name], state: was.state}
+	s, err := states.Of(name)
+	if err != nil {
+		next.err = err
+		r.apps[name] = next
+		r.log.Error("app is left alone: its state cannot be read", "app", name, "error", err)
+		return true
+	}
+	next.state = s
+	r.apps[name] = next
+	return was.err != nil || !s.Equal(&was.state) // else it is what this process wrote
+}
+
+// check refuses a state branch that is for another cluster: it would be taken for the truth about this one.
+func (r *record) check(c *rollout.Cluster) error {
+	r.isClaimed = c != nil
+	if c == nil {
+		return nil
+	}
+	if c.Cluster != r.cluster || c.UID != r.uid {
+		return &rollout.InvalidError{
+			File: rollout.ClusterPath, Field: "uid",
+			Msg: fmt.Sprintf("the state branch is for cluster %s (%s), this is %s (%s)", c.Cluster, c.UID, r.cluster, r.uid),
+			Fix: "point --context at the right cluster, or, if that one is gone: gitrollout state adopt",
+		}
+	}
+	return r.noteWriter(c.Writer)
+}
+
+// noteWriter compares the writer in Git with this process. Two that write in turns are safe, because every
+// push says where the branch must be, but they are one too many: an exclusive one stands down, and any
+// other says so.
+func (r *record) noteWriter(w rollout.Writer) error {
+	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
+	r.writer = w
+	switch {
+	case !taken:
+		return nil
+	case r.exclusive:
+		return fmt.Errorf("%w: %s writes to the state branch since epoch %d, this is %s of epoch %d",
+			ErrDeposed, w.ID, w.Epoch, r.id, r.epoch)
+	default:
+		r.log.Warn("another gitrollout writes to the state branch, too: run one, or several with --leader-elect",
+			"writer", w.ID, "epoch", w.Epoch, "this", r.id)
+		r.epoch = 0 // the next commit takes it back
+		return nil
+	}
+}
+
+// nextWriter is the writer of the next commit: this process, in the epoch that it has, or in a new one. A
+// process that is started again on the same host goes on in the epoch of its predecessor.
+func (r *record) nextWriter() rollout.Writer {
+	switch {
+	case r.epoch > 0:
+		return rollout.Writer{ID: r.id, Epoch: r.epoch}
+	case r.writer.ID == r.id && r.writer.Epoch > 0:
+		return r.writer
+	default:
+		return rollout.Writer{ID: r.id, Epoch: r.writer.Epoch + 1}
+	}
+}
+
+// draft is what a commit of the state branch would build on.
+type draft struct {
+	head   string
+	writer rollout.Writer
+	claims bool // cluster.yaml is to be written, too
+}
+
+func (r *record) draft() draft {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	writer := r.nextWriter()
+	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
+}
+
+// begin says that a push begins; end, which it returns, that it has ended.
+func (r *record) begin() (end func()) {
+	note := func(is bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.pushes++
+		r.isPushing = is
+	}
+	note(true)
+	return func() { note(false) }
+}
+
+// wrote takes over what a push has recorded on a draft.
+func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
+	for app, state := range states {
+		e := r.apps[app]
+		e.state, e.err = state, nil
+		r.apps[app] = e
+	}
+}
+
+// unreadable joins the reasons of the apps that are left alone because their state cannot be read.
+func (r *record) unreadable() (errs []error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range sortedKeys(r.apps) {
+		if err := r.apps[name].err; err != nil {
+			errs = append(errs, fmt.Errorf("app %s: %w", name, err))
+		}
+	}
+	return errs
+}
+
+// unique keeps the first of equal texts.
+func unique(texts []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(texts, func(t string) bool {
+		was := seen[t]
+		seen[t] = true
+		return was
+	})
+}
+
+// lastChange is when a state last began something, as far as it says.
+func lastChange(s rollout.State) time.Time {
+	var last time.Time
+	for _, release := range []*rollout.Release{s.Stable, s.Release} {
+		if release != nil {
+			last = later(last, release.Since)
+		}
+	}
+	for _, p := range s.Progress {
+		last = later(last, p.Entered)
+	}
+	return last
+}

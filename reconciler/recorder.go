@@ -1,0 +1,354 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// recorder is the last pump: all transitions that wait go into one commit and one push, and each visit gets its
+// answer. Transitions are handed over and answers are taken from any goroutine; all else is for one.
+type recorder struct {
+	*Options
+	record    *record
+	renders   *renders
+	current   func() *view
+	touch     func(app string)
+	poll      func()
+	tell      func(Report)
+	begin     func(ctx context.Context, part Part, app string) (context.Context, func(error))
+	stats     *counters
+	approvals *approvals
+
+	mu       sync.Mutex
+	isBehind bool              // another writer was faster: nothing is pushed before the next look at Git
+	waiting  map[string]*visit // for a push, by app
+	pushing  map[string]*visit
+	answered map[string]*visit
+	reverts  map[string]*visit // that are to be pushed to the users' branch
+	news     chan struct{}
+
+	reverted map[string]string // by app, the head that a revert was pushed on, or tried
+	stale    map[string]stale  // proposals that were merged, by branch
+	shown    *rollout.Forge    // the configuration that the forge was told everything with
+}
+
+func newRecorder(o *Options, record *record, renders *renders) *recorder {
+	return &recorder{
+		Options: o, record: record, renders: renders, news: make(chan struct{}, 1),
+		waiting: map[string]*visit{}, pushing: map[string]*visit{}, answered: map[string]*visit{},
+		reverts: map[string]*visit{}, reverted: map[string]string{}, stale: map[string]stale{},
+	}
+}
+
+// hand gives a transition over to be recorded, in place of an older one of the same app. While one of its app is
+// being pushed, nobody knows what the next one begins at: the app is visited again when that is known.
+func (r *recorder) hand(s *visit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pushing[s.app.Name] != nil {
+		return
+	}
+	r.waiting[s.app.Name] = s
+	r.notify()
+}
+
+// drop takes a transition back that is not wanted any more.
+func (r *recorder) drop(app string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, app)
+}
+
+// answer is what has become of an app's transition, nil if that is not known yet or was taken already.
+func (r *recorder) answer(app string) *visit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.answered[app]
+	delete(r.answered, app)
+	return s
+}
+
+func (r *recorder) notify() {
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+// waits reports whether something is to be pushed, and whether a retreat is: its record does not wait for others.
+func (r *recorder) waits() (waits, urgent bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.waiting {
+		urgent = urgent || s.decision.Retreat
+	}
+	return len(r.waiting)+len(r.reverts) > 0 && !r.isBehind, urgent
+}
+
+// looked says that the record is as Git has it.
+func (r *recorder) looked() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isBehind = false
+	r.notify()
+}
+
+// take returns what waits, in the order of the apps' names. A transition from a record that is not the newest any
+// more is left out: its app is visited again.
+func (r *recorder) take() []*visit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []*visit
+	for _, app := range sortedKeys(r.waiting) {
+		s := r.waiting[app]
+		delete(r.waiting, app)
+		if e, _ := r.record.of(app); e.err != nil || !e.state.Equal(&s.before) {
+			r.touch(app)
+			continue
+		}
+		r.pushing[app] = s
+		all = append(all, s)
+	}
+	return all
+}
+
+// flush records what waits, and answers. The error is about the push; ErrConflict means that the branch has moved,
+// and that everything is to be decided again on what is there now.
+func (r *recorder) flush(ctx context.Context, now time.Time) error {
+	v, all := r.current(), r.take()
+	if len(all) == 0 {
+		return nil
+	}
+	made, err := r.push(ctx, v, all, now)
+	if err != nil {
+		err = fmt.Errorf("record in Git: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isBehind = errors.Is(err, ErrConflict); r.isBehind {
+		r.stats.lost.Add(1)
+	}
+	for _, s := range all {
+		name := s.app.Name
+		delete(r.pushing, name)
+		if s.recorded = err == nil; s.recorded {
+			s.commit = made
+		}
+		r.answered[name] = s
+		r.touch(name)
+	}
+	return err
+}
+
+// after does what follows the record: reverts of what was rejected, what a forge has not been told, and the branches of
+// proposals that were merged a while ago.
+func (r *recorder) after(ctx context.Context, now time.Time) error {
+	r.pushReverts(ctx)
+	r.resume(ctx, now)
+	return r.tidy(ctx, now)
+}
+
+// push records transitions in one commit and one push, together with the proposals that they call for. Until it has
+// succeeded no advance is applied.
+func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Time) (made string, err error) {
+	defer r.record.begin()()
+	on := r.record.draft()
+	edits, states, err := r.edits(on, all)
+	if err != nil {
+		return "", err
+	}
+	// The state comes last: where pushes are not atomic, a proposal without its transition is harmless, and
+	// a transition without its proposal is not.
+	var updates []Update
+	removed := map[string][]rollout.Proposal{}
+	for _, s := range all {
+		wanted := r.proposals(ctx, v, s)
+		updates = append(updates, wanted...)
+		for _, u := range wanted {
+			if u.Delete {
+				removed[s.app.Name] = append(removed[s.app.Name], rollout.Proposal{Branch: u.Branch})
+			}
+		}
+	}
+	branch := r.stateBranch(v)
+	updates = append(updates, Update{
+		Branch: branch, Old: on.head, Parent: on.head, Edits: edits, Message: r.message(v, on, all), When: rollout.Second(now),
+	})
+	commits, err := r.send(ctx, updates)
+	if err != nil {
+		return "", err
+	}
+	r.stats.commits.Add(1)
+	moved := map[string]string{}
+	for _, u := range updates[:len(updates)-1] {
+		moved[u.Branch] = commits[u.Branch]
+	}
+	r.record.setProposals(moved)
+	r.record.wrote(on, commits[branch], states)
+	commit := rollout.Recorded{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
+	for _, s := range all {
+		s.after = states[s.app.Name]
+		commit.Apps = append(commit.Apps, rollout.RecordedApp{App: s.app.Name, Before: s.before, After: s.after})
+	}
+	r.tell(Report{Config: v.branch.Config, Head: commit.ID, Commit: &commit, Forge: r.transitions(ctx, v, all, removed)})
+	return commits[branch], nil
+}
+
+func (r *recorder) send(ctx context.Context, updates []Update) (map[string]string, error) {
+	ctx, end := r.begin(ctx, PartPush, "")
+	commits, err := r.Repository.Push(ctx, updates)
+	end(err)
+	return commits, err
+}
+
+// stateBranch is the branch of the configuration in force, or the default while none can be read.
+func (r *recorder) stateBranch(v *view) string {
+	if v.branch.Config != nil {
+		return v.branch.Config.StateBranch
+	}
+	return rollout.StateBranch(r.Cluster)
+}
+
+// edits are the files of the transitions, and the states that they hold.
+func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]rollout.State, error) {
+	files := make(map[string][]byte, len(all)+1)
+	states := make(map[string]rollout.State, len(all))
+	for _, s := range all {
+		state := s.numbered()
+		data, err := state.Encode()
+		if err != nil {
+			return nil, nil, fmt.Errorf("state of %s: %w", s.app.Name, err)
+		}
+		files[rollout.StatePath(s.app.Name)], states[s.app.Name] = data, state
+	}
+	if on.claims {
+		data, err := rollout.Cluster{Cluster: r.Cluster, UID: r.UID, Source: r.Source, Writer: on.writer}.Encode()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", rollout.ClusterPath, err)
+		}
+		files[rollout.ClusterPath] = data
+	}
+	return files, states, nil
+}
+
+// numbered is the decided state with its serial, which counts the transitions of a release. What only follows a
+// commit, is held, or lists its objects again has none of its own: it would cost a write on each
+// Deployment. A retreat gets its serial when it is recorded, after it was applied, so that a process which
+// has seen neither cannot take it back. An app without a record goes on from what the cluster carries.
+func (s *visit) numbered() rollout.State {
+	state := s.decision.State
+	if isTransition(s.before, state) {
+		state.Serial = max(s.before.Serial, s.input.Observed.Serial()) + 1
+	}
+	return state
+}
+
+func isTransition(from, to rollout.State) bool {
+	for _, s := range []*rollout.State{&from, &to} {
+		s.Serial, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, "", "", "", nil, nil
+	}
+	return !from.Equal(&to)
+}
+
+// message is a subject for people and trailers for machines.
+//
+//	prod-eu: shop step 3/8 setWeight 40 (20% -> 40%) (+2 more)
+//
+//	Gitrollout-Cluster: prod-eu
+//	Gitrollout-Epoch: 3
+//	Gitrollout-Source: 9f31c0…
+//	Gitrollout-App: shop phase=Progressing release=h1-7b4e2a91d0 step=3/8 weight=40
+func (r *recorder) message(v *view, on draft, all []*visit) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", r.Cluster, all[0].decision.Subject)
+	if more := len(all) - 1; more > 0 {
+		fmt.Fprintf(&b, " (+%d more)", more)
+	}
+	b.WriteString("\n\n")
+	for _, s := range all[1:] {
+		fmt.Fprintf(&b, "- %s\n", s.decision.Subject)
+	}
+	if len(all) > 1 {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "Gitrollout-Cluster: %s\nGitrollout-Epoch: %d\nGitrollout-Source: %s\n", r.Cluster, on.writer.Epoch, v.main())
+	for _, s := range all {
+		b.WriteString("Gitrollout-App: " + trailer(s.decision.State) + "\n")
+	}
+	return b.String()
+}
+
+func trailer(s rollout.State) string {
+	text := fmt.Sprintf("%s phase=%s", s.App, s.Phase)
+	if s.Release != nil {
+		text += " release=" + string(s.Release.Hash)
+	} else if s.Stable != nil {
+		text += " stable=" + string(s.Stable.Hash)
+	}
+	for _, p := range s.Progress {
+		text += fmt.Sprintf(" step=%d/%d weight=%d", min(p.Step+1, p.Of), p.Of, p.Weight)
+	}
+	if s.Held != nil {
+		text += " held=" + string(s.Held.Reason)
+	}
+	return text
+}
+
+// proposals are the branches that the transition of one app calls for: a promotion to merge while a gate is shut, a
+// revert to merge while Git asks for what was rejected, and the removal of those that are no longer
+// wanted. One that somebody removed is not made again for the same reason.
+func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []Update {
+	var updates []Update
+	before, after := s.input, s.input
+	before.State, after.State = s.before, s.decision.State
+	// As on record: a verdict shuts a gate when it is recorded, and is then to be asked about.
+	before.Runs, after.Runs = nil, nil
+
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, s.app.Name)
+	was, wasShut := strategies.Gate(before)
+	gate, shut := strategies.Gate(after)
+	old := r.record.isProposed(branch)
+	switch {
+	case shut && wasShut && was == gate:
+	case shut:
+		updates = append(updates, ordered(propose.Promotion(r.Cluster, s.decision.State, gate), old, v.main()))
+	case old != "" && !r.keepsFor(v, rollout.ProposePromotion, before.State, after.State):
+		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
+	}
+
+	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
+	old = r.record.isProposed(branch)
+	autoRevert := rollout.AutoRevertPropose
+	if v.branch.Config != nil {
+		autoRevert = v.branch.Config.AutoRevert
+	}
+	isNew := before.State.Phase != after.State.Phase || before.State.Reason != after.State.Reason
+	switch wanted := wantsRevert(after.State); {
+	case wanted && isNew && autoRevert != rollout.AutoRevertOff:
+		u, shared, err := r.revert(ctx, v, s)
+		switch {
+		case err != nil:
+			r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
+		case u != nil && (autoRevert == rollout.AutoRevertPropose || shared):
+			u.Branch, u.Old = branch, old
+			updates = append(updates, *u)
+		}
+	case !wanted && old != "" && !r.undoes(ctx, branch, after.State) &&
+		!r.keepsFor(v, rollout.ProposeRevert, before.State, after.State):
+		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
+	}
+	return updates
+}
+
+// ordered is the push of an order, from where its branch is to a commit on the users' branch.
+func ordered(o propose.Order, old, parent string) Update {
+	return Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
+}

@@ -1,0 +1,397 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// renders builds apps as of commits beside everything else, so that a visit to one app waits for no other
+// app's files. What is asked for and not there is source.ErrNotReady, and the app is touched when it is.
+// Commits that this process does not have are wanted: one fetch brings all of them.
+type renders struct {
+	reader *source.Reader
+	held   func(commit string) (Snapshot, bool)
+	urgent func(app string) bool // whose renders come first
+	touch  func(app string)
+	wanted func() // told that commits are wanted
+	begin  func(ctx context.Context, part Part, app string) (context.Context, func(error))
+	panics func(app string, problem any, stack []byte)
+
+	mu    sync.Mutex
+	news  *sync.Cond // a job is queued, or closed
+	heads map[string]*headRender
+	at    map[string][]built // by app, the newest first
+	wants map[string][]job   // by commit that is not here
+	asked map[string]bool    // of these, which somebody is bringing
+	gone  map[string]bool    // commits that Git does not have, until the next look
+	first []job              // that are urgent
+	jobs  []job
+	known map[what]bool // that are queued
+	ended bool
+}
+
+// headRender is what the users' branch asks for of one app.
+type headRender struct {
+	of     string // the commit that it was rendered of, "" before the first
+	app    rollout.App
+	head   strategies.Head
+	missed bool // somebody has asked and was told to wait
+}
+
+// built is an app as of a commit, or why it cannot be had.
+type built struct {
+	commit string
+	render *rollout.Render
+	err    error
+}
+
+// what is one thing to render: an app as of a commit, or as the head of the users' branch.
+type what struct {
+	app    rollout.App
+	commit string
+	head   bool
+}
+
+// job is something to render, with the commit's tree if it is the head.
+type job struct {
+	what
+	tree Snapshot
+}
+
+// kept is how many renders of older commits are kept for each app: stable, the release, and what
+// superseded it.
+const kept = 4
+
+func newRenders(o *Options, reader *source.Reader) *renders {
+	p := &renders{
+		reader: reader, heads: map[string]*headRender{}, at: map[string][]built{},
+		wants: map[string][]job{}, asked: map[string]bool{}, gone: map[string]bool{}, known: map[what]bool{},
+	}
+	p.news = sync.NewCond(&p.mu)
+	return p
+}
+
+// head is what the users' branch asks for of an app. It is not ready while the newest commit is still to
+// be rendered: what an older one says is no reason to advance any more, nor to go back.
+func (p *renders) head(tree Snapshot, app rollout.App) (head strategies.Head, ready bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.heads[app.Name]
+	if h != nil && h.of == tree.Commit().ID && h.app == app {
+		return h.head, true
+	}
+	p.wantHead(tree, app).missed = true
+	return strategies.Head{Commit: tree.Commit()}, false
+}
+
+// look has the heads of apps rendered as of a commit. An app is touched if that makes a difference to it.
+func (p *renders) look(tree Snapshot, apps []rollout.App) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.gone)
+	for _, app := range apps {
+		if h := p.heads[app.Name]; h == nil || h.of != tree.Commit().ID || h.app != app {
+			p.wantHead(tree, app)
+		}
+	}
+}
+
+// prepare has what apps are at rendered, so that all commits that are not here are brought by one fetch: those first on
+// which users depend now.
+func (p *renders) prepare(record *record, v *view, apps []string) {
+	for _, name := range apps {
+		a := v.apps[name]
+		if a == nil {
+			continue
+		}
+		e, _ := record.of(name)
+		commits := []string{e.state.Source}
+		if e.state.Stable != nil && record.isInFlight(name) {
+			commits = append(commits, e.state.Stable.Commit)
+		}
+		for _, commit := range commits {
+			_, _ = p.render(context.Background(), a.App, commit)
+		}
+	}
+}
+
+func (p *renders) wantHead(tree Snapshot, app rollout.App) *headRender {
+	h := p.heads[app.Name]
+	if h == nil {
+		h = &headRender{}
+		p.heads[app.Name] = h
+	}
+	p.queue(job{what{app, tree.Commit().ID, true}, tree})
+	return h
+}
+
+// render returns an app as of a commit, as source.Gatherer's RenderAt does.
+func (p *renders) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+	if commit == "" {
+		return nil, errors.New("no commit is recorded")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.heads[app.Name]; h != nil && h.head.Render != nil && h.head.Render.Commit.ID == commit {
+		return h.head.Render, nil
+	}
+	for _, b := range p.at[app.Name] {
+		if b.commit == commit {
+			return b.render, b.err
+		}
+	}
+	if p.gone[commit] {
+		return nil, fmt.Errorf("commit %s is not in the repository any more (was the branch's history rewritten?); "+
+			"commit its files again to go back to it, or promote another version fully", rollout.ShortID(commit))
+	}
+	p.want(job{what: what{app: app, commit: commit}})
+	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
+}
+
+// want queues a job, or the wish for its commit.
+func (p *renders) want(j job) {
+	if _, held := p.held(j.commit); held {
+		p.queue(j)
+		return
+	}
+	if !slices.Contains(p.wants[j.commit], j) {
+		p.wants[j.commit] = append(p.wants[j.commit], j)
+	}
+	if !p.asked[j.commit] {
+		p.wanted()
+	}
+}
+
+func (p *renders) queue(j job) {
+	if p.known[j.what] {
+		return
+	}
+	p.known[j.what] = true
+	if p.urgent(j.app.Name) {
+		p.first = append(p.first, j)
+	} else {
+		p.jobs = append(p.jobs, j)
+	}
+	p.news.Signal()
+}
+
+// missing are the commits that are to be brought, and is told of each once.
+func (p *renders) missing() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var commits []string
+	for commit := range p.wants {
+		if !p.asked[commit] {
+			p.asked[commit] = true
+			commits = append(commits, commit)
+		}
+	}
+	slices.Sort(commits)
+	return commits
+}
+
+// brought says what has become of commits that were missing: those that are not gone are here. After an
+// error nobody knows, and they are asked for again by whoever still wants them.
+func (p *renders) brought(commits, gone []string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, commit := range commits {
+		jobs := p.wants[commit]
+		delete(p.wants, commit)
+		delete(p.asked, commit)
+		if err != nil {
+			continue
+		}
+		isGone := slices.Contains(gone, commit)
+		if isGone {
+			p.gone[commit] = true
+		}
+		for _, j := range jobs {
+			if isGone {
+				p.touch(j.app.Name)
+				continue
+			}
+			p.queue(j)
+		}
+	}
+}
+
+// forget drops what is known of an app that is no more.
+func (p *renders) forget(app string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.heads, app)
+	delete(p.at, app)
+}
+
+// work renders until close. Several may.
+func (p *renders) work() {
+	for {
+		p.mu.Lock()
+		for len(p.first)+len(p.jobs) == 0 && !p.ended {
+			p.news.Wait()
+		}
+		if p.ended {
+			p.mu.Unlock()
+			return
+		}
+		j := p.pop()
+		p.mu.Unlock()
+		p.do(j)
+	}
+}
+
+// drain renders everything that is queued, here and now. It reports whether there was anything.
+func (p *renders) drain() (any bool) {
+	for {
+		p.mu.Lock()
+		if len(p.first)+len(p.jobs) == 0 {
+			p.mu.Unlock()
+			return any
+		}
+		j := p.pop()
+		p.mu.Unlock()
+		p.do(j)
+		any = true
+	}
+}
+
+func (p *renders) pop() job {
+	from := &p.first
+	if len(*from) == 0 {
+		from = &p.jobs
+	}
+	j := (*from)[0]
+	*from = (*from)[1:]
+	delete(p.known, j.what)
+	return j
+}
+
+func (p *renders) close() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.news.Broadcast()
+}
+
+func (p *renders) do(j job) {
+	tree := j.tree
+	if tree == nil {
+		var held bool
+		if tree, held = p.held(j.commit); !held { // the mirror has been renewed since
+			p.mu.Lock()
+			p.want(j)
+			p.mu.Unlock()
+			return
+		}
+	}
+	_, end := p.begin(context.Background(), PartRender, j.app.Name)
+	r, err := p.build(j, tree)
+	end(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if j.head {
+		p.headIs(j, r, err)
+		return
+	}
+	p.keep(j.app.Name, built{j.commit, r, err})
+	p.touch(j.app.Name)
+}
+
+// keep keeps a render of an older commit, and the newest few of them.
+func (p *renders) keep(app string, b built) {
+	all := slices.Insert(p.at[app], 0, b)
+	p.at[app] = all[:min(len(all), kept)]
+}
+
+// build renders. What panics is that app's trouble alone.
+func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			p.panics(j.app.Name, problem, debug.Stack())
+			r, err = nil, panicked("render "+rollout.ShortID(tree.Commit().ID), problem)
+		}
+	}()
+	if j.head {
+		return p.reader.RenderHead(tree, j.app)
+	}
+	return p.reader.Render(tree, j.app)
+}
+
+// headIs notes a head. An app whose objects come out the same keeps the head that it had, so that the
+// commit it names is the one that last changed it.
+func (p *renders) headIs(j job, r *rollout.Render, err error) {
+	h := p.heads[j.app.Name]
+	if h == nil {
+		return // forgotten meanwhile
+	}
+	was, same := h.head, h.of != "" && h.app == j.app
+	switch {
+	case same && err != nil && was.Err != nil && was.Err.Error() == err.Error():
+	case same && err == nil && was.Render != nil && was.Render.Digest == r.Digest:
+		again := *r // but perhaps from other files
+		again.Commit = was.Render.Commit
+		h.head.Render = &again
+	default:
+		same = false
+		if was.Render != nil { // what the app is at, until it follows
+			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
+		}
+		h.head = strategies.Head{Commit: j.tree.Commit(), Render: r, Err: err}
+	}
+	h.of, h.app = j.commit, j.app
+	if h.missed || !same {
+		h.missed = false
+		p.touch(j.app.Name)
+	}
+}
+
+// all are the heads that could be rendered.
+func (p *renders) all() []*rollout.Render {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*rollout.Render
+	for _, name := range sortedKeys(p.heads) {
+		if r := p.heads[name].head.Render; r != nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// isElsewhere reports whether an object that left an app has gone to another one, or may have, because there is
+// one that cannot be rendered or is not rendered yet. It then waits for its new app, which may be
+// held, and is not deleted.
+func (p *renders) isElsewhere(app string, ref rollout.Ref, v *view) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, other := range v.apps {
+		if name == app || other.unlisted != nil {
+			continue
+		}
+		h := p.heads[name]
+		if h == nil || h.of != v.main() || h.head.Render == nil {
+			return true
+		}
+		if slices.ContainsFunc(h.head.Render.Objects, func(o rollout.Object) bool { return o.Ref() == ref }) {
+			return true
+		}
+	}
+	return false
+}
+
+// panicked is what holds an app that made its code panic.
+func panicked(what string, problem any) *rollout.InvalidError {
+	return &rollout.InvalidError{
+		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),
+		Fix: "the log has the stack: report it, and go back to what was there before",
+	}
+}

@@ -1,0 +1,131 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Shown is what a forge is to show people of what was recorded in Git: pull requests for proposals, and the status of a
+// release on its commit. It is decoration.
+type Shown struct {
+	Forge       rollout.Forge
+	Transitions []rollout.Transition
+	// Resume is set after a start, and when the configuration of the forge has changed: the transitions are then where
+	// everything stands, and Branches are all proposals that exist.
+	Resume   bool
+	Branches []string
+}
+
+// transitions are what a push has recorded, for the forge. The removed proposals are by app. It is nil where no forge is
+// configured, and before resume has told of everything.
+func (r *recorder) transitions(ctx context.Context, v *view, all []*visit, removed map[string][]rollout.Proposal) *Shown {
+	if !r.hasForge(v) || !v.branch.Config.Forge.Equal(r.shown) {
+		return nil
+	}
+	shown := &Shown{Forge: *v.branch.Config.Forge}
+	for _, s := range all {
+		in := s.input
+		in.State = s.decision.State
+		r.markStale(ctx, in, s.input.Now, s.decision.Subject)
+		shown.Transitions = append(shown.Transitions, rollout.Transition{
+			Cluster: r.Cluster, Subject: s.decision.Subject, Before: s.input.State, After: in.State,
+			Proposals: append(r.proposed(ctx, v, in), removed[s.app.Name]...),
+		})
+	}
+	return shown
+}
+
+// resume tells the forge where everything stands, once after a start and after each change of its configuration. A
+// healthy app has nothing to tell, unless its last release is the newest commit: its end may not have
+// been told.
+func (r *recorder) resume(ctx context.Context, now time.Time) {
+	v := r.current()
+	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
+		return
+	}
+	if r.shown = v.branch.Config.Forge; r.shown == nil {
+		return
+	}
+	shown := &Shown{Forge: *r.shown, Resume: true, Branches: sortedKeys(r.record.proposed())}
+	for _, name := range sortedKeys(v.apps) {
+		a := v.apps[name]
+		e, _ := r.record.of(name)
+		if e.err != nil || a.unlisted != nil || e.state.Phase == "" {
+			continue
+		}
+		head, _ := r.renders.head(v.branch.Tree, a.App)
+		g := source.Gatherer{RenderAt: r.renders.render, Observe: r.Observer.Observe}
+		promotion, _, _ := r.approvals.of(v, a, head.Render, e.state)
+		in, _ := g.Gather(ctx, source.App{ // without its commit the pull request says less
+			App: a.App, Head: head, Promotion: promotion, Calendar: a.calendar, State: e.state,
+		}, now)
+		r.markStale(ctx, in, lastChange(e.state), "")
+		proposals := r.proposed(ctx, v, in)
+		isNewest := e.state.Stable != nil && e.state.Stable.Commit == v.main()
+		if e.state.Phase != rollout.Healthy || len(proposals) > 0 || isNewest {
+			shown.Transitions = append(shown.Transitions, rollout.Transition{
+				Cluster: r.Cluster, After: e.state, Proposals: proposals,
+			})
+		}
+	}
+	at, _ := r.record.at()
+	r.tell(Report{Config: v.branch.Config, Head: at, Forge: shown})
+}
+
+// proposed describes the proposals of an app that exist now.
+func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) []rollout.Proposal {
+	var all []rollout.Proposal
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, in.App.Name)
+	if commit := r.record.isProposed(branch); commit != "" && !r.isStale(branch) {
+		gate, _ := strategies.Gate(in)
+		all = append(all, rollout.Proposal{
+			Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Gate: gate,
+			Standing: standing(in), Changes: rollout.Changes(r.stableOf(ctx, in), in.Source),
+		})
+	}
+	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, in.App.Name)
+	if commit := r.record.isProposed(branch); commit != "" && wantsRevert(in.State) && !r.isStale(branch) {
+		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
+		if stable := r.stableOf(ctx, in); stable != nil && in.Head.Render != nil {
+			p.Changes = rollout.Changes(in.Head.Render, stable)
+			if reversion, err := r.editsBetween(ctx, v, in.Head.Render, stable); err == nil {
+				p.Sharers = reversion.Sharers
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// stableOf is the app as it serves now, nil if that cannot be had.
+func (r *recorder) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
+	if in.State.Stable == nil {
+		return nil
+	}
+	stable, err := r.renders.render(ctx, in.App, in.State.Stable.Commit)
+	if err != nil {
+		return nil
+	}
+	return stable
+}
+
+// standing is how far each workload of a release has come.
+func standing(in strategies.Input) []rollout.Standing {
+	if in.State.Release == nil {
+		return nil
+	}
+	var all []rollout.Standing
+	for _, pr := range in.State.Progress {
+		live := in.Observed.Workloads[pr.Workload]
+		s := rollout.Standing{Progress: pr, Replicas: live.Replicas}
+		if revision, found := live.Find(in.State.Release.Templates[pr.Workload]); found {
+			s.Ready, s.Problem = revision.Ready(), revision.Problem
+		}
+		all = append(all, s)
+	}
+	return all
+}

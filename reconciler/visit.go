@@ -1,0 +1,323 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// memory is what a process remembers of one app between visits. All of it can be had again. It is
+// written to by the visits of its app alone, of which there is one at a time.
+type memory struct {
+	runs     []rollout.AnalysisRun // the record's, with what was measured since
+	routing  routing               // what the cluster was made to route
+	pending  *strategies.Decision  // a retreat that was applied, and that Git has not recorded yet
+	on       rollout.State         // the record that pending is a retreat from
+	told     bool                  // about pending
+	failures int                   // visits in a row that ended with an error
+	panics   string                // what was logged of the last one
+}
+
+// visit is what is done for one app at one time.
+type visit struct {
+	app      *appView
+	memory   *memory
+	view     *view
+	before   rollout.State // on record when the app was looked at
+	input    strategies.Input
+	decision strategies.Decision
+	changed  bool   // the state is to be recorded
+	recorded bool   // and has been
+	commit   string // that recorded it
+	after    rollout.State
+	refused  bool  // the cluster says no: ask again later
+	err      error // what went wrong with this app
+}
+
+// visit looks at an app, brings the cluster to what its record asks for, and decides. It is nil for an app that is
+// no more, or whose record cannot be read. A retreat is applied here, before anything is recorded.
+func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) *visit {
+	v := r.in.current()
+	if v == nil {
+		return nil
+	}
+	a := v.apps[name]
+	if a == nil {
+		r.forget(name, v)
+		return nil
+	}
+	e, known := r.record.of(name)
+	if e.err != nil || !known {
+		return nil
+	}
+	r.stats.decided.Add(1)
+	s := &visit{app: a, memory: r.memoryOf(name), view: v, before: e.state, after: e.state}
+	ctx, end := r.begin(ctx, PartDecide, name)
+	defer func() { end(s.err) }()
+	defer r.rescue(s)
+	r.decide(ctx, s, now)
+	return s
+}
+
+// rescue holds an app whose visit has panicked: it is that app's trouble alone.
+func (r *Reconciler) rescue(s *visit) {
+	problem := recover()
+	if problem == nil {
+		return
+	}
+	text := fmt.Sprint(problem)
+	if s.memory.panics != text {
+		s.memory.panics = text
+		r.logPanic(s.app.Name, problem, debug.Stack())
+	}
+	err := panicked("app "+s.app.Name, problem)
+	state := s.before
+	state.App, state.Path = s.app.Name, s.app.Path
+	if state.Phase == "" {
+		state.Phase = rollout.Pending
+	}
+	if h := state.Held; h == nil || h.Reason != "Panicked" || h.Message != err.Error() {
+		state.Held = &rollout.Held{Reason: "Panicked", Message: err.Error(), Commit: s.view.main()}
+	}
+	s.err = err
+	s.decision = strategies.Decision{State: state, Subject: s.app.Name + " held: " + err.Error(), Waiting: err.Error()}
+	s.changed = !state.Equal(&s.before)
+}
+
+func (r *Reconciler) logPanic(app string, problem any, stack []byte) {
+	r.Log.Error("panic", "app", app, "problem", fmt.Sprint(problem), "stack", string(stack))
+}
+
+// decide asks the strategies what comes next, answers what they ask, and prepares what is to be recorded.
+func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
+	unknown, err := r.gather(ctx, s, now)
+	if err != nil {
+		s.err = err
+		s.decision = strategies.Decision{State: s.before}
+		return
+	}
+	s.decision = strategies.Decide(s.input)
+	for s.decision.Ask != nil {
+		if err := r.answer(ctx, s, *s.decision.Ask); err != nil {
+			s.err = errors.Join(s.err, err)
+			return
+		}
+		s.decision = strategies.Decide(s.input)
+	}
+	next := &s.decision.State
+	if s.decision.Stale {
+		s.changed = !next.Equal(&s.before)
+		return
+	}
+	if unknown != nil && !s.decision.Retreat { // nobody knows what is asked for, so nothing but a retreat happens
+		s.err = errors.Join(s.err, unknown)
+		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue}
+		return
+	}
+	switch {
+	case s.decision.Retreat:
+		s.err = errors.Join(s.err, r.apply(ctx, s, *next, now))
+	case s.input.Answers.IsSettled():
+		r.prune(ctx, s)
+	}
+	r.list(ctx, s)
+	s.changed = !next.Equal(&s.before)
+	if s.changed && s.decision.Subject == "" {
+		s.decision.Subject = s.app.Name + " lists its objects again"
+	}
+	// It may hold what people wrote, which must not reach the commit's trailers.
+	s.decision.Subject = strings.Join(strings.Fields(s.decision.Subject), " ")
+}
+
+// list notes in the next state which objects it asks for.
+func (r *Reconciler) list(ctx context.Context, s *visit) {
+	next := &s.decision.State
+	if next.Source == "" {
+		return
+	}
+	if objects, err := r.desired(ctx, s, *next, s.input.Now); err == nil {
+		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
+	}
+}
+
+// gather puts together what the decision depends on. Unknown is why nobody can say what Git asks for now: then
+// nothing but a retreat happens. The error is that what the app is at is still being read: nobody can
+// say then what a retreat must wait for, such as proxies.
+func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unknown, err error) {
+	m, a := s.memory, s.app
+	state := s.before
+	if m.pending != nil && !m.on.Equal(&s.before) {
+		m.pending = nil // Git says something else since
+	}
+	if m.pending != nil {
+		state = m.pending.State
+	}
+	head, ready := r.headAt(s)
+	if !ready {
+		unknown = fmt.Errorf("commit %s %w", rollout.ShortID(s.view.main()), source.ErrNotReady)
+	}
+	promotion, refused, err := r.approvals.of(s.view, a, head.Render, state)
+	unknown = errors.Join(unknown, err)
+	if s.view.behind != nil && state.Phase != rollout.Aborting {
+		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
+	}
+	s.input, err = r.gatherer().Gather(ctx, source.App{
+		App: a.App, Head: r.headOf(s, head, refused, unknown), Promotion: promotion, Calendar: a.calendar, State: state,
+	}, now)
+	if err != nil {
+		return nil, err
+	}
+	s.input.Pending = m.pending
+	s.input.Applied = m.routing.since(state, s.input.Source, now)
+	r.takeMeasurements(s)
+	return unknown, nil
+}
+
+// headAt is what the users' branch asks for. It is not ready while it is being rendered.
+func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
+	switch a := s.app; {
+	case a.head != nil:
+		return *a.head, true
+	case a.unlisted != nil:
+		return strategies.Head{Err: a.unlisted}, true
+	default:
+		return r.renders.head(s.view.branch.Tree, a.App)
+	}
+}
+
+// headOf is the head with what is wrong with it or with the promotion file, if anything: nobody who may has
+// signed it, or it cannot be read. That the head is known not to be the newest does not make it
+// unreadable: what it takes back is taken back.
+func (r *Reconciler) headOf(s *visit, head strategies.Head, unapproved *rollout.InvalidError, unknown error) strategies.Head {
+	a := s.app
+	switch {
+	case a.refused != nil:
+		head.Err = a.refused
+		if s.view.refused != nil {
+			head.Commit = rollout.Commit{ID: s.view.refused.Commit}
+		}
+	case head.Err != nil:
+	case a.promotion.Err != nil:
+		head.Err = a.promotion.Err
+	case unapproved != nil:
+		head.Err = unapproved
+	case head.Render == nil && unknown != nil:
+		head.Err = unknown
+	}
+	if head.Err != nil {
+		head.Render = nil
+	}
+	if head.Commit.ID == "" {
+		head.Commit = s.view.branch.Tree.Commit()
+	}
+	return head
+}
+
+// answer looks up what a decision depends on.
+func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (err error) {
+	answers := &s.input.Answers
+	switch {
+	case ask.Settle:
+		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
+		answers.Settled = new(s.err == nil)
+		r.gatherer().Look(&s.input)
+	case ask.Adoptable != nil:
+		answers.Adoptable, err = r.adoptable(ctx, ask.Adoptable)
+	case ask.Endpoints != nil:
+		answers.Endpoints, err = r.serving(ctx, ask.Endpoints)
+	case ask.Accept != "":
+		answers.Accepted, err = r.accepted(ctx, s, ask.Accept)
+	}
+	return err
+}
+
+// adoptable asks which of the workloads that run already are what Git says.
+func (r *Reconciler) adoptable(ctx context.Context, objects []rollout.Object) (map[rollout.Workload]bool, error) {
+	same := map[rollout.Workload]bool{}
+	for _, o := range objects {
+		w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+		is, err := r.Observer.SameTemplate(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("compare Deployment %s with Git: %w", w, err)
+		}
+		same[w] = is
+	}
+	return same, nil
+}
+
+// serving asks which versions proxies can know of, because their Service has an endpoint of them.
+func (r *Reconciler) serving(ctx context.Context, needs []strategies.Need) (map[strategies.Need]bool, error) {
+	serving := map[strategies.Need]bool{}
+	for _, need := range needs {
+		is, err := r.Observer.Serves(ctx, need.Service, need.PodHash)
+		if err != nil {
+			return nil, fmt.Errorf("look for the endpoints of Service %s/%s: %w", need.Service.Namespace, need.Service.Name, err)
+		}
+		serving[need] = is
+	}
+	return serving, nil
+}
+
+// accepted asks the cluster about a commit that the app is about to follow, before anything is recorded or
+// applied. What the server refuses holds the app, like any other bad input.
+func (r *Reconciler) accepted(ctx context.Context, s *visit, commit string) (map[string]error, error) {
+	objects, err := r.desired(ctx, s, s.decision.State, s.input.Now)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := r.renders.render(ctx, s.app.App, commit)
+	if err != nil {
+		return nil, err
+	}
+	ahead, err := strategies.Ahead(rendered)
+	if err != nil {
+		return nil, err
+	}
+	err = r.Applier.Check(ctx, s.app.Name, append(objects, ahead...))
+	var refused *rollout.InvalidError
+	switch {
+	case errors.As(err, &refused):
+		s.refused = true
+		return map[string]error{commit: refused}, nil
+	case err != nil:
+		return nil, fmt.Errorf("ask the cluster about %s: %w", rollout.ShortID(commit), err)
+	}
+	return map[string]error{commit: nil}, nil
+}
+
+// takeMeasurements adds to what is known of an app's analyses what has been measured since the last visit. Only what
+// a restart must not forget becomes part of the state, with the decision that follows.
+func (r *Reconciler) takeMeasurements(s *visit) {
+	if r.Analyzer == nil {
+		return
+	}
+	s.input.Runs = s.memory.runs
+	for _, got := range r.Analyzer.Measured(s.app.Name) {
+		s.input.Runs = strategies.Record(s.input, got)
+	}
+	s.memory.runs = s.input.Runs
+}
+
+// measure begins what is due of the analyses that Git has on record. A run that is not recorded yet may start
+// another time.
+func (r *Reconciler) measure(s *visit) {
+	if r.Analyzer == nil || s.after.Phase == rollout.Aborting {
+		return
+	}
+	due := slices.DeleteFunc(slices.Clone(s.decision.Measure), func(m strategies.Measure) bool {
+		return !slices.ContainsFunc(s.after.Analyses, func(run rollout.AnalysisRun) bool {
+			return run.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started})
+		})
+	})
+	if len(due) > 0 {
+		r.Analyzer.Measure(s.app.App, due)
+	}
+}
