@@ -250,8 +250,10 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 		touched = append(touched, l.record.names()...)
 	}
 	l.renders.prepare(l.record, next, touched)
-	head, _ := l.record.at()
-	l.tell(Report{Config: next.branch.Config, Head: head}) // before anything is decided on it
+	if l.hasRead { // told before anything is decided on it
+		head, _ := l.record.at()
+		l.tell(Report{Config: next.branch.Config, Head: head})
+	}
 	for _, name := range l.inFlightFirst(unique(touched)) {
 		l.touch(name)
 	}

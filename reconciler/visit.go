@@ -117,7 +117,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		s.changed = !next.Equal(&s.before)
 		return
 	}
-	if unknown != nil && !s.decision.Retreat { // nobody knows what is asked for, so nothing but a retreat happens
+	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // nothing but a way back happens
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue}
 		return
@@ -135,6 +135,11 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	}
 	// It may hold what people wrote, which must not reach the commit's trailers.
 	s.decision.Subject = strings.Join(strings.Fields(s.decision.Subject), " ")
+}
+
+// comesToRest reports whether a decision ends a retreat and begins nothing.
+func (s *visit) comesToRest() bool {
+	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil
 }
 
 // list notes in the next state which objects it asks for.
@@ -166,7 +171,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	}
 	promotion, refused, err := r.approvals.of(s.view, a, head.Render, state)
 	unknown = errors.Join(unknown, err)
-	if s.view.behind != nil && state.Phase != rollout.Aborting {
+	if s.view.behind != nil {
 		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
 	}
 	s.input, err = r.gatherer().Gather(ctx, source.App{

@@ -57,29 +57,64 @@ func TestTroubleAtTheStart(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater goes through a release whose configuration is
-// broken in the same commit or while it is under way: the app is as of the last
-// good one, its steps go on, and lost races are still decided again.
+// TestConfigurationBreaksLater goes through a release whose configuration breaks while it is under way, in a running process
+// and for a new one: nothing advances on a head that is known not to be the newest, whatever timers say, and people's
+// ways out work. Mended, everything goes on.
 func TestConfigurationBreaksLater(t *testing.T) {
-	w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1h}\n"))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	good := w.repo.Show("main", configFile)
-	second := w.push("v2", map[string]string{"app.yaml": version("v2", "")["app.yaml"]})
-	p.awaitPaused(second)
-	w.repo.CommitFiles("a mistake", map[string]string{configFile: "apps: ["})
-	w.push("v3", map[string]string{"app.yaml": version("v3", "")["app.yaml"]})
-	if err := p.passes(5); err == nil || !strings.Contains(err.Error(), "is not valid YAML") {
-		t.Errorf("the error is %v", err)
+	for name, tt := range map[string]struct {
+		restarted bool
+		back      func(w *loopWorld, s rollout.State) // nil: nobody does anything
+	}{
+		"nothing":             {},
+		"nothing, restarted":  {restarted: true},
+		"an abort":            {back: func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }},
+		"an abort, restarted": {restarted: true, back: func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }},
+		"a revert": {back: func(w *loopWorld, _ rollout.State) {
+			w.push("back", map[string]string{"app.yaml": version("v1", "")["app.yaml"]})
+		}},
+		"another version": {back: func(w *loopWorld, _ rollout.State) {
+			w.push("v3", map[string]string{"app.yaml": version("v3", "")["app.yaml"]})
+		}},
+		"a record of a stranger": {back: func(w *loopWorld, s rollout.State) {
+			w.edit(stateBranch, map[string]string{"README": "by another writer"})
+			w.decide(s.Release.Hash, "abort", "")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1h}\n"))
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			good := w.repo.Show("main", configFile)
+			s := p.awaitPaused(w.push("v2", map[string]string{"app.yaml": version("v2", "")["app.yaml"]}))
+			w.repo.CommitFiles("a mistake", map[string]string{configFile: "apps: ["})
+			if tt.restarted {
+				p.end()
+				p = w.start()
+			}
+			if err := p.passes(3); err == nil || !strings.Contains(err.Error(), "is not valid YAML") {
+				t.Errorf("the error is %v", err)
+			}
+			want := "v2"
+			if tt.back != nil {
+				want = "v1"
+				tt.back(w, s)
+				p.await("it goes back", func(s rollout.State) bool { return s.Phase == rollout.Aborting || s.Release == nil })
+			}
+			w.skew += time.Hour // the pause is over
+			_ = p.passes(5)
+			if got := w.image(); got != want {
+				t.Errorf("the Deployment asks for %s, want %s", got, want)
+			}
+			if s := w.state(); tt.back == nil && s.Phase != rollout.Paused || s.Phase == rollout.Promoting {
+				t.Errorf("it is %s", s.Phase)
+			}
+			w.repo.Pull()
+			w.repo.CommitFiles("mend", map[string]string{configFile: good})
+			p.await("it goes on", func(s rollout.State) bool {
+				return s.Phase != rollout.Paused && s.Phase != rollout.Aborting && s.Held == nil
+			})
+		})
 	}
-	w.edit(stateBranch, map[string]string{"README": "by another writer"})
-	w.skew += time.Hour
-	p.awaitHealthy(second)
-	if got := w.image(); got != "v2" {
-		t.Errorf("the Deployment asks for %s", got)
-	}
-	third := w.repo.CommitFiles("mend", map[string]string{configFile: good})
-	p.awaitPaused(third)
 }
 
 // TestAppLeavesGit takes an app out of the configuration in the middle of a

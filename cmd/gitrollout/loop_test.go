@@ -41,6 +41,7 @@ type loopWorld struct {
 	log     *safeBuffer
 	keys    trustOptions
 	signing string // the loops' key, "" for none
+	who     writer // the next loop
 }
 
 const stateBranch = "gitrollout/state/test"
@@ -50,7 +51,7 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	t.Helper()
 	t.Parallel()
 	kube := testcluster.Shared(t)
-	w := &loopWorld{T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{}}
+	w := &loopWorld{T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{}, who: writer{id: hostname()}}
 	w.app = w.ns
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
 	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*")})
@@ -94,7 +95,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig}, writer{id: hostname()},
+	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig}, w.who,
 		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		w.Fatal(err)

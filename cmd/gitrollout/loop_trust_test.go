@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -250,31 +248,6 @@ func TestPromoters(t *testing.T) {
 			p.await("healthy at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil && s.Release == nil })
 		})
 	}
-}
-
-// TestPromotersWhenGitIsAway: while nobody can say who approved a promotion, it is neither obeyed nor refused.
-func TestPromotersWhenGitIsAway(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	key := w.repo.NewKeyFile()
-	w.keys.promoters = w.list(key)
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	commit := w.push("v2", version("v2", halfThenGate))
-	p.awaitPaused(commit)
-	w.signs(key)
-	w.repo.Merge("gitrollout/promote/test/" + w.app)
-	w.signs("")
-	approve := p.Approve
-	p.Approve = func(context.Context, string, string) (string, error) { return "", git.ErrUnreachable }
-	before := w.repo.Ref(stateBranch)
-	if err := p.passes(3); err == nil || !strings.Contains(err.Error(), "who approved") {
-		t.Errorf("the pass ends with %v", err)
-	}
-	if w.repo.Ref(stateBranch) != before {
-		t.Errorf("something was recorded: %v", w.history())
-	}
-	p.Approve = approve
-	p.awaitHealthy(commit)
 }
 
 // TestForgedRecord: with signed records, a perfect forgery, which only lacks the

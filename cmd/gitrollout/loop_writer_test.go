@@ -22,9 +22,8 @@ func TestWriters(t *testing.T) {
 		return c.Writer
 	}
 	as := func(id string, exclusive bool) *loopProcess {
-		p := w.start()
-		p.Writer, p.Exclusive = id, exclusive
-		return p
+		w.who.id, w.who.exclusive = id, exclusive
+		return w.start()
 	}
 	ann := as("ann", true)
 	ann.awaitHealthy(w.repo.Head())

@@ -1,0 +1,69 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// readable is a commit without files.
+type readable string
+
+func (c readable) Commit() rollout.Commit                   { return rollout.Commit{ID: string(c)} }
+func (readable) Lookup(string) (rollout.Entry, bool, error) { return rollout.Entry{}, false, nil }
+func (readable) ReadDir(string) ([]rollout.Entry, error)    { return nil, nil }
+func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors.New("no blobs") }
+
+// TestApprovals: while nobody can say who approved a promotion, it is neither obeyed nor refused. Who approved it stays
+// known on newer commits; that nobody did is asked again on each.
+func TestApprovals(t *testing.T) {
+	const hash = "h1-2222222222"
+	var answer error
+	asked := 0
+	q := newApprovals(func(context.Context, string, string) (string, error) {
+		asked++
+		return map[bool]string{true: "ann"}[answer == nil], answer
+	})
+	wanted, touched := 0, 0
+	q.wanted, q.touch = func() { wanted++ }, func(string) { touched++ }
+	a := &appView{App: rollout.App{Name: "shop"}, promotion: source.Promotion{ID: "blob", File: &rollout.Promotion{Release: hash}}}
+	viewAt := func(commit readable) *view { return &view{branch: &source.Branch{Cluster: "prod", Tree: commit}} }
+	state := rollout.State{Release: &rollout.Release{Hash: hash}}
+
+	v := viewAt("first")
+	if p, no, err := q.of(v, a, nil, rollout.State{}); p != nil || no != nil || err != nil || wanted > 0 {
+		t.Errorf("a promotion of something else: %v, %v, %v", p, no, err)
+	}
+	if p, no, err := q.of(v, a, nil, state); p != nil || no != nil || !errors.Is(err, source.ErrNotReady) || wanted != 1 {
+		t.Errorf("before anybody was asked: %v, %v, %v", p, no, err)
+	}
+	away := errors.New("no route")
+	if answer = away; !q.answer(t.Context(), v) || touched != 1 {
+		t.Error("nobody was asked")
+	}
+	if p, no, err := q.of(v, a, nil, state); p != nil || no != nil || !errors.Is(err, away) {
+		t.Errorf("Git is away: %v, %v, %v", p, no, err)
+	}
+	if _, _, err := q.of(v, a, nil, state); !errors.Is(err, source.ErrNotReady) {
+		t.Errorf("it is not asked again: %v", err)
+	}
+	answer = rollout.Invalidf("promote.yaml", "", "nobody signed it")
+	q.answer(t.Context(), v)
+	if p, _, err := q.of(v, a, nil, state); p != nil || err != nil {
+		t.Errorf("refused: %v, %v", p, err)
+	}
+	v, answer = viewAt("second"), nil
+	if _, _, err := q.of(v, a, nil, state); !errors.Is(err, source.ErrNotReady) {
+		t.Errorf("a newer commit may have signed it: %v", err)
+	}
+	q.answer(t.Context(), v)
+	if p, _, err := q.of(viewAt("third"), a, nil, state); err != nil || p == nil || p.Author != "ann" {
+		t.Errorf("approved: %v, %v", p, err)
+	}
+	if before := asked; q.answer(t.Context(), v) || asked != before {
+		t.Error("somebody is asked about nothing")
+	}
+}
