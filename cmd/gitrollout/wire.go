@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
@@ -51,24 +52,10 @@ type writer struct {
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
 	log *slog.Logger, s streams,
 ) (*loop, error) {
-	trusted, err := keys.open()
+	source, options, err := readySource(ctx, source, keys, s)
 	if err != nil {
 		return nil, err
 	}
-	if trusted != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "" {
-		return nil, usagef("name the cluster with --cluster: which one it is must not depend on commits that are yet to be verified")
-	}
-	if keys.state != "" && source.signing() == "" {
-		return nil, usagef("--verify-state needs --signing-key: gitrollout would not believe what it records itself")
-	}
-	if source, err = source.resolve(ctx, s); err != nil {
-		return nil, err
-	}
-	options, err := source.options()
-	if err != nil {
-		return nil, err
-	}
-	options.Keys = trusted
 	repo, err := openRepository(ctx, options)
 	if err != nil {
 		return nil, err
@@ -104,7 +91,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Repository: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
 		Analyzer: newAnalyzer(watching, l.client, func(app string) { l.Touch(app) }, log),
 		Tell:     l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
-		Approve: approver(repo.Repo, trusted), Believe: stateCheck(trusted),
+		Approve: approver(repo.Repo, options.Keys), Believe: stateCheck(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
 	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
@@ -116,6 +103,27 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
 	return l, nil
+}
+
+// readySource is where Git is and whose signatures count, once that is known to make sense together.
+func readySource(ctx context.Context, source sourceOptions, keys trustOptions, s streams) (sourceOptions, git.Options, error) {
+	trusted, err := keys.open()
+	switch {
+	case err != nil:
+		return source, git.Options{}, err
+	case trusted != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "":
+		return source, git.Options{}, usagef("name the cluster with --cluster: " +
+			"which one it is must not depend on commits that are yet to be verified")
+	case keys.state != "" && source.signing() == "":
+		return source, git.Options{}, usagef("--verify-state needs --signing-key: " +
+			"gitrollout would not believe what it records itself")
+	}
+	if source, err = source.resolve(ctx, s); err != nil {
+		return source, git.Options{}, err
+	}
+	options, err := source.options()
+	options.Keys = trusted
+	return source, options, err
 }
 
 // config reads the kubeconfig, or inside a pod its own account.

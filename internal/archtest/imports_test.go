@@ -43,7 +43,7 @@ var table = map[string]rule{
 	"analysis/provider":      {own: []string{"analysis", "publish/call", "rollout"}, others: []string{"k8s.io/client-go/util/jsonpath", "sigs.k8s.io/json"}},
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose":     {own: []string{"rollout", "strategies"}, pure: true},
-	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "strategies"}},
+	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "strategies"}, others: []string{"k8s.io/client-go/util/workqueue"}},
 	"reconciler/source":      {own: []string{"render", "rollout", "strategies"}},
 	"publish/forge":          {own: []string{"publish/call", "rollout"}},
 	"views/dashboard":        {own: []string{"reconciler/propose", "rollout", "views/status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
