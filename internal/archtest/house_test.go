@@ -19,7 +19,7 @@ import (
 // internal serves tests alone (servers, harnesses, a control plane), so that it
 // counts with them.
 const (
-	mostLines         = 57_500 // of the product
+	mostLines         = 58_300 // of the product
 	mostCommandLines  = 10_000 // of cmd/gitrollout
 	leastTestShare    = 0.85   // lines of tests for each line of the product
 	mostMethods       = 80     // on one receiver
