@@ -101,11 +101,8 @@ func (o *dashOptions) hosts() []string {
 // serve answers browsers on a port until the returned function is called.
 func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return streams },
-	}
+	server := newServer(handler, slog.DiscardHandler)
+	server.BaseContext = func(net.Listener) context.Context { return streams }
 	go func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			ended(err)

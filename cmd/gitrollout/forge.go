@@ -129,10 +129,7 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	server := &http.Server{
-		Handler: hook, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
+	server := newServer(hook, log.Handler())
 	go func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			log.Error("webhooks are no longer taken", "error", err)

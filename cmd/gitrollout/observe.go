@@ -101,10 +101,7 @@ func (seen *outside) listenPprof(address string) error {
 }
 
 func (seen *outside) serve(what string, listener net.Listener, handler http.Handler) {
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(seen.log.Handler(), slog.LevelDebug),
-	}
+	server := newServer(handler, seen.log.Handler())
 	seen.servers = append(seen.servers, server)
 	go func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
