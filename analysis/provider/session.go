@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -29,26 +28,20 @@ type session struct {
 
 // do makes a request, repeats it while that may help, and returns the answer.
 func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
-	caller := call.Caller{Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries,
-		Backoff: s.deps.Backoff}
-	return caller.Do(ctx, r)
+	return s.caller("").Do(ctx, r)
 }
 
-// json makes a request, with a value as JSON if it is not nil, and decodes the
-// answer of whom errors name.
+// json is for a value as JSON, if it is not nil, and for an answer of somebody whom
+// errors name.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
-	if in != nil {
-		body, err := json.Marshal(in)
-		if err != nil {
-			return fmt.Errorf("write the request as JSON: %w", err)
-		}
-		r.Body, r.Type = body, "application/json"
+	_, err := s.caller(from).JSON(ctx, r, in, out)
+	return err
+}
+
+func (s *session) caller(name string) *call.Caller {
+	return &call.Caller{
+		Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries, Backoff: s.deps.Backoff, Name: name,
 	}
-	a, err := s.do(ctx, r)
-	if err != nil {
-		return err
-	}
-	return call.Decode(from, a.Body, out)
 }
 
 // clean returns an error that holds nothing hidden and is not too long: the same

@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ type Caller struct {
 	Most    int64         // bytes that an answer may have; default 1 MiB
 	Tries   int           // for what may pass; default 1
 	Backoff time.Duration // before the second try, and twice as long before each further one; default 250ms
+	Name    string        // of whom is asked, where an answer cannot be read; default the server
 }
 
 // Request is one request.
@@ -108,7 +110,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 }
 
 // JSON sends a value as JSON, if it is not nil, and decodes the answer into
-// another one, if that is not nil. The error is an *Error.
+// another one, if that is not nil. The error is an *Error, or Decode's.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)
@@ -121,10 +123,7 @@ func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, erro
 	if err != nil || out == nil {
 		return a, err
 	}
-	if err := Decode("the server", a.Body, out); err != nil {
-		return a, &Error{What: r.what(), Message: err.Error()}
-	}
-	return a, nil
+	return a, Decode(cmp.Or(c.Name, "the server"), a.Body, out)
 }
 
 func (c *Caller) try(ctx context.Context, r Request) (Answer, *Error) {

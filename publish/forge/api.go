@@ -73,6 +73,22 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
+// pages reads a list of so many pages at most, up to the first one that is not full.
+func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
+	var all []T
+	for page := 1; page <= maxPages; page++ {
+		var some []T
+		numbered := fmt.Sprintf("%s?%s&per_page=%d&page=%d", path, query, perPage, page)
+		if err := a.call(ctx, http.MethodGet, numbered, nil, &some); err != nil {
+			return nil, err
+		}
+		if all = append(all, some...); len(some) < perPage {
+			break
+		}
+	}
+	return all, nil
+}
+
 // space waits until a request that changes something may follow the last one.
 func (a *api) space(ctx context.Context, method string) error {
 	if method == http.MethodGet {

@@ -112,23 +112,14 @@ func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool,
 
 // open is finder's.
 func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
+	pulls, err := pages[gitHubPull](ctx, g.api, g.path+"/pulls", "state=open")
 	var all []pull
-	for page := 1; page <= maxPages; page++ {
-		var pulls []gitHubPull
-		path := fmt.Sprintf("%s/pulls?state=open&per_page=%d&page=%d", g.path, perPage, page)
-		if err := g.call(ctx, http.MethodGet, path, nil, &pulls); err != nil {
-			return nil, err
-		}
-		for _, p := range pulls {
-			if !p.foreign() {
-				all = append(all, p.pull())
-			}
-		}
-		if len(pulls) < perPage {
-			break
+	for _, p := range pulls {
+		if !p.foreign() {
+			all = append(all, p.pull())
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // create is editor's.

@@ -87,23 +87,14 @@ func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, er
 
 // open is finder's.
 func (g *gitLabProject) open(ctx context.Context) ([]pull, error) {
+	merges, err := pages[gitLabMerge](ctx, g.api, g.path+"/merge_requests", "state=opened")
 	var all []pull
-	for page := 1; page <= maxPages; page++ {
-		var merges []gitLabMerge
-		path := fmt.Sprintf("%s/merge_requests?state=opened&per_page=%d&page=%d", g.path, perPage, page)
-		if err := g.call(ctx, http.MethodGet, path, nil, &merges); err != nil {
-			return nil, err
-		}
-		for _, m := range merges {
-			if m.SourceProject == m.TargetProject {
-				all = append(all, m.pull())
-			}
-		}
-		if len(merges) < perPage {
-			break
+	for _, m := range merges {
+		if m.SourceProject == m.TargetProject {
+			all = append(all, m.pull())
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // create is editor's.
@@ -167,29 +158,21 @@ var gitLabStates = map[statusState]string{pending: "running", success: "success"
 
 // statuses is marker's. Without all=true GitLab lists the newest of each name.
 func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string]status, error) {
+	type named struct {
+		Name        string `json:"name"`
+		Status      string `json:"status"`
+		Description string `json:"description"`
+	}
+	listed, err := pages[named](ctx, g.api, g.path+"/repository/commits/"+commit+"/statuses", "")
 	found := map[string]status{}
-	for page := 1; page <= maxPages; page++ {
-		var listed []struct {
-			Name        string `json:"name"`
-			Status      string `json:"status"`
-			Description string `json:"description"`
-		}
-		path := fmt.Sprintf("%s/repository/commits/%s/statuses?per_page=%d&page=%d", g.path, commit, perPage, page)
-		if err := g.call(ctx, http.MethodGet, path, nil, &listed); err != nil {
-			return nil, err
-		}
-		for _, s := range listed {
-			for ours, theirs := range gitLabStates {
-				if theirs == s.Status {
-					found[s.Name] = status{state: ours, description: s.Description}
-				}
+	for _, s := range listed {
+		for ours, theirs := range gitLabStates {
+			if theirs == s.Status {
+				found[s.Name] = status{state: ours, description: s.Description}
 			}
 		}
-		if len(listed) < perPage {
-			break
-		}
 	}
-	return found, nil
+	return found, err
 }
 
 // setStatus is marker's. Older versions refuse a status that is the same but for

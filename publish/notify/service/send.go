@@ -40,12 +40,16 @@ func (f *Failure) Error() string { return f.msg }
 
 // Send makes one attempt. The error is a *Failure.
 func Send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.Message) error {
+	return table.send(ctx, deps, r, m)
+}
+
+func (t rows) send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	s := &session{Deps: deps, receiver: r, values: map[string]string{}}
 	err := s.open(ctx)
 	if err == nil {
-		err = table[r.Service].send(ctx, s, m)
+		err = t[r.Service].send(ctx, s, m)
 	}
 	if err == nil {
 		return nil

@@ -21,8 +21,11 @@ var chat = []rollout.EventKind{
 	rollout.EventStalled, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// table is the services, by the name of their block.
-var table = map[string]row{
+// rows are services, by the name of their block.
+type rows map[string]row
+
+// table is the services that there are. One is a file and a line of it.
+var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendTeams, defaults: chat},
 	"discord":      {send: sendDiscord, defaults: chat},
@@ -38,8 +41,10 @@ var table = map[string]row{
 }
 
 // MannerOf says how a service is told.
-func MannerOf(service string) notify.Manner {
-	return notify.Manner{Defaults: table[service].defaults, Resolves: table[service].resolves}
+func MannerOf(service string) notify.Manner { return table.manner(service) }
+
+func (t rows) manner(service string) notify.Manner {
+	return notify.Manner{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
 // Dedups reports whether a service, or who reads it, can tell that it has had a

@@ -1,0 +1,64 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// sendPigeon is a service of the tests. It is all that there is of it, besides its line.
+func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
+	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
+	return err
+}
+
+// TestAServiceIsOneLine adds a service by a line of the table: it is told what its
+// line says, with its credentials, and tells none of them when it is refused.
+func TestAServiceIsOneLine(t *testing.T) {
+	var told []string
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		told = append(told, r.URL.Path+" "+r.Header.Get("X-Ring")+" "+string(body))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "no pigeon has the ring "+r.Header.Get("X-Ring"))
+	}))
+	defer server.Close()
+	known := maps.Clone(table)
+	known["pigeon"] = row{send: sendPigeon, defaults: []rollout.EventKind{rollout.EventAborted}, resolves: true}
+
+	r := rollout.Receiver{
+		Name: "team", Service: "pigeon", Settings: map[string]string{"address": server.URL + "/"},
+		Credentials: map[string]rollout.Credential{"token": {Env: "KEY"}},
+	}
+	for _, e := range []rollout.Event{aborted(), recovered()} {
+		m, wanted, err := notify.For(r, known.manner("pigeon"), e)
+		if err != nil || !wanted {
+			t.Fatalf("it is not told of %v: %v", e.Kinds, err)
+		}
+		if err := known.send(t.Context(), deps(server.URL), r, m); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(told) != 2 || !strings.HasPrefix(told[0], "/loft s3cr3t-api-key {") || !strings.Contains(told[0], "aborted") {
+		t.Errorf("it was told %q", told)
+	}
+	if _, wanted, _ := notify.For(r, known.manner("pigeon"), rollout.Event{Kinds: []rollout.EventKind{rollout.EventStarted}}); wanted {
+		t.Error("it is told more than its line says")
+	}
+
+	status = http.StatusForbidden
+	err := known.send(t.Context(), deps(server.URL), r, notify.Message{})
+	var failed *Failure
+	if !errors.As(err, &failed) || !failed.Final || !strings.HasSuffix(err.Error(), "403 Forbidden: no pigeon has the ring ***") {
+		t.Errorf("got %v", err)
+	}
+}
