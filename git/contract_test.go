@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -30,13 +32,22 @@ var transports = map[string]func(*gittest.Repo) git.Options{
 	},
 	"https": func(r *gittest.Repo) git.Options {
 		s := r.HTTP(gittest.HTTPOptions{TLS: true, User: "bot", Password: "s3cret"})
-		return git.Options{URL: s.URL, Auth: wire.Auth{Username: "bot", Password: "s3cret", TLS: wire.TLS{CA: s.CA}}}
+		return git.Options{URL: s.URL, Auth: wire.Auth{Username: "bot", Password: "s3cret", TLS: wire.TLS{CAFile: caFile(r, s)}}}
 	},
 	"ssh":    func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{})) },
 	"ssh-v0": func(r *gittest.Repo) git.Options { return sshOptions(r.SSH(gittest.SSHOptions{NoProtocolV2: true})) },
 	"git":    func(r *gittest.Repo) git.Options { return git.Options{URL: r.Daemon().URL} },
 	"path":   func(r *gittest.Repo) git.Options { return git.Options{URL: r.Bare} },
 	"file":   func(r *gittest.Repo) git.Options { return git.Options{URL: "file://" + r.Bare} },
+}
+
+// caFile is a file with the certificate of a server.
+func caFile(r *gittest.Repo, s *gittest.Server) string {
+	file := filepath.Join(filepath.Dir(r.Bare), "ca.pem")
+	if err := os.WriteFile(file, s.CA, 0o600); err != nil {
+		panic(err)
+	}
+	return file
 }
 
 func sshOptions(s *gittest.Server) git.Options {

@@ -213,7 +213,7 @@ func TestOpenRefuses(t *testing.T) {
 		"cluster2": {URL: "/x", Cluster: "a b"},
 		"identity": {URL: "/x", Identity: rollout.Identity{Name: "a<b", Email: "c"}},
 		"no email": {URL: "/x", Identity: rollout.Identity{Name: "a"}},
-		"CA":       {URL: "https://x/y", Auth: wire.Auth{TLS: wire.TLS{CA: []byte("no PEM")}}},
+		"CA":       {URL: "https://x/y", Auth: wire.Auth{TLS: wire.TLS{CAFile: "links_test.go"}}},
 	} {
 		if _, err := git.Open(t.Context(), opts); err == nil {
 			t.Errorf("%s: Open(%+v) succeeded", name, opts)

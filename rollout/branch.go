@@ -51,17 +51,32 @@ type Update struct {
 // Identity is who commits.
 type Identity struct{ Name, Email string }
 
+// OwnBranches is what the names of all branches that gitrollout pushes to begin with, but for main.
+const OwnBranches = "gitrollout/"
+
+// Trailers of the commits on the state branch, which say for programs what the message says for people.
+const (
+	TrailerCluster = "Gitrollout-Cluster" // name of the cluster
+	TrailerEpoch   = "Gitrollout-Epoch"   // of the process that wrote it
+	TrailerSource  = "Gitrollout-Source"  // commit of the users' branch
+	TrailerApp     = "Gitrollout-App"     // name of the app, and where it is; one for each that the commit is about
+	TrailerArchive = "Gitrollout-Archive" // commit at which the branch was started anew
+)
+
+// Trailer returns one line of a commit's trailers.
+func Trailer(name, value string) string { return name + ": " + value + "\n" }
+
 // StateBranch returns the name of a cluster's state branch, unless its configuration names another.
-func StateBranch(cluster string) string { return "gitrollout/state/" + cluster }
+func StateBranch(cluster string) string { return OwnBranches + "state/" + cluster }
 
 // ArchiveBranch returns the name of the branch that keeps what a state branch was until it was started anew.
 func ArchiveBranch(cluster string, at time.Time) string {
-	return "gitrollout/archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
+	return OwnBranches + "archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
 }
 
 // ProposalBranch returns the name of the branch for an app's proposals.
 func ProposalBranch(kind ProposalKind, cluster, app string) string {
-	return "gitrollout/" + string(kind) + "/" + cluster + "/" + app
+	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
 // ProposalBranches returns what the names of a cluster's proposals begin with.
@@ -71,7 +86,7 @@ func ProposalBranches(cluster string) []string {
 
 // IsProposal tells the short-lived branches, which may be forced and removed, from all others.
 func IsProposal(branch string) bool {
-	rest, ours := strings.CutPrefix(branch, "gitrollout/")
+	rest, ours := strings.CutPrefix(branch, OwnBranches)
 	kind, _, below := strings.Cut(rest, "/")
 	return ours && below && (ProposalKind(kind) == ProposePromotion || ProposalKind(kind) == ProposeRevert)
 }

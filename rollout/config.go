@@ -145,13 +145,13 @@ var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock
 // below gitrollout/ because that is all that the reconciler may push to.
 func checkBranch(branch string) string {
 	switch {
-	case !strings.HasPrefix(branch, "gitrollout/"):
+	case !strings.HasPrefix(branch, OwnBranches):
 		return "is not below gitrollout/, the only branches that gitrollout pushes to"
 	case badRef.MatchString(branch):
 		return "is not a branch name"
 	case IsProposal(branch):
 		return "is where proposals are pushed to"
-	case strings.HasPrefix(branch, "gitrollout/notified/"):
+	case strings.HasPrefix(branch, NotifiedBranch("")):
 		return "is where it is kept who was told of what"
 	default:
 		return ""

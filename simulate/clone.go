@@ -54,7 +54,7 @@ var _ reconciler.Repository = (*Clone)(nil)
 func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
 	return &Clone{
 		server: g, name: name, branch: branch, cluster: cluster, gate: gate,
-		local: map[string]bool{}, state: "gitrollout/state/" + cluster,
+		local: map[string]bool{}, state: rollout.StateBranch(cluster),
 	}
 }
 
@@ -74,8 +74,8 @@ func (c *Clone) Fetch(context.Context) (reconciler.Heads, error) {
 	}
 	heads := reconciler.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
 	c.local[heads.Main], c.local[heads.State] = true, true
-	for _, kind := range []string{"promote", "revert"} {
-		for _, name := range c.server.Branches("gitrollout/" + kind + "/" + c.cluster + "/") {
+	for _, prefix := range rollout.ProposalBranches(c.cluster) {
+		for _, name := range c.server.Branches(prefix) {
 			heads.Proposals[name] = c.server.refs[name]
 		}
 	}
@@ -169,7 +169,7 @@ type move struct {
 // prepare makes an update's commit; to is nil if it would change nothing.
 func (c *Clone) prepare(u reconciler.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
-	proposal := strings.HasPrefix(u.Branch, "gitrollout/promote/") || strings.HasPrefix(u.Branch, "gitrollout/revert/")
+	proposal := rollout.IsProposal(u.Branch)
 	switch {
 	case u.Delete && !proposal:
 		return m, fmt.Errorf("branch %s: only proposals may be deleted", u.Branch)

@@ -266,7 +266,7 @@ func (s *Story) merge(args []string) error {
 		return err
 	}
 	for _, kind := range []string{"promote", "revert"} {
-		branch := "gitrollout/" + kind + "/" + s.name + "/" + app.Name
+		branch := rollout.ProposalBranch(rollout.ProposalKind(kind), s.name, app.Name)
 		id := s.git.Head(branch)
 		if id == "" || (len(rest) > 0 && rest[0] != kind) {
 			continue

@@ -116,10 +116,10 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 
 // state is an app's record in Git, the zero value if there is none.
 func (s *Story) state(app string) rollout.State {
-	for _, branch := range s.git.Branches("gitrollout/") {
+	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
 		text, found := s.git.Files(s.git.Head(branch))[file]
-		if !found || strings.HasPrefix(branch, "gitrollout/promote/") || strings.HasPrefix(branch, "gitrollout/revert/") {
+		if !found || rollout.IsProposal(branch) {
 			continue
 		}
 		if read, err := rollout.ParseState(file, []byte(text)); err == nil {

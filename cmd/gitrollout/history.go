@@ -129,7 +129,7 @@ func (w *world) history(ctx context.Context, app string, limit, depth int) (stat
 // made by somebody else and may be about each.
 func eventOf(s *git.Snapshot, app string) (e status.Event, about bool, err error) {
 	c := s.Commit()
-	const trailer = "\nGitrollout-App: "
+	const trailer = "\n" + rollout.TrailerApp + ": "
 	if strings.Contains(s.Message(), trailer) && !strings.Contains(s.Message(), trailer+app+" ") {
 		return e, false, nil
 	}

@@ -72,7 +72,8 @@ func (c *stateCommand) push(ctx context.Context, w *world, subject string, chang
 		_, err := fmt.Fprintln(c.out, "nothing was pushed (--dry-run)")
 		return err
 	}
-	message := fmt.Sprintf("%s: %s\n\nGitrollout-Cluster: %s\nGitrollout-Source: %s\n", w.source.cluster, subject, w.source.cluster, w.heads.Main)
+	message := fmt.Sprintf("%s: %s\n\n", w.source.cluster, subject) +
+		rollout.Trailer(rollout.TrailerCluster, w.source.cluster) + rollout.Trailer(rollout.TrailerSource, w.heads.Main)
 	var id string
 	err := slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
 		id, err = w.repo.CommitToBranch(ctx, w.config().StateBranch, func(now *git.Snapshot) (rollout.Update, error) {
@@ -313,8 +314,8 @@ func (c *stateCommand) compact(ctx context.Context) error {
 		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config().StateBranch, archive, rollout.ShortID(w.heads.State))
 		return err
 	}
-	message := fmt.Sprintf("%s: compacted by %s\n\nWhat was here is on the branch %s.\n\nGitrollout-Cluster: %s\nGitrollout-Archive: %s\n",
-		w.source.cluster, who.Name, archive, w.source.cluster, w.heads.State)
+	message := fmt.Sprintf("%s: compacted by %s\n\nWhat was here is on the branch %s.\n\n", w.source.cluster, who.Name, archive) +
+		rollout.Trailer(rollout.TrailerCluster, w.source.cluster) + rollout.Trailer(rollout.TrailerArchive, w.heads.State)
 	var root string
 	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
 		root, err = w.repo.Compact(ctx, w.config().StateBranch, archive, w.heads.State, message, now)

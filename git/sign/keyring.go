@@ -38,7 +38,8 @@ func ParseKeyring(file string, data []byte) (*Keyring, error) {
 		rest = rest[at+len(block):]
 		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(block))
 		if err != nil {
-			return nil, fmt.Errorf("%s: OpenPGP key block %d cannot be read: %w; write what gpg --armor --export prints", file, len(k.keys)+1, err)
+			return nil, fmt.Errorf("%s: OpenPGP key block %d cannot be read: %w; write what gpg --armor --export prints",
+				file, len(k.keys)+1, err)
 		}
 		k.keys = append(k.keys, keys...)
 	}
@@ -106,7 +107,8 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	}
 	// A key must have been valid when it signed, which may be a moment after the commit was begun.
 	config := &packet.Config{Time: func() time.Time { return made }}
-	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, bytes.NewReader(c.payload), bytes.NewReader(raw), config)
+	payload := bytes.NewReader(c.payload)
+	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)
 	switch {
 	case err != nil && signer == nil:
 		return "", fmt.Errorf("its OpenPGP signature is not by a key in %s, or does not match its content", k.file)

@@ -2,6 +2,7 @@ package sign
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -50,7 +51,8 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 		}
 	}
 	if len(s.keys) == 0 {
-		return nil, fmt.Errorf("%s: lists no key for signing commits; write one on each line: ann@example.com ssh-ed25519 AAAA…", file)
+		return nil, fmt.Errorf("%s: lists no key for signing commits; "+
+			"write one on each line: ann@example.com ssh-ed25519 AAAA…", file)
 	}
 	return s, nil
 }
@@ -60,62 +62,38 @@ func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
 	if a.principal == "" || rest == "" {
-		return a, false, fmt.Errorf("wants a principal and a key: ann@example.com ssh-ed25519 AAAA…")
+		return a, false, errors.New("wants a principal and a key: ann@example.com ssh-ed25519 AAAA…")
 	}
-	// The key comes next, or options and then the key.
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(rest))
-	options := ""
-	if first, after := word(rest); !isKeyType(first) {
-		options = first
-		key, _, _, _, err = ssh.ParseAuthorizedKey([]byte(after))
-	}
+	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil {
 		return a, false, fmt.Errorf("the key of %s cannot be read; write what is in its .pub file", a.principal)
 	}
 	if _, is := key.(*ssh.Certificate); is {
-		return a, false, fmt.Errorf("the key of %s is a certificate, which is not supported; list the key itself", a.principal)
+		return a, false, fmt.Errorf("the key of %s is a certificate, which is not supported; list the key itself",
+			a.principal)
 	}
 	a.key = key.Marshal()
 	ok, err = a.options(options)
 	return a, ok, err
 }
 
-func isKeyType(s string) bool {
-	return strings.HasPrefix(s, "ssh-") || strings.HasPrefix(s, "ecdsa-") || strings.HasPrefix(s, "sk-")
-}
-
 // word cuts at the first space outside of double quotes.
 func word(s string) (first, rest string) {
-	if i := unquoted(s, " \t"); i >= 0 {
-		return s[:i], strings.TrimLeft(s[i:], " \t")
-	}
-	return s, ""
-}
-
-// unquoted finds the first of some characters outside of double quotes, -1 if there is none.
-func unquoted(s, any string) int {
 	quoted := false
-	for i := range len(s) {
-		switch {
-		case s[i] == '"':
-			quoted = !quoted
-		case !quoted && strings.IndexByte(any, s[i]) >= 0:
-			return i
-		}
+	i := strings.IndexFunc(s, func(r rune) bool {
+		quoted = quoted != (r == '"')
+		return !quoted && (r == ' ' || r == '\t')
+	})
+	if i < 0 {
+		return s, ""
 	}
-	return -1
+	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
 // options reads the options of a line; ok is false if the key is not for commits.
-func (a *allowed) options(text string) (ok bool, err error) {
+func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
-	for text != "" {
-		option := text
-		if i := unquoted(text, ","); i >= 0 {
-			option, text = text[:i], text[i+1:]
-		} else {
-			text = ""
-		}
+	for _, option := range options {
 		name, value, _ := strings.Cut(option, "=")
 		value = strings.Trim(value, `"`)
 		switch strings.ToLower(name) {
@@ -126,7 +104,7 @@ func (a *allowed) options(text string) (ok bool, err error) {
 		case "valid-before":
 			a.before, err = timestamp(value)
 		case "cert-authority":
-			err = fmt.Errorf("cert-authority is not supported; list the keys themselves")
+			err = errors.New("cert-authority is not supported; list the keys themselves")
 		default:
 			err = fmt.Errorf("option %q is not one of namespaces, valid-after, valid-before", name)
 		}
@@ -172,12 +150,16 @@ func timestamp(value string) (time.Time, error) {
 func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {
 	err = fmt.Errorf("its key is not in %s", s.file)
 	for _, a := range s.keys {
+		bounded := func(valid string, bound time.Time) error {
+			return fmt.Errorf("the key of %s in %s %s %s, and the commit is of %s",
+				a.principal, s.file, valid, bound.Format(time.RFC3339), at.Format(time.RFC3339))
+		}
 		switch {
 		case !bytes.Equal(a.key, key):
 		case !a.after.IsZero() && at.Before(a.after):
-			err = fmt.Errorf("the key of %s in %s is valid from %s on, and the commit is of %s", a.principal, s.file, a.after.Format(time.RFC3339), at.Format(time.RFC3339))
+			err = bounded("is valid from", a.after)
 		case !a.before.IsZero() && !at.Before(a.before):
-			err = fmt.Errorf("the key of %s in %s was valid until %s, and the commit is of %s", a.principal, s.file, a.before.Format(time.RFC3339), at.Format(time.RFC3339))
+			err = bounded("was valid until", a.before)
 		default:
 			return a.principal, nil
 		}

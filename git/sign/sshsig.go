@@ -151,12 +151,14 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	if algorithm == ssh.KeyAlgoRSA {
 		algorithm = ssh.KeyAlgoRSASHA512
 	}
-	signature, err := k.signer.SignWithAlgorithm(random, message{Namespace: namespace, Hash: hash, Sum: sum}.bytes(), algorithm)
+	m := message{Namespace: namespace, Hash: hash, Sum: sum}
+	signature, err := k.signer.SignWithAlgorithm(random, m.bytes(), algorithm)
 	if err != nil {
 		return "", fmt.Errorf("sign with SSH: %w", err)
 	}
 	b := blob{
-		Version: 1, PublicKey: k.signer.PublicKey().Marshal(), Namespace: namespace, Hash: hash, Signature: ssh.Marshal(*signature),
+		Version: 1, PublicKey: k.signer.PublicKey().Marshal(), Namespace: namespace, Hash: hash,
+		Signature: ssh.Marshal(*signature),
 	}
 	data := append([]byte(sshMagic), ssh.Marshal(b)...)
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil

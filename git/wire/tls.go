@@ -16,8 +16,7 @@ import (
 // read again before each request and used when they have changed, as Kubernetes changes mounted Secrets. All
 // of it is optional.
 type TLS struct {
-	// CA is PEM certificates that are trusted in addition to the system's, and CAFile a file of them.
-	CA     []byte
+	// CAFile is PEM certificates that are trusted in addition to the system's.
 	CAFile string
 	// CertFile and KeyFile are a client certificate (PEM), for servers that ask for one; one file may hold both.
 	CertFile, KeyFile string
@@ -93,15 +92,12 @@ func (c *Clients) Client() (*http.Client, error) {
 
 func (c *Clients) config(ca, cert, key []byte) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(ca)+len(c.how.CA) > 0 || c.how.CAFile != "" {
+	if c.how.CAFile != "" {
 		pool, err := x509.SystemCertPool()
 		if err != nil {
 			pool = x509.NewCertPool()
 		}
-		if len(c.how.CA) > 0 && !pool.AppendCertsFromPEM(c.how.CA) {
-			return nil, errors.New("the CA bundle holds no PEM certificate")
-		}
-		if c.how.CAFile != "" && !pool.AppendCertsFromPEM(ca) {
+		if !pool.AppendCertsFromPEM(ca) {
 			return nil, fmt.Errorf("CA file %s holds no PEM certificate", c.how.CAFile)
 		}
 		config.RootCAs = pool
