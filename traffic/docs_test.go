@@ -30,7 +30,7 @@ func docsTable() string {
 		b.WriteString(" " + string(f) + " |")
 	}
 	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(features)) + "\n")
-	for _, r := range routers() {
+	for _, r := range table {
 		b.WriteString("| " + r.title + " | `" + r.kind + "` | " + r.since + " |")
 		for _, f := range features {
 			cell := r.features[f].String()

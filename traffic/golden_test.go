@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the expected objects anew")
 // in error.txt if it is refused. Each case also says that the objects before
 // were not touched, and that the overlay of an overlay is itself.
 func TestOverlays(t *testing.T) {
-	for _, r := range routers() {
+	for _, r := range table {
 		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
 		if err != nil || len(files) == 0 {
 			t.Errorf("router %s has no cases in testdata/%s (%v)", r.kind, r.kind, err)

@@ -55,7 +55,7 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 // able lists the routers that have a feature in one way.
 func able(f feature, h comparison) string {
 	var kinds []string
-	for _, r := range routers() {
+	for _, r := range table {
 		if r.features[f]&h != 0 {
 			kinds = append(kinds, r.kind)
 		}

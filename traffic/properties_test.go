@@ -32,7 +32,7 @@ type example struct {
 func examples(t testing.TB, kinds ...string) []example {
 	t.Helper()
 	var all []example
-	for _, r := range routers() {
+	for _, r := range table {
 		if len(kinds) > 0 && !slices.Contains(kinds, r.kind) {
 			continue
 		}

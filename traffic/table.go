@@ -8,20 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// routers are all that trafficRouting can name, in the order of the docs.
-func routers() []router {
-	return []router{
-		gatewayAPI,
-		nginx,
-		alb,
-		traefik,
-		istio,
-		smi,
-		ambassador,
-		apisix,
-		anyObject,
-	}
-}
+// table has all that trafficRouting can name, in the order of the docs.
+var table = []router{gatewayAPI, nginx, alb, traefik, istio, smi, ambassador, apisix, anyObject}
 
 // router is what is known of one kind of router.
 type router struct {
@@ -107,26 +95,25 @@ type features map[feature]comparison
 // Kinds are the names of all routers, in the order of the docs.
 func Kinds() []string {
 	var kinds []string
-	for _, r := range routers() {
+	for _, r := range table {
 		kinds = append(kinds, r.kind)
 	}
 	return kinds
 }
 
 func find(kind string) (router, bool) {
-	all := routers()
-	i := slices.IndexFunc(all, func(r router) bool { return r.kind == kind })
+	i := slices.IndexFunc(table, func(r router) bool { return r.kind == kind })
 	if i < 0 {
 		return router{}, false
 	}
-	return all[i], true
+	return table[i], true
 }
 
 // Types are the configurations of all routers, by kind, for the schemas that
 // editors check documents by. A list stands for a mapping or a list of them.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
-	for _, r := range routers() {
+	for _, r := range table {
 		types[r.kind] = reflect.TypeOf(r.config()).Elem()
 	}
 	return types

@@ -1,0 +1,319 @@
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// fake is a router that nobody has: it writes the canary's weight to one field.
+var fake = router{
+	kind: "fake", title: "Fake", since: "v1",
+	features: features{splits: can, byHeader: exact, reports: can},
+	config:   func() editor { return &fakeConfig{} },
+	verify: func(route rollout.ObservedRoute) Verdict {
+		return Verdict{Taken: route.Status["ready"] == true, Text: "is not ready"}
+	},
+}
+
+type fakeConfig struct {
+	Switch string `json:"switch"`
+}
+
+func (c *fakeConfig) ref(namespace string) rollout.Ref {
+	return rollout.Ref{Group: "example.com", Kind: "Switch", Namespace: namespace, Name: c.Switch}
+}
+
+func (c *fakeConfig) names(visit func(kind string, name *string)) { visit("Switch", &c.Switch) }
+
+func (c *fakeConfig) watched(namespace string) []rollout.Ref {
+	return []rollout.Ref{c.ref(namespace)}
+}
+
+func (c *fakeConfig) overlay(o *Objects, r Route) error {
+	object, ok := o.Edit(c.ref(r.Namespace))
+	if !ok {
+		return missing("switch", "Switch", r.Namespace, c.Switch)
+	}
+	set(object, int64(r.Weight), "spec", "share")
+	return nil
+}
+
+// TestAnotherRouterIsOneRow adds a router to the table, and no other line.
+func TestAnotherRouterIsOneRow(t *testing.T) {
+	table = append(table, fake)
+	defer func() { table = table[:len(table)-1] }()
+	if !slices.Contains(Kinds(), "fake") || Types()["fake"].Name() != "fakeConfig" {
+		t.Errorf("kinds %v, types %v", Kinds(), Types())
+	}
+	parsed, err := Parse("fake", map[string]any{"switch": "main"}, func(kind, name string) string { return kind + "-" + name })
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []rollout.Router{parsed}
+	object := rollout.Object{
+		"apiVersion": "example.com/v1", "kind": "Switch",
+		"metadata": map[string]any{"name": "Switch-main", "namespace": "shop"},
+	}
+	objects := NewObjects([]rollout.Object{object})
+	if err := Overlay(objects, all, Route{Name: "shop", Namespace: "shop", Weight: 7, Max: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if got := objects.List()[0].Map("spec")["share"]; got != int64(7) || object["spec"] != nil {
+		t.Errorf("share %v, before %v", got, object)
+	}
+	refs := Watched(all, "shop")
+	if len(refs) != 1 || refs[0] != object.Ref() {
+		t.Fatalf("watches %v", refs)
+	}
+	for ready, want := range map[bool]Verdict{true: {Taken: true, Text: "Switch/Switch-main is not ready"}, false: {Text: "Switch/Switch-main is not ready"}} {
+		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Status: map[string]any{"ready": ready}}}
+		if got := Verify(all, "shop", seen); got.Taken != want.Taken || !got.Taken && got != want {
+			t.Errorf("ready %v: %+v", ready, got)
+		}
+	}
+	if why := NeedsHundred("fake"); !strings.HasPrefix(why, "Fake takes percentages") {
+		t.Error(why)
+	}
+	if why := CannotStick("fake"); !strings.HasPrefix(why, "Fake cannot keep users on the canary") {
+		t.Error(why)
+	}
+	if !NeedsServices(parsed) {
+		t.Error("it needs no Services")
+	}
+	_, err = Parse("fake", map[string]any{"swich": "main"}, nil)
+	if err == nil || err.Error() != "fake.swich: is not a known field" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// matchesOf is one match for each feature and comparison.
+func matchesOf() map[feature]map[comparison]rollout.Match {
+	all := map[feature]map[comparison]rollout.Match{}
+	for ways, m := range map[comparison]rollout.StringMatch{
+		exact: {Exact: "GET"}, prefix: {Prefix: "G"}, regex: {Regex: "G|H"},
+	} {
+		path := rollout.StringMatch{Exact: cmp.Or("/a", m.Exact)}
+		switch ways {
+		case prefix:
+			path = rollout.StringMatch{Prefix: "/a"}
+		case regex:
+			path = rollout.StringMatch{Regex: "/a|/b"}
+		}
+		source := map[comparison]rollout.StringMatch{
+			exact: {Exact: "10.1.2.3"}, prefix: {Prefix: "10.1.0.0/16"}, regex: {Regex: "10.*"},
+		}[ways]
+		named := []rollout.NamedMatch{{Name: "x-staff", StringMatch: m}}
+		for f, match := range map[feature]rollout.Match{
+			byHeader: {Headers: named}, byCookie: {Cookies: named}, byQuery: {QueryParams: named},
+			byPath: {Path: &path}, byMethod: {Method: &m}, bySource: {Source: &source},
+		} {
+			if all[f] == nil {
+				all[f] = map[comparison]rollout.Match{}
+			}
+			all[f][ways] = match
+		}
+	}
+	return all
+}
+
+// plainObjects is of each router what takes every match that it can: one route or
+// path that leads to the stable Service.
+func plainObjects(t *testing.T) map[string]example {
+	t.Helper()
+	object := func(apiVersion, kind, name string, spec map[string]any) rollout.Object {
+		return rollout.Object{
+			"apiVersion": apiVersion, "kind": kind,
+			"metadata": map[string]any{"name": name, "namespace": "shop"}, "spec": spec,
+		}
+	}
+	ingress := func(kind string, port map[string]any) rollout.Object {
+		path := map[string]any{
+			"path": "/", "pathType": kind, "backend": map[string]any{"service": map[string]any{"name": "shop", "port": port}},
+		}
+		return object("networking.k8s.io/v1", "Ingress", "web", map[string]any{
+			"rules": []any{map[string]any{"http": map[string]any{"paths": []any{path}}}},
+		})
+	}
+	entries := func(field string) []any { return []any{map[string]any{field: "shop", "port": int64(80)}} }
+	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 20, Max: 100, Active: true}
+	all := map[string]example{
+		"gatewayAPI": {config: map[string]any{"httpRoute": "web"}, objects: []rollout.Object{
+			object("gateway.networking.k8s.io/v1", "HTTPRoute", "web", map[string]any{
+				"rules": []any{map[string]any{"backendRefs": entries("name")}},
+			}),
+		}},
+		"nginx": {config: map[string]any{"stableIngress": "web"}, objects: []rollout.Object{
+			ingress("Prefix", map[string]any{"number": int64(80)}),
+		}},
+		"alb": {config: map[string]any{"ingress": "web", "servicePort": int64(80)}, objects: []rollout.Object{
+			ingress("Prefix", map[string]any{"name": "use-annotation"}),
+		}},
+		"traefik": {config: map[string]any{"weightedTraefikServiceName": "web", "ingressRoutes": []any{"web"}}, objects: []rollout.Object{
+			object("traefik.io/v1alpha1", "TraefikService", "web", map[string]any{"weighted": map[string]any{"services": entries("name")}}),
+			object("traefik.io/v1alpha1", "IngressRoute", "web", map[string]any{"routes": []any{map[string]any{
+				"match": "Host(`shop`)", "services": []any{map[string]any{"name": "web", "kind": "TraefikService"}},
+			}}}),
+		}},
+		"istio": {config: map[string]any{"virtualService": map[string]any{"name": "web"}}, objects: []rollout.Object{
+			object("networking.istio.io/v1", "VirtualService", "web", map[string]any{"http": []any{map[string]any{
+				"route": []any{map[string]any{"destination": map[string]any{"host": "shop"}}},
+			}}}),
+		}},
+		"ambassador": {config: map[string]any{"mappings": []any{"web"}}, objects: []rollout.Object{
+			object("getambassador.io/v3alpha1", "Mapping", "web", map[string]any{"prefix": "/", "service": "shop"}),
+		}},
+		"apisix": {config: map[string]any{"route": map[string]any{"name": "web"}}, objects: []rollout.Object{
+			object("apisix.apache.org/v2", "ApisixRoute", "web", map[string]any{"http": []any{map[string]any{
+				"name": "web", "match": map[string]any{"paths": []any{"/*"}}, "backends": entries("serviceName"),
+			}}}),
+		}},
+	}
+	for kind, e := range all {
+		e.kind, e.name, e.route = kind, kind, route
+		all[kind] = e
+	}
+	return all
+}
+
+// TestWhatTheTableSaysIsTrue matches each part of a request in each way with each
+// router: it does it if the table says so, and Unsupported says the same before.
+func TestWhatTheTableSaysIsTrue(t *testing.T) {
+	plain := plainObjects(t)
+	for _, r := range table {
+		e, ok := plain[r.kind]
+		if !ok {
+			if r.features[byHeader] != 0 {
+				t.Errorf("%s can match and has no objects here", r.kind)
+			}
+			continue
+		}
+		for f, ways := range matchesOf() {
+			for way, m := range ways {
+				t.Run(fmt.Sprintf("%s/%s/%s", r.kind, f, way), func(t *testing.T) {
+					says := r.features[f]&way != 0
+					route := e.route
+					route.Managed = []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{m}}}
+					field, why := Unsupported(r.kind, route.Managed[0])
+					if (why == "") != says {
+						t.Errorf("the table says %v, Unsupported %s: %q", says, field, why)
+					}
+					if !says {
+						return
+					}
+					without, with := e.lay(t, e.objects, e.route), e.lay(t, e.objects, route)
+					if gocmp.Equal(without, with) {
+						t.Error("the match changes nothing")
+					}
+				})
+			}
+		}
+		for f, change := range map[feature]func(*Route){
+			mirrors: func(r *Route) {
+				half := 50
+				r.Managed = []rollout.ManagedRoute{{Name: "copy", Matches: []rollout.Match{matchesOf()[byHeader][exact]}, Mirror: &half}}
+			},
+			sticks: func(r *Route) { r.Sticky, r.CanaryPods = &rollout.Sticky{Cookie: "stay", MaxAge: 3600e9}, "abc" },
+		} {
+			if r.features[f] == 0 {
+				continue
+			}
+			route := e.route
+			change(&route)
+			if gocmp.Equal(e.lay(t, e.objects, e.route), e.lay(t, e.objects, route)) {
+				t.Errorf("%s: %s changes nothing", r.kind, f)
+			}
+		}
+		if (NeedsHundred(r.kind) == "") != (r.features[anyTotal] != 0) || (CannotStick(r.kind) == "") != (r.features[sticks] != 0) {
+			t.Errorf("%s: %q, %q", r.kind, NeedsHundred(r.kind), CannotStick(r.kind))
+		}
+		if (r.verify != nil) != (r.features[reports] != 0) {
+			t.Errorf("%s: the table says that it reports: %v", r.kind, r.features[reports] != 0)
+		}
+	}
+}
+
+// TestNamesFollowKustomize renames every object of each case, and the names in
+// the configuration with them: the overlay is the same but for the names.
+func TestNamesFollowKustomize(t *testing.T) {
+	for kind, e := range plainObjects(t) {
+		var seen []string
+		r, err := Parse(kind, e.config, func(of, name string) string {
+			seen = append(seen, of+"/"+name)
+			return "dev-" + name
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		renamed := NewObjects(nil)
+		for _, o := range e.objects {
+			o = o.Copy()
+			set(o, "dev-"+o.Name(), "metadata", "name")
+			renamed.list = append(renamed.list, o)
+		}
+		renamed.number()
+		for _, o := range e.objects {
+			if !slices.Contains(seen, o.Kind()+"/"+o.Name()) {
+				t.Errorf("%s: %s/%s is not renamed, only %v", kind, o.Kind(), o.Name(), seen)
+			}
+		}
+		err = Overlay(renamed, []rollout.Router{r}, e.route)
+		if kind == "traefik" { // kustomize renames the reference in the IngressRoute too
+			if err == nil || !strings.Contains(err.Error(), "dev-web") {
+				t.Errorf("traefik: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, c := range []struct {
+		kind   string
+		config any
+		want   string
+	}{
+		{"haproxy", nil, "haproxy: is not a router that gitrollout knows"},
+		{"smi", map[string]any{"rootservice": "x"}, "smi.rootservice: is not a known field"},
+		{"smi", []any{"x"}, "smi: is a list where a mapping belongs"},
+		{"istio", map[string]any{"virtualServices": map[string]any{}}, "istio.virtualServices: is a mapping where a list belongs"},
+		{"istio", map[string]any{"virtualService": map[string]any{"tlsRoutes": []any{map[string]any{"port": "80"}}}},
+			`istio.virtualService.tlsRoutes[0].port: is the text "80" where a whole number belongs`},
+		{"alb", map[string]any{"stickinessConfig": map[string]any{"enabled": "yes"}},
+			`alb.stickinessConfig.enabled: is the text "yes" where true or false belongs`},
+		{"object", map[string]any{"name": int64(1)}, "object[0].name: is 1 where a text belongs"},
+		{"object", []any{map[string]any{}, map[string]any{"verify": "x"}}, `object[1].verify: is the text "x" where a mapping belongs`},
+	} {
+		_, err := Parse(c.kind, c.config, nil)
+		var known *Error
+		if err == nil || !asError(err, &known) || err.Error() != c.want {
+			t.Errorf("%s %v: %v, want %s", c.kind, c.config, err, c.want)
+		}
+	}
+}
+
+// TestParseTwice reads what it has read: a state can be written down.
+func TestParseTwice(t *testing.T) {
+	for _, e := range examples(t) {
+		first, err := Parse(e.kind, e.config, nil)
+		if err != nil {
+			continue // a case of its own says so
+		}
+		second, err := Parse(e.kind, first.Config, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", e.name, err)
+		}
+		if diff := gocmp.Diff(first, second); diff != "" {
+			t.Errorf("%s: %s", e.name, diff)
+		}
+	}
+}
