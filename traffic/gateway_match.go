@@ -200,7 +200,7 @@ func gatewayPath(
 	case everything:
 		return map[string]any{"type": "RegularExpression", "value": whole(m.Regex)}, true, nil
 	case kind == "Exact":
-		return own, matches(m, value), nil
+		return own, m.Prefix == "" && matches(m, value) || m.Prefix != "" && below(value, m.Prefix), nil
 	case kind == "RegularExpression" || m.Regex != "":
 		return nil, false, wrong(ref, place+".path",
 			"%q and the step's match are not both plain, and nothing can match the two together", value).

@@ -1,0 +1,217 @@
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func configMap(name string) rollout.Object {
+	return rollout.Object{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"},
+		"data": map[string]any{"a": "1"},
+	}
+}
+
+func configMaps(names ...string) *Objects {
+	var all []rollout.Object
+	for _, name := range names {
+		all = append(all, configMap(name))
+	}
+	return NewObjects(all)
+}
+
+func namesOf(o *Objects) string {
+	var names []string
+	for _, object := range o.List() {
+		names = append(names, object.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestEditCopiesOnce(t *testing.T) {
+	before := []rollout.Object{configMap("a"), configMap("b")}
+	o := NewObjects(before)
+	ref := before[0].Ref()
+	first, ok := o.Edit(ref)
+	if !ok {
+		t.Fatal("a is not there")
+	}
+	set(first, "2", "data", "a")
+	second, _ := o.Edit(ref)
+	found, _ := o.Find(ref)
+	if text(second.Map("data")["a"]) != "2" || text(found.Map("data")["a"]) != "2" || text(before[0].Map("data")["a"]) != "1" {
+		t.Errorf("edited %v, found %v, before %v", second, found, before[0])
+	}
+	gone := rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
+	if _, ok := o.Edit(gone); ok {
+		t.Error("c can be edited")
+	}
+	if _, ok := o.Find(gone); ok {
+		t.Error("c is found")
+	}
+}
+
+func TestGeneratedObjectsHaveTheirPlace(t *testing.T) {
+	by := Route{Name: "web"}
+	ref := func(name string) rollout.Ref { return configMap(name).Ref() }
+	for after, want := range map[string]string{"a": "a new b c", "c": "a b c new", "nobody": "a b c new"} {
+		o := configMaps("a", "b", "c")
+		if err := o.generate(configMap("new"), ref(after), by); err != nil {
+			t.Fatal(err)
+		}
+		if got := namesOf(o); got != want {
+			t.Errorf("after %s: %s, want %s", after, got, want)
+		}
+		made, _ := o.Find(ref("new"))
+		if made.Annotation(rollout.AnnotationGenerated) != "web" {
+			t.Errorf("it is not marked: %v", made)
+		}
+		for _, name := range []string{"a", "b", "c", "new"} {
+			if found, _ := o.Find(ref(name)); found.Name() != name {
+				t.Errorf("%s is found as %s", name, found.Name())
+			}
+		}
+		err := o.generate(configMap("b"), ref("a"), by)
+		if err == nil || !strings.HasPrefix(err.Error(), "core/ConfigMap/shop/b: has the name of the object that Rollout web makes") {
+			t.Errorf("an object of the user's is taken over: %v", err)
+		}
+	}
+}
+
+func TestBeforeMovesOneObject(t *testing.T) {
+	for _, c := range []struct{ ref, other, want string }{
+		{"c", "a", "c a b"}, {"a", "c", "b a c"}, {"b", "c", "a b c"}, {"b", "a", "b a c"},
+	} {
+		o := configMaps("a", "b", "c")
+		o.Before(configMap(c.ref).Ref(), configMap(c.other).Ref())
+		if got := namesOf(o); got != c.want {
+			t.Errorf("%s before %s: %s, want %s", c.ref, c.other, got, c.want)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if found, _ := o.Find(configMap(name).Ref()); found.Name() != name {
+				t.Errorf("%s is found as %s", name, found.Name())
+			}
+		}
+	}
+}
+
+func TestOnePlaceHasOneRollout(t *testing.T) {
+	o := configMaps("a")
+	ref := configMap("a").Ref()
+	for _, c := range []struct{ place, by, want string }{
+		{"spec.a", "web", ""}, {"spec.a", "web", ""}, {"spec.b", "api", ""},
+		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api"},
+	} {
+		got := ""
+		if err := o.Claim(ref, c.place, Route{Name: c.by}); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s by %s: %q, want %q", c.place, c.by, got, c.want)
+		}
+	}
+}
+
+func TestSetMakesTheWay(t *testing.T) {
+	m := map[string]any{"a": "text", "b": map[string]any{"c": "1"}}
+	set(m, "2", "b", "d")
+	set(m, "3", "a", "e")
+	set(m, "4", "f")
+	want := map[string]any{"a": map[string]any{"e": "3"}, "b": map[string]any{"c": "1", "d": "2"}, "f": "4"}
+	if diff := cmp.Diff(want, m); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestErrorsNameTheirPlace looks at what people read.
+func TestErrorsNameTheirPlace(t *testing.T) {
+	ref := rollout.Ref{Group: "example.com", Kind: "Switch", Namespace: "shop", Name: "a"}
+	for _, c := range []struct {
+		err       error
+		want, fix string
+	}{
+		{wrong(ref, "spec.x", "is %d", 3).fix("write %s", "2"), "example.com/Switch/shop/a: spec.x: is 3", "write 2"},
+		{wrong(ref, "", "is odd"), "example.com/Switch/shop/a: is odd", ""},
+		{misfit("alb.ingress", "100%% odd").fix("name %q", "x"), "alb.ingress: 100% odd", `name "x"`},
+		{missing("a", "Service", "shop", ""), "a: is missing", "name the Service"},
+		{missing("a", "Service", "shop", "b"), "a: Service/shop/b is not in this app", "add it to the kustomization"},
+	} {
+		var known *Error
+		if !asError(c.err, &known) || known.Error() != c.want || known.Fix != c.fix {
+			t.Errorf("%v; %+v", c.err, known)
+		}
+	}
+}
+
+func TestManagedRoutesComeAndGo(t *testing.T) {
+	match := []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "x", StringMatch: rollout.StringMatch{Exact: "1"}}}}}
+	route := func(name string, matches []rollout.Match) rollout.Step {
+		return rollout.Step{Route: &rollout.ManagedRoute{Name: name, Matches: matches}}
+	}
+	steps := []rollout.Step{
+		route("b", match), {}, route("a", match), route("c", match), route("a", nil), route("b", match), route("a", match),
+	}
+	for n, want := range []string{"", "b", "b", "a b", "a b c", "b c", "c b", "a c b"} {
+		var names []string
+		for _, r := range Managed(steps[:n], []string{"a", "c", "b"}[:min(n, 1)]) {
+			names = append(names, r.Name)
+		}
+		ordered := strings.Fields(want)
+		slices.Sort(ordered)
+		slices.Sort(names)
+		if !slices.Equal(names, ordered) {
+			t.Errorf("after %d steps: %v, want %s", n, names, want)
+		}
+	}
+	var names []string
+	for _, r := range Managed(steps, []string{"c", "a"}) {
+		names = append(names, r.Name)
+	}
+	if got := fmt.Sprint(names); got != "[b c a]" {
+		t.Errorf("precedence %s: what is not named is first, then as named", got)
+	}
+}
+
+func TestStagesAreAllThatAReleaseAsksFor(t *testing.T) {
+	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+	staff := rollout.ManagedRoute{Name: "staff", Matches: []rollout.Match{{}}}
+	spec := rollout.Spec{
+		Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"},
+		Canary: &rollout.Canary{
+			StableService: "web", CanaryService: "web-canary",
+			Traffic: &rollout.Traffic{MaxWeight: 1000},
+			Steps:   []rollout.Step{weight(50), {Route: &staff}, weight(500)},
+		},
+	}
+	describe := func(r Route) string {
+		return fmt.Sprintf("%s %s %d/%d %v %d", r.Stable, r.Canary, r.Weight, r.Max, r.Active, len(r.Managed))
+	}
+	want := []string{
+		"web web-canary 0/1000 false 0", "web web-canary 1000/1000 true 0",
+		"web web-canary 50/1000 true 0", "web web-canary 1000/1000 true 1", "web web-canary 500/1000 true 1",
+	}
+	var got []string
+	for _, r := range Stages(spec) {
+		got = append(got, describe(r))
+		if r.Active != (r.CanaryPods != "") || r.Active != (r.StablePods != "") {
+			t.Errorf("pods of %+v", r)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	spec.Canary.PingPong = &rollout.PingPong{PingService: "ping", PongService: "pong"}
+	got = nil
+	for _, r := range Stages(spec) {
+		got = append(got, describe(r))
+	}
+	if len(got) != 10 || !strings.HasPrefix(got[0], "ping pong 0/") || !strings.HasPrefix(got[5], "pong ping 0/") {
+		t.Errorf("with pingPong: %q", got)
+	}
+}
