@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/plan"
@@ -60,9 +61,13 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	if err := w.connect(ctx, c.target, nil, c.streams); err != nil {
 		return err
 	}
-	server, err := newDryRunner(c.target)
+	config, err := c.target.config()
 	if err != nil {
 		return err
+	}
+	server, err := cluster.NewDryRunner(config)
+	if err != nil {
+		return &failure{code: exitCluster, err: err}
 	}
 	differences := 0
 	for _, app := range apps {
@@ -79,7 +84,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 }
 
 // app prints the differences of one app and returns how many there are.
-func (c *diffCommand) app(ctx context.Context, w *world, server *dryRunner, app rollout.App) (int, error) {
+func (c *diffCommand) app(ctx context.Context, w *world, server *cluster.DryRunner, app rollout.App) (int, error) {
 	in, err := w.input(ctx, app, time.Now())
 	if err != nil {
 		return 0, err
@@ -90,7 +95,7 @@ func (c *diffCommand) app(ctx context.Context, w *world, server *dryRunner, app 
 	}
 	differences := 0
 	for _, o := range objects {
-		live, after, err := server.compare(ctx, o)
+		live, after, err := server.Compare(ctx, o)
 		if err != nil {
 			return differences, fmt.Errorf("%s: %w", o.Ref(), err)
 		}
@@ -101,7 +106,7 @@ func (c *diffCommand) app(ctx context.Context, w *world, server *dryRunner, app 
 		differences += n
 	}
 	for _, ref := range strategies.Prunable(in.State, objects) {
-		live, err := server.get(ctx, ref, app.Name)
+		live, err := server.Get(ctx, ref, app.Name)
 		if err != nil {
 			return differences, fmt.Errorf("%s: %w", ref, err)
 		}
@@ -139,5 +144,3 @@ func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, e
 	_, err = fmt.Fprint(c.out, terminal.Diff(text, c.color.lookOf(c.out)))
 	return 1, err
 }
-
-var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")

@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
 )
@@ -46,7 +47,7 @@ func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	if c.head == "" {
 		s.headName = "the working tree"
-		s.head, err = openHashed(s.top)
+		s.head, err = worktree.OpenHashed(s.top)
 		return err
 	}
 	id, known := localCommit(ctx, c.head)

@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -132,4 +133,13 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// openDir is a folder that the command line names.
+func openDir(dir string) (worktree.Dir, error) {
+	tree, err := worktree.Open(dir)
+	if err != nil {
+		return tree, usagef("%v", err)
+	}
+	return tree, nil
 }

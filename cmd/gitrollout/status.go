@@ -15,7 +15,6 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -64,10 +63,10 @@ It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
 	flags.BoolVar(&c.wait, "wait", false, "wait for the end")
 	flags.DurationVar(&c.timeout, "timeout", 10*time.Minute, "with --wait: how long at most")
 	flags.DurationVar(&c.every, "refresh", 2*time.Second, "with --wait: time between looks at Git")
-	flags.StringVar(&c.until, "for", "healthy", "what to wait for: "+strings.Join(goalNames(), ", "))
+	flags.StringVar(&c.until, "for", "healthy", "what to wait for: "+strings.Join(status.GoalNames(), ", "))
 	flags.StringVar(&c.release, "release", "", "the template `hash` to wait for (default: what the branch asks for)")
 	flags.StringVar(&c.commit, "commit", "", "wait for what this `commit` asks for")
-	complete(cmd, "for", func(*world, []string) []string { return goalNames() })
+	complete(cmd, "for", func(*world, []string) []string { return status.GoalNames() })
 	complete(cmd, "release", knownHashes)
 	return cmd
 }
@@ -76,8 +75,8 @@ func (c *statusCommand) check() error {
 	switch {
 	case c.release != "" && c.commit != "":
 		return usagef("--release and --commit exclude each other")
-	case !slices.Contains(goalNames(), c.until):
-		return usagef("--for %q is not one of %s", c.until, strings.Join(goalNames(), ", "))
+	case !slices.Contains(status.GoalNames(), c.until):
+		return usagef("--for %q is not one of %s", c.until, strings.Join(status.GoalNames(), ", "))
 	case c.every < 100*time.Millisecond:
 		return usagef("--refresh %s is less than 100ms", c.every)
 	case c.timeout <= 0:
@@ -123,9 +122,10 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 				return err
 			}
 		}
-		v := g.judge(in)
+		v := g.Judge(in)
+		done := v.Ending != status.NotYet
 		late := !c.wait || !time.Now().Before(deadline)
-		if !v.done && !late {
+		if !done && !late {
 			if err := c.again(ctx, w, deadline); err != nil {
 				return err
 			}
@@ -138,27 +138,31 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	}
 }
 
+// endings are the exit codes.
+var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK, status.Missed: exitDegraded, status.Stuck: exitHeld}
+
 // conclude says how it ended.
-func (c *statusCommand) conclude(lines io.Writer, w *world, a status.App, v verdict) error {
-	if !v.done && a.Held != nil && !a.Waits() {
-		v.code = exitHeld
+func (c *statusCommand) conclude(lines io.Writer, w *world, a status.App, v status.Verdict) error {
+	done, code := v.Ending != status.NotYet, endings[v.Ending]
+	if !done && a.Held != nil && !a.Waits() {
+		code = exitHeld
 	}
-	if v.done || c.wait {
-		text := v.text
-		if !v.done {
+	if done || c.wait {
+		text := v.Text
+		if !done {
 			text = fmt.Sprintf("not %s within %s", c.until, c.timeout)
 		}
 		if _, err := fmt.Fprintln(lines, a.App+": "+text); err != nil {
 			return err
 		}
 	}
-	if v.code == exitOK {
+	if code == exitOK {
 		return nil
 	}
 	for _, n := range a.Next {
 		_, _ = fmt.Fprintf(lines, "  to %s: %s\n", n.To, w.source.command(n.Command))
 	}
-	return silent(v.code)
+	return silent(code)
 }
 
 // again waits for the next look at Git. Git that cannot be reached for a while
@@ -178,11 +182,11 @@ func (c *statusCommand) again(ctx context.Context, w *world, deadline time.Time)
 }
 
 // goal makes one of the flags.
-func (c *statusCommand) goal(ctx context.Context, w *world, app rollout.App) (goal, error) {
-	g := goal{until: c.until}
+func (c *statusCommand) goal(ctx context.Context, w *world, app rollout.App) (status.Goal, error) {
+	g := status.Goal{Until: c.until}
 	switch {
 	case c.release != "":
-		g.hash = rollout.Hash(c.release)
+		g.Hash = rollout.Hash(c.release)
 		return g, nil
 	case c.commit != "":
 		id, err := fullCommit(ctx, c.commit)
@@ -193,98 +197,11 @@ func (c *statusCommand) goal(ctx context.Context, w *world, app rollout.App) (go
 		if err != nil {
 			return g, fmt.Errorf("--commit: %w", err)
 		}
-		g.hash, g.digest = r.Release(), r.Digest
+		g.Hash, g.Digest = r.Release(), r.Digest
 	default:
 		if head := w.head(app); head.Render != nil {
-			g.hash, g.digest = head.Render.Release(), head.Render.Digest
+			g.Hash, g.Digest = head.Render.Release(), head.Render.Digest
 		}
 	}
 	return g, nil
-}
-
-// goal is what is waited for. An empty hash is an app without stages; an empty
-// digest is any content with the hash.
-type goal struct {
-	until  string // one of goalNames
-	hash   rollout.Hash
-	digest string // of the render
-}
-
-func goalNames() []string { return []string{"healthy", "paused", "started", "degraded"} }
-
-// verdict is what a look has told: done, and with which exit code.
-type verdict struct {
-	done bool
-	code exitCode
-	text string
-}
-
-// judge compares a goal with where the app stands.
-func (g goal) judge(in strategies.Input) verdict {
-	s := in.State
-	ours := s.Release != nil && (g.hash == "" || s.Release.Hash == g.hash)
-	rejection, rejected := s.IsRejected(g.hash)
-	down := s.Phase == rollout.Degraded || s.Phase == rollout.Aborting
-	switch {
-	case g.until == "degraded" && down && (ours || rejected):
-		return verdict{true, exitOK, "it was rejected: " + orText(rejection.Reason, s.Reason)}
-	case g.serves(in) && g.until == "degraded":
-		return verdict{true, exitDegraded, "it is healthy"}
-	case g.serves(in):
-		return verdict{true, exitOK, "healthy at " + rollout.ShortID(s.Source)}
-	case g.until == "paused" && ours && s.Phase == rollout.Paused, g.until == "started" && ours && !down:
-		return verdict{true, exitOK, g.until + " at " + rollout.ShortID(s.Release.Commit)}
-	case rejected && !ours:
-		return verdict{true, exitDegraded, "it was rejected: " + rejection.Reason}
-	case ours && s.Phase == rollout.Aborting:
-		return verdict{true, exitDegraded, "it goes back to stable: " + s.Reason}
-	case g.overtaken(in):
-		return verdict{true, exitDegraded, "another version has taken its place: " + rollout.ShortID(s.Source)}
-	case g.held(in):
-		return verdict{true, exitHeld, "it is held"}
-	}
-	return verdict{code: exitNotYet}
-}
-
-// serves reports whether what is waited for is what the cluster was given, and
-// is healthy.
-func (g goal) serves(in strategies.Input) bool {
-	s := in.State
-	if s.Phase != rollout.Healthy || (s.Held != nil && !s.Held.Waits()) {
-		return false
-	}
-	if g.digest != "" {
-		return in.Source != nil && in.Source.Digest == g.digest
-	}
-	return s.Stable != nil && s.Stable.Hash == g.hash
-}
-
-// overtaken reports whether the branch asks for something else, and that is what
-// the app follows.
-func (g goal) overtaken(in strategies.Input) bool {
-	head, s := in.Head.Render, in.State
-	if head == nil || s.Source == "" || (g.digest != "" && head.Digest == g.digest) || (g.digest == "" && head.Release() == g.hash) {
-		return false
-	}
-	if in.Source != nil && in.Source.Digest == head.Digest {
-		return true
-	}
-	return s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.hash
-}
-
-// held reports whether the app waits for a person. A record of an older commit's
-// trouble may be outdated.
-func (g goal) held(in strategies.Input) bool {
-	h := in.State.Held
-	if in.Head.Err != nil {
-		return true
-	}
-	return h != nil && !h.Waits() && (h.Commit == "" || h.Commit == in.Head.Commit.ID)
-}
-
-func orText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

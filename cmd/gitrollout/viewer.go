@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // viewer is where that comes from which get and list show: Git and, if it can be
@@ -24,7 +27,7 @@ type viewer interface {
 
 // open finds the way that the flags ask for. Without Git it is the cluster that
 // is shown; told calls say that something in the cluster has changed.
-func (c *lookCommand) open(ctx context.Context, args []string, told func()) (viewer, error) {
+func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
 	case c.server != "" && c.clusterOnly:
@@ -32,7 +35,12 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (vie
 	case c.clusterOnly:
 		return openClusterView(ctx, c.source, c.target, told, "--cluster-only", c.streams)
 	case server != "":
-		return openServerView(ctx, server, args)
+		v := &serverView{args: args}
+		v.Client, err = dashboard.NewClient(ctx, server, args)
+		if errors.Is(err, dashboard.ErrAddress) {
+			return nil, usagef("--server %v", err)
+		}
+		return v, v.explain(ctx, err)
 	}
 	w, err := openWorld(ctx, c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
@@ -98,4 +106,34 @@ func (v *clusterView) listing(_ context.Context, args []string, _ time.Time) (st
 	}
 	l.SetNote(v.why)
 	return l, nil
+}
+
+// serverView shows what a reconciler shows on its own page.
+type serverView struct {
+	*dashboard.Client
+	args []string
+}
+
+// refresh is viewer's.
+func (v *serverView) refresh(ctx context.Context) (bool, error) {
+	changed, err := v.Refresh(ctx)
+	return changed, v.explain(ctx, err)
+}
+
+// listing is viewer's.
+func (v *serverView) listing(context.Context, []string, time.Time) (status.Listing, error) {
+	return v.Listing(), nil
+}
+
+// explain adds to the error that there is no such app the names that may have been meant.
+func (v *serverView) explain(ctx context.Context, err error) error {
+	if !errors.Is(err, dashboard.ErrNoSuchApp) {
+		return err
+	}
+	if names, listErr := v.Names(ctx); listErr == nil {
+		if near := terminal.Closest(v.args[0], names); len(near) > 0 {
+			err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		}
+	}
+	return &failure{code: exitFailed, err: err}
 }

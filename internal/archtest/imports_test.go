@@ -30,6 +30,7 @@ var table = map[string]rule{
 	"views/plan":         {own: []string{"rollout", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
 	"views/doctor":       {own: []string{"reconciler/source", "render", "rollout"}},
 	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
+	"render/worktree":    {own: []string{"render", "rollout"}},
 	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
 	"render/schema":      {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":                {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
@@ -58,7 +59,7 @@ var table = map[string]rule{
 			"publish/call", "publish/forge", "publish/metrics", "publish/tracing",
 			"publish/notify", "publish/notify/service", "publish/notify/worker",
 			"reconciler", "reconciler/measure", "reconciler/propose", "reconciler/source",
-			"render", "render/scaffold", "render/schema", "rollout", "simulate", "strategies",
+			"render", "render/scaffold", "render/schema", "render/worktree", "rollout", "simulate", "strategies",
 			"views/dashboard", "views/doctor", "views/plan", "views/status", "views/terminal",
 		},
 		others: append([]string{

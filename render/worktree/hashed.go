@@ -1,4 +1,4 @@
-package main
+package worktree
 
 import (
 	"crypto/sha1" // Git's names of files
@@ -10,28 +10,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// hashedDir is a folder whose files have the ids that Git would give them, so
+// Hashed is a folder whose files have the ids that Git would give them, so
 // that what was rendered from a commit is known to be the same in the folder.
 // Folders have no id: they would have to be read in full.
-type hashedDir struct {
-	dirTree
+type Hashed struct {
+	Dir
 	mu    sync.Mutex
 	paths map[string]string // by id
 }
 
-var _ render.Tree = (*hashedDir)(nil)
+var _ render.Tree = (*Hashed)(nil)
 
-func openHashed(dir string) (*hashedDir, error) {
-	tree, err := openDir(dir)
+// OpenHashed returns a folder of this machine.
+func OpenHashed(dir string) (*Hashed, error) {
+	tree, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &hashedDir{dirTree: tree, paths: map[string]string{}}, nil
+	return &Hashed{Dir: tree, paths: map[string]string{}}, nil
 }
 
 // Lookup is render.Tree's.
-func (t *hashedDir) Lookup(name string) (rollout.Entry, bool, error) {
-	e, found, err := t.dirTree.Lookup(name)
+func (t *Hashed) Lookup(name string) (rollout.Entry, bool, error) {
+	e, found, err := t.Dir.Lookup(name)
 	if err != nil || !found {
 		return e, found, err
 	}
@@ -39,7 +40,7 @@ func (t *hashedDir) Lookup(name string) (rollout.Entry, bool, error) {
 		e.ID = ""
 		return e, true, nil
 	}
-	content, err := t.dirTree.ReadBlob(e.ID)
+	content, err := t.Dir.ReadBlob(e.ID)
 	if err != nil {
 		return e, false, err
 	}
@@ -55,12 +56,12 @@ func (t *hashedDir) Lookup(name string) (rollout.Entry, bool, error) {
 }
 
 // ReadBlob is render.Tree's.
-func (t *hashedDir) ReadBlob(id string) ([]byte, error) {
+func (t *Hashed) ReadBlob(id string) ([]byte, error) {
 	t.mu.Lock()
 	name, hashed := t.paths[id]
 	t.mu.Unlock()
 	if !hashed {
 		name = id // out of ReadDir
 	}
-	return t.dirTree.ReadBlob(name)
+	return t.Dir.ReadBlob(name)
 }

@@ -1,4 +1,4 @@
-package main
+package dashboard
 
 import (
 	"context"
@@ -8,16 +8,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/views/status"
-	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// serverView shows what a reconciler shows on its own page: as Git and the
+// Client shows what a reconciler shows on its own page: as Git and the
 // cluster say, and with what was measured since the last record.
-type serverView struct {
+type Client struct {
 	base   *url.URL
 	client *http.Client
 	args   []string // the one app that is looked at; all without
@@ -29,18 +27,25 @@ const (
 	maxAnswer     = 256 << 20 // bytes
 )
 
-func openServerView(ctx context.Context, address string, args []string) (*serverView, error) {
+// ErrAddress is what NewClient returns for what is no address of a page.
+var ErrAddress = errors.New("is not an address")
+
+// ErrNoSuchApp is what Refresh returns when the reconciler has no app of that name.
+var ErrNoSuchApp = errors.New("there is no such app")
+
+// NewClient reads the page of a reconciler, of the one app in args or of all.
+func NewClient(ctx context.Context, address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
-		return nil, usagef("--server %q is not an address; write http://127.0.0.1:3100 or the like", address)
+		return nil, fmt.Errorf("%q %w; write http://127.0.0.1:3100 or the like", address, ErrAddress)
 	}
-	v := &serverView{base: base, client: &http.Client{Timeout: serverTimeout}, args: args}
-	_, err = v.refresh(ctx)
+	v := &Client{base: base, client: &http.Client{Timeout: serverTimeout}, args: args}
+	_, err = v.Refresh(ctx)
 	return v, err
 }
 
-// refresh is viewer's.
-func (v *serverView) refresh(ctx context.Context) (bool, error) {
+// Refresh reads what is new, for the next Listing.
+func (v *Client) Refresh(ctx context.Context) (bool, error) {
 	var l status.Listing
 	if len(v.args) == 0 {
 		if err := v.get(ctx, &l, "api", "v1", "apps"); err != nil {
@@ -51,8 +56,8 @@ func (v *serverView) refresh(ctx context.Context) (bool, error) {
 	}
 	l.Apps = make([]status.App, 1)
 	err := v.get(ctx, &l.Apps[0], "api", "v1", "apps", v.args[0])
-	if errors.Is(err, errNoSuchApp) {
-		return false, v.noSuchApp(ctx)
+	if errors.Is(err, ErrNoSuchApp) {
+		return false, fmt.Errorf("the reconciler at %s has no app %q: %w", v.base.Redacted(), v.args[0], err)
 	}
 	if err != nil {
 		return false, err
@@ -62,31 +67,22 @@ func (v *serverView) refresh(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// noSuchApp says so, with the names that may have been meant.
-func (v *serverView) noSuchApp(ctx context.Context) error {
-	text := fmt.Sprintf("the reconciler at %s has no app %q", v.base.Redacted(), v.args[0])
+// Names are those of all apps.
+func (v *Client) Names(ctx context.Context) ([]string, error) {
 	var l status.Listing
-	if err := v.get(ctx, &l, "api", "v1", "apps"); err == nil {
-		names := make([]string, 0, len(l.Apps))
-		for _, a := range l.Apps {
-			names = append(names, a.App)
-		}
-		if near := terminal.Closest(v.args[0], names); len(near) > 0 {
-			text += "; did you mean " + strings.Join(near, " or ") + "?"
-		}
+	err := v.get(ctx, &l, "api", "v1", "apps")
+	names := make([]string, 0, len(l.Apps))
+	for _, a := range l.Apps {
+		names = append(names, a.App)
 	}
-	return &failure{code: exitFailed, err: errors.New(text)}
+	return names, err
 }
 
-// listing is viewer's.
-func (v *serverView) listing(context.Context, []string, time.Time) (status.Listing, error) {
-	return v.seen, nil
-}
-
-var errNoSuchApp = errors.New("there is no such app")
+// Listing is what the page shows: the app that was asked for, or all.
+func (v *Client) Listing() status.Listing { return v.seen }
 
 // get asks for one thing. Fields that are not known here are of a newer server.
-func (v *serverView) get(ctx context.Context, into any, path ...string) error {
+func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
@@ -103,11 +99,11 @@ func (v *serverView) get(ctx context.Context, into any, path ...string) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusNotFound && len(path) > 3 {
-		return errNoSuchApp
+		return ErrNoSuchApp
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", answer.Status, terminal.Truncate(terminal.Clean(string(body)), 200))
+		err = fmt.Errorf("%s: %.200q", answer.Status, body)
 	}
 	if err == nil {
 		err = json.Unmarshal(body, into)

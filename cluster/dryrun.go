@@ -1,7 +1,8 @@
-package main
+package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,41 +11,41 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
+	cached "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// dryRunner asks the API server what an apply would make of an object.
-type dryRunner struct {
+// ErrUnknownKind is about an object of a kind that the cluster does not know.
+var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
+
+// DryRunner asks the API server what an apply would make of an object.
+type DryRunner struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 }
 
-func newDryRunner(target clusterOptions) (*dryRunner, error) {
-	config, err := target.config()
-	if err != nil {
-		return nil, err
-	}
+// NewDryRunner returns one for the cluster of a kubeconfig.
+func NewDryRunner(config *rest.Config) (*DryRunner, error) {
+	config = rest.CopyConfig(config)
 	config.QPS, config.UserAgent, config.WarningHandler = -1, "gitrollout", rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, &failure{code: exitCluster, err: err}
+		return nil, err
 	}
 	finder, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, &failure{code: exitCluster, err: err}
+		return nil, err
 	}
-	return &dryRunner{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))}, nil
+	return &DryRunner{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached.NewMemCacheClient(finder))}, nil
 }
 
-// compare returns the object as it is, nil if it does not exist, and as it
+// Compare returns the object as it is, nil if it does not exist, and as it
 // would be after an apply.
-func (d *dryRunner) compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
+func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
 	objects, err := d.resource(gvk.GroupKind(), o.Namespace(), gvk.Version)
 	if err != nil {
@@ -60,7 +61,7 @@ func (d *dryRunner) compare(ctx context.Context, o rollout.Object) (live, after 
 	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
 		metav1.ApplyOptions{FieldManager: "gitrollout", Force: true, DryRun: []string{metav1.DryRunAll}})
 	if err != nil && o.Kind() == "Secret" {
-		err = cluster.Explain(err, o.Ref(), "patch") // the server quotes what it refuses
+		err = Explain(err, o.Ref(), "patch") // the server quotes what it refuses
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("what applying it would change: %w", err)
@@ -68,8 +69,8 @@ func (d *dryRunner) compare(ctx context.Context, o rollout.Object) (live, after 
 	return found.Object, made.Object, nil
 }
 
-// get returns an object if it exists and is the app's, nil otherwise.
-func (d *dryRunner) get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
+// Get returns an object if it exists and is the app's, nil otherwise.
+func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
 	objects, err := d.resource(schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace)
 	if err != nil {
 		return nil, err
@@ -84,10 +85,10 @@ func (d *dryRunner) get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-func (d *dryRunner) resource(kind schema.GroupKind, namespace string, versions ...string) (dynamic.ResourceInterface, error) {
+func (d *DryRunner) resource(kind schema.GroupKind, namespace string, versions ...string) (dynamic.ResourceInterface, error) {
 	mapping, err := d.mapper.RESTMapping(kind, versions...)
 	if meta.IsNoMatchError(err) {
-		return nil, errUnknownKind
+		return nil, ErrUnknownKind
 	}
 	if err != nil {
 		return nil, err

@@ -1,4 +1,6 @@
-package main
+// Package worktree reads folders as package render reads commits: what a commit of the folder would hold. Its
+// neighbours: package render, whose Tree it is; the commands that look at a working copy.
+package worktree
 
 import (
 	"errors"
@@ -12,23 +14,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// dirTree is a folder as a render.Tree: what a commit of it would hold. It must
+// Dir is a folder as a render.Tree: what a commit of it would hold. It must
 // not change meanwhile; ids are paths. The .git folder is left out, as in a
 // commit. It reads nothing outside the folder.
-type dirTree struct{ root *os.Root }
+type Dir struct{ root *os.Root }
 
-var _ render.Tree = dirTree{}
+var _ render.Tree = Dir{}
 
-func openDir(dir string) (dirTree, error) {
+// Open returns a folder of this machine.
+func Open(dir string) (Dir, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return dirTree{}, usagef("%v", err)
+		return Dir{}, err
 	}
-	return dirTree{root}, nil
+	return Dir{root}, nil
 }
 
 // Lookup is render.Tree's.
-func (t dirTree) Lookup(name string) (rollout.Entry, bool, error) {
+func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	if name == "" || name == "." {
 		return rollout.Entry{ID: ".", Kind: rollout.Dir}, true, nil
 	}
@@ -52,7 +55,7 @@ func (t dirTree) Lookup(name string) (rollout.Entry, bool, error) {
 
 // belowLink reports whether a folder's path leads over a symbolic link, which
 // a tree does not follow.
-func (t dirTree) belowLink(dir string) (bool, error) {
+func (t Dir) belowLink(dir string) (bool, error) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		info, err := t.root.Lstat(dir)
 		switch {
@@ -67,7 +70,7 @@ func (t dirTree) belowLink(dir string) (bool, error) {
 	return false, nil
 }
 
-func (t dirTree) belowFile(name string) bool {
+func (t Dir) belowFile(name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if info, err := t.root.Lstat(dir); err == nil {
 			return !info.IsDir()
@@ -77,7 +80,7 @@ func (t dirTree) belowFile(name string) bool {
 }
 
 // ReadDir is render.Tree's.
-func (t dirTree) ReadDir(name string) ([]rollout.Entry, error) {
+func (t Dir) ReadDir(name string) ([]rollout.Entry, error) {
 	if name == "" {
 		name = "."
 	}
@@ -98,7 +101,7 @@ func (t dirTree) ReadDir(name string) ([]rollout.Entry, error) {
 }
 
 // ReadBlob is render.Tree's.
-func (t dirTree) ReadBlob(id string) ([]byte, error) {
+func (t Dir) ReadBlob(id string) ([]byte, error) {
 	info, err := t.root.Lstat(id)
 	if err == nil && info.Mode().Type() == fs.ModeSymlink {
 		target, err := t.root.Readlink(id)

@@ -1,8 +1,7 @@
-package main
+package status
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -16,9 +15,9 @@ func TestJudge(t *testing.T) {
 	}
 	old, now, newer := build("h1-old", "old"), build("h1-now", "now"), build("h1-newer", "newer")
 	oldRelease, release := &rollout.Release{Hash: old.Release()}, &rollout.Release{Hash: now.Release(), Commit: "1234567890"}
-	ask := goal{until: "healthy", hash: now.Release(), digest: "now"}
-	byHash := goal{until: "healthy", hash: now.Release()}
-	until := func(what string) goal { g := ask; g.until = what; return g }
+	ask := Goal{Until: "healthy", Hash: now.Release(), Digest: "now"}
+	byHash := Goal{Until: "healthy", Hash: now.Release()}
+	until := func(what string) Goal { g := ask; g.Until = what; return g }
 	look := func(head, source *rollout.Render, s rollout.State) strategies.Input {
 		s.Source = "abcdef0123"
 		return strategies.Input{Head: strategies.Head{Render: head, Commit: rollout.Commit{ID: "head"}}, Source: source, State: s}
@@ -32,9 +31,9 @@ func TestJudge(t *testing.T) {
 
 	const waits = "waits"
 	cases := map[string]struct {
-		goal goal
+		goal Goal
 		in   strategies.Input
-		want string // exit code, or waits
+		want string // the exit code of status, or waits
 	}{
 		"nothing recorded":                {ask, look(now, nil, rollout.State{}), waits},
 		"the old version is healthy":      {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), waits},
@@ -65,13 +64,10 @@ func TestJudge(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			v := c.goal.judge(c.in)
-			got := fmt.Sprint(int(v.code))
-			if !v.done {
-				got = waits
-			}
+			v := c.goal.Judge(c.in)
+			got := map[Ending]string{NotYet: waits, Reached: "0", Missed: "6", Stuck: "8"}[v.Ending]
 			if got != c.want {
-				t.Errorf("%s (%s), want %s", got, v.text, c.want)
+				t.Errorf("%s (%s), want %s", got, v.Text, c.want)
 			}
 		})
 	}
