@@ -1,22 +1,22 @@
 package provider
 
-// providers are all that a metric's provider can name, in the order of the docs.
-func providers() []provider {
-	return []provider{
-		prometheus,
-		web,
-		job,
-		datadog,
-		newRelic,
-		wavefront,
-		kayenta,
-		cloudWatch,
-		graphite,
-		influxdb,
-		skywalking,
-		loki,
-		elasticsearch,
-		opensearch,
-		webhook,
-	}
+// table is all that a metric's provider can name, in the order of the docs.
+var table = []provider{
+	prometheus,
+	web,
+	job,
+	datadog,
+	newRelic,
+	wavefront,
+	kayenta,
+	cloudWatch,
+	graphite,
+	influxdb,
+	skywalking,
+	loki,
+	elasticsearch,
+	opensearch,
+	webhook,
 }
+
+func providers() []provider { return table }

@@ -286,3 +286,31 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		}
 	}
 }
+
+// oneRow are the tests that add one more of something by a row of a table, which
+// nothing else knows of, and have all done with it that is done with the others.
+var oneRow = map[string]string{
+	"strategy":         "strategies:TestAThirdStrategy",
+	"kind of workload": "strategies:TestASecondKind",
+	"its cluster side": "cluster:TestAnotherKindOfWorkloadIsOneRow",
+	"router":           "traffic:TestAnotherRouterIsOneRow",
+	"metric provider":  "analysis/provider:TestAProviderIsOneRow",
+	"notification":     "publish/notify/service:TestAServiceIsOneLine",
+	"forge":            "publish/forge:TestAForgeIsOneLine",
+}
+
+func TestOneMoreIsARow(t *testing.T) {
+	tests := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && s.isTest() {
+				tests[s.dir()+":"+f.Name.Name] = true
+			}
+		}
+	}
+	for what, test := range oneRow {
+		if !tests[test] {
+			t.Errorf("%s is gone, which adds a %s by a row of a table", test, what)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+)
+
+// diceConfig is the configuration of a provider that nothing but the table knows of.
+type diceConfig struct {
+	Sides int `json:"sides"`
+}
+
+func (c *diceConfig) check() error {
+	if c.Sides < 1 {
+		return wrong("sides", "give a number of sides", "is %d", c.Sides)
+	}
+	return nil
+}
+
+func (c *diceConfig) timeout() time.Duration { return time.Second }
+
+func (c *diceConfig) measure(context.Context, *session) (Result, error) {
+	return Result{Value: float64(c.Sides), Message: "rolled by s3cret"}, nil
+}
+
+// TestAProviderIsOneRow adds a provider by a row of the table, and has all that is
+// done with providers done with it.
+func TestAProviderIsOneRow(t *testing.T) {
+	known := table
+	table = append(slices.Clone(table), provider{kind: "dice", title: "Dice", result: "a number", keys: "none", config: func() config { return &diceConfig{} }})
+	defer func() { table = known }()
+
+	last := Rows()[len(Rows())-1]
+	if !slices.Contains(Kinds(), "dice") || !slices.Equal(last.Fields, []string{"sides"}) || Types()["dice"].Name() != "diceConfig" {
+		t.Errorf("the kinds are %v, the last row is %+v", Kinds(), last)
+	}
+	got, err := Measure(t.Context(), Deps{}, Request{Kind: "dice", Config: map[string]any{"sides": 6}, Secrets: []string{"s3cret"}})
+	if err != nil || got.Value != 6.0 || got.Message != "rolled by ***" {
+		t.Errorf("measured %+v, %v", got, err)
+	}
+	for field, config := range map[string]map[string]any{"provider.dice.sides": {"sides": 0}, "provider.dice.side": {"side": 6}} {
+		var problem *analysis.ProblemError
+		if err := Check("dice", config); !errors.As(err, &problem) || problem.Field != field {
+			t.Errorf("%v: %v, want a problem with %s", config, err, field)
+		}
+	}
+}
