@@ -49,7 +49,7 @@ func newNotifier(ctx context.Context, l *loop, writer string, options git.Option
 			}
 			return final, after, err
 		},
-		MannerOf: service.MannerOf, Dedups: service.Dedups, Now: time.Now,
+		ProfileOf: service.ProfileOf, Dedups: service.Dedups, Now: time.Now,
 		Links: func(config *rollout.Forge) notify.Links {
 			pages := forge.PagesOf(config, l.remote)
 			return notify.Links{Commit: pages.Commit, Branch: pages.Branch}

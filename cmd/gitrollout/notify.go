@@ -128,16 +128,16 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 // message is a sample of the kind that was asked for, or of the first that the
 // receiver is told of.
 func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
-	manner := service.MannerOf(r.Service)
+	profile := service.ProfileOf(r.Service)
 	kind := rollout.EventKind(c.event)
 	if c.event == "" {
-		kind = append(slices.Clone(r.On), manner.Defaults...)[0]
+		kind = append(slices.Clone(r.On), profile.Defaults...)[0]
 	}
 	if !slices.Contains(rollout.EventKinds(), kind) {
 		return notify.Message{}, usagef("--event %q is not an event; see docs/notifications.md", c.event)
 	}
 	r.Apps = nil
-	m, ok, err := notify.For(r, manner, notify.Sample(c.source.cluster, kind, time.Now()))
+	m, ok, err := notify.MessageFor(r, profile, notify.Sample(c.source.cluster, kind, time.Now()))
 	if err == nil && !ok {
 		err = usagef("--event %s: %s is not told of that", c.event, r.Name)
 	}

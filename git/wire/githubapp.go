@@ -13,13 +13,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // GitHubApp gets tokens for one installation of a GitHub App: it proves with the app's key who it is and is
@@ -100,37 +101,24 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	if err != nil {
 		return "", expires, err
 	}
-	address := strings.TrimRight(a.API, "/") + "/app/installations/" + a.Installation + "/access_tokens"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, http.NoBody)
-	if err != nil {
-		return "", expires, err
-	}
-	req.Header.Set("Authorization", "Bearer "+jwt)
-	req.Header.Set("Accept", "application/vnd.github+json")
-	req.Header.Set("X-GitHub-Api-Version", "2022-11-28")
-	req.Header.Set("User-Agent", userAgent)
-	res, err := client.Do(req)
-	if err != nil {
-		return "", expires, fmt.Errorf("GitHub App: %w: %w", ErrUnreachable, err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		return "", expires, fmt.Errorf("GitHub App: %w: %w", ErrUnreachable, err)
-	}
+	caller := call.Caller{Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Now: a.Now, Name: "GitHub"}
 	var answer struct {
 		Token   string    `json:"token"`
 		Expires time.Time `json:"expires_at"`
-		Message string    `json:"message"`
 	}
-	malformed := json.Unmarshal(body, &answer)
+	_, err = caller.JSON(ctx, call.Request{
+		Method: http.MethodPost, Base: a.API, Path: "/app/installations/" + a.Installation + "/access_tokens",
+		Header: http.Header{
+			"Authorization": {"Bearer " + jwt}, "Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"},
+		},
+	}, nil, &answer)
+	var failed *call.Error
 	switch {
-	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
-		return "", expires, fmt.Errorf("GitHub App: %w: %s", ErrUnreachable, res.Status)
-	case res.StatusCode != http.StatusCreated:
-		said := oneLine(strings.ReplaceAll(answer.Message, jwt, "***"))
-		return "", expires, fmt.Errorf("GitHub App %s, installation %s: %s: %s", a.ID, a.Installation, res.Status, said)
-	case malformed != nil || answer.Token == "" || answer.Expires.IsZero():
+	case errors.As(err, &failed) && (failed.Passes || failed.Status == 0):
+		return "", expires, fmt.Errorf("GitHub App: %w: %w", ErrUnreachable, err)
+	case err != nil:
+		return "", expires, fmt.Errorf("GitHub App %s, installation %s: %w", a.ID, a.Installation, err)
+	case answer.Token == "" || answer.Expires.IsZero():
 		return "", expires, fmt.Errorf("GitHub App: %s did not answer with a token", RedactURL(a.API))
 	}
 	return answer.Token, answer.Expires, nil
@@ -171,7 +159,7 @@ func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 			return key, nil
 		}
 		if any, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-			if key, is := any.(*rsa.PrivateKey); is {
+			if key, ok := any.(*rsa.PrivateKey); ok {
 				return key, nil
 			}
 		}

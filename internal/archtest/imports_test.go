@@ -34,7 +34,7 @@ var table = map[string]rule{
 	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
 	"render/schema":      {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":                {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
-	"git/wire":           {own: []string{"rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
+	"git/wire":           {own: []string{"publish/call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"git/sign":           {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
 	"render":             {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{

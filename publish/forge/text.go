@@ -76,7 +76,8 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 		title += " to " + rollout.ShortID(s.Stable.Commit)
 	}
 	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. "+
-		"Git still asks for what was rejected; merging this makes it agree with the cluster. No pod moves.\n", s.App, t.Cluster)
+		"Git still asks for what was rejected; merging this makes it agree with the cluster. No pod moves.\n",
+		s.App, t.Cluster)
 	if len(s.Rejected) > 0 {
 		r := s.Rejected[0]
 		fmt.Fprintf(&b, "\n### Why\n\n- %s\n- release %s of commit %s, rejected at %s\n",

@@ -180,7 +180,7 @@ func (m *Metrics) Trace(stats func() reconciler.Stats) reconciler.Tracer {
 			took := now.Sub(began).Seconds()
 			switch part {
 			case reconciler.PartPass:
-				m.passes.WithLabelValues(either(err)).Observe(took)
+				m.passes.WithLabelValues(okOrError(err)).Observe(took)
 				m.lastPass.Set(seconds(now))
 				m.count(stats())
 			case reconciler.PartFetch, reconciler.PartPush:
@@ -189,17 +189,17 @@ func (m *Metrics) Trace(stats func() reconciler.Stats) reconciler.Tracer {
 					m.lastFetch.Set(seconds(now))
 				}
 			case reconciler.PartRender:
-				m.renders.WithLabelValues(either(err)).Observe(took)
+				m.renders.WithLabelValues(okOrError(err)).Observe(took)
 			case reconciler.PartDecide:
-				m.decides.WithLabelValues(either(err)).Observe(took)
+				m.decides.WithLabelValues(okOrError(err)).Observe(took)
 			case reconciler.PartApply:
-				m.applies.WithLabelValues(either(err)).Observe(took)
+				m.applies.WithLabelValues(okOrError(err)).Observe(took)
 			}
 		}
 	}
 }
 
-func either(err error) string {
+func okOrError(err error) string {
 	if err != nil {
 		return failed
 	}

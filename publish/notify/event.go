@@ -61,11 +61,11 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 	if links.Branch != nil && e.Proposal != "" {
 		e.ProposalURL = links.Branch(e.Proposal)
 	}
-	return As(e, kinds[0]), true
+	return eventAs(e, kinds[0]), true
 }
 
-// As returns the event told as one of its kinds.
-func As(e rollout.Event, kind rollout.EventKind) rollout.Event {
+// eventAs returns the event told as one of its kinds.
+func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
 	e.Kind, e.Outcome = kind, outcomes[kind]
 	e.Title, e.Text = title(e), text(e)
 	return e

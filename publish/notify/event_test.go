@@ -203,7 +203,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 }
 
 func TestFor(t *testing.T) {
-	e := As(rollout.Event{App: "shop", Cluster: "prod", Kinds: []rollout.EventKind{rollout.EventPaused, rollout.EventStepCompleted}, Author: "Ann"}, rollout.EventPaused)
+	e := eventAs(rollout.Event{App: "shop", Cluster: "prod", Kinds: []rollout.EventKind{rollout.EventPaused, rollout.EventStepCompleted}, Author: "Ann"}, rollout.EventPaused)
 	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
 	for _, c := range []struct {
 		name string
@@ -222,7 +222,7 @@ func TestFor(t *testing.T) {
 		{name: "a template that does not end", r: rollout.Receiver{Title: parse(`{{define "u"}}{{range .Kinds}}xxxxxxxx{{end}}{{template "u" .}}{{end}}{{template "u" .}}`)}, ok: true, want: "shop in prod: paused", err: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, ok, err := For(c.r, Manner{Defaults: []rollout.EventKind{rollout.EventPaused}}, e)
+			m, ok, err := MessageFor(c.r, Profile{Defaults: []rollout.EventKind{rollout.EventPaused}}, e)
 			if ok != c.ok || m.Title != c.want || (err != nil) != c.err {
 				t.Errorf("got %q, %t, %v", m.Title, ok, err)
 			}
@@ -235,13 +235,13 @@ func TestPending(t *testing.T) {
 		{ID: "2", Parent: "1", When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}, {App: "shop", After: healthyStart("shop")}}},
 		{ID: "3", Parent: "2", When: start.Add(23 * time.Hour), Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}},
 	}
-	manner := Manner{Defaults: []rollout.EventKind{rollout.EventStarted}}
+	profile := Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
 	at := rollout.Cursor{Told: "1", App: "cart"}
-	b := Pending("prod", rollout.Receiver{}, manner, at, "2", line, Links{}, start)
+	b := Pending("prod", rollout.Receiver{}, profile, at, "2", line, Links{}, start)
 	if len(b.Due) != 2 || !b.Due[0].Repeat || b.Due[1].Repeat || b.Due[0].After != (rollout.Cursor{Told: "1", App: "shop"}) || b.End != (rollout.Cursor{Told: "3"}) {
 		t.Errorf("got %+v", b)
 	}
-	if late := Pending("prod", rollout.Receiver{}, manner, at, "", line, Links{}, start.Add(25*time.Hour)); len(late.Due) != 1 || late.Dropped != 1 {
+	if late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour)); len(late.Due) != 1 || late.Dropped != 1 {
 		t.Errorf("a day later: %+v", late)
 	}
 }

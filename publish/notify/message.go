@@ -17,8 +17,8 @@ type Message struct {
 	Ends  bool   // the receiver did not ask for the event; it is told what is over
 }
 
-// Manner is how a service is told.
-type Manner struct {
+// Profile is how a service is told.
+type Profile struct {
 	Defaults []rollout.EventKind // for a receiver that names none
 	Resolves bool                // it keeps what is wrong open until it is told that it is over
 }
@@ -30,19 +30,19 @@ type Fact struct{ Name, Value string }
 // Slack's blocks take 3,000, Discord's embeds 4,096.
 const maxText = 2500
 
-// For returns what a receiver is told of an event, if anything. A template that
+// MessageFor returns what a receiver is told of an event, if anything. A template that
 // fails on it is reported, and the default stands in for it.
-func For(r rollout.Receiver, manner Manner, e rollout.Event) (m Message, ok bool, err error) {
+func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
-		wanted = manner.Defaults
+		wanted = profile.Defaults
 	}
 	i := slices.IndexFunc(e.Kinds, func(k rollout.EventKind) bool { return slices.Contains(wanted, k) })
-	m.Ends = i < 0 && manner.Resolves && len(e.Over) > 0
+	m.Ends = i < 0 && profile.Resolves && len(e.Over) > 0
 	if (i < 0 && !m.Ends) || !r.Wants(e.App) {
 		return m, false, nil
 	}
-	m.Event = As(e, e.Kinds[max(i, 0)])
+	m.Event = eventAs(e, e.Kinds[max(i, 0)])
 	m.Facts = factsOf(m.Event)
 	for _, t := range []struct {
 		template *template.Template
@@ -113,5 +113,5 @@ func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event 
 	} else {
 		e.Over = []string{trouble}
 	}
-	return As(e, kind)
+	return eventAs(e, kind)
 }

@@ -31,7 +31,7 @@ type Backlog struct {
 // Pending returns what a receiver is to be told of a line of commits, which begins
 // after what it was told last. What lies up to the commit claimed may have been
 // told by a process that was killed meanwhile; "" if nothing was.
-func Pending(cluster string, r rollout.Receiver, manner Manner, at rollout.Cursor, claimed string,
+func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.Recorded, links Links, now time.Time) Backlog {
 	var b Backlog
 	b.End = rollout.Cursor{Told: at.Told}
@@ -42,7 +42,7 @@ func Pending(cluster string, r rollout.Receiver, manner Manner, at rollout.Curso
 				continue
 			}
 			e.Repeat = i <= repeats
-			m, ok, err := For(r, manner, e)
+			m, ok, err := MessageFor(r, profile, e)
 			switch {
 			case !ok:
 				continue

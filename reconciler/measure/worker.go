@@ -27,7 +27,7 @@ type Options struct {
 	Touch    func(app string)                    // called when there is something to collect
 	Trouble  func(app, metric string, err error) // told of what is no result: a panic, or what could not be tidied up
 	Parallel int                                 // measurements of an app at once; default 8
-	Patience time.Duration                       // how often one that is still running is asked again; default 2s
+	Again    time.Duration                       // how often one that is still running is asked again; default 2s
 }
 
 // Worker measures. Its methods are for any goroutine.
@@ -52,8 +52,8 @@ func New(ctx context.Context, o Options) *Worker {
 	if o.Parallel == 0 {
 		o.Parallel = 8
 	}
-	if o.Patience == 0 {
-		o.Patience = 2 * time.Second
+	if o.Again == 0 {
+		o.Again = 2 * time.Second
 	}
 	return &Worker{Options: o, ctx: ctx, slots: map[string]chan struct{}{}, busy: map[string]bool{},
 		done: map[string][]found{}}
@@ -165,7 +165,7 @@ func (w *Worker) ask(
 		case <-w.ctx.Done():
 			return provider.Result{}, w.ctx.Err()
 		}
-		result, err := asked(w.ctx, w.Deps, request, slots)
+		result, err := measureOnce(w.ctx, w.Deps, request, slots)
 		if err != nil {
 			return result, err // the next one has the same ID, and finds what this one began
 		}
@@ -177,15 +177,17 @@ func (w *Worker) ask(
 		}
 		request.Metadata = result.Metadata
 		select {
-		case <-time.After(w.Patience):
+		case <-time.After(w.Again):
 		case <-w.ctx.Done():
 			return result, w.ctx.Err()
 		}
 	}
 }
 
-// asked gives the slot back, however the provider ends.
-func asked(ctx context.Context, deps provider.Deps, r provider.Request, slots chan struct{}) (provider.Result, error) {
+// measureOnce gives the slot back, however the provider ends.
+func measureOnce(
+	ctx context.Context, deps provider.Deps, r provider.Request, slots chan struct{},
+) (provider.Result, error) {
 	defer func() { <-slots }()
 	return provider.Measure(ctx, deps, r)
 }

@@ -49,7 +49,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 			defer b.mu.Unlock()
 			b.trouble = append(b.trouble, fmt.Sprintf("%s %s: %v", app, metric, err))
 		},
-		Patience: time.Millisecond,
+		Again: time.Millisecond,
 	}
 	if change != nil {
 		change(&o)

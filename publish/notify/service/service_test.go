@@ -190,7 +190,7 @@ func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Messag
 	if r.On == nil && r.Service == "grafana" {
 		r.On = []rollout.EventKind{rollout.EventAborted, rollout.EventRecovered}
 	}
-	m, ok, err := notify.For(r, MannerOf(r.Service), e)
+	m, ok, err := notify.MessageFor(r, ProfileOf(r.Service), e)
 	if err != nil || !ok {
 		t.Fatalf("%s is not told of %v: %v", r.Service, e.Kinds, err)
 	}

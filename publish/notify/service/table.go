@@ -40,11 +40,11 @@ var table = rows{
 		defaults: []rollout.EventKind{rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack}},
 }
 
-// MannerOf says how a service is told.
-func MannerOf(service string) notify.Manner { return table.manner(service) }
+// ProfileOf says how a service is told.
+func ProfileOf(service string) notify.Profile { return table.profile(service) }
 
-func (t rows) manner(service string) notify.Manner {
-	return notify.Manner{Defaults: t[service].defaults, Resolves: t[service].resolves}
+func (t rows) profile(service string) notify.Profile {
+	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
 // Dedups reports whether a service, or who reads it, can tell that it has had a

@@ -40,7 +40,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 		Credentials: map[string]rollout.Credential{"token": {Env: "KEY"}},
 	}
 	for _, e := range []rollout.Event{aborted(), recovered()} {
-		m, wanted, err := notify.For(r, known.manner("pigeon"), e)
+		m, wanted, err := notify.MessageFor(r, known.profile("pigeon"), e)
 		if err != nil || !wanted {
 			t.Fatalf("it is not told of %v: %v", e.Kinds, err)
 		}
@@ -51,7 +51,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 	if len(told) != 2 || !strings.HasPrefix(told[0], "/loft s3cr3t-api-key {") || !strings.Contains(told[0], "aborted") {
 		t.Errorf("it was told %q", told)
 	}
-	if _, wanted, _ := notify.For(r, known.manner("pigeon"), rollout.Event{Kinds: []rollout.EventKind{rollout.EventStarted}}); wanted {
+	if _, wanted, _ := notify.MessageFor(r, known.profile("pigeon"), rollout.Event{Kinds: []rollout.EventKind{rollout.EventStarted}}); wanted {
 		t.Error("it is told more than its line says")
 	}
 

@@ -16,9 +16,9 @@ import (
 // two writes of the record, so that a start has not much to read.
 const maxLag = 100
 
-// patience bounds what is sent to one receiver on one claim. It is less than the
+// claimTime bounds what is sent to one receiver on one claim. It is less than the
 // lease, so that nobody takes over from a process that is alive.
-const patience = 20 * time.Second
+const claimTime = 20 * time.Second
 
 // forgotten is how old a claim is that is dead whatever its process's clock says.
 const forgotten = 10 * time.Minute
@@ -74,7 +74,7 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 	}
 	w.report("", nil)
 	w.record, w.trouble = next, retry{}
-	clear(w.told)
+	clear(w.unwritten)
 	if len(p.tasks) == 0 {
 		return p.wait
 	}
@@ -145,7 +145,7 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 
 // writeDown puts into a record how far its receivers have been told.
 func (w *Worker) writeDown(n *rollout.Notified) {
-	for name, cursor := range w.told {
+	for name, cursor := range w.unwritten {
 		if _, listed := n.Receivers[name]; listed {
 			n.Receivers[name] = cursor
 		}
@@ -214,7 +214,7 @@ func (w *Worker) task(
 	if w.Dedups(r.Service) {
 		claimed = ""
 	}
-	b := notify.Pending(w.Cluster, r, w.MannerOf(r.Service), at, claimed, line, w.Links(v.config.Forge), now)
+	b := notify.Pending(w.Cluster, r, w.ProfileOf(r.Service), at, claimed, line, w.Links(v.config.Forge), now)
 	if b.Dropped > 0 {
 		w.report(r.Name, fmt.Errorf("notification %s: %d events are not told: they are older than %s, or more than %d",
 			r.Name, b.Dropped, notify.MaxAge, notify.MaxPending))
@@ -253,7 +253,7 @@ type sent struct {
 
 // send sends messages in order, up to the first one that is to be tried again.
 func (w *Worker) send(ctx context.Context, t task) sent {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	var s sent
 	for _, d := range t.due {
@@ -280,13 +280,13 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {
 	case s.n == len(t.due):
-		w.told[name] = t.end
+		w.unwritten[name] = t.end
 	case s.n > 0:
-		w.told[name] = t.due[s.n-1].After
+		w.unwritten[name] = t.due[s.n-1].After
 	case ctx.Err() != nil: // it may have got through: the claim stays
 	default:
 		c := w.record.Receivers[name]
-		w.told[name] = rollout.Cursor{Told: c.Told, App: c.App}
+		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}
 	}
 	for _, err := range s.refused {
 		w.Log(err, "")

@@ -38,13 +38,13 @@ type Options struct {
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
 	// History lists the commits of the state branch after one, "" for all, up to
 	// another one, the oldest first.
-	History  func(ctx context.Context, after, upTo string) ([]rollout.Recorded, error)
-	Send     func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
-	MannerOf func(service string) notify.Manner
-	Dedups   func(service string) bool
-	Links    func(*rollout.Forge) notify.Links
-	Now      func() time.Time
-	Lease    time.Duration // how long a claim must not change until its process is taken for dead; default 30s
+	History   func(ctx context.Context, after, upTo string) ([]rollout.Recorded, error)
+	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
+	ProfileOf func(service string) notify.Profile
+	Dedups    func(service string) bool
+	Links     func(*rollout.Forge) notify.Links
+	Now       func() time.Time
+	Lease     time.Duration // how long a claim must not change until its process is taken for dead; default 30s
 	// Log is told what was done, and of each problem once until it is over.
 	Log func(problem error, done string)
 }
@@ -68,13 +68,13 @@ type Worker struct {
 	served int // of those, what has been tried
 
 	// For Run's goroutine only.
-	record   *rollout.Notified         // as it was last; nil: not read yet
-	told     map[string]rollout.Cursor // what is to be written to it
-	retries  map[string]retry
-	trouble  retry             // of the record itself
-	foreign  string            // the claim of another process
-	since    time.Time         // that it has not changed
-	reported map[string]string // by receiver
+	record    *rollout.Notified         // as it was last; nil: not read yet
+	unwritten map[string]rollout.Cursor // what is to be written to it
+	retries   map[string]retry
+	trouble   retry             // of the record itself
+	foreign   string            // the claim of another process
+	since     time.Time         // that it has not changed
+	reported  map[string]string // by receiver
 }
 
 // retry is when something that failed is tried again.
@@ -88,8 +88,10 @@ func New(o Options) *Worker {
 	if o.Lease == 0 {
 		o.Lease = 30 * time.Second
 	}
-	w := &Worker{Options: o, wake: make(chan struct{}, 1), base: map[string]string{}, told: map[string]rollout.Cursor{},
-		retries: map[string]retry{}, reported: map[string]string{}}
+	w := &Worker{
+		Options: o, wake: make(chan struct{}, 1), base: map[string]string{}, reported: map[string]string{},
+		unwritten: map[string]rollout.Cursor{}, retries: map[string]retry{},
+	}
 	w.idle = sync.NewCond(&w.mu)
 	return w
 }
@@ -164,10 +166,10 @@ func (w *Worker) Run(ctx context.Context) {
 // settle writes down what was told last. What is not written is told again, by
 // whoever comes next.
 func (w *Worker) settle() {
-	if len(w.told) == 0 {
+	if len(w.unwritten) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), settling)
+	ctx, cancel := context.WithTimeout(context.Background(), lastWrite)
 	defer cancel()
 	err := w.Update(ctx, w.Now(), func(n *rollout.Notified) error {
 		if n.By == w.ID {
@@ -180,8 +182,8 @@ func (w *Worker) settle() {
 	}
 }
 
-// settling bounds that.
-const settling = 5 * time.Second
+// lastWrite bounds that.
+const lastWrite = 5 * time.Second
 
 // Flush waits until everything has been tried, or the context ends.
 func (w *Worker) Flush(ctx context.Context) {

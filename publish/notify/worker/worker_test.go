@@ -355,9 +355,11 @@ func TestKilledAnywhere(t *testing.T) {
 						}
 						return send(ctx, r, m)
 					},
-					MannerOf: func(string) notify.Manner { return notify.Manner{Defaults: []rollout.EventKind{rollout.EventStarted}} },
-					Dedups:   func(string) bool { return false },
-					Links:    func(*rollout.Forge) notify.Links { return notify.Links{} },
+					ProfileOf: func(string) notify.Profile {
+						return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
+					},
+					Dedups: func(string) bool { return false },
+					Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})

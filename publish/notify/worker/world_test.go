@@ -122,8 +122,8 @@ func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (b
 func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 	p := New(Options{
 		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
-		MannerOf: func(string) notify.Manner {
-			return notify.Manner{Defaults: []rollout.EventKind{rollout.EventStarted}}
+		ProfileOf: func(string) notify.Profile {
+			return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
 		},
 		Dedups: func(service string) bool { return service == "dedups" },
 		Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
