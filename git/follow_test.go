@@ -1,0 +1,153 @@
+package git_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// configured commits the configuration of cluster prod.
+func configured(repo *gittest.Repo, more string) string {
+	return repo.CommitFiles("configuration", map[string]string{
+		rollout.ConfigPath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" + more,
+	})
+}
+
+func TestStateBranchIsFollowed(t *testing.T) {
+	t.Parallel()
+	const other = "gitrollout/state/elsewhere"
+	repo := gittest.New(t)
+	configured(repo, "")
+	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
+	fixed := w.opts
+	fixed.StateBranch = stateBranch
+	r, stays := w.open(), (&world{T: t, server: repo, opts: fixed}).open()
+	w.fetch(r)
+	w.fetch(stays)
+	first := w.push(r, stateUpdate("", "a", "1"))[0]
+
+	// The other branch has a past with content that nobody reads, and that does not come.
+	s := importer{clock: 100}
+	for i := range 50 {
+		s.commit(other, 0)
+		s.file("a", randomText(20_000+i))
+	}
+	repo.FastImport(s.String())
+	configured(repo, "stateBranch: "+other+"\n")
+	before := r.Stats()
+	if heads := w.fetch(r); heads.State != repo.Ref(other) || r.StateBranch() != other {
+		t.Errorf("heads %+v, want the state at %s", heads, repo.Ref(other))
+	}
+	if spent := minus(r.Stats(), before); spent.Received > 60_000 || spent.Lookups != 2 {
+		t.Errorf("to change the state branch cost %+v", spent)
+	}
+	if heads := w.fetch(stays); heads.State != first {
+		t.Errorf("heads %+v of a mirror that is told its state branch, want %s", heads, first)
+	}
+	before = r.Stats()
+	w.fetch(r)
+	if spent := minus(r.Stats(), before); spent.Requests != 1 {
+		t.Errorf("a poll costs %+v", spent)
+	}
+	repo.CommitFiles("broken", map[string]string{rollout.ConfigPath("prod"): "apps: 3\n"})
+	if heads := w.fetch(r); heads.State != repo.Ref(other) {
+		t.Errorf("heads %+v after a broken configuration", heads)
+	}
+	repo.Remove(rollout.ConfigPath("prod")).Commit("no configuration")
+	if heads := w.fetch(r); heads.State != repo.Ref(other) {
+		t.Errorf("heads %+v without a configuration", heads)
+	}
+	configured(repo, "")
+	if heads := w.fetch(r); heads.State != first {
+		t.Errorf("heads %+v, want the state at %s again", heads, first)
+	}
+}
+
+// trusted signs commits with a new key, whose line for a file of keys is public.
+func trusted(t *testing.T, repo *gittest.Repo, who string) (commit func([]byte) ([]byte, error), public string) {
+	t.Helper()
+	file := repo.NewKeyFile()
+	_, commit = signer(t, file)
+	line, err := os.ReadFile(file + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commit, who + " " + string(line)
+}
+
+func TestHeadsAreJudged(t *testing.T) {
+	t.Parallel()
+	repo := gittest.New(t)
+	url := repo.HTTP(gittest.HTTPOptions{}).URL
+	ann, annKey := trusted(t, repo, "ann")
+	bob, bobKey := trusted(t, repo, "bob")
+	file := filepath.Join(t.TempDir(), "signers")
+	list := func(lines ...string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list(annKey)
+	keys, err := git.OpenKeys(git.KeyFiles{Commits: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	commit := func(by func([]byte) ([]byte, error)) string {
+		t.Helper()
+		w := &world{T: t, server: repo, opts: git.Options{URL: url, Sign: by}}
+		head := repo.Ref("main")
+		n++
+		return w.push(w.open(), rollout.Update{Branch: "main", Old: head, Parent: head, Message: "m", When: when,
+			Edits: map[string][]byte{"n": []byte(strings.Repeat("x", n))}})[0]
+	}
+	w := &world{T: t, server: repo, opts: git.Options{URL: url, Keys: keys}}
+	r := w.open()
+	expect := func(what string, r *git.Repo, main, refused string, blind bool) {
+		t.Helper()
+		heads := w.fetch(r)
+		got := rollout.Refusal{}
+		if heads.Refused != nil {
+			got = *heads.Refused
+		}
+		if heads.Main != main || got.Commit != refused || got.Blind != blind || (refused != "") != (got.Reason != "") {
+			t.Errorf("%s: main %s, want %s; refused %+v, want %q, blind %t", what, heads.Main, main, got, refused, blind)
+		}
+	}
+	first := commit(ann)
+	expect("signed", r, first, "", false)
+	second := commit(bob)
+	expect("signed by somebody else", r, first, second, false)
+	expect("again", r, first, second, false)
+	expect("a new process", w.open(), first, second, true)
+	version := w.fetch(r).Keys
+	list(annKey, bobKey)
+	expect("the key is trusted now", r, second, "", false)
+	if now := w.fetch(r).Keys; now == version {
+		t.Errorf("the version of the keys is still %s", now)
+	}
+	third := commit(nil)
+	expect("not signed", r, second, third, false)
+	list("nonsense")
+	if _, err := r.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "--verify-commits") {
+		t.Errorf("a broken file of keys: %v", err)
+	}
+	list(annKey, bobKey)
+	expect("put right", r, second, third, false)
+	expect("a signature on top", r, commit(ann), "", false)
+
+	t.Run("nothing is signed", func(t *testing.T) {
+		repo := gittest.New(t)
+		head := repo.CommitFiles("first", map[string]string{"f": "1"})
+		r := (&world{T: t, opts: git.Options{URL: repo.Bare, Keys: keys}}).open()
+		if _, err := r.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), rollout.ShortID(head)+" is not followed") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
