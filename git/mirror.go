@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -42,15 +43,12 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches commits by their ids, all that are not here with one request, and keeps as many: what all
-// releases on record name, after a restart. Missing are those that the server does not have any more; they
-// cost one or two requests more, however many they are, and the others are here all the same.
+// Bring fetches commits by their ids, all that are not here with one request: what all releases on record name,
+// after a restart. Missing are those that the server does not have any more; they cost one or two requests more,
+// however many they are, and the others are here all the same.
 //
 // ErrAuth and ErrUnreachable: what is here already stays.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
-	r.mu.Lock()
-	r.keep = max(recentCommits, len(commits))
-	r.mu.Unlock()
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
 		return nil, err
@@ -145,18 +143,12 @@ func (r *Repo) held(id plumbing.Hash) (*store, bool) {
 	return r.store, true
 }
 
-// use puts a commit last among the recent ones, which a renewal keeps. Heads are kept anyway, and are not
+// use makes a commit the last of the recent ones, which a renewal keeps. Heads are kept anyway, and are not
 // worth keeping once they are superseded, unless somebody comes back to them. The caller holds mu.
 func (r *Repo) use(id plumbing.Hash) {
-	if name := id.String(); name == r.heads.Main || name == r.heads.State {
-		return
-	}
-	if i := slices.Index(r.recent, id); i >= 0 {
-		r.recent = slices.Delete(r.recent, i, i+1)
-	}
-	r.recent = append(r.recent, id)
-	if len(r.recent) > r.keep {
-		r.recent = r.recent[len(r.recent)-r.keep:]
+	if name := id.String(); name != r.heads.Main && name != r.heads.State {
+		r.uses++
+		r.recent[id] = r.uses
 	}
 }
 
@@ -270,18 +262,24 @@ func (r *Repo) renew() {
 		return
 	}
 	fresh := newStore()
-	roots := append([]plumbing.Hash{plumbing.NewHash(r.heads.Main)}, r.recent...)
-	if r.heads.State != "" {
-		roots = append(roots, plumbing.NewHash(r.heads.State))
-	}
-	for _, root := range roots {
-		if !r.store.holds(root) {
-			continue
-		}
-		if err := r.store.reach(root, fresh); err != nil {
+	for _, head := range []string{r.heads.Main, r.heads.State} {
+		if !r.moveTo(fresh, plumbing.NewHash(head)) {
 			return // keep the old store: it has all that was ever verified
+		}
+	}
+	_, most := fresh.usage()
+	most += recentBytes
+	recent := slices.SortedFunc(maps.Keys(r.recent), func(a, b plumbing.Hash) int { return r.recent[b] - r.recent[a] })
+	for _, id := range recent {
+		if _, size := fresh.usage(); size > most || !r.store.holds(id) || !r.moveTo(fresh, id) {
+			delete(r.recent, id)
 		}
 	}
 	r.store = fresh
 	_, r.live = fresh.usage()
+}
+
+// moveTo puts what a commit reaches into a new store, and tells whether that is all there. The caller holds mu.
+func (r *Repo) moveTo(fresh *store, id plumbing.Hash) bool {
+	return !r.store.holds(id) || r.store.reach(id, fresh) == nil
 }

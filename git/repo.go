@@ -55,19 +55,19 @@ type Repo struct {
 	stateRef  string // short name
 	branch    string // short name; "" until the server's default branch is known
 	store     *store
-	live      int64             // size of the store after its last renewal
-	downloads int               // into the store, under way
-	heads     rollout.Heads     // as last known; Main "" before the first Fetch
-	arrived   int               // pushes
-	pushed    map[string]pushed // by branch, those that a look-up under way may not know of
-	recent    []plumbing.Hash
-	keep      int                      // how many of them
+	live      int64                    // size of the store after its last renewal
+	downloads int                      // into the store, under way
+	heads     rollout.Heads            // as last known; Main "" before the first Fetch
+	arrived   int                      // pushes
+	pushed    map[string]pushed        // by branch, those that a look-up under way may not know of
+	uses      int                      // of commits that are not heads
+	recent    map[plumbing.Hash]int    // the last use of each
 	gone      map[plumbing.Hash]string // commits that the server does not have -> Main when it said so
 }
 
-// recentCommits is how many commits, beside the heads, survive a renewal of the store, unless Bring has named
-// more: those that releases in flight come back to.
-const recentCommits = 32
+// recentBytes is how much more than the heads a renewal of the store keeps of the commits that were used last:
+// those that releases in flight come back to, a thousand of them and more.
+const recentBytes = 64 << 20
 
 // Open checks the options, the key and the known hosts. It sends nothing: the first Fetch connects, so that
 // a reconciler can start while its Git server is down.
@@ -98,7 +98,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	r := &Repo{
 		remote: remote, opts: opts, stateRef: opts.StateBranch,
 		looking: newLane(), bringing: newLane(), pushing: newLane(),
-		store: newStore(), keep: recentCommits, gone: map[plumbing.Hash]string{}, pushed: map[string]pushed{},
+		store: newStore(), recent: map[plumbing.Hash]int{}, gone: map[plumbing.Hash]string{}, pushed: map[string]pushed{},
 		branch: strings.TrimPrefix(opts.Branch, headsPrefix),
 	}
 	if r.stateRef == "" && opts.Cluster != "" {

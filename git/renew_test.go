@@ -1,0 +1,71 @@
+package git
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// A renewal keeps the heads, and of the other commits those that were used last, as far as they are not too large.
+func TestRenewalKeepsWhatIsUsed(t *testing.T) {
+	const size, commits = 8 << 20, 16
+	r := &Repo{store: newStore(), recent: map[plumbing.Hash]int{}}
+	add := func(n int) plumbing.Hash {
+		t.Helper()
+		blob := r.store.add(plumbing.BlobObject, bytes.Repeat([]byte{byte(n)}, size))
+		entries := []object.TreeEntry{{Name: "f", Mode: filemode.Regular, Hash: blob}}
+		tree := r.store.add(plumbing.TreeObject, encodeTree(entries))
+		data, err := encodeCommit(tree, plumbing.ZeroHash, Self, time.Unix(1, 0), "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := r.store.add(plumbing.CommitObject, data)
+		if err := r.store.verify(id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	main := add(0)
+	r.heads.Main = main.String()
+	var ids []plumbing.Hash
+	for i := range commits {
+		id := add(i + 1)
+		ids = append(ids, id)
+		if _, held := r.held(id); !held {
+			t.Fatal("what was added is not held")
+		}
+	}
+	r.held(ids[0]) // somebody comes back to it
+	unused := add(commits + 1)
+
+	r.downloads = 1
+	r.renew()
+	if !r.store.holds(unused) {
+		t.Fatal("the store was renewed while a download leaned on it")
+	}
+	r.downloads = 0
+	r.renew()
+	if _, got := r.store.usage(); got > 2*size+recentBytes+1<<20 {
+		t.Errorf("%d bytes are kept", got)
+	}
+	for id, want := range map[plumbing.Hash]bool{
+		main: true, ids[0]: true, ids[commits-1]: true, ids[commits-5]: true, ids[1]: false, unused: false,
+	} {
+		if r.store.holds(id) != want {
+			t.Errorf("commit %s is held: %t, want %t", id, !want, want)
+		}
+	}
+	for _, id := range append(ids, main) {
+		if r.store.holds(id) {
+			if s, err := newSnapshot(r.store, id); err != nil {
+				t.Error(err)
+			} else if content, err := s.ReadFile("f"); err != nil || len(content) != size {
+				t.Errorf("commit %s has a file of %d bytes: %v", id, len(content), err)
+			}
+		}
+	}
+}
