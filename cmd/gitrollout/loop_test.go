@@ -323,6 +323,14 @@ type apiGate struct {
 	mu     sync.Mutex
 	writes []string
 	deny   func(*http.Request) bool
+	wait   func(*http.Request) // nil, or returns when a request may go on
+}
+
+// hold makes requests wait as long as a function takes.
+func (g *apiGate) hold(wait func(*http.Request)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wait = wait
 }
 
 func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
@@ -359,6 +367,12 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 
 // refuses notes a request and tells whether it is to fail.
 func (g *apiGate) refuses(r *http.Request) bool {
+	g.mu.Lock()
+	wait := g.wait
+	g.mu.Unlock()
+	if wait != nil {
+		wait(r)
+	}
 	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "/events") {
 		return false
 	}
