@@ -393,20 +393,27 @@ type complaints struct {
 }
 
 func (c *complaints) about(what string, err error) {
+	if err == nil {
+		c.mu.Lock()
+		delete(c.said, what)
+		c.mu.Unlock()
+		return
+	}
+	if c.isNew(what, err.Error()) {
+		c.log.Error("pass failed", "of", what, "error", err)
+	}
+}
+
+// isNew notes what is wrong with something, and reports whether that is another thing than before.
+func (c *complaints) isNew(what, problem string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil {
-		delete(c.said, what)
-		return
-	}
-	if c.said[what] == err.Error() {
-		return
-	}
 	if c.said == nil {
 		c.said = map[string]string{}
 	}
-	c.said[what] = err.Error()
-	c.log.Error("pass failed", "of", what, "error", err)
+	was, said := c.said[what]
+	c.said[what] = problem
+	return !said || was != problem
 }
 
 func soonest(a, b time.Time) time.Time {

@@ -23,7 +23,6 @@ type memory struct {
 	on       rollout.State         // the record that pending is a retreat from
 	told     bool                  // about pending
 	failures int                   // visits in a row that ended with an error
-	panics   string                // what was logged of the last one
 }
 
 // visit is what is done for one app at one time.
@@ -44,7 +43,7 @@ type visit struct {
 
 // visit looks at an app, brings the cluster to what its record asks for, and decides. It is nil for an app that is
 // no more, or whose record cannot be read. A retreat is applied here, before anything is recorded.
-func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) *visit {
+func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *visit) {
 	v := r.in.current()
 	if v == nil {
 		return nil
@@ -59,7 +58,7 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) *vis
 		return nil
 	}
 	r.stats.decided.Add(1)
-	s := &visit{app: a, memory: r.memoryOf(name), view: v, before: e.state, after: e.state}
+	s = &visit{app: a, memory: r.memoryOf(name), view: v, before: e.state, after: e.state}
 	ctx, end := r.begin(ctx, PartDecide, name)
 	defer func() { end(s.err) }()
 	defer r.rescue(s)
@@ -73,11 +72,7 @@ func (r *Reconciler) rescue(s *visit) {
 	if problem == nil {
 		return
 	}
-	text := fmt.Sprint(problem)
-	if s.memory.panics != text {
-		s.memory.panics = text
-		r.logPanic(s.app.Name, problem, debug.Stack())
-	}
+	r.logPanic(s.app.Name, problem, debug.Stack())
 	err := panicked("app "+s.app.Name, problem)
 	state := s.before
 	state.App, state.Path = s.app.Name, s.app.Path
@@ -92,8 +87,11 @@ func (r *Reconciler) rescue(s *visit) {
 	s.changed = !state.Equal(&s.before)
 }
 
+// logPanic logs a panic with its stack, once.
 func (r *Reconciler) logPanic(app string, problem any, stack []byte) {
-	r.Log.Error("panic", "app", app, "problem", fmt.Sprint(problem), "stack", string(stack))
+	if r.complain.isNew("panic of "+app, fmt.Sprint(problem)) {
+		r.Log.Error("panic", "app", app, "problem", fmt.Sprint(problem), "stack", string(stack))
+	}
 }
 
 // decide asks the strategies what comes next, answers what they ask, and prepares what is to be recorded.
