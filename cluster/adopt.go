@@ -119,7 +119,9 @@ func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
 // spec.replicas is never removed when Git omits it. client-go's csaupgrade
 // takes over every field that kubectl owns, defaulted ones and replicas
 // included, and then removes those: an immutable one could never be applied.
-func (c *Client) takeOver(ctx context.Context, d *desired, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Client) takeOver(
+	ctx context.Context, d *desired, u *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	for range attempts {
 		change, again := ownershipChange(u.Object, c.opts.Manager, d.omitsReplicas())
 		if change == nil {
@@ -168,13 +170,13 @@ func ownershipChange(object map[string]any, manager string, omitsReplicas bool) 
 	var entries []any
 	removed := false
 	for _, e := range managedEntries(object) {
-		what := leftBy(e)
+		from := originOf(e)
 		switch {
 		case e["manager"] == manager && e["operation"] == "Apply" && len(stale) > 0:
 			own := maps.Clone(e)
 			own["fieldsV1"] = union(ours, stale)
 			entries = append(entries, own)
-		case what == byApply, what == byHand && overlap(ours, child1(e, "fieldsV1")):
+		case from == applied, from == edited && overlap(ours, child1(e, "fieldsV1")):
 			removed = true
 		default:
 			entries = append(entries, e)
@@ -189,7 +191,8 @@ func ownershipChange(object map[string]any, manager string, omitsReplicas bool) 
 		{Op: "replace", Path: "/metadata/resourceVersion", Value: metadata["resourceVersion"]},
 	}
 	if rollout.Object(object).Annotation(lastAppliedAnnotation) != "" {
-		patch = append(patch, jsonPatch{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(lastAppliedAnnotation, "/", "~1")})
+		name := strings.ReplaceAll(lastAppliedAnnotation, "/", "~1")
+		patch = append(patch, jsonPatch{Op: "remove", Path: "/metadata/annotations/" + name})
 	}
 	return patch, len(stale) > 0
 }
@@ -200,7 +203,7 @@ func staleFields(object map[string]any, manager string) map[string]any {
 	ours := ownedFields(object, manager)
 	var meant map[string]any
 	for _, e := range managedEntries(object) {
-		if leftBy(e) != byApply || e["apiVersion"] != object["apiVersion"] {
+		if originOf(e) != applied || e["apiVersion"] != object["apiVersion"] {
 			continue // of another version: its paths may mean other fields
 		}
 		fields := child1(e, "fieldsV1")
@@ -213,36 +216,38 @@ func staleFields(object map[string]any, manager string) map[string]any {
 }
 
 func lastApplied(object map[string]any) map[string]any {
-	var applied map[string]any
-	if json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &applied) != nil {
+	var last map[string]any
+	if json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) != nil {
 		return nil
 	}
-	return applied
+	return last
 }
 
-// maker says what a manager's entry in the managed fields is worth.
-type maker int
+// origin is who has written a manager's entry in the managed fields.
+type origin int
 
 const (
-	byOthers maker = iota // controllers, autoscalers, other GitOps tools: left alone
-	byApply               // tells which fields were meant
-	byHand                // does not
+	foreign origin = iota // controllers, autoscalers, other GitOps tools: left alone
+	applied               // kubectl apply: tells which fields were meant
+	edited                // kubectl edit and the like, Helm: does not
 )
 
-// leftBy recognises the tools that people use by hand before they put an
+// originOf recognises the tools that people use by hand before they put an
 // object into Git. What writes subresources is a controller or an autoscaler.
-func leftBy(entry map[string]any) maker {
+func originOf(entry map[string]any) origin {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)
 	byKubectl := name == "kubectl" || name == "helm"
 	switch {
 	case sub != "":
-		return byOthers
+		return foreign
 	case entry["operation"] == "Apply" && byKubectl, name == clientSideApply:
-		return byApply
-	case entry["operation"] == "Update" && (byKubectl || strings.HasPrefix(name, "kubectl-") || name == "before-first-apply"):
-		return byHand
+		return applied
+	case entry["operation"] != "Update":
+		return foreign
+	case byKubectl, strings.HasPrefix(name, "kubectl-"), name == "before-first-apply":
+		return edited
 	default:
-		return byOthers
+		return foreign
 	}
 }

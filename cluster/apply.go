@@ -75,10 +75,12 @@ func (c *Client) toApply(ctx context.Context, app string, all []*desired, result
 		}
 		d.kind = k
 		if k.namespaced && d.ref.Namespace == "" {
-			return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no namespace, and its kind needs one", Fix: "set metadata.namespace, or the app's namespace"}
+			return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no namespace, and its kind needs one",
+				Fix: "set metadata.namespace, or the app's namespace"}
 		}
 		if other := c.memory.contender(app, d.ref); other != "" {
-			return nil, &Error{Ref: d.ref, Reason: Contested, Msg: fmt.Sprintf("is in app %s and in app %s", app, other), Fix: "keep it in one of them"}
+			return nil, &Error{Ref: d.ref, Reason: Contested, Fix: "keep it in one of them",
+				Msg: fmt.Sprintf("is in app %s and in app %s", app, other)}
 		}
 		if c.isApplied(d) {
 			result.Unchanged = append(result.Unchanged, d.ref)

@@ -191,8 +191,10 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	case apierrors.IsUnauthorized(err):
 		return Forbidden, "give the reconciler valid credentials"
 	case isImmutable(err, msg):
-		return Immutable, "this field cannot change on a live object: take the change back, use a new name, or delete the object and let it be created anew"
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), isMistyped(msg):
+		return Immutable, "this field cannot change on a live object: take the change back, use a new name, " +
+			"or delete the object and let it be created anew"
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
+		isMistyped(msg):
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""
@@ -214,7 +216,10 @@ func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
-	for _, phrase := range []string{"immutable", "may not change once set", "may not be changed", "updates to statefulset spec", "pod updates may not change", "cannot change roleRef"} {
+	for _, phrase := range []string{
+		"immutable", "may not change once set", "may not be changed", "updates to statefulset spec",
+		"pod updates may not change", "cannot change roleRef",
+	} {
 		if strings.Contains(msg, phrase) {
 			return true
 		}

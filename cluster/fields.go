@@ -63,7 +63,7 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 		if element == "." {
 			continue
 		}
-		next, ok := step(value, element, exactly)
+		next, ok := step(value, element, allKeys)
 		sub, _ := fields[element].(map[string]any)
 		printNode(h, sub, next, ok)
 	}
@@ -133,7 +133,7 @@ func holdsNode(owned map[string]any, want, live any) bool {
 			if !ok {
 				return false
 			}
-			item, ok := step(live, element, exactly)
+			item, ok := step(live, element, allKeys)
 			if !ok || !holdsNode(sub, v, item) {
 				return false
 			}
@@ -147,7 +147,7 @@ func holdsNode(owned map[string]any, want, live any) bool {
 // elementOf finds the path element that stands for a desired list item.
 func elementOf(owned map[string]any, item any) (string, map[string]any, bool) {
 	for element := range owned {
-		if _, ok := step([]any{item}, element, tolerably); ok {
+		if _, ok := step([]any{item}, element, givenKeys); ok {
 			return element, child1(owned, element), true
 		}
 	}

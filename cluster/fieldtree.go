@@ -30,16 +30,16 @@ func elements(fields map[string]any) int {
 	return len(fields)
 }
 
-// precision says how a list element is found by its keys.
-type precision bool
+// keyRule says which of its keys a list element must have.
+type keyRule bool
 
 const (
-	exactly   precision = false
-	tolerably precision = true // keys that the element does not name were defaulted, such as a port's protocol
+	allKeys   keyRule = false
+	givenKeys keyRule = true // those that it names: others were defaulted, such as a port's protocol
 )
 
 // step follows one path element into a value.
-func step(value any, element string, how precision) (any, bool) {
+func step(value any, element string, rule keyRule) (any, bool) {
 	prefix, rest, _ := strings.Cut(element, ":")
 	switch prefix {
 	case "f":
@@ -53,7 +53,7 @@ func step(value any, element string, how precision) (any, bool) {
 		}
 		list, _ := value.([]any)
 		for _, item := range list {
-			if m, ok := item.(map[string]any); ok && hasKeys(m, keys, how) {
+			if m, ok := item.(map[string]any); ok && hasKeys(m, keys, rule) {
 				return item, true
 			}
 		}
@@ -72,11 +72,11 @@ func step(value any, element string, how precision) (any, bool) {
 	return nil, false
 }
 
-func hasKeys(item, keys map[string]any, how precision) bool {
+func hasKeys(item, keys map[string]any, rule keyRule) bool {
 	found := 0
 	for name, want := range keys {
 		v, ok := item[name]
-		if !ok && how == tolerably {
+		if !ok && rule == givenKeys {
 			continue
 		}
 		if !ok || !sameScalar(v, want) {
@@ -94,7 +94,7 @@ func within(fields map[string]any, value any) map[string]any {
 		if element == "." {
 			continue
 		}
-		next, ok := step(value, element, tolerably)
+		next, ok := step(value, element, givenKeys)
 		if !ok {
 			continue
 		}

@@ -36,7 +36,8 @@ func (c *Client) refuseForeign(ctx context.Context, d *desired) error {
 	if owner != "" {
 		whose = "is in app " + owner
 	}
-	return &Error{Ref: d.ref, Reason: Contested, Msg: fmt.Sprintf("exists and %s, and Rollout %s would make one of this name for its release", whose, by),
+	return &Error{Ref: d.ref, Reason: Contested,
+		Msg: fmt.Sprintf("exists and %s, and Rollout %s would make one of this name for its release", whose, by),
 		Fix: "delete or rename the one that exists, or rename the Rollout or what the object is named after"}
 }
 

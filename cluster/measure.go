@@ -91,7 +91,8 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (JobState, erro
 	if state.Failed {
 		return state, nil
 	}
-	pods, err := c.kube.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name})
+	of := metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name}
+	pods, err := c.kube.CoreV1().Pods(job.Namespace).List(ctx, of)
 	if err != nil {
 		return state, explain(err, rollout.Ref{Kind: "Pod", Namespace: job.Namespace, Name: job.Name}, "list")
 	}

@@ -77,7 +77,8 @@ func containerTrouble(s *corev1.ContainerStatus) trouble {
 	who := "container " + s.Name
 	if w := s.State.Waiting; w != nil {
 		switch w.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
+			"ImageInspectError", "SignatureValidationFailed":
 			return trouble{wrongImage, joined(fmt.Sprintf("%s: %s: image %s", who, w.Reason, s.Image), w.Message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 			return trouble{wrongConfig, joined(who+": "+w.Reason, w.Message)}

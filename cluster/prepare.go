@@ -33,7 +33,9 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	delete(d.object, "status") // the object's controller says what its status is
 
 	metadata := maps.Clone(o.Map("metadata"))
-	for _, field := range []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink"} {
+	for _, field := range []string{
+		"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink",
+	} {
 		delete(metadata, field)
 	}
 	labels := with(o.Map("metadata", "labels"), rollout.LabelApp, app)

@@ -18,7 +18,9 @@ import (
 // Deletion is in the background as with kubectl: the object goes at once, what
 // it owns is collected after it. Candidates that the watches show to be kept
 // cost no request.
-func (c *Client) Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone []rollout.Ref, kept []string, err error) {
+func (c *Client) Prune(
+	ctx context.Context, app string, candidates []rollout.Ref,
+) (gone []rollout.Ref, kept []string, err error) {
 	ordered := slices.SortedStableFunc(slices.Values(candidates), func(a, b rollout.Ref) int {
 		return cmp.Compare(pruneRank(a), pruneRank(b))
 	})
@@ -69,7 +71,8 @@ func (w *workloads) whyKept(l *live) string {
 	case l.keep:
 		return fmt.Sprintf("%s is annotated %s: disabled", describe(l.ref), rollout.AnnotationPrune)
 	case holdsData(l.ref):
-		return fmt.Sprintf("%s is never deleted automatically, because everything in it would be lost; delete it by hand", describe(l.ref))
+		return describe(l.ref) +
+			" is never deleted automatically, because everything in it would be lost; delete it by hand"
 	case l.ref.Group == "" && (l.ref.Kind == "ConfigMap" || l.ref.Kind == "Secret"):
 		if user := w.userOf(l.ref); user != "" {
 			return fmt.Sprintf("%s is used by %s", describe(l.ref), user)

@@ -86,7 +86,8 @@ func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string
 		LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,
 	})
 	if err != nil {
-		return false, explain(err, rollout.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: service.Namespace, Name: service.Name}, "list")
+		service.Group, service.Kind = "discovery.k8s.io", "EndpointSlice"
+		return false, explain(err, service, "list")
 	}
 	for _, slice := range slices.Items {
 		for _, e := range slice.Endpoints {

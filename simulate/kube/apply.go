@@ -145,7 +145,8 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	if changed {
 		was.Generation++
 	}
-	was.Template, was.Annotations, was.Replicas, was.minReady = next.Template, next.Annotations, next.Replicas, next.minReady
+	was.Template, was.Annotations = next.Template, next.Annotations
+	was.Replicas, was.minReady = next.Replicas, next.minReady
 	was.recreate, was.surge, was.unavailable = next.recreate, next.surge, next.unavailable
 	k.OnChange(fmt.Sprintf("Deployment %s is %s, minReady %d, surge %s, unavailable %s",
 		w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable))

@@ -89,7 +89,8 @@ type write struct {
 // rng, so that the same seed lives the same life.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
-		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{}, Pins: map[rollout.Ref]string{}, Routes: map[rollout.Ref]rollout.Object{},
+		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},
+		Pins: map[rollout.Ref]string{}, Routes: map[rollout.Ref]rollout.Object{},
 		Fate:     func(string) Lifetime { return Lifetime{} },
 		OnChange: func(string) {},
 	}

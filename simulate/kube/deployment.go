@@ -246,7 +246,8 @@ func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) 
 		return
 	case len(all) == 0:
 		return // no active set has a note that differs
-	case fresh != nil && fresh.Replicas == d.Replicas && fresh.desiredNote == d.Replicas && fresh.status.available == d.Replicas:
+	case fresh != nil && fresh.Replicas == d.Replicas && fresh.desiredNote == d.Replicas &&
+		fresh.status.available == d.Replicas:
 		for _, rs := range active(olds) {
 			d.queue(rs, 0, false)
 		}

@@ -54,7 +54,8 @@ func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leav
 	case !g.Up:
 		return ""
 	case serving+g.Excused < g.Floor && !leave.Lag && !leave.Overtaken:
-		return fmt.Sprintf("%s: %d pods serve (%d are ready), the user allows no less than %d (%d taken by the test)", d.Workload, serving, ready, g.Floor, g.Excused)
+		return fmt.Sprintf("%s: %d pods serve (%d are ready), the user allows no less than %d (%d taken by the test)",
+			d.Workload, serving, ready, g.Floor, g.Excused)
 	case len(versions) > 2 && !leave.Overtaken:
 		return fmt.Sprintf("%s: three versions have ready pods: %v", d.Workload, versions)
 	case g.Excused == 0 && !leave.Lag && !leave.Overtaken:
@@ -100,7 +101,8 @@ func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) 
 		return g.misrouted(k, d, spec)
 	}
 	if pin := k.pin(d, name); name != "" && !d.serves(pin) {
-		return fmt.Sprintf("%s: Service %s selects %s, which has no ready pod, and %d others have", d.Workload, name, pin, ready)
+		return fmt.Sprintf("%s: Service %s selects %s, which has no ready pod, and %d others have",
+			d.Workload, name, pin, ready)
 	}
 	return ""
 }
@@ -113,7 +115,8 @@ func (g *Guard) misrouted(k *Cluster, d *Deployment, spec rollout.Spec) string {
 		for _, rule := range backends(route) {
 			for _, b := range rule {
 				if slices.Contains(mine, b.service) && !d.serves(k.pin(d, b.service)) {
-					return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod", d.Workload, ref.Name, b.weight, b.service, k.pin(d, b.service))
+					return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod",
+						d.Workload, ref.Name, b.weight, b.service, k.pin(d, b.service))
 				}
 			}
 		}
@@ -128,7 +131,9 @@ func (k *Cluster) pin(d *Deployment, service string) string {
 // serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is
 // all of them.
 func (d *Deployment) serves(pin string) bool {
-	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool { return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0 })
+	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
+		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0
+	})
 }
 
 // Serves reports whether a Service selects a ready pod of a version.

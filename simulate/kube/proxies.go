@@ -47,7 +47,8 @@ func (g *Guard) follow(k *Cluster, d *Deployment, spec rollout.Spec) {
 	}
 	slices.Sort(now.routed)
 	now.routed = slices.Compact(now.routed)
-	if n := len(g.seen); n == 0 || !reflect.DeepEqual(g.seen[n-1].routed, now.routed) || !reflect.DeepEqual(g.seen[n-1].pins, now.pins) {
+	n := len(g.seen)
+	if n == 0 || !reflect.DeepEqual(g.seen[n-1].routed, now.routed) || !reflect.DeepEqual(g.seen[n-1].pins, now.pins) {
 		g.seen = append(g.seen, now)
 	}
 	for len(g.seen) > 1 && !g.seen[1].at.Add(spec.Canary.Traffic.Settle).After(k.Now) {
@@ -74,7 +75,8 @@ func (g *Guard) left(d *Deployment, spec rollout.Spec, leave Leave) string {
 			}
 			for _, and := range g.seen {
 				if pin := and.pins[name]; pin != "" && !d.serves(pin) {
-					return fmt.Sprintf("%s: no pod of %s is ready, and a proxy may still send it requests by Service %s", d.Workload, pin, name)
+					return fmt.Sprintf("%s: no pod of %s is ready, and a proxy may still send it requests by Service %s",
+						d.Workload, pin, name)
 				}
 			}
 		}
