@@ -54,48 +54,48 @@ const (
 // Event is one transition of an app as people are told of it. Its fields are
 // what templates may use.
 type Event struct {
-	ID      string      // the state commit and the app, the same whenever it is told: 9f31c0…/shop
-	Kind    EventKind   // the most telling one
-	Kinds   []EventKind // all, the most telling first
-	Outcome Outcome
-	At      time.Time // when it was recorded
-	Cluster string
-	App     string
+	ID      string      `json:"-"`     // the state commit and the app, the same whenever it is told: 9f31c0…/shop
+	Kind    EventKind   `json:"-"`     // the most telling one
+	Kinds   []EventKind `json:"kinds"` // all, the most telling first
+	Outcome Outcome     `json:"outcome"`
+	At      time.Time   `json:"-"` // when it was recorded
+	Cluster string      `json:"cluster"`
+	App     string      `json:"app"`
 
-	Title  string // one line: what happened to which app where
-	Text   string // why, and what is expected of whom; may be empty
-	Reason string // of the phase or of what is held, as recorded
+	Title  string `json:"title"`            // one line: what happened to which app where
+	Text   string `json:"text,omitempty"`   // why, and what is expected of whom; may be empty
+	Reason string `json:"reason,omitempty"` // of the phase or of what is held, as recorded
 
-	Release  Hash // that it is about, "" if none
-	Commit   string
-	Author   string
-	Subject  string // of the commit
-	Since    time.Time
-	Stable   Hash // that serves besides, or alone
-	Step     int  // from 1, of the workload that is furthest behind; 0 if the release has no steps
-	Steps    int
-	StepName string // setWeight 20, pause 10m0s …
-	Weight   int    // that is asked for
+	Release  Hash      `json:"release,omitempty"` // that it is about, "" if none
+	Commit   string    `json:"commit,omitempty"`
+	Author   string    `json:"author,omitempty"`
+	Subject  string    `json:"subject,omitempty"` // of the commit
+	Since    time.Time `json:"since,omitzero"`
+	Stable   Hash      `json:"stable,omitempty"` // that serves besides, or alone
+	Step     int       `json:"step,omitempty"`   // from 1, of the workload furthest behind; 0: there are no steps
+	Steps    int       `json:"steps,omitempty"`
+	StepName string    `json:"stepName,omitempty"` // setWeight 20, pause 10m0s …
+	Weight   int       `json:"weight,omitempty"`   // that is asked for
 
-	Waiting  string          // what it waits for, "" if for nothing
-	Proposal string          // the branch to merge, "" if there is none
-	Analyses []EventAnalysis // of the release
+	Waiting  string          `json:"waiting,omitempty"`  // what it waits for, "" if for nothing
+	Proposal string          `json:"proposal,omitempty"` // the branch to merge, "" if there is none
+	Analyses []EventAnalysis `json:"analyses,omitempty"` // of the release
 
-	CommitURL   string // on the forge, "" if it is not known
-	ProposalURL string
+	CommitURL   string `json:"-"` // on the forge, "" if it is not known
+	ProposalURL string `json:"-"`
 
-	Trouble string   // what is wrong, the same while it is: prod/shop/h1-7b4e2a91d0; "" if nothing is
-	Over    []string // the Troubles that this ends
-	Repeat  bool     // it may have been told before: the process that did was killed meanwhile
+	Trouble string   `json:"trouble,omitempty"` // what is wrong, the same while it is: prod/shop/h1-7b4e2a91d0
+	Over    []string `json:"over,omitempty"`    // the Troubles that this ends
+	Repeat  bool     `json:"repeat,omitempty"`  // it may have been told before: the process that did was killed meanwhile
 }
 
 // EventAnalysis is one metric of a release's analyses.
 type EventAnalysis struct {
-	Run     string
-	Metric  string
-	Phase   AnalysisPhase
-	Value   string // the newest measurement
-	Message string
+	Run     string        `json:"run"`
+	Metric  string        `json:"metric"`
+	Phase   AnalysisPhase `json:"phase"`
+	Value   string        `json:"value,omitempty"` // the newest measurement
+	Message string        `json:"message,omitempty"`
 }
 
 // Is reports whether the event is of one of the kinds.
