@@ -31,9 +31,9 @@ func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (ma
 		}
 		values.Plain[name] = text
 	}
-	filled, problem := fill(m.Config, values, "provider."+m.Provider)
-	if problem != nil {
-		return nil, problem
+	filled, err := fill(m.Config, values, "provider."+m.Provider)
+	if err != nil {
+		return nil, err
 	}
 	config, _ := filled.(map[string]any)
 	return config, nil

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // templates reads AnalysisTemplates, by name; those whose names begin with cluster-
@@ -20,8 +22,11 @@ func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Templat
 		if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		scoped := strings.HasPrefix(name, "cluster-")
-		read, err := ParseTemplate(name, scoped, spec)
+		scoped, kind := strings.HasPrefix(name, "cluster-"), "AnalysisTemplate"
+		if scoped {
+			kind = "ClusterAnalysisTemplate"
+		}
+		read, err := ParseTemplate(rollout.Ref{Kind: kind, Name: name}, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,16 +140,16 @@ func TestInstantiateChecksProviders(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, provider: {web: {url: u}}}]}", "b": "{metrics: [{name: b, provider: {web: {url: u}}}, {name: c, provider: {job: {}}}]}"})
 	check := func(kind string, _ map[string]any) error {
 		if kind == "job" {
-			return &ProblemError{Field: "provider.job.spec", Msg: "is missing", Fix: "write it"}
+			return &rollout.InvalidError{Field: "provider.job.spec", Msg: "is missing", Fix: "write it"}
 		}
 		return nil
 	}
 	_, err := Instantiate(find, []TemplateRef{{"a", false}}, Values{}, check)
-	var got *ProblemError
+	var got *rollout.InvalidError
 	if !errors.As(err, &got) {
-		t.Fatalf("error %v, want a *ProblemError", err)
+		t.Fatalf("error %v, want an InvalidError", err)
 	}
-	if diff := cmp.Diff(&ProblemError{Template: "b", Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got); diff != "" {
+	if diff := cmp.Diff(&rollout.InvalidError{About: rollout.Ref{Kind: "AnalysisTemplate", Name: "b"}, Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -185,7 +190,7 @@ func FuzzParseTemplate(f *testing.F) {
 		if yaml.Unmarshal([]byte(text), &spec) != nil {
 			return
 		}
-		read, err := ParseTemplate("t", false, spec)
+		read, err := ParseTemplate(rollout.Ref{Kind: "AnalysisTemplate", Name: "t"}, spec)
 		if err != nil {
 			return
 		}

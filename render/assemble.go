@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -20,7 +21,7 @@ type assembly struct {
 
 	objects           []rollout.Object // what is to be applied
 	documents         []*document      // the Rollout documents that were among them
-	analysisTemplates []namedTemplate
+	analysisTemplates []*analysis.Template
 	checkProvider     func(kind string, config map[string]any) error // nil: any will do
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec

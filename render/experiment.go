@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,176 +12,101 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// What Kubernetes takes for names that become parts of others (RFC 1123), for
-// names of Services (RFC 1035), and for labels.
+// What Kubernetes takes for labels.
 var (
-	partName    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
-	serviceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	labelKey    = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
-	labelValue  = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
+	labelKey   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// readExperiment reads an experiment step, nil if this is none. What it makes is
-// looked at by checkExperiments.
-func (d *document) readExperiment(v value) *rollout.Experiment {
-	if !v.object(experimentFields) {
-		return nil
+// readExperiment reads an experiment step. What it makes is looked at by
+// checkExperiments.
+func (d *document) readExperiment(at string, form *experimentForm) *rollout.Experiment {
+	e := &form.Experiment
+	for i := range form.Templates {
+		e.Templates = append(e.Templates, d.readTemplate(fmt.Sprintf("%s.templates[%d]", at, i), &form.Templates[i], e))
 	}
-	e := &rollout.Experiment{Duration: v.field("duration").duration("leave duration out to wait for the analyses with requiredForCompletion: true")}
-	if deadline := v.field("progressDeadlineSeconds"); deadline.given() && d.isNative(deadline) {
-		if e.ProgressDeadlineSeconds = deadline.countOr(0); e.ProgressDeadlineSeconds == 0 {
-			deadline.fail("write seconds, or leave it out", "is 0, so no pod could become available in time")
-		}
-	}
-	for _, t := range v.field("templates").list() {
-		e.Templates = append(e.Templates, t.experimentTemplate(e))
-	}
-	if len(e.Templates) == 0 {
-		v.field("templates").fail("name at least one: - {name: baseline, specRef: stable}", "is empty")
-	}
-	var dryRun []analysis.DryRun
-	for _, r := range v.field("dryRun").list() {
-		r.object(dryRunFields)
-		dryRun = append(dryRun, analysis.DryRun{MetricName: r.field("metricName").text()})
-	}
-	for _, a := range v.field("analyses").list() {
-		e.Analyses = append(e.Analyses, d.readExperimentAnalysis(a, e, dryRun))
+	for i, a := range form.Analyses {
+		e.Analyses = append(e.Analyses, d.readRuns(fmt.Sprintf("%s.analyses[%d]", at, i), a, form))
 	}
 	if e.Duration == nil && !slices.ContainsFunc(e.Analyses, func(a rollout.ExperimentAnalysis) bool { return a.Required }) {
-		v.fail("give it a duration, or an analysis with requiredForCompletion: true", "has no end")
+		d.Fail(at, "give it a duration, or an analysis with requiredForCompletion: true", "has no end")
 	}
 	return e
 }
 
-func (v value) experimentTemplate(e *rollout.Experiment) rollout.ExperimentTemplate {
-	if !v.object(experimentTemplateFields) {
-		v.fail("", "is empty")
-		return rollout.ExperimentTemplate{}
-	}
-	t := rollout.ExperimentTemplate{Name: v.experimentName("template"), Replicas: v.field("replicas").countOr(1)}
+func (d *document) readTemplate(at string, form *templateForm, e *rollout.Experiment) rollout.ExperimentTemplate {
+	t := form.ExperimentTemplate
 	if slices.ContainsFunc(e.Templates, func(o rollout.ExperimentTemplate) bool { return o.Name == t.Name }) {
-		v.field("name").fail("name each template once", "%q is the name of another template too", t.Name)
+		d.Fail(at+".name", "name each template once", "%q is the name of another template too", t.Name)
 	}
-	ref := v.field("specRef")
-	switch t.SpecRef = rollout.SpecRef(ref.text()); t.SpecRef {
-	case rollout.SpecStable, rollout.SpecCanary:
-	case "":
-		ref.fail("write stable or canary", "is missing")
-	default:
-		ref.fail("write stable or canary", "%q is no version", t.SpecRef)
+	if form.Metadata != nil {
+		t.Labels, t.Annotations = form.Metadata.Labels, form.Metadata.Annotations
+		d.checkLabels(at+".metadata.labels", t.Labels)
 	}
-	if t.Replicas == 0 {
-		v.field("replicas").fail("write 1 or more, or leave the template out", "is 0, so there would be nothing to look at")
-	}
-	if metadata := v.field("metadata"); metadata.object(experimentMetadataFields) {
-		t.Labels, t.Annotations = metadata.field("labels").labels(), metadata.field("annotations").texts()
-	}
-	if selector := v.field("selector"); selector.object(experimentSelectorFields) {
-		t.Selector, _ = selector.raw.(map[string]any)
-	}
-	if service := v.field("service"); service.object(experimentServiceFields) {
-		name := service.field("name").text()
-		if t.Service = &name; name != "" && !serviceName.MatchString(name) {
-			service.field("name").fail("use lower case letters, digits and -, a letter first, at most 63", "%q is not a name for a Service", name)
+	if s := form.Selector; s != nil {
+		t.Selector = map[string]any{}
+		if s.MatchLabels != nil {
+			t.Selector["matchLabels"] = s.MatchLabels
 		}
+		if s.MatchExpressions != nil {
+			t.Selector["matchExpressions"] = s.MatchExpressions
+		}
+	}
+	if form.Service != nil {
+		t.Service = &form.Service.Name
 	}
 	return t
 }
 
-// experimentName reads a name that becomes part of other names.
-func (v value) experimentName(what string) string {
-	name := v.field("name")
-	switch text := name.text(); {
-	case text == "":
-		name.fail("name the "+what, "is missing")
-	case !partName.MatchString(text):
-		name.fail("use lower case letters, digits and -, at most 32", "%q cannot be part of a name", text)
-	}
-	return name.text()
-}
-
-// texts reads a mapping of texts, nil if it is absent.
-func (v value) texts() map[string]string {
-	m, ok := v.raw.(map[string]any)
-	if !ok {
-		if v.given() {
-			v.fail("", "is %s where a mapping belongs", describe(v.raw))
-		}
-		return nil
-	}
-	out := make(map[string]string, len(m))
-	for _, key := range sortedKeys(m) {
-		out[key] = value{r: v.r, path: v.path + "[" + key + "]", raw: m[key]}.text()
-	}
-	return out
-}
-
-func (v value) labels() map[string]string {
-	labels := v.texts()
-	for _, key := range sortedKeys(labels) {
-		at := value{r: v.r, path: v.path + "[" + key + "]"}
-		switch {
+func (d *document) checkLabels(at string, labels map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		switch field := at + "[" + key + "]"; {
 		case key == rollout.LabelPodHash || key == rollout.LabelExperiment || key == rollout.LabelApp:
-			at.fail("leave it out", "is a label that only Kubernetes or gitrollout may set")
+			d.Fail(field, "leave it out", "is a label that only Kubernetes or gitrollout may set")
 		case !labelKey.MatchString(key):
-			at.fail("use letters, digits, -, _ and ., with a domain and / before it at most", "%q is not the name of a label", key)
+			d.Fail(field, "use letters, digits, -, _ and ., with a domain and / before it at most", "%q is not the name of a label", key)
 		case !labelValue.MatchString(labels[key]):
-			at.fail("use letters, digits, -, _ and ., at most 63", "%q is not the value of a label", labels[key])
+			d.Fail(field, "use letters, digits, -, _ and ., at most 63", "%q is not the value of a label", labels[key])
 		}
 	}
-	return labels
 }
 
-// readExperimentAnalysis reads one analysis of an experiment's pods.
-func (d *document) readExperimentAnalysis(v value, e *rollout.Experiment, dryRun []analysis.DryRun) rollout.ExperimentAnalysis {
-	if !v.object(experimentAnalysisFields) {
-		v.fail("", "is empty")
-		return rollout.ExperimentAnalysis{}
+// readRuns reads one analysis of an experiment's pods.
+func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) rollout.ExperimentAnalysis {
+	e := &of.Experiment
+	if slices.ContainsFunc(e.Analyses, func(o rollout.ExperimentAnalysis) bool { return o.Name == form.Name }) {
+		d.Fail(at+".name", "name each analysis once", "%q is the name of another analysis too", form.Name)
 	}
-	a := rollout.ExperimentAnalysis{Name: v.experimentName("analysis"), Analysis: &rollout.Analysis{}}
-	if slices.ContainsFunc(e.Analyses, func(o rollout.ExperimentAnalysis) bool { return o.Name == a.Name }) {
-		v.field("name").fail("name each analysis once", "%q is the name of another analysis too", a.Name)
+	m := measured{
+		at: at, named: "templates", templates: form.Templates, args: form.Args, rules: analysis.Rules{DryRun: of.DryRun},
+		into: &rollout.Analysis{}, finite: form.Required, experiment: true,
 	}
-	a.Required = v.field("requiredForCompletion").boolOr(false)
-	m := measured{field: v, into: a.Analysis, finite: a.Required, experiment: true}
-	m.extra.DryRun = dryRun
-	single, several := v.field("templateName"), v.field("templates")
-	switch {
-	case single.given() && several.given():
-		several.fail("keep one of them", "is given, and templateName too")
-	case single.given():
-		m.templates = []analysis.TemplateRef{{TemplateName: single.text(), ClusterScope: v.field("clusterScope").boolOr(false)}}
-	case several.given() && d.isNative(several):
-		m.templates = several.templateRefs()
+	if form.TemplateName != "" {
+		m.named, m.templates = "templateName", []analysis.TemplateRef{{TemplateName: form.TemplateName, ClusterScope: form.ClusterScope}}
 	}
-	if len(m.templates) == 0 {
-		single.fail("name an AnalysisTemplate of this app", "is missing")
-	}
-	for _, given := range v.field("args").list() {
-		arg := given.arg()
-		m.args = append(m.args, arg)
+	d.addAnalysis(m)
+	for i, arg := range m.args {
 		if arg.Value == nil {
 			continue
 		}
 		for _, variable := range analysis.Variables(*arg.Value) {
-			given.field("value").checkVariable(variable, e)
+			d.checkVariable(fmt.Sprintf("%s.args[%d].value", at, i), variable, e)
 		}
 	}
-	d.analyses = append(d.analyses, m)
-	return a
+	return rollout.ExperimentAnalysis{Name: form.Name, Required: form.Required, Analysis: m.into}
 }
 
 // checkVariable refuses what an experiment does not know of itself.
-func (v value) checkVariable(name string, e *rollout.Experiment) {
+func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	if name == "experiment.finishedAt" && e.Duration == nil {
-		v.fail("give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
+		d.Fail(at, "give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
 	}
 	known := []string{"experiment.availableAt", "experiment.finishedAt"}
 	for _, t := range e.Templates {
 		known = append(known, "templates."+t.Name+".podTemplateHash", "templates."+t.Name+".replicaset.name")
 	}
 	if !slices.Contains(known, name) {
-		v.fail("use one of "+strings.Join(known, ", "), "asks for {{%s}}, which the experiment does not have", name)
+		d.Fail(at, "use one of "+strings.Join(known, ", "), "asks for {{%s}}, which the experiment does not have", name)
 	}
 }
 
@@ -224,7 +150,7 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 			return a.invalid(d.ref, field+".selector", "leave it out, or give the pods the labels in metadata.labels", "does not match the labels of the template's pods")
 		}
 		if name := made.ServiceName(); name != "" {
-			if !serviceName.MatchString(name) {
+			if !rollout.Formats()["service"].Pattern.MatchString(name) {
 				return a.invalid(d.ref, field+".service.name", "name it", "is missing, and %q is not a name for a Service", name)
 			}
 			ref := rollout.Ref{Kind: "Service", Namespace: spec.Workload.Namespace, Name: name}

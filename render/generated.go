@@ -35,7 +35,7 @@ func (a *assembly) warnGenerated() {
 			continue
 		}
 		seen := map[rollout.Ref]bool{}
-		eachReference(d.template, func(kind, name string) {
+		eachReference(d.form.Template, func(kind, name string) {
 			ref := rollout.Ref{Kind: kind, Namespace: d.ref.Namespace, Name: name}
 			if full := generated[ref]; full != "" && !exists[ref] && !seen[ref] {
 				seen[ref] = true

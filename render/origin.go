@@ -11,18 +11,21 @@ import (
 
 // invalid makes an error about an object of the app.
 func (a *assembly) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
-	return a.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...) + " (" + shortRef(ref) + ")", Fix: fix}, ref)
+	return a.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame fills in the file that an object comes from. Kustomize would tell only
-// by adding annotations to the output; looking for it costs nothing until
-// something is wrong.
+// blame says in which file the object is that an error is about, which is the one at
+// ref unless the error names another. Kustomize would tell only by adding
+// annotations to the output; looking for it costs nothing until something is wrong.
 func (a *assembly) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
 		return err
 	}
-	invalid.File = a.origin(ref)
+	if invalid.About != (rollout.Ref{}) {
+		ref = invalid.About
+	}
+	invalid.About, invalid.File, invalid.Msg = rollout.Ref{}, a.origin(ref), invalid.Msg+" ("+shortRef(ref)+")"
 	return invalid
 }
 

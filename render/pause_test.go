@@ -18,7 +18,7 @@ func TestPauseUntil(t *testing.T) {
 		"a zone alone":   {ownGroup, `{timeZone: UTC}`, "pause.timeZone: is given, and there is no until"},
 		"no schedule":    {ownGroup, `{until: tomorrow}`, `pause.until: "tomorrow" is not a schedule`},
 		"no zone":        {ownGroup, `{until: "0 9 * * *", timeZone: Bonn}`, `pause.timeZone: "Bonn" is not a time zone`},
-		"a zone inside":  {ownGroup, `{until: "CRON_TZ=UTC 0 9 * * *"}`, "put it into timeZone"},
+		"a zone inside":  {ownGroup, `{until: "CRON_TZ=UTC 0 9 * * *"}`, "belongs in timeZone"},
 		"Argo's":         {argoGroup, `{until: "0 9 * * *"}`, "pause.until: is not a field of Argo Rollouts"},
 	} {
 		t.Run(name, func(t *testing.T) {

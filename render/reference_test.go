@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,66 +36,45 @@ func checkPage(t *testing.T, page, want string) {
 	}
 }
 
-// fieldGroups are the mappings of a Rollout document, in the order of the page.
-func fieldGroups() []struct {
-	path  string
-	rules map[string]fieldRule
-} {
-	return []struct {
-		path  string
-		rules map[string]fieldRule
-	}{
-		{"spec", specFields(true)},
-		{"spec.workloadRef", workloadRefFields},
-		{"spec.rollbackWindow", rollbackWindowFields},
-		{"spec.analysis", analysisHistoryFields},
-		{"spec.strategy", strategyFields},
-		{"spec.strategy.canary", canaryFields},
-		{"spec.strategy.canary.steps[]", stepFields},
-		{"….steps[].pause", pauseFields},
-		{"….steps[].setCanaryScale", canaryScaleFields},
-		{"….steps[].setHeaderRoute", headerRouteFields},
-		{"….steps[].setHeaderRoute.match[]", headerMatchFields},
-		{"….steps[].setMirrorRoute", mirrorRouteFields},
-		{"….steps[].setMirrorRoute.match[]", mirrorMatchFields},
-		{"….steps[].match[]", matchFields},
-		{"….match[].headers[], cookies[], queryParams[]", namedMatchFields},
-		{"….match[].path, method", textMatchFields},
-		{"….steps[].analysis, blueGreen.prePromotionAnalysis, postPromotionAnalysis", stepAnalysisFields},
-		{"….canary.analysis", analysisFields},
-		{"….analysis.templates[]", templateRefFields},
-		{"….analysis.args[]", argFields},
-		{"….analysis.args[].valueFrom", valueFromFields},
-		{"….analysis.args[].valueFrom.fieldRef", fieldRefFields},
-		{"….analysis.dryRun[]", dryRunFields},
-		{"….analysis.measurementRetention[]", retentionFields},
-		{"….steps[].experiment", experimentFields},
-		{"….experiment.templates[]", experimentTemplateFields},
-		{"….experiment.templates[].metadata", experimentMetadataFields},
-		{"….experiment.templates[].selector", experimentSelectorFields},
-		{"….experiment.templates[].service", experimentServiceFields},
-		{"….experiment.analyses[]", experimentAnalysisFields},
-		{"….canary.trafficRouting", trafficFields},
-		{"….trafficRouting.managedRoutes[]", managedRouteFields},
-		{"….trafficRouting.sticky", stickyFields},
-		{"….trafficRouting.plugins", pluginFields},
-		{"….canary.pingPong", pingPongFields},
-		{"spec.strategy.blueGreen", blueGreenFields},
+// fieldRows are the rows of a mapping's fields and of the mappings below it. A mapping
+// that is there at several places has its rows at the first.
+func fieldRows(path string, of reflect.Type, seen map[reflect.Type]string) []string {
+	seen[of] = path
+	var rows, below []string
+	for _, f := range rollout.Fields(of) {
+		if f.Name == "" || f.Name == rollout.Rest {
+			continue
+		}
+		at := strings.TrimPrefix(path+"."+f.Name, ".")
+		done, note := "read", ""
+		for _, s := range []struct{ tag, text string }{
+			{"ignored", "ignored, with a warning"}, {"notYet", "refused: not supported yet"}, {"refused", "refused"},
+			{"own", "read of a `gitrollout.dev` Rollout only"}, {"argo", "read of an `argoproj.io` Rollout only"},
+		} {
+			if f.Has(s.tag) {
+				done, note = s.text, f.Tag.Get(s.tag)
+				break
+			}
+		}
+		t := f.Type
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+			if t.Kind() == reflect.Slice {
+				at += "[]"
+			}
+			t = t.Elem()
+		}
+		_, self := reflect.New(t).Interface().(rollout.Selfread)
+		switch first, again := seen[t]; {
+		case t.Kind() != reflect.Struct || self || f.Has("ignored"):
+		case again:
+			note = strings.TrimPrefix(note+"; its fields are those of `"+first+"`", "; ")
+		default:
+			below = append(below, fieldRows(at, t, seen)...)
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", strings.TrimSuffix(at, "[]"), done, note))
 	}
-}
-
-// supportText says what is done with a field.
-func supportText(r fieldRule) string {
-	switch r.support {
-	case notYet:
-		return "refused: not supported yet"
-	case refused:
-		return "refused"
-	case ignored:
-		return "ignored, with a warning"
-	default:
-		return "read"
-	}
+	slices.Sort(rows)
+	return append(rows, below...)
 }
 
 func TestFieldsPage(t *testing.T) {
@@ -112,25 +92,83 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 | field | what is done with it | instead, or why |
 |---|---|---|
 `)
-	seen := map[string]bool{}
-	for _, g := range fieldGroups() {
-		for _, name := range slices.Sorted(maps.Keys(g.rules)) {
-			seen[name] = true
-			fmt.Fprintf(&b, "| `%s.%s` | %s | %s |\n", g.path, name, supportText(g.rules[name]), g.rules[name].note)
-		}
-	}
-	b.WriteString("\n`spec.template` and `spec.selector` are read of an `argoproj.io` Rollout only; in a `gitrollout.dev`\n" +
-		"Rollout the pod template is that of the Deployment which `spec.workloadRef` names.\n")
-	source, err := os.ReadFile("fields.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`"([a-zA-Z]+)": +\{`).FindAllStringSubmatch(string(source), -1) {
-		if !seen[m[1]] {
-			t.Errorf("fields.go has %s, which is in none of the page's groups", m[1])
-		}
+	spec, _ := Form().FieldByName("Spec")
+	for _, row := range fieldRows("spec", spec.Type.Elem(), map[reflect.Type]string{}) {
+		b.WriteString(row)
 	}
 	checkPage(t, "../docs/reference/fields.md", b.String())
+}
+
+// TestFieldsAreDocumented holds that a page tells of each field, depending on what is
+// done with it.
+func TestFieldsAreDocumented(t *testing.T) {
+	var pages [2]string // of fields that are read, and of others
+	for _, name := range []string{"writing-a-rollout", "blue-green", "traffic", "analysis", "windows", "coming-from-argo-rollouts"} {
+		page, err := os.ReadFile("../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[0], pages[1] = pages[0]+string(page), string(page)
+	}
+	fields := 0
+	eachMapping(Form(), func(path string, f rollout.Field) {
+		text := pages[0]
+		if fields++; f.Has("notYet") || f.Has("ignored") {
+			text = pages[1]
+		}
+		structure := slices.Contains([]string{"", "*", "apiVersion", "kind", "metadata", "spec", "status", "name"}, f.Name)
+		if !structure && !f.Has("refused") && !regexp.MustCompile("[`.{]"+regexp.QuoteMeta(f.Name)+"[`:.]").MatchString(text) {
+			t.Errorf("no page tells of %s", path)
+		}
+	})
+	if fields < 100 {
+		t.Errorf("found %d fields", fields)
+	}
+}
+
+// eachMapping visits the fields of a struct and of those below it, each once.
+func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
+	seen := map[reflect.Type]bool{}
+	var walk func(path string, of reflect.Type)
+	walk = func(path string, of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || seen[of] {
+			return
+		}
+		seen[of] = true
+		for _, f := range rollout.Fields(of) {
+			visit(path+"."+f.Name, f)
+			walk(path+"."+f.Name, f.Type)
+		}
+	}
+	walk("", of)
+}
+
+// TestTags holds that the tags of the form are ones that somebody reads.
+func TestTags(t *testing.T) {
+	for _, argo := range []bool{true, false} {
+		r := rollout.Reader{Argo: argo}
+		raw := map[string]any{"spec": map[string]any{"strategy": map[string]any{"canary": map[string]any{"trafficRouting": map[string]any{}}}}}
+		if r.Read("", raw, new(documentForm)); r.Err != nil {
+			t.Errorf("defaults: %v", r.Err)
+		}
+	}
+	known := strings.Fields("json field needs default oneOf is like min max fix own argo notYet refused ignored one none many some names")
+	tag := regexp.MustCompile(`(\w+):"(?:[^"\\]|\\.)*"`)
+	eachMapping(Form(), func(path string, f rollout.Field) {
+		for _, m := range tag.FindAllStringSubmatch(string(f.Tag), -1) {
+			if !slices.Contains(known, m[1]) {
+				t.Errorf("%s: nobody reads the tag %s", path, m[1])
+			}
+		}
+		for _, key := range []string{"is", "like"} {
+			if _, ok := rollout.Formats()[f.Tag.Get(key)]; f.Has(key) && !ok {
+				t.Errorf("%s: %s is not a format", path, f.Tag.Get(key))
+			}
+		}
+	})
 }
 
 // about is the object that a message is about. The same message about another one

@@ -84,7 +84,7 @@ func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	}
 	for _, d := range a.documents {
 		// A 1 that nobody wrote is no reason for a warning.
-		if d.workload == w && d.inline && d.replicas == nil {
+		if d.workload == w && d.inline && d.form.Replicas == nil {
 			given = false
 		}
 	}

@@ -1,8 +1,6 @@
 package render
 
 import (
-	"fmt"
-
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -15,27 +13,27 @@ const (
 // stage applies one Rollout document: what it says overrides what the
 // Deployment says, and the two together make the Spec.
 func (a *assembly) stage(d *document) error {
-	a.warnings = append(a.warnings, d.warnings...)
+	for _, w := range d.Warnings {
+		a.warn("%s: %s", shortRef(d.ref), w)
+	}
 	if err := a.resolve(d); err != nil {
 		return err
 	}
 	for _, s := range a.specs {
 		if s.Workload == d.workload {
-			return a.blame(&rollout.InvalidError{Msg: fmt.Sprintf("Deployment/%s already has a Rollout (%s)", d.workload, shortRef(d.ref)), Fix: "keep one of them"}, d.ref)
+			return a.invalid(d.ref, "", "keep one of them", "Deployment/%s already has a Rollout", d.workload)
 		}
 	}
 	deployment, exists := a.deployments[d.workload]
 	switch {
 	case d.inline && exists:
-		return a.blame(&rollout.InvalidError{Field: "metadata.name", Msg: fmt.Sprintf("there is a Deployment/%s too (%s)", d.workload, shortRef(d.ref)),
-			Fix: "remove it, or move only it with spec.workloadRef"}, d.ref)
+		return a.invalid(d.ref, "metadata.name", "remove it, or move only it with spec.workloadRef", "there is a Deployment/%s too", d.workload)
 	case d.inline:
 		deployment = d.deployment()
 		a.deployments[d.workload] = deployment
 		a.objects = append(a.objects, deployment)
 	case !exists:
-		return a.blame(&rollout.InvalidError{Field: "spec.workloadRef.name", Msg: fmt.Sprintf("Deployment/%s is not in this app (%s)", d.workload, shortRef(d.ref)),
-			Fix: "add it to the kustomization"}, d.ref)
+		return a.invalid(d.ref, "spec.workloadRef.name", "add it to the kustomization", "Deployment/%s is not in this app", d.workload)
 	}
 	if err := a.mergeInto(deployment, d); err != nil {
 		return err
@@ -55,13 +53,20 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	if !d.inline {
 		from = d.workload.Ref()
 	}
-	own, other := &reader{ref: shortRef(d.ref)}, &reader{ref: shortRef(from)}
-	d.merge(value{r: other, raw: deployment.Map("spec"), path: "spec"}, own)
-	if other.err != nil {
-		return a.blame(other.err, from)
+	into := deployment.Map("spec")
+	if len(into) == 0 {
+		return a.invalid(from, "spec", "", "is missing")
 	}
-	if own.err != nil {
-		return a.blame(own.err, d.ref)
+	own, other := &rollout.Reader{}, &rollout.Reader{}
+	var form deploymentForm
+	if other.Read("spec", into, &form); other.Err == nil {
+		d.merge(&form, into, own, other)
+	}
+	if other.Err != nil {
+		return a.blame(other.Err, from)
+	}
+	if own.Err != nil {
+		return a.blame(own.Err, d.ref)
 	}
 	return nil
 }
@@ -79,7 +84,7 @@ func (d *document) deployment() rollout.Object {
 	return rollout.Object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
 		"spec": map[string]any{
-			"selector": d.selector, "template": d.template,
+			"selector": d.form.Selector, "template": d.form.Template,
 			"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}},
 		},
 	}
@@ -87,41 +92,36 @@ func (d *document) deployment() rollout.Object {
 
 // merge writes what the document says into the Deployment's spec, and reads
 // from there what the document leaves out. Own takes errors about the document,
-// spec those about the Deployment.
-func (d *document) merge(spec value, own *reader) {
-	into, ok := spec.raw.(map[string]any)
-	if !ok || len(into) == 0 {
-		spec.fail("", "is missing")
-		return
+// other those about the Deployment.
+func (d *document) merge(from *deploymentForm, into map[string]any, own, other *rollout.Reader) {
+	if from.Paused {
+		other.Fail("spec.paused", "leave it out, and use the Rollout's spec.paused", "is true, so Kubernetes would move no pod")
 	}
-	if spec.field("paused").boolOr(false) {
-		spec.field("paused").fail("leave it out, and use the Rollout's spec.paused", "is true, so Kubernetes would move no pod")
-	}
-	d.spec.Replicas = d.mergeReplicas(spec.field("replicas"), into)
-	d.spec.MinReadySeconds = mergeCount(d.minReadySeconds, spec.field("minReadySeconds"), into, 0)
-	d.spec.ProgressDeadlineSeconds = mergeCount(d.progressDeadlineSeconds, spec.field("progressDeadlineSeconds"), into, defaultProgressDeadline)
-	mergeCount(d.revisionHistoryLimit, spec.field("revisionHistoryLimit"), into, 0)
+	d.spec.Replicas = d.mergeReplicas(from.Replicas, into)
+	d.spec.MinReadySeconds = mergeCount("minReadySeconds", d.form.MinReadySeconds, from.MinReadySeconds, into, 0)
+	d.spec.ProgressDeadlineSeconds = mergeCount("progressDeadlineSeconds", d.form.ProgressDeadlineSeconds, from.ProgressDeadlineSeconds,
+		into, defaultProgressDeadline)
+	mergeCount("revisionHistoryLimit", d.form.RevisionHistoryLimit, from.RevisionHistoryLimit, into, 0)
 	if d.spec.ProgressDeadlineSeconds <= d.spec.MinReadySeconds {
-		blamed := spec.field("progressDeadlineSeconds")
-		if d.progressDeadlineSeconds != nil || d.minReadySeconds != nil {
-			blamed.r = own
+		blamed := other
+		if d.form.ProgressDeadlineSeconds != nil || d.form.MinReadySeconds != nil {
+			blamed = own
 		}
-		blamed.fail("", "%d is not more than minReadySeconds %d, so no release could keep it", d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
+		blamed.Fail("spec.progressDeadlineSeconds", "", "%d is not more than minReadySeconds %d, so no release could keep it",
+			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
-	d.mergeStrategy(spec.field("strategy"), into, own)
+	d.mergeStrategy(from.Strategy, into, own, other)
 }
 
 // mergeReplicas returns how many pods there should be, nil if the manifests do
 // not say. Argo Rollouts' default is 1, also where the Deployment it refers to
 // has been scaled to 0, as its migration guide asks for.
-func (d *document) mergeReplicas(field value, into map[string]any) *int {
-	own := field.count()
+func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
-	case d.replicas != nil:
-		own = d.replicas
-	case d.argo && (own == nil || *own == 0):
-		one := 1
-		own = &one
+	case d.form.Replicas != nil:
+		own = d.form.Replicas
+	case d.Argo && (own == nil || *own == 0):
+		own = new(1)
 	}
 	if own != nil {
 		into["replicas"] = int64(*own)
@@ -129,55 +129,64 @@ func (d *document) mergeReplicas(field value, into map[string]any) *int {
 	return own
 }
 
-func mergeCount(over *int, field value, into map[string]any, absent int) int {
-	if over == nil {
-		return field.countOr(absent)
+func mergeCount(field string, over, own *int, into map[string]any, absent int) int {
+	switch {
+	case over != nil:
+		into[field] = int64(*over)
+		return *over
+	case own != nil:
+		return *own
+	default:
+		return absent
 	}
-	into[field.path[len("spec."):]] = int64(*over)
-	return *over
 }
 
 // mergeStrategy fills in maxSurge and maxUnavailable.
-func (d *document) mergeStrategy(strategy value, into map[string]any, own *reader) {
-	if strategy.field("type").text() == "Recreate" {
-		d.recreate(strategy)
+func (d *document) mergeStrategy(from deployStrategy, into map[string]any, own, other *rollout.Reader) {
+	var surge, unavailable *rollout.Amount
+	if c := d.form.Strategy.Canary; c != nil {
+		surge, unavailable = c.MaxSurge, c.MaxUnavailable
+	}
+	said := surge != nil || unavailable != nil
+	if from.Type == "Recreate" {
+		d.recreate(said, other)
 		return
 	}
-	rolling := strategy.field("rollingUpdate")
-	pick := func(over *rollout.Amount, field value) rollout.Amount {
-		own := field.amount(false)
+	pick := func(over *rollout.Amount, own *podAmount) rollout.Amount {
 		switch {
 		case over != nil:
 			return *over
 		case own != nil:
-			return *own
+			return own.Amount
 		default:
 			return rollout.Amount{Value: defaultPercent, Percent: true}
 		}
 	}
-	d.spec.MaxSurge, d.spec.MaxUnavailable = pick(d.maxSurge, rolling.field("maxSurge")), pick(d.maxUnavailable, rolling.field("maxUnavailable"))
+	d.spec.MaxSurge, d.spec.MaxUnavailable = pick(surge, from.RollingUpdate.MaxSurge), pick(unavailable, from.RollingUpdate.MaxUnavailable)
 	if d.spec.MaxSurge.Value == 0 && d.spec.MaxUnavailable.Value == 0 {
-		if d.maxSurge != nil || d.maxUnavailable != nil {
-			strategy = value{r: own, path: "spec.strategy.canary"}
+		blamed, at := other, "spec.strategy"
+		if said {
+			blamed, at = own, canaryPath
 		}
-		strategy.fail("let one of them be more", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
+		blamed.Fail(at, "let one of them be more", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
 	}
-	if d.maxSurge == nil && d.maxUnavailable == nil {
-		return
+	if said {
+		into["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
+			"maxSurge": amountValue(d.spec.MaxSurge), "maxUnavailable": amountValue(d.spec.MaxUnavailable)}}
 	}
-	into["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
-		"maxSurge": amountValue(d.spec.MaxSurge), "maxUnavailable": amountValue(d.spec.MaxUnavailable)}}
 }
 
-// recreate refuses what a Deployment that stops all old pods first cannot do.
-func (d *document) recreate(strategy value) {
+// recreate refuses what a Deployment that stops all old pods first cannot do. Said
+// is whether the document has maxSurge or maxUnavailable.
+func (d *document) recreate(said bool, other *rollout.Reader) {
+	const at = "spec.strategy.type"
 	switch {
 	case d.spec.BlueGreen != nil:
-		strategy.field("type").fail("use RollingUpdate, or remove the Rollout", "is Recreate: old and new pods cannot run side by side, as blueGreen needs")
+		other.Fail(at, "use RollingUpdate, or remove the Rollout", "is Recreate: old and new pods cannot run side by side, as blueGreen needs")
 	case len(d.spec.Canary.Steps) > 0:
-		strategy.field("type").fail("use RollingUpdate, or remove the steps", "is Recreate: old and new pods cannot run side by side, as steps need")
-	case d.maxSurge != nil || d.maxUnavailable != nil:
-		strategy.field("type").fail("use RollingUpdate", "is Recreate, which has no maxSurge and no maxUnavailable")
+		other.Fail(at, "use RollingUpdate, or remove the steps", "is Recreate: old and new pods cannot run side by side, as steps need")
+	case said:
+		other.Fail(at, "use RollingUpdate", "is Recreate, which has no maxSurge and no maxUnavailable")
 	}
 	d.spec.MaxUnavailable = rollout.Amount{Value: 100, Percent: true}
 }

@@ -45,6 +45,16 @@ spec: {host: web, subsets: [{name: stable}, {name: canary}]}
 ---
 `
 
+// router is one as package traffic reads it.
+func router(t *testing.T, kind string, config map[string]any) rollout.Router {
+	t.Helper()
+	r, err := traffic.Parse(kind, config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestTraffic(t *testing.T) {
 	const services = "stableService: web, canaryService: next"
 	named := func(kind string, names ...string) rollout.Router {
@@ -52,9 +62,9 @@ func TestTraffic(t *testing.T) {
 		for _, n := range names {
 			routes = append(routes, n)
 		}
-		return rollout.Router{Kind: "nginx", Config: map[string]any{kind: routes}}
+		return router(t, "nginx", map[string]any{kind: routes})
 	}
-	gateway := rollout.Router{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": "main"}}
+	gateway := router(t, "gatewayAPI", map[string]any{"httpRoute": "main"})
 	subsets := map[string]any{"name": "pods", "canarySubsetName": "canary", "stableSubsetName": "stable"}
 	for _, c := range []struct {
 		name, head, canary string
@@ -62,23 +72,23 @@ func TestTraffic(t *testing.T) {
 	}{
 		{"gateway", ownHead, services + ", trafficRouting: {gatewayAPI: {httpRoute: main}}", rollout.Traffic{Routers: []rollout.Router{gateway}}},
 		{"the plugin of Argo Rollouts", argoHead, services + ", trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoute: main, namespace: shop}}}",
-			rollout.Traffic{Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": "main", "namespace": "shop"}}}}},
+			rollout.Traffic{Routers: []rollout.Router{router(t, "gatewayAPI", map[string]any{"httpRoute": "main", "namespace": "shop"})}}},
 		{"the plugin in a document of our own", ownHead, services + ", trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoute: main}}}", rollout.Traffic{Routers: []rollout.Router{gateway}}},
 		{"the plugin's list", argoHead, services + ", trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoutes: [{name: main, useHeaderRoutes: true}]}}}",
-			rollout.Traffic{Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoutes": []any{map[string]any{"name": "main", "useHeaderRoutes": true}}}}}}},
+			rollout.Traffic{Routers: []rollout.Router{router(t, "gatewayAPI", map[string]any{"httpRoutes": []any{map[string]any{"name": "main", "useHeaderRoutes": true}}})}}},
 		{"two Ingresses", argoHead, services + ", trafficRouting: {nginx: {stableIngresses: [front, back]}}", rollout.Traffic{Routers: []rollout.Router{named("stableIngresses", "front", "back")}}},
 		{"Istio's virtualServices", argoHead, services + ", trafficRouting: {istio: {virtualServices: [{name: mesh, routes: [main]}]}}",
-			rollout.Traffic{Routers: []rollout.Router{{Kind: "istio", Config: map[string]any{"virtualServices": []any{map[string]any{"name": "mesh", "routes": []any{"main"}}}}}}}},
+			rollout.Traffic{Routers: []rollout.Router{router(t, "istio", map[string]any{"virtualServices": []any{map[string]any{"name": "mesh", "routes": []any{"main"}}}})}}},
 		{"Istio's subsets, without Services", argoHead, "trafficRouting: {istio: {virtualServices: [{name: pods, routes: [main]}], destinationRule: {name: pods, canarySubsetName: canary, stableSubsetName: stable}}}",
-			rollout.Traffic{Routers: []rollout.Router{{Kind: "istio", Config: map[string]any{"destinationRule": subsets, "virtualServices": []any{map[string]any{"name": "pods", "routes": []any{"main"}}}}}}}},
+			rollout.Traffic{Routers: []rollout.Router{router(t, "istio", map[string]any{"destinationRule": subsets, "virtualServices": []any{map[string]any{"name": "pods", "routes": []any{"main"}}}})}}},
 		{"several routers, sorted", ownHead, services + ", trafficRouting: {nginx: {stableIngresses: [front]}, istio: {virtualService: {name: mesh}}, gatewayAPI: {httpRoute: main}, settle: 0s, maxTrafficWeight: 1000}",
-			rollout.Traffic{MaxWeight: 1000, Settle: -1, Routers: []rollout.Router{gateway, {Kind: "istio", Config: map[string]any{"virtualService": map[string]any{"name": "mesh"}}}, named("stableIngresses", "front")}}},
+			rollout.Traffic{MaxWeight: 1000, Settle: -1, Routers: []rollout.Router{gateway, router(t, "istio", map[string]any{"virtualService": map[string]any{"name": "mesh"}}), named("stableIngresses", "front")}}},
 		{"two Services that take turns", ownHead, "pingPong: {pingService: web, pongService: next}, trafficRouting: {gatewayAPI: {httpRoute: main}}", rollout.Traffic{Routers: []rollout.Router{gateway}}},
 		{"header routes", argoHead, services + `, trafficRouting: {managedRoutes: [{name: staff}, {name: copies}], plugins: {argoproj-labs/gatewayAPI: {httpRoute: main}}},
       steps: [{setCanaryScale: {replicas: 1}}, {setHeaderRoute: {name: staff, match: [{headerName: X-Staff, headerValue: {regex: ".*"}}]}}, {setMirrorRoute: {name: copies, percentage: 10, match: [{method: {exact: GET}, path: {prefix: /}, headers: {X-Copy: {exact: "1"}}}]}}, {setHeaderRoute: {name: staff}}]`,
 			rollout.Traffic{Routers: []rollout.Router{gateway}, ManagedRoutes: []string{"staff", "copies"}}},
 		{"sticky", ownHead, services + ", trafficRouting: {istio: {virtualService: {name: mesh}}, sticky: {maxAge: 1h}}",
-			rollout.Traffic{Routers: []rollout.Router{{Kind: "istio", Config: map[string]any{"virtualService": map[string]any{"name": "mesh"}}}}, Sticky: &rollout.Sticky{Cookie: "gitrollout-web", MaxAge: time.Hour}}},
+			rollout.Traffic{Routers: []rollout.Router{router(t, "istio", map[string]any{"virtualService": map[string]any{"name": "mesh"}})}, Sticky: &rollout.Sticky{Cookie: "gitrollout-web", MaxAge: time.Hour}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			docs := serviceDocs + routeDocs + strings.Replace(c.head, ", annotations: {gitrollout.dev/scaling: %s, keep: me}", "", 1) + "  strategy: {canary: {" + c.canary + "}}\n"
@@ -115,9 +125,9 @@ func TestTrafficRenamed(t *testing.T) {
 			"  strategy: {canary: {stableService: web, canaryService: next, trafficRouting: {nginx: {stableIngresses: [front, back]}, gatewayAPI: {httpRoute: main}, istio: {virtualService: {name: mesh}}}}}\n",
 	})
 	want := []rollout.Router{
-		{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": "eu-main"}},
-		{Kind: "istio", Config: map[string]any{"virtualService": map[string]any{"name": "eu-mesh"}}},
-		{Kind: "nginx", Config: map[string]any{"stableIngresses": []any{"eu-front", "eu-back"}}},
+		router(t, "gatewayAPI", map[string]any{"httpRoute": "eu-main"}),
+		router(t, "istio", map[string]any{"virtualService": map[string]any{"name": "eu-mesh"}}),
+		router(t, "nginx", map[string]any{"stableIngresses": []any{"eu-front", "eu-back"}}),
 	}
 	c := got.Specs[0].Canary
 	if diff := cmp.Diff(want, c.Traffic.Routers); diff != "" || c.StableService != "eu-web" || c.CanaryService != "eu-next" {

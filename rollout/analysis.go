@@ -60,12 +60,17 @@ const (
 // Compare judges the new version by what the stable one does at the same time.
 // The result for each version is [bad, all]: so many of all requests are bad.
 type Compare struct {
-	MaxIncrease float64 // by how much the share of bad ones may be larger, 0.01: one in a hundred; default 0
-	Confidence  float64 // how sure a verdict is that it is; default 0.999, over all measurements of the metric together
+	// MaxIncrease is by how much the share of bad ones may be larger, 0.01: one in a hundred.
+	MaxIncrease float64 `json:"maxIncrease"`
+	// Confidence is how sure a verdict is that it is; default 0.999, over all measurements of the metric together.
+	Confidence float64 `json:"confidence"`
 }
 
 // SecretRef names one key of a Secret in the app's namespace.
-type SecretRef struct{ Name, Key string }
+type SecretRef struct {
+	Name string `json:"name" needs:"name the Secret and its key"`
+	Key  string `json:"key" needs:"name the Secret and its key"`
+}
 
 // Measurement is one result and what it is worth.
 type Measurement struct {

@@ -44,6 +44,11 @@ func (a *AutoRevert) ReadValue(raw any) error {
 	return nil
 }
 
+// Shape is the JSON Schema of one.
+func (AutoRevert) Shape() map[string]any {
+	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
+}
+
 // AppGlob names the folders of one or more apps.
 type AppGlob struct {
 	Path      string // slash-separated; * ? [] match within one segment, as in path.Match
@@ -72,7 +77,7 @@ type configFile struct {
 	Apps          []appGlobFile  `json:"apps" needs:"name the folders of your kustomizations: - path: apps/*/overlays/prod"`
 	Forge         *Forge         `json:"forge"`
 	Windows       []windowFile   `json:"windows" max:"100" fix:"leave some out"`
-	AutoRevert    AutoRevert     `json:"autoRevert" oneOf:"propose push off false" default:"\"propose\""`
+	AutoRevert    AutoRevert     `json:"autoRevert" default:"propose"`
 	Notifications []receiverFile `json:"notifications" max:"50" fix:"name several apps in one entry"`
 	_             any            `field:"signing" notYet:"leave it out"`
 }
@@ -80,7 +85,7 @@ type configFile struct {
 type appGlobFile struct {
 	Path      string `json:"path" needs:"name the folder of a kustomization" like:"folder"`
 	Name      string `json:"name" is:"label"`
-	Namespace string `json:"namespace" is:"label" default:"\"default\""`
+	Namespace string `json:"namespace" is:"label" default:"default"`
 }
 
 // ParseConfig reads a configuration strictly and fills in the defaults. The

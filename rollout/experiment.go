@@ -6,17 +6,22 @@ import "time"
 // alike but for the version, until a time is over and analyses of them have
 // passed. Users' requests do not reach them.
 type Experiment struct {
-	Templates               []ExperimentTemplate
-	Analyses                []ExperimentAnalysis
-	Duration                *time.Duration // from when all of its pods are available; nil: until what is required has passed
-	ProgressDeadlineSeconds int            // default: the Rollout's; seconds without a new available pod before the release goes back
+	Templates []ExperimentTemplate
+	Analyses  []ExperimentAnalysis
+
+	// Duration is counted from when all of its pods are available; nil: until what is required has passed.
+	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
+	// ProgressDeadlineSeconds is how long no further pod may become available before the release goes back. Default: the
+	// Rollout's. The field is that of Argo Rollouts' own kind Experiment.
+	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
 // ExperimentTemplate is one set of pods of an experiment.
 type ExperimentTemplate struct {
-	Name        string
-	SpecRef     SpecRef
-	Replicas    int               // default 1
+	Name     string  `json:"name" needs:"name the template" is:"part"`
+	SpecRef  SpecRef `json:"specRef" needs:"write stable or canary" oneOf:"stable canary"`
+	Replicas int     `json:"replicas" default:"1" min:"1" fix:"write 1 or more, or leave the template out"`
+
 	Labels      map[string]string // of the pods, in addition
 	Annotations map[string]string // likewise
 	Selector    map[string]any    // of the Deployment, in addition to its own label; nil for none

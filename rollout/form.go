@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	kjson "sigs.k8s.io/json" // encoding/json makes float64 of 1
 )
 
 // Field is one field of a document, as the tags of a struct tell it. Reader, schemas
@@ -13,11 +15,11 @@ import (
 //	json:"name"     the field's name; a struct's field without one is none of the document's
 //	json:"*"        a map[string]any that takes all fields of other names
 //	needs:"fix"     it must be given and not be empty, or else do this
-//	default:"30"    its value where it is absent, as JSON
+//	default:"30"    its value where it is absent or an empty text, as YAML
 //	oneOf:"a b"     the texts that it may be; the empty one is as good as none
 //	is:"label"      how its text, or each text of its list, is written: a key of Formats
 //	like:"url"      likewise, for editors: the code that reads it says better what is wrong
-//	min:"1" max:"9" bounds of a number, or of the length of a list; an int is at least 0 without
+//	min:"1" max:"9" bounds of a number, or of the length of a list; a number is at least 0 without
 //	fix:"…"         what to do about another value
 //	own:"fix"       Argo Rollouts does not have it: refused in its documents
 //	argo:"fix"      only Argo Rollouts has it: refused in our documents
@@ -79,6 +81,22 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
+// Default is the value where the field is absent, nil if there is none.
+func (f Field) Default() any { return f.Literal("default") }
+
+// Literal is a tag's value as YAML, nil if there is no such tag.
+func (f Field) Literal(tag string) any {
+	literal, has := f.Tag.Lookup(tag)
+	if !has {
+		return nil
+	}
+	var v any
+	if kjson.UnmarshalCaseSensitivePreserveInts([]byte(literal), &v) != nil {
+		return literal
+	}
+	return v
+}
+
 // Words are the words of a tag.
 func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)) }
 
@@ -114,13 +132,19 @@ var formats = map[string]Format{
 	"span": {regexp.MustCompile(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`), "a duration", "write 30s, 5m, 1h30m or the like"},
 }
 
+// Shaped is a type that says how it is written, as a JSON Schema.
+type Shaped interface{ Shape() map[string]any }
+
+func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
+func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
+
 // suggest says what to do about an unknown field: write the one that was meant, or
 // one of those that there are.
-func suggest(name string, known []Field) string {
+func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {
 		switch {
-		case f.Name == "" || f.Name == Rest:
+		case f.Name == "" || f.Name == Rest || !f.In(argo):
 		case strings.EqualFold(f.Name, name):
 			return "write " + f.Name
 		case !f.Has("notYet") && !f.Has("refused") && !f.Has("ignored"):

@@ -34,7 +34,7 @@ type Promotion struct {
 	Kind       string `json:"kind"` // Promotion
 	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
 	Through    string `json:"through,omitempty"` // a step's index or name, or "full"; for promote only; default full
-	Decision   Verb   `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"\"promote\""`
+	Decision   Verb   `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
 	Reason     string `json:"reason,omitempty"` // for people
 	At         string `json:"at,omitempty"`     // for people, and to make a second retry differ from the first
 
@@ -64,11 +64,16 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 // promotionFile is the file's form: through: 2 is a number.
 type promotionFile struct {
 	Promotion
-	Through stepText `json:"through" default:"\"full\""`
+	Through stepText `json:"through" default:"full"`
 }
 
 // stepText takes a step as people write it in YAML: through: 2 is a number.
 type stepText string
+
+// Shape is the JSON Schema of a step.
+func (stepText) Shape() map[string]any {
+	return either(map[string]any{"type": "integer", "minimum": 0}, map[string]any{"type": "string", "minLength": 1})
+}
 
 // ReadValue reads a text or a whole number.
 func (s *stepText) ReadValue(raw any) error {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 // look for it once.
 type Reader struct {
 	Argo     bool          // the document is one of Argo Rollouts
+	Hide     bool          // messages show no texts of it: credentials may be among them
 	Err      *InvalidError // the first, nil if nothing is wrong
 	Warnings []string      // each begins with the path of a field
 
@@ -35,7 +35,7 @@ func Read(at string, raw, into any) *InvalidError {
 
 // Read is like the function Read, and keeps errors and warnings.
 func (r *Reader) Read(at string, raw, into any) {
-	v := value{r: r, path: at, raw: plain(raw)}
+	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
@@ -79,9 +79,13 @@ func (v value) misfit(f Field, belongs string) {
 	case belongs == "a text":
 		fix = cmp.Or(f.Tag.Get("fix"), "quote it")
 	case isText:
-		fix = "write it without quotes"
+		fix = "write " + belongs + ", without quotes"
 	}
-	v.fail(fix, "is %s where %s belongs", Describe(v.raw), belongs)
+	given := Describe(v.raw)
+	if isText && v.r.Hide {
+		given = "a text"
+	}
+	v.fail(fix, "is %s where %s belongs", given, belongs)
 }
 
 // into fills a Go value.
@@ -90,7 +94,7 @@ func (v value) into(to reflect.Value, f Field) {
 		v.absent(to, f)
 		return
 	}
-	if to.Kind() != reflect.Pointer && v.reads(to.Addr().Interface()) {
+	if to.Kind() != reflect.Pointer && v.reads(to.Addr().Interface(), f) {
 		return
 	}
 	switch to.Kind() {
@@ -134,32 +138,34 @@ func isEmpty(v reflect.Value) bool {
 
 // absent fills in the default.
 func (v value) absent(to reflect.Value, f Field) {
-	if literal, has := f.Tag.Lookup("default"); has {
-		if err := json.Unmarshal([]byte(literal), to.Addr().Interface()); err != nil {
-			panic(fmt.Sprintf("default of %s: %v", v.path, err)) // a test reads all of them
-		}
-	}
-	if f.Has("needs") {
+	if raw := f.Default(); raw != nil {
+		value{r: v.r, path: v.path, raw: raw}.into(to, f)
+	} else if f.Has("needs") {
 		v.fail(f.Tag.Get("needs"), "is missing")
 	}
 }
 
 // reads lets a type read its own value, and reports whether it does.
-func (v value) reads(to any) bool {
+func (v value) reads(to any, f Field) bool {
 	var err error
 	switch to := to.(type) {
 	case *time.Duration:
-		v.duration(to)
+		v.duration(to, f)
 		return true
 	case Selfread:
 		err = to.ReadValue(v.raw)
 	case encoding.TextUnmarshaler:
 		text, ok := v.raw.(string)
 		if !ok {
-			v.misfit(Field{}, "a text")
+			v.misfit(f, "a text")
 			return true
 		}
 		err = to.UnmarshalText([]byte(text))
+	case json.Unmarshaler:
+		var data []byte
+		if data, err = json.Marshal(v.raw); err == nil {
+			err = to.UnmarshalJSON(data)
+		}
 	default:
 		return false
 	}
@@ -200,7 +206,7 @@ func (v value) mapping(to reflect.Value) {
 			continue
 		}
 		if others[name] = given[name]; rest < 0 {
-			v.r.Fail(join(v.path, name), suggest(name, form), "is not a known field")
+			v.r.Fail(join(v.path, name), suggest(name, form, v.r.Argo), "is not a known field")
 		}
 	}
 	for i, f := range form {
@@ -317,132 +323,4 @@ func (f Field) each() reflect.StructTag {
 		}
 	}
 	return reflect.StructTag(tag)
-}
-
-// text fills a string.
-func (v value) text(to reflect.Value, f Field) {
-	text, ok := v.raw.(string)
-	if !ok {
-		v.misfit(f, "a text")
-		return
-	}
-	to.SetString(text)
-	if text == "" {
-		return
-	}
-	if allowed := f.Words("oneOf"); len(allowed) > 0 && !slices.Contains(allowed, text) {
-		v.fail(f.Tag.Get("fix"), "%q is not one of %s", text, strings.Join(allowed, ", "))
-	}
-	if format, has := formats[f.Tag.Get("is")]; has && !format.Pattern.MatchString(text) {
-		v.fail(cmp.Or(f.Tag.Get("fix"), format.Fix), "%q is not %s", cut(text), format.What)
-	}
-}
-
-// whole fills an integer.
-func (v value) whole(to reflect.Value, f Field) {
-	n, ok := v.raw.(int64)
-	if !ok {
-		v.misfit(f, "a whole number")
-		return
-	}
-	switch least := f.Tag.Get("min"); {
-	case n < 0 && !strings.HasPrefix(least, "-"):
-		v.fail(f.Tag.Get("fix"), "%d is negative", n)
-	case n > math.MaxInt32:
-		v.fail("", "%d is more than Kubernetes can hold", n)
-	default:
-		v.bounds(n, f)
-		to.SetInt(n)
-	}
-}
-
-// number fills a number that need not be whole.
-func (v value) number(to reflect.Value, f Field) {
-	switch n := v.raw.(type) {
-	case int64:
-		to.SetFloat(float64(n))
-	case float64:
-		to.SetFloat(n)
-	default:
-		v.misfit(f, "a number")
-	}
-}
-
-// bounds compares a number with those of its field.
-func (v value) bounds(n int64, f Field) {
-	least, _ := strconv.ParseInt(f.Tag.Get("min"), 10, 64)
-	most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64)
-	switch fix := f.Tag.Get("fix"); {
-	case err == nil && (n < least || n > most):
-		v.fail(fix, "%d is not within %d..%d", n, least, most)
-	case n < least:
-		v.fail(fix, "%d is less than %d", n, least)
-	}
-}
-
-// duration reads seconds, as a number or in quotes, or a Go duration such as 5m.
-func (v value) duration(to *time.Duration) {
-	const fix = "write seconds, or a duration such as 30s, 5m, 1h30m"
-	text, isText := v.raw.(string)
-	n, ok := v.raw.(int64)
-	if isText {
-		var err error
-		if n, err = strconv.ParseInt(text, 10, 32); err != nil {
-			d, err := time.ParseDuration(text)
-			if err != nil {
-				v.fail(fix, "%q is not a duration", cut(text))
-			}
-			if *to = d; d < 0 {
-				v.fail(fix, "%q is negative", text)
-			}
-			return
-		}
-	}
-	switch {
-	case !isText && !ok:
-		v.fail(fix, "is %s where a duration belongs", Describe(v.raw))
-	case n < 0:
-		v.fail(fix, "%d is negative", n)
-	case n > math.MaxInt32:
-		v.fail(fix, "%d is more than Kubernetes can hold", n)
-	default:
-		*to = time.Duration(n) * time.Second
-	}
-}
-
-// plain turns what is not of plain JSON values into them.
-func plain(raw any) any {
-	switch raw := raw.(type) {
-	case int:
-		return int64(raw)
-	case []string:
-		all := make([]any, len(raw))
-		for i, text := range raw {
-			all[i] = text
-		}
-		return all
-	default:
-		return raw
-	}
-}
-
-// Describe names a value for a message: a mapping, the text "5m", 1.5.
-func Describe(raw any) string {
-	switch raw := raw.(type) {
-	case map[string]any:
-		return "a mapping"
-	case []any:
-		return "a list"
-	case string:
-		return fmt.Sprintf("the text %q", cut(raw))
-	default:
-		return fmt.Sprint(raw)
-	}
-}
-
-func cut(s string) string {
-	if len(s) <= 60 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:60], "") + "…"
 }

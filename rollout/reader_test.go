@@ -19,7 +19,7 @@ type form struct {
 	Plain   int               `json:"plain" default:"30"`
 	On      bool              `json:"set" default:"true"`
 	Share   float64           `json:"share"`
-	Kind    Verb              `json:"kind" oneOf:"promote hold" default:"\"hold\""`
+	Kind    Verb              `json:"kind" oneOf:"promote hold" default:"hold"`
 	Wait    *time.Duration    `json:"wait"`
 	At      time.Time         `json:"at"`
 	About   Ref               `json:"about"`
@@ -139,10 +139,10 @@ func TestReaderRefuses(t *testing.T) {
 		"a number for a text":   {enough + "deep: 1.5", "spec.deep: is 1.5 where a text belongs; quote it"},
 		"a text for a mapping":  {enough + "inner: x", `spec.inner: is the text "x" where a mapping belongs; write its fields below it`},
 		"a mapping for a list":  {enough + "names: {}", "spec.names: is a mapping where a list belongs; begin each entry with a dash"},
-		"a text for a number":   {enough + `count: "1"`, `spec.count: is the text "1" where a whole number belongs; write it without quotes`},
+		"a text for a number":   {enough + `count: "1"`, `spec.count: is the text "1" where a whole number belongs; write a whole number, without quotes`},
 		"a fraction":            {enough + "count: 1.5", "spec.count: is 1.5 where a whole number belongs"},
 		"a number for a switch": {enough + "set: 1", "spec.set: is 1 where true or false belongs"},
-		"a text for a share":    {enough + "share: much", `spec.share: is the text "much" where a number belongs; write it without quotes`},
+		"a text for a share":    {enough + "share: much", `spec.share: is the text "much" where a number belongs; write a number, without quotes`},
 		"a list for a map":      {enough + "texts: []", "spec.texts: is a list where a mapping belongs; write its fields below it"},
 		"within a map":          {enough + "texts: {k: 1}", "spec.texts[k]: is 1 where a text belongs; quote it"},
 		"a map's key":           {enough + "byApp: {web: h1-1}", `spec.byApp[web]: workload "web": want namespace/name`},
@@ -150,7 +150,7 @@ func TestReaderRefuses(t *testing.T) {
 		"within a list":         {"name: x\nlisted: [{a: 1}, {c: 1}]", "spec.listed[1].c: is not a known field; use one of a, b"},
 		"below":                 {enough + "count: 0", "spec.count: 0 is not within 1..5; count on one hand"},
 		"beyond":                {enough + "count: 6", "spec.count: 6 is not within 1..5; count on one hand"},
-		"negative":              {enough + "plain: -1", "spec.plain: -1 is negative"},
+		"negative":              {enough + "plain: -1", "spec.plain: -1 is negative; give 0 or more"},
 		"less than it may be":   {enough + "below: -2", "spec.below: -2 is less than -1"},
 		"much":                  {enough + "plain: 3000000000", "spec.plain: 3000000000 is more than Kubernetes can hold"},
 		"too many":              {enough + "names: [a, b, c]", "spec.names: has 3 entries, at most 2 are allowed; name fewer"},

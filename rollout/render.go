@@ -68,6 +68,7 @@ func (r *Render) Release() Hash { return ReleaseHash(r.Staged()) }
 // is, and its text is part of the app's state, so it contains nothing that
 // changes from pass to pass.
 type InvalidError struct {
+	About Ref    // the object, until somebody has said which file it is in; none: the document that is read
 	File  string // path in the repository, "" if no single file is to blame
 	Field string // path of the field, such as spec.strategy.canary.steps[1].setWeight, "" if none
 	Msg   string // what is wrong, with the value
@@ -76,12 +77,22 @@ type InvalidError struct {
 
 // Error returns "file: field: message; fix".
 func (e *InvalidError) Error() string {
-	parts := slices.DeleteFunc([]string{e.File, e.Field, e.Msg}, func(s string) bool { return s == "" })
+	var about string
+	if e.About != (Ref{}) {
+		about = e.About.String()
+	}
+	parts := slices.DeleteFunc([]string{e.File, about, e.Field, e.Msg}, func(s string) bool { return s == "" })
 	text := strings.Join(parts, ": ")
 	if e.Fix != "" {
 		text += "; " + e.Fix
 	}
 	return text
+}
+
+// WithFix adds what to do about it.
+func (e *InvalidError) WithFix(format string, args ...any) *InvalidError {
+	e.Fix = fmt.Sprintf(format, args...)
+	return e
 }
 
 // Invalidf makes an InvalidError without a fix.

@@ -2,6 +2,9 @@ package rollout
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,9 +22,9 @@ type Spec struct {
 	MaxUnavailable          Amount  // the user's own; default 25 %, rounded down
 	MinReadySeconds         int     // default 0; a pod serves once it has been Ready this long
 	ProgressDeadlineSeconds int     // default 600; seconds without progress, pauses not counted
-	ProgressDeadlineAbort   bool    // default false: a passed deadline is shown; true: it aborts
+	ProgressDeadlineAbort   bool    `json:"progressDeadlineAbort"` // default false: a passed deadline is shown; true: it aborts
 	RollbackWindow          *int    // nil: every verified hash is rolled back to without steps; n: only the n newest; 0: none
-	Paused                  bool    // the document's spec.paused: no advance while true
+	Paused                  bool    `json:"paused"` // the document's spec.paused: no advance while true
 	Scaling                 Scaling // how pods make room for the canary
 }
 
@@ -39,12 +42,12 @@ const (
 // Canary is a canary strategy. No steps means the user's own rolling update.
 type Canary struct {
 	Steps                      []Step
-	StableService              string // "" or the name of a Service of the app
-	CanaryService              string
-	PingPong                   *PingPong // instead of the two Services
+	StableService              string    `json:"stableService"` // "" or the name of a Service of the app
+	CanaryService              string    `json:"canaryService"`
+	PingPong                   *PingPong `json:"pingPong"` // instead of the two Services
 	Traffic                    *Traffic  // nil: weights are shares of pods
 	Analysis                   *Analysis // measured while the release moves; nil for none
-	DynamicStableScale         bool      // stable shrinks as its share of the traffic does
+	DynamicStableScale         bool      `json:"dynamicStableScale"` // stable shrinks as its share of the traffic does
 	MinPodsPerReplicaSet       int       // 0 or 1: no floor
 	AbortScaleDownDelaySeconds int       // seconds between routing to stable and removing canary pods, surge only
 	ScaleDownDelaySeconds      int       // seconds between promotion and removing stable pods, surge with Services only
@@ -53,36 +56,42 @@ type Canary struct {
 // BlueGreen is a blue-green strategy: a whole second set of pods, then one
 // switch of the active Service.
 type BlueGreen struct {
-	ActiveService              string
-	PreviewService             string    // "" for none
-	PrePromotion               *Analysis // before the switch
-	PostPromotion              *Analysis // after it
-	PreviewReplicaCount        *int      // nil: as many as stable
-	AutoPromotionEnabled       bool      // default true; false waits for a promotion
-	AutoPromotionSeconds       int       // default 0: switch as soon as the preview is ready
-	ScaleDownDelaySeconds      int       // default 30
-	AbortScaleDownDelaySeconds int       // default 30; 0 removes the preview at once
+	ActiveService              string `json:"activeService" needs:"name the Service that is switched"`
+	PreviewService             string `json:"previewService"`                      // "" for none
+	PreviewReplicaCount        *int   `json:"previewReplicaCount"`                 // nil: as many as stable
+	AutoPromotionEnabled       bool   `json:"autoPromotionEnabled" default:"true"` // false waits for a promotion
+	AutoPromotionSeconds       int    `json:"autoPromotionSeconds"`                // 0: switch as soon as the preview is ready
+	ScaleDownDelaySeconds      int    `json:"scaleDownDelaySeconds" default:"30"`
+	AbortScaleDownDelaySeconds int    `json:"abortScaleDownDelaySeconds" default:"30"` // 0 removes the preview at once
+
+	PrePromotion  *Analysis // before the switch
+	PostPromotion *Analysis // after it
 }
 
 // Step is one step of a release. Exactly one of the pointers is set.
 type Step struct {
-	Name           string // "" or the user's name for it
-	SetWeight      *int   // percent of the pods for the canary, or its share of Traffic.MaxWeight
-	Pause          *Pause
-	SetCanaryScale *CanaryScale
-	Analysis       *Analysis
-	Experiment     *Experiment
-	Route          *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
+	// Name is "" or the user's name for it.
+	Name string `json:"name" own:""`
+	// SetWeight is the percentage of the pods for the canary, or its share of Traffic.MaxWeight.
+	SetWeight      *int         `json:"setWeight" max:"1000000"`
+	Pause          *Pause       `json:"pause"`
+	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
+
+	Analysis   *Analysis
+	Experiment *Experiment
+	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
 }
 
 // Pause waits for a duration, for the next moment of a schedule or, if it has
 // neither, until somebody promotes.
 type Pause struct {
-	Duration  *time.Duration
-	Timeout   *time.Duration // of a pause without a duration: how long somebody may take to promote; nil: for ever
-	OnTimeout string         // TimeoutAbort or TimeoutPromote
-	Until     string         // cron: the next moment of it
-	TimeZone  string         // of Until; "" is UTC
+	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
+	// Timeout is when a pause that waits for a promotion is over; then OnTimeout happens.
+	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
+	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout, default abort
+	// Until is cron: the next moment of it.
+	Until    string `json:"until" own:""`
+	TimeZone string `json:"timeZone" own:""` // of Until; "" is UTC
 }
 
 // What happens when nobody promotes in time.
@@ -94,9 +103,10 @@ const (
 // CanaryScale fixes the number of canary pods independently of the weight.
 // Exactly one of the fields is set.
 type CanaryScale struct {
-	Replicas           *int
-	Weight             *int
-	MatchTrafficWeight bool
+	Replicas           *int `json:"replicas"`
+	Weight             *int `json:"weight" max:"100"`
+	MatchTrafficWeight bool `json:"matchTrafficWeight"`
+	_                  any  `one:"replicas weight matchTrafficWeight" none:"give one of replicas, weight, matchTrafficWeight: true"`
 }
 
 // Amount is a number of pods or a percentage of them, as in a Deployment's
@@ -104,6 +114,34 @@ type CanaryScale struct {
 type Amount struct {
 	Value   int
 	Percent bool
+}
+
+// ReadValue reads either. A number in quotes is a percentage, as to Argo Rollouts.
+func (a *Amount) ReadValue(raw any) error {
+	text, isText := raw.(string)
+	n, isNumber := raw.(int64)
+	digits, _ := strings.CutSuffix(text, "%")
+	var err error
+	if isText {
+		n, err = strconv.ParseInt(digits, 10, 64)
+	}
+	switch {
+	case !isText && !isNumber:
+		return fmt.Errorf("is %s where a whole number belongs", Describe(raw))
+	case err != nil || isText && digits[0] == '+':
+		return fmt.Errorf("%q is neither a number of pods nor a percentage such as 25%%", text)
+	case n < 0:
+		return fmt.Errorf("%#v is negative", raw)
+	case n > math.MaxInt32:
+		return fmt.Errorf("%#v is more than Kubernetes can hold", raw)
+	}
+	*a = Amount{Value: int(n), Percent: isText}
+	return nil
+}
+
+// Shape is the JSON Schema of an amount.
+func (Amount) Shape() map[string]any {
+	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
 // RoundUp resolves the amount against n pods the way Kubernetes resolves

@@ -5,32 +5,37 @@ import "time"
 // Traffic says how requests, and not only pods, are split between the stable
 // and the new version. Its names are those of Argo Rollouts' trafficRouting.
 type Traffic struct {
-	Routers       []Router      // at least one, ordered by kind; each is given the same weight
-	MaxWeight     int           // the weight that is all traffic; default 100
-	Settle        time.Duration // how long after a change of endpoints or routes every proxy has learnt of it; default 3s
-	ManagedRoutes []string      // names of header and mirror routes, in the order of their precedence
-	Sticky        *Sticky       // nil: each request is sent by the weight anew
+	Routers       []Router // at least one, ordered by kind; each is given the same weight
+	ManagedRoutes []string // names of header and mirror routes, in the order of their precedence
+
+	// MaxWeight is the weight that is all traffic.
+	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
+	// Settle is how long after a change of endpoints or routes every proxy has learnt of it. Most watch the API
+	// server and take well under a second; Traefik collects changes for 2s (providersThrottleDuration).
+	Settle time.Duration `json:"settle" own:"" default:"3s"`
+	// Sticky is nil if each request is sent by the weight anew.
+	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting as package traffic has read
-// it: known fields only, with the names that kustomize made.
+// Router is one router's block of trafficRouting with the names that kustomize made.
+// Only traffic.Parse makes one.
 type Router struct {
 	Kind   string // a name out of traffic's table: gatewayAPI, nginx, istio …
-	Config any
+	Config any    // of a type of that router's own in package traffic, which is never changed
 }
 
 // Sticky keeps users who were sent to the canary there for the release, by a
 // cookie.
 type Sticky struct {
-	Cookie string        `json:"cookie"` // its name; default gitrollout-<Rollout's name>
-	MaxAge time.Duration `json:"maxAge"` // default 24h
+	Cookie string        `json:"cookie" is:"cookie"` // its name; default gitrollout-<Rollout's name>
+	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
 // PingPong names two Services that change their roles with each release, so that
 // no selector is switched under traffic.
 type PingPong struct {
-	PingService string // stable's at first
-	PongService string
+	PingService string `json:"pingService" needs:"name a Service"` // stable's at first
+	PongService string `json:"pongService" needs:"name a Service"`
 }
 
 // ManagedRoute sends the requests that it matches to the canary, or a copy of
@@ -47,6 +52,7 @@ const MatchRoute = "match"
 
 // Match is what a request must have to match: all that is set.
 type Match struct {
+	_           any          `some:"name headers, cookies, queryParams, path, method or source"`
 	Headers     []NamedMatch `json:"headers,omitempty"`
 	Cookies     []NamedMatch `json:"cookies,omitempty"`
 	QueryParams []NamedMatch `json:"queryParams,omitempty"`
@@ -57,12 +63,13 @@ type Match struct {
 
 // NamedMatch compares one header, cookie or query parameter.
 type NamedMatch struct {
-	Name        string `json:"name"`
-	StringMatch `json:",inline"`
+	Name string `json:"name" needs:"name it"`
+	StringMatch
 }
 
 // StringMatch compares a text. Exactly one of the fields is set.
 type StringMatch struct {
+	_      any    `one:"exact prefix regex"`
 	Exact  string `json:"exact,omitempty"`
 	Prefix string `json:"prefix,omitempty"`
 	Regex  string `json:"regex,omitempty"` // RE2, matching the whole text

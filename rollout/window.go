@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -64,10 +63,12 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	invalid := func(name, fix, format string, args ...any) (*Window, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
-	begins, err := schedule.Parse(raw.Schedule, raw.TimeZone)
-	if err != nil {
-		return nil, scheduleError(file, field, "schedule", err)
+	begins, wrong := ReadSchedule(field+".schedule", raw.Schedule, field+".timeZone", raw.TimeZone)
+	if wrong != nil {
+		wrong.File = file
+		return nil, wrong
 	}
+	var err error
 	if w.Duration, err = time.ParseDuration(raw.Duration); err != nil {
 		return invalid("duration", "write 8h, 90m or the like", "%q is not a duration", raw.Duration)
 	}
@@ -81,16 +82,18 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// scheduleError says which field a schedule's error is about.
-func scheduleError(file, parent, field string, err error) error {
-	var wrong *schedule.ParseError
-	if !errors.As(err, &wrong) {
-		return &InvalidError{File: file, Field: parent + "." + field, Msg: err.Error()}
+// ReadSchedule reads a schedule of a document, an expression at one field and the
+// name of its time zone at another one.
+func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
+	if _, err := schedule.Zone(zone); err != nil {
+		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(), Fix: "use a name of the IANA database, such as Europe/Berlin or UTC"}
 	}
-	if wrong.Zone {
-		field = "timeZone"
+	s, err := schedule.Parse(expression, zone)
+	if err != nil {
+		return nil, &InvalidError{Field: at, Msg: err.Error(), Fix: "write five fields: minute, hour, day of the month, " +
+			"month, day of the week (0-6 or SUN-SAT), such as 0 9 * * 1-5"}
 	}
-	return &InvalidError{File: file, Field: parent + "." + field, Msg: wrong.Msg, Fix: wrong.Fix}
+	return s, nil
 }
 
 // checkGlobs checks patterns of names of apps.

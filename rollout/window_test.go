@@ -13,7 +13,7 @@ func TestWindowsRefuse(t *testing.T) {
 		"kind":         {strings.Replace(good, "allow", "block", 1), `windows[0].kind: "block" is not one of allow, deny`},
 		"no schedule":  {"kind: deny, duration: 8h", "windows[0].schedule: is missing; write five fields"},
 		"schedule":     {strings.Replace(good, "0 9", "0 25", 1), "windows[0].schedule: \"0 25 * * 1-5\" is not a schedule"},
-		"cron's zone":  {strings.Replace(good, "0 9", "CRON_TZ=UTC 0 9", 1), "windows[0].schedule: \"CRON_TZ=UTC 0 9 * * 1-5\" has a time zone; put it into timeZone"},
+		"cron's zone":  {strings.Replace(good, "0 9", "CRON_TZ=UTC 0 9", 1), "windows[0].schedule: \"CRON_TZ=UTC 0 9 * * 1-5\" has a time zone, which belongs in timeZone"},
 		"zone":         {good + ", timeZone: Europe/Bonn", `windows[0].timeZone: "Europe/Bonn" is not a time zone; use a name of the IANA database`},
 		"no duration":  {"kind: deny, schedule: 0 9 * * *", "windows[0].duration: is missing; write 8h"},
 		"duration":     {strings.Replace(good, "8h", "1d", 1), `windows[0].duration: "1d" is not a duration; write 8h`},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // randomTraffic routes the requests of a canary that has the two Services.
@@ -84,6 +85,15 @@ func (w workloadSource) route() map[string]any {
 	})
 }
 
+// httpRoute is a router of that name.
+func httpRoute(name string) rollout.Router {
+	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
 // traffic is what the renderer reads of trafficRouting.
 func (w workloadSource) traffic(c *rollout.Canary) {
 	if !w.isRouted() {
@@ -92,7 +102,7 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 	routing := w.canary["trafficRouting"].(map[string]any)
 	c.Traffic = &rollout.Traffic{
 		MaxWeight: 100, Settle: durationOf(routing["settle"]), ManagedRoutes: []string{"staff"},
-		Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": w.name}}},
+		Routers: []rollout.Router{httpRoute(w.name)},
 	}
 	c.DynamicStableScale = w.canary["dynamicStableScale"] == true
 	if w.canary["pingPong"] != nil {

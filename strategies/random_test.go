@@ -69,7 +69,7 @@ func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 	c := spec.Canary
 	c.Traffic = &rollout.Traffic{
 		MaxWeight: 100, Settle: time.Duration(rng.IntN(4)) * time.Second,
-		Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
+		Routers: []rollout.Router{httpRoute(name)},
 	}
 	c.DynamicStableScale = rng.IntN(3) == 0
 	if rng.IntN(4) == 0 {

@@ -8,7 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
 )
+
+// httpRoute is a router of that name.
+func httpRoute(name string) rollout.Router {
+	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
 
 // routedWeb is an app with one workload of ten pods whose requests are routed.
 func routedWeb(change func(*rollout.Spec)) *history {
@@ -17,8 +27,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 		s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
 		s.Canary.Steps = []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}
 		s.Canary.Traffic = &rollout.Traffic{
-			MaxWeight: 100, Settle: 3 * time.Second, Routers: []rollout.Router{{Kind: "gatewayAPI",
-				Config: map[string]any{"httpRoute": "web"}}},
+			MaxWeight: 100, Settle: 3 * time.Second, Routers: []rollout.Router{httpRoute("web")},
 		}
 		if change != nil {
 			change(s)

@@ -147,8 +147,7 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 		if c.Settle != "" {
 			spec.Scaling, spec.Canary.DynamicStableScale = rollout.Surge, c.DynamicStableScale
 			spec.Canary.Traffic = &rollout.Traffic{
-				MaxWeight: 100, Settle: readDuration(t, c.Settle),
-				Routers: []rollout.Router{{Kind: "gatewayAPI", Config: map[string]any{"httpRoute": name}}},
+				MaxWeight: 100, Settle: readDuration(t, c.Settle), Routers: []rollout.Router{httpRoute(name)},
 			}
 		}
 		if c.PingPong {

@@ -100,17 +100,17 @@ func (c *albConfig) overlay(o *Objects, r Route) error {
 func (c *albConfig) valid(r Route) error {
 	if c.ServicePort < 1 || c.ServicePort > 65535 {
 		return misfit("servicePort", "is not the port of a Service").
-			fix("give the number of the port that the stable and the canary Service have")
+			WithFix("give the number of the port that the stable and the canary Service have")
 	}
 	if r.Max > 999 {
-		return misfit("", "takes weights up to 999, and maxTrafficWeight is %d", r.Max).fix("give 999 or less")
+		return misfit("", "takes weights up to 999, and maxTrafficWeight is %d", r.Max).WithFix("give 999 or less")
 	}
 	if s := c.StickinessConfig; s != nil && s.Enabled && !albDuration(s.DurationSeconds) {
 		return misfit("stickinessConfig.durationSeconds", "is %d", s.DurationSeconds).
-			fix("give 1 to 604800 seconds, which is 7 days")
+			WithFix("give 1 to 604800 seconds, which is 7 days")
 	}
 	if r.Sticky != nil && !albDuration(int64(r.Sticky.MaxAge/time.Second)) {
-		return misfit("", "keeps users for 1s to 168h, and sticky.maxAge is %s", r.Sticky.MaxAge).fix("give 168h or less")
+		return misfit("", "keeps users for 1s to 168h, and sticky.maxAge is %s", r.Sticky.MaxAge).WithFix("give 168h or less")
 	}
 	return carried("alb", r.Managed)
 }
@@ -135,13 +135,13 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 		if text(mapping(p.backend()["port"])["name"]) != "use-annotation" {
 			return wrong(ref, p.place()+".backend.service.port",
 				"of %s is not use-annotation, and the controller then splits no requests", action).
-				fix("write port: {name: use-annotation}")
+				WithFix("write port: {name: use-annotation}")
 		}
 		found = true
 	}
 	if !found {
 		return wrong(ref, "spec.rules", "no path leads to %s", action).
-			fix("make it the backend of each path that is to be split, with the port name use-annotation; " +
+			WithFix("make it the backend of each path that is to be split, with the port name use-annotation; " +
 				"with pingPong, name a rootService")
 	}
 	key := c.key("actions", action)
@@ -152,7 +152,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	if other := albOther(object.Annotation(key), r); other != "" {
 		return wrong(ref, place,
 			"has a third target group (%s), so that the weights of stable and canary would not add up to all requests", other).
-			fix("take the annotation out: it is written here")
+			WithFix("take the annotation out: it is written here")
 	}
 	if err := c.match(o, object, r); err != nil {
 		return err
@@ -268,7 +268,7 @@ var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
 		return misfit("", "the steps' route %s becomes a backend, and its name is not that of a Service", name).
-			fix("give it a name of at most 60 lower-case letters, digits and -, that starts with a letter")
+			WithFix("give it a name of at most 60 lower-case letters, digits and -, that starts with a letter")
 	}
 	key := c.key("actions", name)
 	if err := o.Claim(object.Ref(), fmt.Sprintf("metadata.annotations[%s]", key), r); err != nil {
@@ -280,7 +280,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	}
 	if taken {
 		return wrong(object.Ref(), "", "has a backend or an action %s, which is the name of a route of the steps", name).
-			fix("rename one of the two")
+			WithFix("rename one of the two")
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func albSource(m rollout.StringMatch) string {
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[int]map[int][]any,
 ) error {
-	refuse := func(p ingressPath, format string, args ...any) *Error {
+	refuse := func(p ingressPath, format string, args ...any) *rollout.InvalidError {
 		return wrong(object.Ref(), p.place(), format+" (the steps' route "+name+")", args...)
 	}
 	for _, part := range parts(m) {
@@ -93,7 +93,7 @@ func (c *albConfig) paths(
 			return misfit("",
 				"the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself",
 				name, part.field, value).
-				fix("match a prefix that ends before it")
+				WithFix("match a prefix that ends before it")
 		}
 	}
 	all := ingressPaths(object)
@@ -106,17 +106,17 @@ func (c *albConfig) paths(
 			var plain bool
 			if found, plain = albBoth(found[0], *m.Path); !plain {
 				return refuse(p, "%q has wildcards, and nothing can match it together with a step's path", p.text()).
-					fix("give the path the pathType Prefix or Exact")
+					WithFix("give the path the pathType Prefix or Exact")
 			}
 			if slices.ContainsFunc(conditions, func(c any) bool { return text(mapping(c)["field"]) == "path-pattern" }) {
 				return refuse(p, "has conditions on the path, and the controller takes one of several paths as enough").
-					fix("match something else than a path")
+					WithFix("match something else than a path")
 			}
 			found = slices.DeleteFunc(found, func(f albPath) bool { return f.taken(p, all) })
 		}
 		for _, f := range found {
 			if too := f.limits(p, conditions); too != "" {
-				return refuse(p, "%s", too).fix("match less at once")
+				return refuse(p, "%s", too).WithFix("match less at once")
 			}
 			copied := copyMap(p.path)
 			delete(copied, "pathType")

@@ -35,11 +35,11 @@ func (c *ambassadorConfig) names(visit func(kind string, name *string)) {
 
 func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	if len(c.Mappings) == 0 {
-		return misfit("mappings", "names no Mapping").fix("list those that go to the stable Service")
+		return misfit("mappings", "names no Mapping").WithFix("list those that go to the stable Service")
 	}
 	if r.Max != 100 {
 		return misfit("mappings", "have weights in percent, and maxTrafficWeight is %d", r.Max).
-			fix("leave out maxTrafficWeight")
+			WithFix("leave out maxTrafficWeight")
 	}
 	for i, name := range c.Mappings {
 		ref := rollout.Ref{Group: ambassadorGroup, Kind: "Mapping", Namespace: r.Namespace, Name: name}
@@ -65,12 +65,12 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	stable, ok := ambassadorService(service, r, r.Stable)
 	if !ok {
 		return wrong(ref, "spec.service", "is %q and not the stable Service %s", service, r.Stable).
-			fix("name that, or another Mapping")
+			WithFix("name that, or another Mapping")
 	}
 	canary, _ := ambassadorService(service, r, r.Canary)
 	if weight, _ := number(spec["weight"]); weight != 0 {
 		return wrong(ref, "spec.weight", "is %d, so that the weights would not add up to all requests", weight).
-			fix("remove it: the release's Mapping has the canary's weight")
+			WithFix("remove it: the release's Mapping has the canary's weight")
 	}
 	spec["service"] = stable
 	after := ref
@@ -176,7 +176,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 			if compares(fields, named.field, n.Name) || compares(fields, "regex_"+named.field, n.Name) {
 				return nil, false, wrong(ref, "spec."+named.field,
 					"would compare %s twice, which Emissary-ingress does not allow", n.Name).
-					fix("match one of them")
+					WithFix("match one of them")
 			}
 			if n.Exact != "" {
 				set(fields, n.Exact, named.field, n.Name)
@@ -190,11 +190,11 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 	case m.Method == nil:
 	case own != "" && spec["method_regex"] == true:
 		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
-			fix("leave out the method in the step")
+			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
 		// It would be one more Mapping for the very same requests, and share them.
 		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match asks for nothing more", own).
-			fix("set the weight instead, or match a header too")
+			WithFix("set the weight instead, or match a header too")
 	case own != "":
 		return fields, matches(*m.Method, own), nil
 	case m.Method.Exact != "":

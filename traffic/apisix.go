@@ -95,11 +95,11 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 	for _, name := range names {
 		i := named(name)
 		if i < 0 {
-			return nil, wrong(ref, "spec.http", "%s", "has no rule "+name).fix("correct the Rollout's list of rules")
+			return nil, wrong(ref, "spec.http", "%s", "has no rule "+name).WithFix("correct the Rollout's list of rules")
 		}
 		if apisixShares(mapping(rules[i]), r).stable < 0 {
 			return nil, wrong(ref, fmt.Sprintf("spec.http[%d].backends", i), "do not have the stable Service %s", r.Stable).
-				fix("add it, or take the rule from the Rollout's list")
+				WithFix("add it, or take the rule from the Rollout's list")
 		}
 		chosen = append(chosen, i)
 	}
@@ -113,7 +113,7 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 	}
 	if len(chosen) == 0 {
 		return nil, wrong(ref, "spec.http", "no rule has the stable Service %s as a backend", r.Stable).
-			fix("add it to the backends of each rule that is to be split")
+			WithFix("add it to the backends of each rule that is to be split")
 	}
 	return chosen, nil
 }

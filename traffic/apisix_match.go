@@ -74,7 +74,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		if !slices.Contains(methods, m.Method.Exact) {
 			return nil, false, wrong(ref, place+".methods",
 				"could not have the step's %s, which Apache APISIX does not know", m.Method.Exact).
-				fix("%s", "use one of "+strings.Join(methods, ", "))
+				WithFix("%s", "use one of "+strings.Join(methods, ", "))
 		}
 		has := list(own["methods"])
 		if len(has) > 0 && !slices.Contains(has, any(m.Method.Exact)) {
@@ -88,7 +88,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	sources, err := apisixSources(list(own["remoteAddrs"]), m.Source.Exact+m.Source.Prefix)
 	if err != nil {
 		return nil, false, wrong(ref, place+".remoteAddrs", "%s", err.Error()).
-			fix("give addresses such as 10.1.2.3 or 10.1.0.0/16")
+			WithFix("give addresses such as 10.1.2.3 or 10.1.0.0/16")
 	}
 	both["remoteAddrs"] = sources
 	return both, len(sources) > 0, nil

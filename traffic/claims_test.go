@@ -46,11 +46,7 @@ func TestTwoRolloutsAtOnePlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			route.Name = "store"
-			known, _ := find(c.kind)
-			e, err := decode(known, routers[0].Config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, e := known(routers[0])
 			err = e.overlay(objects, route)
 			if err == nil || !strings.HasPrefix(err.Error(), c.place+": is moved by two Rollouts") {
 				t.Errorf("got %v, want %s to be refused", err, c.place)

@@ -76,7 +76,8 @@ func TestDocsExample(t *testing.T) {
 		"apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": map[string]any{"name": "shop", "namespace": "shop"},
 		"spec": map[string]any{"routes": routes},
 	}
-	objects, err := lay("object", block.TrafficRouting.Object, Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true}, []rollout.Object{proxy})
+	objects, err := lay(t, "object", block.TrafficRouting.Object, Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true},
+		[]rollout.Object{proxy})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (c *gatewayConfig) routes(namespace string) (refs []rollout.Ref, fields []s
 func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 	refs, fields := c.routes(r.Namespace)
 	if len(refs) == 0 {
-		return misfit("", "names no route").fix("give httpRoute: NAME, or httpRoutes, grpcRoutes, tcpRoutes or tlsRoutes")
+		return misfit("", "names no route").WithFix("give httpRoute: NAME, or httpRoutes, grpcRoutes, tcpRoutes or tlsRoutes")
 	}
 	for i, ref := range refs {
 		object, ok := o.Edit(ref)
@@ -146,7 +146,7 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	}
 	if !found {
 		return wrong(ref, "spec.rules", "no rule has the stable Service %s as a backend", r.Stable).
-			fix("add it to the backendRefs of each rule that is to be split")
+			WithFix("add it to the backendRefs of each rule that is to be split")
 	}
 	rules = append(added, rules...)
 	set(object, rules, "spec", "rules")

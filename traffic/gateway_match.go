@@ -17,7 +17,7 @@ func gatewayManaged(
 	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
 		return nil, wrong(ref, "",
 			"is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name).
-			fix("leave out the match")
+			WithFix("leave out the match")
 	}
 	var combined []any
 	own := list(rule["matches"])
@@ -66,7 +66,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
 		return nil, false, wrong(ref, place, "is of a GRPCRoute, which can be matched by headers and cookies only").
-			fix("match a header, or use an HTTPRoute")
+			WithFix("match a header, or use an HTTPRoute")
 	}
 	if headers, err := gatewayHeaders(ref, place+".headers", list(both["headers"]), m); err != nil {
 		return nil, false, err
@@ -82,7 +82,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 		if !slices.Contains(methods, m.Method.Exact) {
 			return nil, false, wrong(ref, place+".method",
 				"could not be the step's %s, which the Gateway API does not have", m.Method.Exact).
-				fix("use one of %s", strings.Join(methods, ", "))
+				WithFix("use one of %s", strings.Join(methods, ", "))
 		}
 		if own := text(both["method"]); own != "" && own != m.Method.Exact {
 			return nil, false, nil
@@ -96,7 +96,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	if value := text(path["value"]); len(value) > 1024 {
 		return nil, false, wrong(ref, place+".path",
 			"could not be %q: the Gateway API allows up to 1024 characters", short(value)).
-			fix("match a shorter path")
+			WithFix("match a shorter path")
 	}
 	both["path"] = path
 	return both, ok, err
@@ -116,12 +116,12 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 			return nil, wrong(ref, place, "could not have the header %s with %q: "+
 				"the Gateway API allows up to 4096 characters of ASCII, with single spaces",
 				text(mapping(h)["name"]), short(value)).
-				fix("match a pattern for it, or something else")
+				WithFix("match a pattern for it, or something else")
 		}
 	}
 	if name := repeated(headers, strings.ToLower); name != "" {
 		return nil, wrong(ref, place, "would compare the header %s twice, which the Gateway API does not allow", name).
-			fix("match one of them")
+			WithFix("match one of them")
 	}
 	return headers, nil
 }
@@ -132,19 +132,19 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 		if !gatewayParam.MatchString(q.Name) {
 			return nil, wrong(ref, place, "could not have the step's parameter %q: "+
 				"the Gateway API allows letters, digits and !#$%%&'*+-.^_`|~ in a name", q.Name).
-				fix("match something else")
+				WithFix("match something else")
 		}
 		param := gatewayNamed(q.Name, q.StringMatch)
 		if value := text(param["value"]); len(value) > 1024 {
 			return nil, wrong(ref, place, "could not have the parameter %s with %q: "+
 				"the Gateway API allows up to 1024 characters", q.Name, short(value)).
-				fix("match a pattern for it, or something else")
+				WithFix("match a pattern for it, or something else")
 		}
 		params = append(params, param)
 	}
 	if name := repeated(params, strings.Clone); name != "" {
 		return nil, wrong(ref, place, "would compare the parameter %s twice, which the Gateway API does not allow", name).
-			fix("match one of them")
+			WithFix("match one of them")
 	}
 	return params, nil
 }
@@ -204,7 +204,7 @@ func gatewayPath(
 	case kind == "RegularExpression" || m.Regex != "":
 		return nil, false, wrong(ref, place+".path",
 			"%q and the step's match are not both plain, and nothing can match the two together", value).
-			fix("match the path in a rule of its own")
+			WithFix("match the path in a rule of its own")
 	case m.Exact != "":
 		return map[string]any{"type": "Exact", "value": m.Exact}, below(m.Exact, value), nil
 	case below(m.Prefix, value):
@@ -230,7 +230,7 @@ func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	refuse := func(field string, n int, what string, limit int) error {
 		return wrong(ref, field,
 			"would have %d %s with those of the steps' routes, and the Gateway API allows %d", n, what, limit).
-			fix("match in fewer ways, or keep fewer rules in one route")
+			WithFix("match in fewer ways, or keep fewer rules in one route")
 	}
 	if len(rules) > 16 {
 		return refuse("spec.rules", len(rules), "rules", 16)

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -46,12 +47,12 @@ func playOverlay(t *testing.T, kind, file string) {
 	untouched := bytesOf(t, before)
 
 	after, problem := "", ""
-	objects, err := lay(kind, config, route, before)
+	objects, err := lay(t, kind, config, route, before)
 	if err != nil {
 		problem = err.Error() + "\n"
-		var known *Error
+		var known *rollout.InvalidError
 		if !asError(err, &known) {
-			t.Errorf("the error is no *Error: %T", err)
+			t.Errorf("the error is no InvalidError: %T", err)
 		}
 	} else {
 		after = string(bytesOf(t, objects.List()))
@@ -71,16 +72,30 @@ func playOverlay(t *testing.T, kind, file string) {
 	}
 }
 
-func lay(kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
+// lay lays a route over objects, and holds that the configuration is as it was: it
+// is one for all routes of an app.
+func lay(t testing.TB, kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
+	t.Helper()
 	parsed, err := Parse(kind, config, nil)
 	if err != nil {
 		return nil, err
 	}
+	written := jsonOf(t, parsed.Config)
 	objects := NewObjects(before)
-	if err := Overlay(objects, []rollout.Router{parsed}, route); err != nil {
-		return nil, err
+	err = Overlay(objects, []rollout.Router{parsed}, route)
+	if now := jsonOf(t, parsed.Config); now != written {
+		t.Errorf("the configuration was changed from %s to %s", written, now)
 	}
-	return objects, nil
+	return objects, err
+}
+
+func jsonOf(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 func sectionText(a *txtar.Archive, name string) string {

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	kjson "sigs.k8s.io/json"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func decodeJSON(raw []byte, into any) error {
@@ -11,4 +13,4 @@ func decodeJSON(raw []byte, into any) error {
 	return errors.Join(append(strict, err)...)
 }
 
-func asError(err error, into **Error) bool { return errors.As(err, into) }
+func asError(err error, into **rollout.InvalidError) bool { return errors.As(err, into) }

@@ -20,11 +20,11 @@ type namedIngress struct{ field, name string }
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
-		return nil, misfit(many, "is there beside %s", one).fix("keep one of the two")
+		return nil, misfit(many, "is there beside %s", one).WithFix("keep one of the two")
 	case name != "":
 		return []namedIngress{{one, name}}, nil
 	case len(names) == 0:
-		return nil, misfit("", "names no Ingress").fix("give %s: NAME, or %s", one, many)
+		return nil, misfit("", "names no Ingress").WithFix("give %s: NAME, or %s", one, many)
 	}
 	var all []namedIngress
 	for i, name := range names {
@@ -74,7 +74,7 @@ func carried(kind string, routes []rollout.ManagedRoute) error {
 			}
 			why, others, _ := strings.Cut(why, "; ")
 			return misfit("", "the steps' route %s: %s", place, why).
-				fix("%s", "change the step, or use another router; "+others)
+				WithFix("%s", "change the step, or use another router; "+others)
 		}
 	}
 	return nil

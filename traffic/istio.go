@@ -113,7 +113,7 @@ func (r *istioRule) ref(namespace string) rollout.Ref {
 func (c *istioConfig) overlay(o *Objects, r Route) error {
 	services := c.all()
 	if len(services) == 0 {
-		return misfit("", "names no VirtualService").fix("give virtualService: {name: NAME}")
+		return misfit("", "names no VirtualService").WithFix("give virtualService: {name: NAME}")
 	}
 	target := istioTarget{Route: r}
 	if c.DestinationRule != nil {
@@ -124,7 +124,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 		target.rule, target.ruleHost = c.DestinationRule, host
 	} else if r.Stable == "" || r.Canary == "" {
 		return misfit("", "has no two destinations to split between").
-			fix("give stableService and canaryService, or a destinationRule with two subsets")
+			WithFix("give stableService and canaryService, or a destinationRule with two subsets")
 	}
 	for i, v := range services {
 		field := "virtualService.name"
@@ -151,12 +151,12 @@ func (r *istioRule) label(o *Objects, route Route) (string, error) {
 		{"stableSubsetName", r.StableSubsetName, route.StablePods},
 	} {
 		if subset.name == "" {
-			return "", misfit("destinationRule."+subset.field, "is missing").fix("name the subset")
+			return "", misfit("destinationRule."+subset.field, "is missing").WithFix("name the subset")
 		}
 		subsets := list(object.Map("spec")["subsets"])
 		i := slices.IndexFunc(subsets, func(s any) bool { return text(mapping(s)["name"]) == subset.name })
 		if i < 0 {
-			return "", wrong(ref, "spec.subsets", "has no subset %s", subset.name).fix("add {name: %s}", subset.name)
+			return "", wrong(ref, "spec.subsets", "has no subset %s", subset.name).WithFix("add {name: %s}", subset.name)
 		}
 		if err := o.Claim(ref, fmt.Sprintf("spec.subsets[%d]", i), route); err != nil {
 			return "", err
@@ -199,12 +199,12 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	switch {
 	case len(found) == 0:
 		return wrong(ref, "spec", "no route has %s as a destination", t.name()).
-			fix("add it to each route that is to be split")
+			WithFix("add it to each route that is to be split")
 	case !found["http"] && len(t.Managed) > 0:
 		return wrong(ref, "spec.http",
 			"has no route that is split, and TLS and TCP routes cannot match what the steps' route %s asks for",
 			t.Managed[0].Name).
-			fix("leave out the match")
+			WithFix("leave out the match")
 	}
 	return nil
 }
@@ -226,13 +226,13 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 			}
 			if !slices.Contains(possible, i) {
 				return nil, wrong(t.ref, fmt.Sprintf("spec.%s[%d]", section, i), "does not have %s as a destination", t.name()).
-					fix("add it, or take the route from the Rollout's list")
+					WithFix("add it, or take the route from the Rollout's list")
 			}
 			some, split = true, append(split, i)
 		}
 		if !some {
 			return nil, wrong(t.ref, "spec."+section, "has no route %s", w.text).
-				fix("correct the Rollout's list of routes")
+				WithFix("correct the Rollout's list of routes")
 		}
 	}
 	if len(wanted) == 0 {
@@ -243,7 +243,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 			}
 			return nil, wrong(t.ref, "spec."+section,
 				"has %d routes, and the Rollout does not say which of them to split", len(routes)).
-				fix("list them: %s, at the VirtualService %s in the Rollout", field, v.Name)
+				WithFix("list them: %s, at the VirtualService %s in the Rollout", field, v.Name)
 		}
 		split = possible
 	}

@@ -173,7 +173,7 @@ func (t istioTarget) setCookie(place string, destination map[string]any) error {
 		if strings.EqualFold(key, "Set-Cookie") {
 			return wrong(t.ref, place+".headers.response.add",
 				"sets a cookie, and a second one that keeps users at the canary cannot be added").
-				fix("let the application set it, or leave out sticky")
+				WithFix("let the application set it, or leave out sticky")
 		}
 	}
 	cookie := fmt.Sprintf("%s=%s; Max-Age=%d; Path=/; HttpOnly; SameSite=Lax",

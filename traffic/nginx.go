@@ -126,13 +126,13 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}
 	if len(rules) == 0 {
 		return nil, wrong(ref, "spec.rules", "no path leads to the stable Service %s", r.Stable).
-			fix("make it the backend of each path that is to be split")
+			WithFix("make it the backend of each path that is to be split")
 	}
 	for _, p := range all {
 		if hosts[p.host] && p.service() == r.Canary {
 			return nil, wrong(ref, p.place(),
 				"leads to the canary Service %s, which ingress-nginx then gives no share of the host's other requests", r.Canary).
-				fix("take the path out, or give it a Service of its own")
+				WithFix("take the path out, or give it a Service of its own")
 		}
 	}
 	spec := map[string]any{"rules": rules}
@@ -180,7 +180,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 		name := "canary-by-" + by
 		if _, taken := out[c.key(name)]; taken && len(users) > 0 {
 			return nil, misfit("additionalIngressAnnotations", "has %s for the whole release, and the steps match users", name).
-				fix("leave it to the steps")
+				WithFix("leave it to the steps")
 		}
 	}
 	for name, value := range users {

@@ -37,7 +37,7 @@ func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 }
 
 func (u *nginxUsers) add(route, place string, m rollout.Match) error {
-	refuse := func(format string, args ...any) *Error {
+	refuse := func(format string, args ...any) *rollout.InvalidError {
 		return misfit("", "the steps' route %s, %s: %s", route, place, fmt.Sprintf(format, args...))
 	}
 	all := parts(m)
@@ -48,12 +48,12 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 		}
 		return refuse("compares %s together, and ingress-nginx compares one header or one cookie",
 			strings.Join(fields, " and ")).
-			fix("match one of them, or use a router that can match both")
+			WithFix("match one of them, or use a router that can match both")
 	}
 	if r := all[0].match.Regex; r != "" {
 		if bad := nginxForbidden.FindString(r); bad != "" {
 			return refuse("%s: ingress-nginx takes no pattern with %q", all[0].field, bad).
-				fix(`write the character as \x%02x, or the pattern without it`, bad[0])
+				WithFix(`write the character as \x%02x, or the pattern without it`, bad[0])
 		}
 	}
 	if len(m.Cookies) > 0 {
@@ -66,7 +66,7 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	}
 	h := m.Headers[0]
 	if !nginxPlain.MatchString(h.Name) {
-		return refuse("ingress-nginx takes no header of the name %q", h.Name).fix("match another header")
+		return refuse("ingress-nginx takes no header of the name %q", h.Name).WithFix("match another header")
 	}
 	exact := ""
 	if h.Exact == strings.TrimSpace(h.Exact) && nginxPlain.MatchString(strings.ReplaceAll(h.Exact, " ", "")) {
@@ -75,11 +75,11 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	return u.addHeader(h.Name, exact, pattern(h.StringMatch), refuse)
 }
 
-func (u *nginxUsers) addHeader(name, exact, value string, refuse func(string, ...any) *Error) error {
+func (u *nginxUsers) addHeader(name, exact, value string, refuse func(string, ...any) *rollout.InvalidError) error {
 	if u.header != "" && !strings.EqualFold(u.header, name) {
 		return refuse("needs the header %s beside %s, and ingress-nginx compares one header "+
 			`(cookies with another value than "always" are in the header Cookie)`, name, u.header).
-			fix("match one header in all steps, or a cookie with the value always")
+			WithFix("match one header in all steps, or a cookie with the value always")
 	}
 	if u.header == "" {
 		u.header, u.exact = name, exact

@@ -89,7 +89,7 @@ func (c *objectConfig) watched(namespace string) []rollout.Ref {
 
 func (c *objectConfig) overlay(o *Objects, r Route) error {
 	if len(*c) == 0 {
-		return misfit("object", "names no object").fix("give apiVersion, kind, name and canaryWeight")
+		return misfit("object", "names no object").WithFix("give apiVersion, kind, name and canaryWeight")
 	}
 	for i, e := range *c {
 		if err := e.overlay(o, fmt.Sprintf("object[%d]", i), r); err != nil {
@@ -104,7 +104,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 		{"apiVersion", e.APIVersion}, {"kind", e.Kind}, {"name", e.Name},
 	} {
 		if required.value == "" {
-			return misfit(field+"."+required.field, "is missing").fix("give the object's")
+			return misfit(field+"."+required.field, "is missing").WithFix("give the object's")
 		}
 	}
 	canary, err := e.weight(field, r.Weight, r.Max)
@@ -137,7 +137,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 		}
 	}
 	if writes == 0 {
-		return misfit(field, "has no path of a weight").fix("give canaryWeight or stableWeight, or both")
+		return misfit(field, "has no path of a weight").WithFix("give canaryWeight or stableWeight, or both")
 	}
 	return e.Verify.check(field+".verify", r)
 }
@@ -152,9 +152,9 @@ func (v *objectVerify) check(field string, r Route) error {
 	case err != nil:
 		return err
 	case p[0].field != "status":
-		return misfit(field+".path", "%q is not below status", v.Path).fix("write it as in status.currentStatus")
+		return misfit(field+".path", "%q is not below status", v.Path).WithFix("write it as in status.currentStatus")
 	case plain(v.Value) == "":
-		return misfit(field+".value", "is missing").fix("give what the status says once the object is in force")
+		return misfit(field+".value", "is missing").WithFix("give what the status says once the object is in force")
 	default:
 		return nil
 	}
@@ -170,7 +170,7 @@ func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	case "percent":
 		return strconv.FormatFloat(100*float64(weight)/float64(all), 'f', -1, 64) + "%", nil
 	default:
-		return nil, misfit(field+".format", "is %q", e.Format).fix("use int, string or percent")
+		return nil, misfit(field+".format", "is %q", e.Format).WithFix("use int, string or percent")
 	}
 }
 
@@ -189,13 +189,13 @@ func objectWrite(
 	}
 	parents, last, err := p.parents(map[string]any(object))
 	if err != nil {
-		return misfit(at.field, "in %s, %s", at.ref, err).fix("correct the path, or add to the object what it leads to")
+		return misfit(at.field, "in %s, %s", at.ref, err).WithFix("correct the path, or add to the object what it leads to")
 	}
 	for _, parent := range parents {
 		m := mapping(parent.value)
 		if _, there := m[last.field]; !there && !optional {
 			return misfit(at.field, "in %s, %s finds nothing: there is no field %s", at.ref, p, last.field).
-				fix("correct the path, or write the field in Git too, with 0 for the canary's weight")
+				WithFix("correct the path, or write the field in Git too, with 0 for the canary's weight")
 		}
 		if err := o.Claim(at.ref, strings.TrimPrefix(parent.path+last.text, "."), r); err != nil {
 			return err
@@ -225,12 +225,12 @@ func objectPath(field, written string, r Route) (path, error) {
 	})
 	if unknown != "" {
 		return nil, misfit(field, "%s is not known", unknown).
-			fix("use {{.stable}}, {{.canary}}, {{.name}} or {{.namespace}}")
+			WithFix("use {{.stable}}, {{.canary}}, {{.name}} or {{.namespace}}")
 	}
 	p, err := parsePath(filled)
 	if err != nil {
 		return nil, misfit(field, "%q is no path: %s", written, err).
-			fix(`write it as in spec.routes[?(@.name=="main")].backends[0].weight`)
+			WithFix(`write it as in spec.routes[?(@.name=="main")].backends[0].weight`)
 	}
 	return p, nil
 }

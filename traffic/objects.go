@@ -53,7 +53,7 @@ func (o *Objects) generate(object rollout.Object, after rollout.Ref, by Route) e
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
 		return wrong(ref, "", "has the name of the object that Rollout %s makes for its release", by.Name).
-			fix("rename it, or leave it out: it is made when it is needed")
+			WithFix("rename it, or leave it out: it is made when it is needed")
 	}
 	set(object, by.Name, "metadata", "annotations", rollout.AnnotationGenerated)
 	i, ok := o.at[after]
@@ -89,7 +89,7 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	other, taken := o.claims[key]
 	if taken && other != by.Name {
 		return wrong(ref, place, "is moved by two Rollouts, %s and %s", other, by.Name).
-			fix("give each of them a route or a Service of its own")
+			WithFix("give each of them a route or a Service of its own")
 	}
 	o.claims[key] = by.Name
 	return nil

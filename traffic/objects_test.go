@@ -106,7 +106,7 @@ func TestOnePlaceHasOneRollout(t *testing.T) {
 	ref := configMap("a").Ref()
 	for _, c := range []struct{ place, by, want string }{
 		{"spec.a", "web", ""}, {"spec.a", "web", ""}, {"spec.b", "api", ""},
-		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api"},
+		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api; give each of them a route or a Service of its own"},
 	} {
 		got := ""
 		if err := o.Claim(ref, c.place, Route{Name: c.by}); err != nil {
@@ -136,13 +136,16 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		err       error
 		want, fix string
 	}{
-		{wrong(ref, "spec.x", "is %d", 3).fix("write %s", "2"), "example.com/Switch/shop/a: spec.x: is 3", "write 2"},
+		{
+			wrong(ref, "spec.x", "is %d", 3).WithFix("write %s", "2"),
+			"example.com/Switch/shop/a: spec.x: is 3; write 2", "write 2",
+		},
 		{wrong(ref, "", "is odd"), "example.com/Switch/shop/a: is odd", ""},
-		{misfit("alb.ingress", "100%% odd").fix("name %q", "x"), "alb.ingress: 100% odd", `name "x"`},
-		{missing("a", "Service", "shop", ""), "a: is missing", "name the Service"},
-		{missing("a", "Service", "shop", "b"), "a: Service/shop/b is not in this app", "add it to the kustomization"},
+		{misfit("alb.ingress", "100%% odd").WithFix("name %q", "x"), `alb.ingress: 100% odd; name "x"`, `name "x"`},
+		{missing("a", "Service", "shop", ""), "a: is missing; name the Service", "name the Service"},
+		{missing("a", "Service", "shop", "b"), "a: Service/shop/b is not in this app; add it to the kustomization", "add it to the kustomization"},
 	} {
-		var known *Error
+		var known *rollout.InvalidError
 		if !asError(c.err, &known) || known.Error() != c.want || known.Fix != c.fix {
 			t.Errorf("%v; %+v", c.err, known)
 		}

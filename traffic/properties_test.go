@@ -72,7 +72,7 @@ func (e example) rest() Route {
 
 func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.Object {
 	t.Helper()
-	out, err := lay(e.kind, e.config, r, objects)
+	out, err := lay(t, e.kind, e.config, r, objects)
 	if err != nil {
 		t.Fatalf("%s at %d of %d: %v", e.name, r.Weight, r.Max, err)
 	}
@@ -463,13 +463,13 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 		if route = e.at(w); w == e.route.Weight {
 			route = e.route
 		}
-		out, err := lay(e.kind, e.config, route, objects)
+		out, err := lay(t, e.kind, e.config, route, objects)
 		if after := dump(t, objects); after != untouched {
 			t.Errorf("%s, seed %d: the objects before were changed:\n%s", e.name, seed, cmp.Diff(untouched, after))
 		}
-		var known *Error
+		var known *rollout.InvalidError
 		if err != nil && (!asError(err, &known) || known.Msg == "") {
-			t.Errorf("%s, seed %d: the error is no *Error with a message: %v", e.name, seed, err)
+			t.Errorf("%s, seed %d: the error is no InvalidError with a message: %v", e.name, seed, err)
 		}
 		if err == nil && len(route.Managed) == 0 && route.Sticky == nil {
 			at[w] = out.List()

@@ -39,10 +39,10 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 }
 
 // third is the error of an entry that would take requests from both versions.
-func third(ref rollout.Ref, field, what, name, owner string) *Error {
+func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
-		fix("give it %s of its own, or weight: 0", owner)
+		WithFix("give it %s of its own, or weight: 0", owner)
 }
 
 // forCanary returns an entry for the canary: its own if it has one, or else like

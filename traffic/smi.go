@@ -46,7 +46,7 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 	ref := object.Ref()
 	if ref.Group != smiGroup {
 		return misfit("apiVersion", "%q is no version of a TrafficSplit", c.APIVersion).
-			fix("%s", "use "+smiGroup+"/v1alpha2, or leave it out")
+			WithFix("%s", "use "+smiGroup+"/v1alpha2, or leave it out")
 	}
 	if users, ok := o.Edit(ref); ok {
 		return smiWeights(o, users, ref, r)
@@ -70,7 +70,7 @@ func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) err
 	backends := sharesOf(list(object.Map("spec")["backends"]), "service", r, nil)
 	if backends.stable < 0 {
 		return wrong(ref, "spec.backends", "does not have the stable Service %s", r.Stable).
-			fix("add it, or take the TrafficSplit out of Git: it is made when it is needed")
+			WithFix("add it, or take the TrafficSplit out of Git: it is made when it is needed")
 	}
 	if err := backends.alone(ref, "spec.backends", "backend", "a TrafficSplit"); err != nil {
 		return err

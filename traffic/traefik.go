@@ -79,7 +79,7 @@ func (c *traefikConfig) overlay(o *Objects, r Route) error {
 	}
 	if len(r.Managed) > 0 && len(c.IngressRoutes) == 0 {
 		return misfit("ingressRoutes", "is missing, and the steps have the route %s", r.Managed[0].Name).
-			fix("name the IngressRoutes that lead to the TraefikService %s", e.ref.Name)
+			WithFix("name the IngressRoutes that lead to the TraefikService %s", e.ref.Name)
 	}
 	for i, name := range c.IngressRoutes {
 		object, err := traefikFind(o, fmt.Sprintf("ingressRoutes[%d]", i), "IngressRoute", r.Namespace, name)
@@ -118,7 +118,7 @@ func (e *traefikEdit) split() error {
 	})
 	entries, stable, canary := all.entries, all.stable, all.canary
 	if stable < 0 {
-		return wrong(e.ref, place, "does not have the stable Service %s", e.Stable).fix("add it, with its port")
+		return wrong(e.ref, place, "does not have the stable Service %s", e.Stable).WithFix("add it, with its port")
 	}
 	if err := all.alone(e.ref, place, "service", "a TraefikService"); err != nil {
 		return err
@@ -180,12 +180,12 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 		if len(services) > 1 {
 			return wrong(ref, place+".services",
 				"has %s beside others, so that matched users cannot be told from theirs", text(mapping(services[j])["name"])).
-				fix("let it lead to the TraefikService %s only", e.ref.Name)
+				WithFix("let it lead to the TraefikService %s only", e.ref.Name)
 		}
 		if len(e.Managed) > 0 && (ref.Group == traefikOld || text(route["syntax"]) == "v2") {
 			return wrong(ref, place,
 				"is a rule of Traefik v2, and the steps' route %s needs the rules of v3", e.Managed[0].Name).
-				fix("use apiVersion traefik.io/v1alpha1 and leave out syntax: v2")
+				WithFix("use apiVersion traefik.io/v1alpha1 and leave out syntax: v2")
 		}
 		for k := range e.Managed {
 			added, err := e.managed(own, i, k, mapping(services[j]))
@@ -199,7 +199,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	if !found {
 		return wrong(ref, "spec.routes",
 			"no route leads to the TraefikService %s or to the stable Service %s", e.ref.Name, e.Stable).
-			fix("add it, or take the IngressRoute from the Rollout's ingressRoutes")
+			WithFix("add it, or take the IngressRoute from the Rollout's ingressRoutes")
 	}
 	set(object, all, "spec", "routes")
 	return nil

@@ -1,12 +1,9 @@
 package traffic
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-
-	kjson "sigs.k8s.io/json" // encoding/json takes NAME for name
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -36,12 +33,12 @@ func (r Route) rest() int { return r.Max - r.Weight }
 
 // Parse reads one router's block of trafficRouting strictly. Rename tells the
 // name that kustomize has given to an object of the app; it may be nil. Errors
-// are *Error values whose Field is below trafficRouting.
+// are InvalidErrors whose Field is below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
 		return rollout.Router{}, misfit(kind, "is not a router that gitrollout knows").
-			fix("%s", "use one of "+strings.Join(Kinds(), ", "))
+			WithFix("use one of %s", strings.Join(Kinds(), ", "))
 	}
 	e, err := decode(r, raw)
 	if err != nil {
@@ -54,30 +51,30 @@ func Parse(kind string, raw any, rename func(kind, name string) string) (rollout
 			}
 		})
 	}
-	data, err := json.Marshal(e)
-	if err != nil {
-		return rollout.Router{}, fmt.Errorf("encode %s: %w", kind, err)
-	}
-	var config any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &config); err != nil {
-		return rollout.Router{}, fmt.Errorf("read %s: %w", kind, err)
-	}
-	return rollout.Router{Kind: kind, Config: config}, nil
+	return rollout.Router{Kind: kind, Config: e}, nil
+}
+
+// known returns what is known of a router, and its configuration, nil if Parse has not
+// made it.
+func known(configured rollout.Router) (router, editor) {
+	r, _ := find(configured.Kind)
+	e, _ := configured.Config.(editor)
+	return r, e
 }
 
 func decode(r router, raw any) (editor, error) {
-	if _, many := raw.([]any); !many && r.list {
+	if _, isList := raw.([]any); r.list && !isList && raw != nil {
 		raw = []any{raw}
 	}
 	e := r.config()
 	if err := rollout.Read(r.kind, raw, e); err != nil {
-		return nil, &Error{Field: err.Field, Msg: err.Msg, Fix: err.Fix}
+		return nil, err
 	}
 	return e, nil
 }
 
 // Overlay lays a route over the objects for each of its routers. An error is an
-// *Error; Check finds all of them before anything is followed.
+// InvalidError; Check finds all of them before anything is followed.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -89,17 +86,14 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 		}
 	}
 	for _, configured := range routers {
-		known, ok := find(configured.Kind)
-		if !ok {
+		known, e := known(configured)
+		if e == nil {
 			return misfit(configured.Kind, "is not a router that gitrollout knows")
 		}
-		e, err := decode(known, configured.Config)
-		if err != nil {
-			return err
-		}
 		if err := e.overlay(o, r); err != nil {
-			var invalid *Error
-			if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) && !strings.HasPrefix(invalid.Field, known.kind) {
+			var invalid *rollout.InvalidError
+			own := errors.As(err, &invalid) && invalid.About == (rollout.Ref{})
+			if own && !strings.HasPrefix(invalid.Field, known.kind) {
 				invalid.Field = strings.TrimSuffix(known.kind+"."+invalid.Field, ".")
 			}
 			return err
@@ -111,14 +105,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 // NeedsServices reports whether a router splits requests between two Services,
 // and not between subsets of one.
 func NeedsServices(r rollout.Router) bool {
-	known, ok := find(r.Kind)
-	if !ok {
-		return true
-	}
-	e, err := decode(known, r.Config)
-	if err != nil {
-		return true
-	}
+	_, e := known(r)
 	s, can := e.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
@@ -147,13 +134,9 @@ func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 // reporting returns a router that reports, and the objects at which it does; none
 // if it does not.
 func reporting(configured rollout.Router, namespace string) (router, editor, []rollout.Ref) {
-	known, ok := find(configured.Kind)
-	if !ok || known.verify == nil {
-		return known, nil, nil
-	}
-	e, err := decode(known, configured.Config)
+	known, e := known(configured)
 	w, ok := e.(watcher)
-	if err != nil || !ok {
+	if known.verify == nil || !ok {
 		return known, nil, nil
 	}
 	return known, e, w.watched(namespace)

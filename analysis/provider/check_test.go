@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
-
-	"gitrollout.dev/gitrollout/analysis"
 )
 
 // TestArgoExamples accepts what Argo Rollouts' documentation shows.
@@ -95,20 +93,20 @@ func TestRefused(t *testing.T) {
 
 		{"prometheus", "{query: ~}", "prometheus.query", "is missing", "PromQL"},
 		{"prometheus", "{query: '  '}", "prometheus.query", "is missing", "PromQL"},
-		{"prometheus", "{qurey: up}", "prometheus.qurey", "is not a known field", "there are address, query, rangeQuery"},
-		{"prometheus", "{Query: up}", "prometheus.Query", "is not a known field", "correct its name"},
+		{"prometheus", "{qurey: up}", "prometheus.qurey", "is not a known field", "write query"},
+		{"prometheus", "{Query: up}", "prometheus.Query", "is not a known field", "write query"},
 		{"prometheus", "{interval: 5m}", "prometheus.interval", "is not a known field", "beside provider"},
 		{"prometheus", "{address: 'prometheus:9090'}", "prometheus.address", `"prometheus:9090" is not a URL`, "http://prometheus.monitoring:9090"},
 		{"prometheus", "{address: 'http://p:99999'}", "prometheus.address", `"http://p:99999"`, "1 to 65535"},
 		{"prometheus", "{address: 'ftp://me:s3cr3t@p?token=s3cr3t'}", "prometheus.address", `"ftp://p" is not a URL`, "http://"},
 		{"prometheus", "{timeout: '30'}", "prometheus.timeout", "is a text where a whole number belongs", "without quotes"},
 		{"prometheus", "{timeout: 0}", "prometheus.timeout", "is 0", "1 to 600 seconds"},
-		{"prometheus", "{timeout: -1}", "prometheus.timeout", "is -1", "1 to 600 seconds"},
+		{"prometheus", "{timeout: -1}", "prometheus.timeout", "-1 is negative", "0 or more"},
 		{"prometheus", "{insecure: 'yes'}", "prometheus.insecure", "is a text where true or false belongs", "without quotes"},
 		{"prometheus", "{headers: {X-A: b}}", "prometheus.headers", "is a mapping where a list belongs", "dash"},
 		{"prometheus", "{headers: [{key: 'X A', value: s3cr3t}]}", "prometheus.headers[0].key", `"X A" is not the name of a header`, "X-Scope-OrgID"},
 		{"prometheus", `{headers: [{key: A, value: "s3cr3t\n"}]}`, "prometheus.headers[0].value", "more than one line", "remove the line break"},
-		{"prometheus", "{headers: [{key: A, val: s3cr3t}]}", "prometheus.headers[0].val", "is not a known field", "correct its name"},
+		{"prometheus", "{headers: [{key: A, val: s3cr3t}]}", "prometheus.headers[0].val", "is not a known field", "use one of key, value"},
 		{"prometheus", "{rangeQuery: {start: now(), step: 1m}}", "prometheus.rangeQuery.end", "is missing", `duration("5m")`},
 		{"prometheus", "{rangeQuery: {start: 5m, end: now(), step: 1m}}", "prometheus.rangeQuery.start", `"5m" is not a moment`, `now() - duration("5m")`},
 		{"prometheus", `{rangeQuery: {start: 'now() - duration("5 minutes")', end: now(), step: 1m}}`, "prometheus.rangeQuery.start", `"5 minutes" is not a duration`, "now()"},
@@ -129,8 +127,8 @@ func TestRefused(t *testing.T) {
 		{"web", "{method: POST, body: x, jsonBody: {a: 1}}", "web.jsonBody", "body too", "keep one"},
 		{"web", "{jsonPath: $.data}", "web.jsonPath", `"$.data" is not in braces`, "{$.data.value}"},
 		{"web", "{jsonPath: '{$.data[}'}", "web.jsonPath", "cannot be read: unterminated array", "{$.data.value}"},
-		{"web", "{timeoutSeconds: -5}", "web.timeoutSeconds", "is -5", "seconds"},
-		{"web", "{timeoutSeconds: 20s}", "web.timeoutSeconds", "is a text", "a number, without quotes"},
+		{"web", "{timeoutSeconds: -5}", "web.timeoutSeconds", "-5 is negative", "0 or more"},
+		{"web", "{timeoutSeconds: 20s}", "web.timeoutSeconds", "is a text", "a whole number, without quotes"},
 		{"web", "{authentication: {sigv4: {region: eu-west-1}}}", "web.authentication.sigv4", "is not possible here", "prometheus and opensearch"},
 
 		{"job", "{spec: ~}", "job.spec", "is missing", "spec of a Job"},
@@ -140,7 +138,7 @@ func TestRefused(t *testing.T) {
 		{"job", "{spec: {template: {spec: {containers: [{name: a, image: b}]}}}}", "job.spec.template.spec.restartPolicy", "is missing", "Never or OnFailure"},
 		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: []}}}}", "job.spec.template.spec.containers", "is missing", "name and image"},
 		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a}]}}}}", "job.spec.template.spec.containers[0].image", "is missing", "image"},
-		{"job", "{metadata: {name: x}}", "job.metadata.name", "is not a known field", "remove it"},
+		{"job", "{metadata: {name: x}}", "job.metadata.name", "is not a known field", "use one of annotations, labels"},
 
 		{"datadog", "{query: ~}", "datadog.query", "is missing", "apiVersion: v2"},
 		{"datadog", "{apiVersion: v3}", "datadog.apiVersion", `is "v3"`, "v1, v2"},
@@ -169,7 +167,7 @@ func TestRefused(t *testing.T) {
 		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum, period: 1m}}]}", "cloudWatch.metricDataQueries[0].metricStat.period", "is 1m", "60"},
 		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum}}]}", "cloudWatch.metricDataQueries[0].metricStat.period", "is missing", "60"},
 		{"cloudWatch", "{metricDataQueries: [{id: a, expression: b, returnData: false}]}", "cloudWatch.metricDataQueries", "returnData: false", "remove it"},
-		{"cloudWatch", "{interval: 5}", "cloudWatch.interval", "is a number where a text belongs", "quotes"},
+		{"cloudWatch", "{interval: 5}", "cloudWatch.interval", "is 5 where a text belongs", "quote it"},
 		{"graphite", "{query: sumSeries(a.b)}", "graphite.query", `"sumSeries(a.b)" has no target`, "target="},
 		{"graphite", "{address: graphite}", "graphite.address", `"graphite" is not a URL`, "http://"},
 		{"influxdb", "{query: ~}", "influxdb.query", "is missing", "Flux"},
@@ -184,8 +182,8 @@ func TestRefused(t *testing.T) {
 		{"webhook", "{url: ~}", "webhook.url", "is missing", "posted"},
 		{"webhook", "{type: bash}", "webhook.type", `is "bash"`, "confirm-promotion, confirm-rollout"},
 		{"webhook", "{retries: 100}", "webhook.retries", "is 100", "0 to 10"},
-		{"webhook", "{metadata: {a: 1}}", "webhook.metadata", "is a number where a text belongs", "quotes"},
-		{"webhook", "{timeout: 10}", "webhook.timeout", "is a number where a text belongs", "quotes"},
+		{"webhook", "{metadata: {a: 1}}", "webhook.metadata[a]", "is 1 where a text belongs", "quote it"},
+		{"webhook", "{timeout: 10}", "webhook.timeout", "is 10 where a text belongs", "quote it"},
 	} {
 		config := fromYAML(t, cmp.Or(minimal[c.kind], "{}"))
 		for field, value := range fromYAML(t, c.change) {
@@ -194,9 +192,9 @@ func TestRefused(t *testing.T) {
 			}
 		}
 		err := Check(c.kind, config)
-		var got *analysis.ProblemError
+		var got *fieldError
 		if !errors.As(err, &got) {
-			t.Errorf("%s %s: got %v, want a *ProblemError", c.kind, c.change, err)
+			t.Errorf("%s %s: got %v, want an InvalidError", c.kind, c.change, err)
 			continue
 		}
 		if got.Field != "provider."+c.field || !strings.Contains(got.Msg, c.msg) || !strings.Contains(got.Fix, c.fix) {

@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -60,12 +59,14 @@ type cloudWatchStat struct {
 // numberOrText is 300 or "300", which is what {{args.period}} becomes.
 type numberOrText string
 
-func (n *numberOrText) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) != nil {
-		text = string(data)
-	}
-	*n = numberOrText(text)
+// Shape is the JSON Schema of one.
+func (numberOrText) Shape() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
+}
+
+// ReadValue reads either.
+func (n *numberOrText) ReadValue(raw any) error {
+	*n = numberOrText(fmt.Sprint(raw))
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,18 +12,11 @@ import (
 	"strings"
 	"time"
 
-	kjson "sigs.k8s.io/json" // encoding/json takes NAME for name
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fieldError says what is wrong with a configuration.
-type fieldError struct {
-	Field string // below the metric's provider: prometheus.query
-	Msg   string
-	Fix   string
-}
-
-// Error returns the message with the field's name.
-func (e *fieldError) Error() string { return e.Field + ": " + e.Msg }
+// fieldError says what is wrong with a field below the metric's provider.
+type fieldError = rollout.InvalidError
 
 func parse(kind string, raw map[string]any) (config, error) {
 	p, ok := find(kind)
@@ -36,10 +28,19 @@ func parse(kind string, raw map[string]any) (config, error) {
 		return nil, &fieldError{Field: kind, Msg: "is not a provider that gitrollout knows", Fix: fix}
 	}
 	c := p.config()
-	err := decode(raw, c)
-	if err == nil {
-		err = c.check()
+	plain, err := rollout.Plain(raw)
+	if err != nil {
+		return nil, err
 	}
+	r := rollout.Reader{Hide: true}
+	if r.Read(kind, plain, c); r.Err != nil {
+		name := strings.TrimPrefix(r.Err.Field, kind+".")
+		if strings.Contains(r.Err.Msg, "not a known field") && slices.Contains(ofMetric, name) {
+			r.Err.Fix = "it is a field of the metric: write it beside provider"
+		}
+		return nil, r.Err
+	}
+	err = c.check()
 	var invalid *fieldError
 	if errors.As(err, &invalid) {
 		invalid.Field = strings.TrimSuffix(strings.Replace(kind+"."+invalid.Field, ".[", "[", 1), ".")
@@ -50,66 +51,16 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-func decode(raw map[string]any, into config) error {
-	data, err := json.Marshal(raw)
-	if err != nil {
-		return &fieldError{Msg: "is no JSON: " + err.Error()}
-	}
-	strict, err := kjson.UnmarshalStrict(data, into)
-	if err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			what, fix := belongs(wrong.Type.String())
-			return &fieldError{Field: wrong.Field,
-				Msg: fmt.Sprintf("is a %s where %s belongs", valueNames.Replace(wrong.Value), what), Fix: fix}
-		}
-		return &fieldError{Msg: err.Error()}
-	}
-	if len(strict) == 0 {
-		return nil
-	}
-	var unknown kjson.FieldError
-	if !errors.As(strict[0], &unknown) {
-		return &fieldError{Msg: strict[0].Error()}
-	}
-	fix := "correct its name, or remove it"
-	if !strings.ContainsAny(unknown.FieldPath(), ".[") {
-		fix += "; there are " + strings.Join(fields(into), ", ")
-	}
-	if slices.Contains([]string{"interval", "count", "successCondition", "failureCondition", "failureLimit"},
-		unknown.FieldPath()) {
-		fix = "it is a field of the metric: write it beside provider"
-	}
-	return &fieldError{Field: unknown.FieldPath(), Msg: "is not a known field", Fix: fix}
-}
-
-// valueNames are YAML's words for JSON's.
-var valueNames = strings.NewReplacer("object", "mapping", "array", "list", "string", "text")
+// ofMetric are fields that people write a level too deep.
+var ofMetric = []string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}
 
 // fields are the names of a configuration's fields.
 func fields(c config) []string {
 	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(c).Elem()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			names = append(names, name)
-		}
+	for _, f := range rollout.Fields(reflect.TypeOf(c).Elem()) {
+		names = append(names, f.Name)
 	}
 	return names
-}
-
-func belongs(goType string) (what, fix string) {
-	switch {
-	case goType == "string":
-		return "a text", "put it in quotes"
-	case goType == "bool":
-		return "true or false", "write true or false, without quotes"
-	case strings.HasPrefix(goType, "int"):
-		return "a whole number", "write a number, without quotes"
-	case strings.HasPrefix(goType, "[]"):
-		return "a list", "begin each entry with a dash"
-	default:
-		return "a mapping", "write its fields below it"
-	}
 }
 
 // argument is a place that is filled in before anything is measured. Other

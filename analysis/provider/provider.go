@@ -98,12 +98,12 @@ func Rows() []Row {
 }
 
 // Check reads a provider's configuration strictly and asks nobody. An error is
-// an *analysis.ProblemError with a field such as provider.prometheus.query.
+// an InvalidError with a field such as provider.prometheus.query.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	var invalid *fieldError
 	if errors.As(err, &invalid) {
-		return &analysis.ProblemError{Field: "provider." + invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix}
+		invalid.Field = "provider." + invalid.Field
 	}
 	return err
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"gitrollout.dev/gitrollout/analysis"
 )
 
 // diceConfig is the configuration of a provider that nothing but the table knows of.
@@ -44,7 +42,7 @@ func TestAProviderIsOneRow(t *testing.T) {
 		t.Errorf("measured %+v, %v", got, err)
 	}
 	for field, config := range map[string]map[string]any{"provider.dice.sides": {"sides": 0}, "provider.dice.side": {"side": 6}} {
-		var problem *analysis.ProblemError
+		var problem *fieldError
 		if err := Check("dice", config); !errors.As(err, &problem) || problem.Field != field {
 			t.Errorf("%v: %v, want a problem with %s", config, err, field)
 		}

@@ -56,68 +56,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// fieldPages are the pages that must name a field of render/fields.go,
-// depending on what gitrollout does with it.
-var fieldPages = map[string][]string{
-	"read":    {"docs/writing-a-rollout.md", "docs/blue-green.md", "docs/traffic.md", "docs/analysis.md", "docs/windows.md", "docs/coming-from-argo-rollouts.md"},
-	"notYet":  {"docs/coming-from-argo-rollouts.md"},
-	"ignored": {"docs/coming-from-argo-rollouts.md"},
-}
-
-func TestFieldsAreDocumented(t *testing.T) {
-	i := slices.IndexFunc(sources(t), func(s source) bool { return s.path == "render/fields.go" })
-	if i < 0 {
-		t.Fatal("render/fields.go is gone: where are the fields of a Rollout?")
-	}
-	fields := fieldsOf(sources(t)[i].file)
-	if len(fields) < 40 {
-		t.Fatalf("found %d fields in render/fields.go: are they read right?", len(fields))
-	}
-	for name, support := range fields {
-		pages := fieldPages[support]
-		if pages == nil {
-			continue
-		}
-		if !slices.ContainsFunc(pages, func(page string) bool {
-			return regexp.MustCompile("[`.{]" + name + "[`:.]").MatchString(read(t, page))
-		}) {
-			t.Errorf("%v name no field %s, which is %s in render/fields.go", pages, name, support)
-		}
-	}
-}
-
-// fieldsOf reads the keys of maps whose values are rules, each with the first
-// word of its rule: "read" for {}.
-func fieldsOf(file *ast.File) map[string]string {
-	fields := map[string]string{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		pair, ok := n.(*ast.KeyValueExpr)
-		if !ok {
-			return true
-		}
-		key, isText := pair.Key.(*ast.BasicLit)
-		value, isRule := pair.Value.(*ast.CompositeLit)
-		if !isText || !isRule || key.Kind != token.STRING {
-			return true
-		}
-		name, _ := strconv.Unquote(key.Value)
-		support := "read"
-		if len(value.Elts) > 0 {
-			if word, ok := value.Elts[0].(*ast.Ident); ok {
-				support = word.Name
-			}
-		}
-		if fields[name] == "" || support == "read" {
-			fields[name] = support
-		}
-		return true
-	})
-	for _, structure := range []string{"apiVersion", "kind", "name"} {
-		delete(fields, structure)
-	}
-	return fields
-}
-
 var commandLine = regexp.MustCompile(`(?m)(?:^\s*\$ |^    |\x60)gitrollout ([^\n\x60]*)`)
 
 // TestCommandsExist looks up each gitrollout command line of the pages in the

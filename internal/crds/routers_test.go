@@ -148,7 +148,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 				}
 				laid := traffic.NewObjects(before)
 				if err := traffic.Overlay(laid, []rollout.Router{router}, asks); err != nil {
-					var known *traffic.Error
+					var known *rollout.InvalidError
 					if !errors.As(err, &known) || known.Fix == "" {
 						t.Errorf("refused without a way out: %v", err)
 					}

@@ -98,11 +98,6 @@ func For(apiVersion, documentKind string) string {
 	}
 }
 
-// document is the outside of every document.
-func document(apiVersions []string, kind string) node {
-	return closed(node{"apiVersion": oneOf(apiVersions...), "kind": node{"const": kind}}, "apiVersion", "kind")
-}
-
 // metadata is that of an object of Kubernetes.
 func metadata() node {
 	texts := node{"type": "object", "additionalProperties": node{"type": "string"}}
@@ -115,30 +110,20 @@ func metadata() node {
 func closed(fields node, required ...string) node {
 	s := node{"type": "object", "additionalProperties": false, "properties": fields}
 	if len(required) > 0 {
-		slices.Sort(required)
-		s["required"] = required
+		s["required"] = sorted(required)
 	}
 	return s
 }
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
 func text() node                       { return node{"type": "string"} }
 func name() node                       { return node{"type": "string", "minLength": 1} }
 func boolean() node                    { return node{"type": "boolean"} }
 func list(of node) node                { return node{"type": "array", "items": of} }
-func atLeastOne(of node) node          { return node{"type": "array", "items": of, "minItems": 1} }
 func oneOf(values ...string) node      { return node{"enum": values} }
 func count() node                      { return number(0, 2147483647) }
 func number(least, most int) node      { return node{"type": "integer", "minimum": least, "maximum": most} }
 func anything() node                   { return node{} }
-func mapping() node                    { return node{"type": "object"} }
 func pattern(p string) node            { return node{"type": "string", "pattern": p} }
 func either(alternatives ...node) node { return node{"anyOf": alternatives} }
-
-// span is a Go duration; seconds is also a number of seconds, as text or not.
-func span() node { return pattern(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`) }
-func seconds() node {
-	return either(node{"type": "integer", "minimum": 1}, pattern(`^([0-9]+|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$`))
-}
-
-// amount is a number of pods or a percentage.
-func amount() node { return either(count(), pattern(`^[0-9]+%?$`)) }

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"gitrollout.dev/gitrollout/render"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/schemas")
@@ -46,30 +44,6 @@ func TestPublished(t *testing.T) {
 	for _, f := range files {
 		if strings.HasSuffix(f.Name(), ".json") && !want[f.Name()] {
 			t.Errorf("%s/%s is of no kind", published, f.Name())
-		}
-	}
-}
-
-// TestFieldsHaveTypes holds that no field of render's tables is taken for a text
-// because somebody forgot to say what it is.
-func TestFieldsHaveTypes(t *testing.T) {
-	texts := map[string][]string{
-		"arg": {"value"}, "canary": {"canaryService", "stableService"}, "blueGreen": {"previewService"}, "dryRun": {"metricName"},
-		"retention": {"metricName"}, "fieldRef": {"fieldPath"}, "headerRoute": nil, "pause": {"timeZone", "until"},
-	}
-	for _, argo := range []bool{false, true} {
-		m := &maker{argo: argo, sections: render.Sections(argo)}
-		for section, fields := range m.sections {
-			if section == "trafficRouting" || section == "plugins" {
-				continue // by the routers
-			}
-			types := m.types(section)
-			for _, f := range fields {
-				_, typed := types[f.Name]
-				if !typed && !f.Ignored && !strings.Contains(" "+strings.Join(texts[section], " ")+" ", " "+f.Name+" ") {
-					t.Errorf("%s.%s has no type", section, f.Name)
-				}
-			}
 		}
 	}
 }

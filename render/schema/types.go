@@ -1,237 +1,171 @@
 package schema
 
 import (
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
+	"time"
 
-	"gitrollout.dev/gitrollout/analysis"
-	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofType is the schema of what encoding/json reads into a Go type. A field is
-// required unless its tag says omitempty. A list stands for one of its elements,
-// too, where it is a type of its own.
-func ofType(t reflect.Type) node {
+// maker makes schemas of the structs that documents are read into, by their tags
+// (see rollout.Field).
+type maker struct {
+	argo  bool            // of documents of Argo Rollouts
+	args  bool            // a number or a duration can be {{args.name}}
+	omit  bool            // omitempty says what is not required
+	names map[string]node // by the tag names: the fields of any other name, or the only field
+}
+
+// of is the schema of what is read into a Go type.
+func (m *maker) of(t reflect.Type, f rollout.Field) node {
+	if own, is := reflect.New(t).Interface().(rollout.Shaped); is {
+		return node(own.Shape())
+	}
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return m.duration(f)
+	case reflect.TypeFor[[]byte](), reflect.TypeFor[any]():
+		return anything()
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return ofType(t.Elem())
+		return m.of(t.Elem(), f)
 	case reflect.Struct:
-		fields, required := structFields(t)
-		return closed(fields, required...)
+		return m.mapping(t)
 	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 {
-			return anything()
-		}
-		if t.Name() != "" {
-			return either(ofType(t.Elem()), list(ofType(t.Elem())))
-		}
-		return list(ofType(t.Elem()))
+		return m.list(t, f)
 	case reflect.Map:
-		return node{"type": "object", "additionalProperties": ofType(t.Elem())}
+		return node{"type": "object", "additionalProperties": m.of(t.Elem(), rollout.Field{})}
 	case reflect.String:
-		if t.Name() == "numberOrText" || t.Name() == "stepText" { // with an UnmarshalJSON that takes both
-			return either(node{"type": "integer"}, text())
-		}
-		return text()
+		return m.text(f)
 	case reflect.Bool:
 		return boolean()
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return node{"type": "integer"}
 	case reflect.Float64:
 		return node{"type": "number"}
+	case reflect.Int, reflect.Int64:
+		return m.whole(f)
 	default:
 		return anything()
 	}
 }
 
-func structFields(t reflect.Type) (fields node, required []string) {
-	fields = node{}
-	for _, f := range reflect.VisibleFields(t) {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		fields[name] = ofType(f.Type)
-		if !strings.Contains(options, "omitempty") && f.Type.Kind() != reflect.Pointer {
-			required = append(required, name)
-		}
-	}
-	return fields, required
-}
-
-// written is what the files below .gitrollout ask for besides the types of
-// their fields: by kind, what is required, and by path of a field its schema.
-var written = map[string]struct {
-	required []string
-	fields   map[string]func() node
-}{
-	"Config": {[]string{"apps"}, map[string]func() node{
-		"interval": span, "stateBranch": func() node { return pattern("^gitrollout/") },
-		"apps":           func() node { return node{"minItems": 1} },
-		"apps.path":      func() node { return pattern(`^[^/]`) },
-		"apps.name":      label,
-		"apps.namespace": label,
-		"forge.type":     func() node { return oneOf("github", "gitlab", "gitea") },
-		"forge.url":      func() node { return pattern("^https?://") },
-		"forge.labels":   func() node { return node{"maxItems": 10} }, "forge.reviewers": func() node { return node{"maxItems": 10} },
-		"windows.kind": func() node { return oneOf("allow", "deny") }, "windows.duration": span, "windows.apps": func() node { return node{"items": name()} },
-		"autoRevert": func() node { return node{"enum": []any{"propose", "push", "off", false}} },
-	}},
-	"Promotion": {[]string{"release"}, map[string]func() node{
-		"release": func() node { return pattern("^h[0-9]+-[0-9a-f]+$") }, "through": func() node { return either(count(), name()) },
-		"decision": func() node { return oneOf("promote", "hold", "abort", "retry") },
-	}},
-	"Freeze": {[]string{"reason"}, map[string]func() node{
-		"reason": name, "until": func() node { return pattern(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`) },
-		"apps": func() node { return node{"items": name()} },
-	}},
-}
-
-func label() node { return pattern(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`) }
-
-// requiredBelow are the fields that entries of a Config's lists must have.
-var requiredBelow = map[string][]string{"apps": {"path"}, "windows": {"kind", "schedule", "duration"}}
-
-// fileSchema is that of a file below .gitrollout. A field of any type is one that
-// is kept for later, and refused, unless something is said of it.
-func fileSchema(kind string) node {
-	t := rollout.FileTypes()[kind]
-	s := ofType(t)
-	optional(s)
-	rules := written[kind]
-	fields := s["properties"].(node)
-	for field, v := range fields {
-		if n := v.(node); len(n) == 0 && rules.fields[field] == nil {
-			delete(fields, field)
+// mapping is that of a struct.
+func (m *maker) mapping(t reflect.Type) node {
+	fields, required := node{}, []string{}
+	s := closed(fields)
+	for _, f := range rollout.Fields(t) {
+		switch {
+		case f.Name == "":
+			defer m.together(s, f) // once all fields are known
+		case f.Has("notYet"), f.Has("refused"), !f.In(m.argo):
+		case f.Has("ignored"):
+			fields[f.Name] = node{"description": "ignored: " + f.Tag.Get("ignored")}
+		case f.Name == rollout.Rest:
+			for name, block := range m.names[f.Tag.Get("names")] {
+				fields[name] = block
+			}
+		case f.Has("names"):
+			fields[f.Name] = m.names[f.Tag.Get("names")]
+		default:
+			fields[f.Name] = m.of(f.Type, f)
+			if m.isRequired(f) {
+				required = append(required, f.Name)
+			}
 		}
 	}
-	if kind == "Config" {
-		services(fields)
+	if len(required) > 0 {
+		s["required"] = sorted(required)
 	}
-	for path, make := range rules.fields {
-		refine(s, strings.Split(path, "."), make())
-	}
-	for field, required := range requiredBelow {
-		if below, ok := fields[field].(node); ok && kind == "Config" {
-			below["items"].(node)["required"] = required
-		}
-	}
-	fields["apiVersion"], fields["kind"] = node{"const": rollout.APIVersion}, node{"const": kind}
-	s["required"] = append([]string{"apiVersion", "kind"}, rules.required...)
 	return s
 }
 
-// services leaves each notification service the fields that it has, and a receiver
-// exactly one service.
-func services(config node) {
-	receiver := config["notifications"].(node)["items"].(node)
-	fields := receiver["properties"].(node)
-	var one []node
-	for _, name := range slices.Sorted(maps.Keys(rollout.Services())) {
-		service := rollout.Services()[name]
-		block := fields[name].(node)
-		all := block["properties"].(node)
-		own, required := node{}, []string{}
-		for _, field := range slices.Concat(service.Needs, service.May) {
-			either := strings.Split(field, "|")
-			for _, f := range either {
-				own[f] = all[f]
-			}
-			if len(either) == 1 && slices.Contains(service.Needs, field) {
-				required = append(required, field)
-			}
-		}
-		if block["properties"] = own; len(required) > 0 {
-			block["required"] = required
-		}
-		one = append(one, node{"required": []string{name}})
-	}
-	receiver["oneOf"], receiver["required"] = one, []string{"name"}
-	fields["events"] = list(node{"enum": rollout.EventKinds()})
+func (m *maker) isRequired(f rollout.Field) bool {
+	omitted := f.Type.Kind() == reflect.Pointer || strings.Contains(f.Tag.Get("json"), ",omitempty")
+	return f.Has("needs") || m.omit && !omitted
 }
 
-// optional makes no field required: the forms of these files do without omitempty.
-func optional(s node) {
-	delete(s, "required")
-	for _, below := range []any{s["items"], s["additionalProperties"]} {
-		if n, ok := below.(node); ok {
-			optional(n)
-		}
+// together is what holds for a mapping besides the types of its fields.
+func (m *maker) together(s node, f rollout.Field) {
+	if f.Has("some") {
+		s["minProperties"] = 1
 	}
-	fields, _ := s["properties"].(node)
-	for _, f := range fields {
-		optional(f.(node))
-	}
-}
-
-// refine adds to the schema of a field, through lists.
-func refine(s node, path []string, more node) {
-	if items, ok := s["items"].(node); ok {
-		s = items
-	}
-	fields, ok := s["properties"].(node)
-	if !ok {
+	if !f.Has("one") {
 		return
 	}
-	field, ok := fields[path[0]].(node)
-	switch {
-	case !ok:
-	case len(path) > 1:
-		refine(field, path[1:], more)
-	case more["enum"] != nil, more["anyOf"] != nil:
-		fields[path[0]] = more
+	var one []node
+	for _, name := range f.Words("one") {
+		if s["properties"].(node)[name] != nil { // one that this kind of document can have
+			one = append(one, node{"required": []string{name}})
+		}
+	}
+	s["oneOf"] = one
+}
+
+// list is that of a slice. A type of its own stands for one of its elements, too.
+func (m *maker) list(t reflect.Type, f rollout.Field) node {
+	if t.Elem().Kind() == reflect.Uint8 {
+		return anything()
+	}
+	each := m.of(t.Elem(), f)
+	if t.Name() != "" {
+		return either(each, list(each))
+	}
+	s := list(each)
+	if f.Has("needs") {
+		s["minItems"] = 1
+	}
+	if most := f.Literal("max"); most != nil {
+		s["maxItems"] = most
+	}
+	return s
+}
+
+func (m *maker) text(f rollout.Field) node {
+	format, known := rollout.Formats()[f.Tag.Get("is")+f.Tag.Get("like")]
+	switch allowed := f.Words("oneOf"); {
+	case len(allowed) > 0:
+		return oneOf(allowed...)
+	case known:
+		return pattern(format.Pattern.String())
+	case f.Has("needs"):
+		return name()
 	default:
-		maps.Copy(field, more)
+		return text()
 	}
 }
 
-// templateSchema is that of an AnalysisTemplate.
-func templateSchema(kind string) node {
-	s := document([]string{"argoproj.io/v1alpha1", "gitrollout.dev/v1alpha1"}, kind)
-	spec := ofType(reflect.TypeFor[analysis.TemplateSpec]())
-	spec["properties"].(node)["metrics"] = list(metric())
-	spec["properties"].(node)["args"] = list(argument())
-	fields := s["properties"].(node)
-	fields["metadata"], fields["spec"], fields["status"] = metadata(), spec, anything()
-	s["required"] = []string{"apiVersion", "kind", "metadata", "spec"}
+func (m *maker) whole(f rollout.Field) node {
+	if m.omit {
+		return node{"type": "integer"}
+	}
+	s, sign := count(), ""
+	if least := f.Literal("min"); least != nil {
+		s["minimum"] = least
+		sign = "-?"
+	}
+	if most := f.Literal("max"); most != nil {
+		s["maximum"] = most
+	}
+	if m.args {
+		return either(s, pattern(`^\s*`+sign+`[0-9]+\s*$|`+argument))
+	}
 	return s
 }
 
-// argument is that of a template: its value, or where in a Secret it is.
-func argument() node {
-	secret := closed(node{"name": name(), "key": name()}, "name", "key")
-	return closed(node{"name": name(), "value": text(), "valueFrom": closed(node{"secretKeyRef": secret}, "secretKeyRef")}, "name")
-}
-
-// metric is one metric of a template. A number can be a text with an argument in it.
-func metric() node {
-	s := ofType(analysis.MetricType())
-	fields := s["properties"].(node)
-	for field, v := range fields {
-		if n := v.(node); len(n) != 0 {
-			continue
-		}
-		least, sign := 0, ""
-		if field == "failureLimit" { // -1: measurements that fail decide nothing
-			least, sign = -1, "-?"
-		}
-		fields[field] = either(number(least, 2147483647), pattern(`^\s*`+sign+`[0-9]+\s*$|\{\{\s*args\.`))
+// duration is a Go duration, or a number of seconds, as text or not.
+func (m *maker) duration(f rollout.Field) node {
+	least := f.Literal("min")
+	if least == nil {
+		least = 0
 	}
-	fields["onNoData"] = oneOf("", "wait", "pass", "fail")
-	for _, field := range []string{"interval", "initialDelay"} {
-		fields[field] = either(span(), pattern(`\{\{\s*args\.`), node{"const": ""})
+	span := strings.Trim(rollout.Formats()["span"].Pattern.String(), "^$")
+	s := either(node{"type": "integer", "minimum": least}, pattern(`^([0-9]+|`+span+`)$`))
+	if m.args {
+		s["anyOf"] = append(s["anyOf"].([]node), pattern(argument), node{"const": ""})
 	}
-	fields["compare"] = closed(node{"to": node{"const": "stable"}, "maxIncrease": node{"type": "number", "minimum": 0, "exclusiveMaximum": 1}, "confidence": node{"type": "number"}}, "to")
-	providers := node{}
-	for kind, t := range provider.Types() {
-		providers[kind] = ofType(t)
-	}
-	one := closed(providers)
-	one["minProperties"], one["maxProperties"] = 1, 1
-	fields["provider"] = one
-	s["required"] = []string{"name", "provider"}
 	return s
 }
+
+// argument is a place that is filled in before a template is read.
+const argument = `\{\{\s*args\.`

@@ -20,64 +20,46 @@ type Schedule struct {
 	zone *time.Location
 }
 
-// ParseError says which of the two texts is wrong, and what to do.
-type ParseError struct {
-	Zone bool // the time zone, not the expression
-	Msg  string
-	Fix  string
-}
-
-func (e *ParseError) Error() string { return e.Msg + "; " + e.Fix }
-
-const (
-	fixExpression = "write five fields: minute, hour, day of the month, month, day of the week (0-6 or SUN-SAT), such as 0 9 * * 1-5"
-	fixZone       = "use a name of the IANA database, such as Europe/Berlin or UTC"
-)
-
 // maxExpression bounds an expression; the longest one that says anything names
 // each minute.
 const maxExpression = 500
 
 // Parse reads a cron expression of five fields and the name of a time zone, ""
-// for UTC. The error is a *ParseError.
+// for UTC. The error says what is wrong with one of them.
 func Parse(expression, zone string) (*Schedule, error) {
-	location, err := parseZone(zone)
+	location, err := Zone(zone)
 	if err != nil {
 		return nil, err
-	}
-	wrong := func(format string, args ...any) (*Schedule, error) {
-		return nil, &ParseError{Msg: fmt.Sprintf(format, args...), Fix: fixExpression}
 	}
 	text := strings.TrimSpace(expression)
 	switch {
 	case text == "":
-		return wrong("is missing")
+		return nil, errors.New("is missing")
 	case len(text) > maxExpression:
-		return wrong("has %d characters, more than %d", len(text), maxExpression)
+		return nil, fmt.Errorf("has %d characters, more than %d", len(text), maxExpression)
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
-		return nil, &ParseError{Msg: fmt.Sprintf("%q has a time zone", text), Fix: "put it into timeZone"}
+		return nil, fmt.Errorf("%q has a time zone, which belongs in timeZone", text)
 	case strings.HasPrefix(text, "@"):
-		return wrong("%q has no fields", text)
+		return nil, fmt.Errorf("%q has no fields", text)
 	}
 	spec, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {
-		return wrong("%q is not a schedule: %s", text, oneLine(err))
+		return nil, fmt.Errorf("%q is not a schedule: %s", text, oneLine(err))
 	}
 	s := &Schedule{spec: spec, zone: location}
 	// In 28 years each date falls on each day of the week.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return wrong("%q names a day that does not exist", text)
+		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
 	return s, nil
 }
 
-func parseZone(name string) (*time.Location, error) {
-	if name == "Local" { // is another one on each machine
-		return nil, &ParseError{Zone: true, Msg: `"Local" is not a time zone`, Fix: fixZone}
-	}
+// Zone reads the name of a time zone, "" for UTC. That of the machine is refused: it
+// is another one on each.
+func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, &ParseError{Zone: true, Msg: fmt.Sprintf("%q is not a time zone", name), Fix: fixZone}
+	if err != nil || name == "Local" {
+		return nil, fmt.Errorf("%q is not a time zone", name)
 	}
 	return location, nil
 }

@@ -1,0 +1,246 @@
+package render
+
+import (
+	"fmt"
+	"reflect"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// The form of a Rollout document. What is known of a field is in the tags that
+// rollout.Field tells of, and nowhere else: the reader, the schemas and the reference
+// have it from there. The names are those of Argo Rollouts v1.10
+// (pkg/apis/rollouts/v1alpha1/types.go); what it has and these structs do not is
+// unknown to both. Fields that need no translation are those of rollout.Spec.
+
+// Form is the form of a Rollout document.
+func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
+
+// Routers is the field of trafficRouting's form that takes the blocks of the routers.
+const Routers = "routers"
+
+type documentForm struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Metadata   any       `json:"metadata"`
+	Spec       *specForm `json:"spec" needs:"say what to release, and how"`
+	Status     any       `json:"status"`
+}
+
+type specForm struct {
+	rollout.Spec
+	Replicas                *int            `json:"replicas"`
+	MinReadySeconds         *int            `json:"minReadySeconds"`
+	RevisionHistoryLimit    *int            `json:"revisionHistoryLimit"`
+	ProgressDeadlineSeconds *int            `json:"progressDeadlineSeconds"`
+	RollbackWindow          *rollbackWindow `json:"rollbackWindow"`
+	WorkloadRef             *workloadRef    `json:"workloadRef"`
+	Template                map[string]any  `json:"template" argo:"put it into the Deployment that spec.workloadRef names"`
+	Selector                map[string]any  `json:"selector" argo:"put it into the Deployment that spec.workloadRef names"`
+	Analysis                *historyForm    `json:"analysis" ignored:"there are no AnalysisRuns whose number could be limited"`
+	_                       any             `field:"restartAt" ignored:"to restart pods, change an annotation of the pod template, which is a release"`
+	Strategy                *strategyForm   `json:"strategy" needs:"give canary or blueGreen"`
+}
+
+type historyForm struct {
+	Successful   *int `json:"successfulRunHistoryLimit"`
+	Unsuccessful *int `json:"unsuccessfulRunHistoryLimit"`
+}
+
+type rollbackWindow struct {
+	Revisions *int `json:"revisions"`
+}
+
+type workloadRef struct {
+	APIVersion string `json:"apiVersion" needs:"use apps/v1" oneOf:"apps/v1" fix:"use apps/v1"`
+	Kind       string `json:"kind" needs:"name a Deployment" oneOf:"Deployment" fix:"name a Deployment, which can be moved in stages"`
+	Name       string `json:"name" needs:"name the Deployment"`
+	_          any    `field:"scaleDown" ignored:"the Deployment is not scaled down, it is what is moved in stages"`
+}
+
+type strategyForm struct {
+	Canary    *canaryForm    `json:"canary"`
+	BlueGreen *blueGreenForm `json:"blueGreen"`
+	_         any            `one:"canary blueGreen" none:"give one of them; an empty canary is written canary: {}"`
+}
+
+type canaryForm struct {
+	rollout.Canary
+	Steps                      []stepForm      `json:"steps"`
+	MaxSurge                   *rollout.Amount `json:"maxSurge"`
+	MaxUnavailable             *rollout.Amount `json:"maxUnavailable"`
+	MinPodsPerReplicaSet       *int            `json:"minPodsPerReplicaSet"`
+	AbortScaleDownDelaySeconds *int            `json:"abortScaleDownDelaySeconds"`
+	ScaleDownDelaySeconds      *int            `json:"scaleDownDelaySeconds"`
+	Scaling                    rollout.Scaling `json:"scaling" own:"set the annotation gitrollout.dev/scaling" oneOf:"inPlace surge"`
+	Traffic                    *trafficForm    `json:"trafficRouting"`
+	Analysis                   *backgroundForm `json:"analysis"`
+	_                          any             `field:"antiAffinity" notYet:"put the affinity into the pod template"`
+	_                          any             `field:"canaryMetadata" notYet:"leave it out, or put the labels into the pod template"`
+	_                          any             `field:"stableMetadata" notYet:"leave it out, or put the labels into the pod template"`
+	_                          any             `field:"replicaProgressThreshold" notYet:"leave it out: a step is done when all of its pods serve"`
+	_                          any             `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves one old ReplicaSet with pods at most"`
+}
+
+type blueGreenForm struct {
+	rollout.BlueGreen
+	PrePromotion  *analysisForm `json:"prePromotionAnalysis"`
+	PostPromotion *analysisForm `json:"postPromotionAnalysis"`
+	_             any           `field:"antiAffinity" notYet:"put the affinity into the pod template"`
+	_             any           `field:"previewMetadata" notYet:"leave it out, or put the labels into the pod template"`
+	_             any           `field:"activeMetadata" notYet:"leave it out, or put the labels into the pod template"`
+	_             any           `field:"maxUnavailable" ignored:"it only matters to restarts, and the whole second set of pods is started at once"`
+	_             any           `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves one old ReplicaSet with pods at most"`
+}
+
+type stepForm struct {
+	rollout.Step
+	Analysis    *analysisForm   `json:"analysis"`
+	Experiment  *experimentForm `json:"experiment"`
+	HeaderRoute *headerRoute    `json:"setHeaderRoute"`
+	MirrorRoute *mirrorRoute    `json:"setMirrorRoute"`
+	Match       []rollout.Match `json:"match" own:""`
+	_           any             `field:"plugin" notYet:"leave it out, and pause where something has to be done"`
+	_           any             `one:"setWeight pause setCanaryScale setHeaderRoute setMirrorRoute match analysis experiment" none:"give it one; a pause without end is written pause: {}" many:"make them steps of their own"`
+}
+
+type headerRoute struct {
+	Name  string        `json:"name" needs:"name it"`
+	Match []headerMatch `json:"match"`
+}
+
+type headerMatch struct {
+	HeaderName  string               `json:"headerName" needs:"name the header" is:"header"`
+	HeaderValue *rollout.StringMatch `json:"headerValue" needs:"give one of exact, prefix, regex"`
+}
+
+type mirrorRoute struct {
+	Name       string        `json:"name" needs:"name it"`
+	Match      []mirrorMatch `json:"match"`
+	Percentage *int          `json:"percentage" default:"100" max:"100"`
+}
+
+type mirrorMatch struct {
+	Method  *rollout.StringMatch           `json:"method"`
+	Path    *rollout.StringMatch           `json:"path"`
+	Headers map[string]rollout.StringMatch `json:"headers"`
+}
+
+// trafficForm has the routers' blocks too, whose fields package traffic knows.
+type trafficForm struct {
+	rollout.Traffic
+	ManagedRoutes []managedRoute `json:"managedRoutes"`
+	Plugins       *pluginsForm   `json:"plugins"`
+	_             any            `field:"appMesh" refused:"AWS has ended App Mesh; use gatewayAPI, istio or alb"`
+	Routers       map[string]any `json:"*" names:"routers"`
+}
+
+type managedRoute struct {
+	Name string `json:"name" needs:"name it" is:"route"`
+}
+
+// pluginsForm has the Gateway API as Argo Rollouts knows it.
+type pluginsForm struct {
+	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI" fix:"describe any other router in object"`
+}
+
+// analysisForm is an analysis of a step, or before or after a switch.
+type analysisForm struct {
+	Templates []analysis.TemplateRef `json:"templates" needs:"name at least one: - templateName: NAME"`
+	Args      []argument             `json:"args"`
+	analysis.Rules
+	_ any `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
+}
+
+// backgroundForm is an analysis while the release moves.
+type backgroundForm struct {
+	analysisForm
+	StartingStep int `json:"startingStep"`
+}
+
+// argument is the value that a document gives an argument of a template.
+type argument struct {
+	Name      string  `json:"name" needs:"name the argument"`
+	Value     *string `json:"value"`
+	ValueFrom *struct {
+		PodTemplateHashValue string `json:"podTemplateHashValue" oneOf:"Stable Latest"`
+		FieldRef             *struct {
+			FieldPath string `json:"fieldPath"`
+		} `json:"fieldRef"`
+		_ any `some:"give podTemplateHashValue or fieldRef"`
+	} `json:"valueFrom"`
+}
+
+type experimentForm struct {
+	rollout.Experiment
+	Templates []templateForm    `json:"templates" needs:"name at least one: - {name: baseline, specRef: stable}"`
+	Analyses  []experimentRuns  `json:"analyses"`
+	DryRun    []analysis.DryRun `json:"dryRun"`
+	_         any               `field:"scaleDownDelaySeconds" ignored:"no user's request is on its way to the pods, so they go when the step ends"`
+	_         any               `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
+}
+
+// templateForm is one set of an experiment's pods.
+type templateForm struct {
+	rollout.ExperimentTemplate
+	Metadata *struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Selector *struct {
+		MatchLabels      map[string]any `json:"matchLabels"`
+		MatchExpressions []any          `json:"matchExpressions"`
+	} `json:"selector"`
+	Service *struct {
+		Name string `json:"name" is:"service"`
+	} `json:"service"`
+	_ any `field:"weight" notYet:"leave it out: routers split users' requests between stable and canary only; give the template a service, and send requests there"`
+}
+
+// experimentRuns is one analysis of an experiment's pods.
+type experimentRuns struct {
+	Name         string                 `json:"name" needs:"name the analysis" is:"part"`
+	TemplateName string                 `json:"templateName"`
+	ClusterScope bool                   `json:"clusterScope"`
+	Templates    []analysis.TemplateRef `json:"templates" own:""`
+	Args         []argument             `json:"args"`
+	Required     bool                   `json:"requiredForCompletion"`
+	_            any                    `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
+	_            any                    `one:"templateName templates" none:"name an AnalysisTemplate of this app in templateName"`
+}
+
+// deploymentForm is what a release needs of a Deployment's spec.
+type deploymentForm struct {
+	Paused                  bool           `json:"paused"`
+	Replicas                *int           `json:"replicas"`
+	MinReadySeconds         *int           `json:"minReadySeconds"`
+	ProgressDeadlineSeconds *int           `json:"progressDeadlineSeconds"`
+	RevisionHistoryLimit    *int           `json:"revisionHistoryLimit"`
+	Strategy                deployStrategy `json:"strategy"`
+	Rest                    map[string]any `json:"*"`
+}
+
+type deployStrategy struct {
+	Type          string `json:"type"`
+	RollingUpdate struct {
+		MaxSurge       *podAmount     `json:"maxSurge"`
+		MaxUnavailable *podAmount     `json:"maxUnavailable"`
+		Rest           map[string]any `json:"*"`
+	} `json:"rollingUpdate"`
+	Rest map[string]any `json:"*"`
+}
+
+// podAmount is an amount as Kubernetes reads it: a number in quotes is none.
+type podAmount struct{ rollout.Amount }
+
+// ReadValue reads a number, or a percentage.
+func (a *podAmount) ReadValue(raw any) error {
+	if err := a.Amount.ReadValue(raw); err != nil {
+		return err
+	}
+	if text, isText := raw.(string); isText && text[len(text)-1] != '%' {
+		return &rollout.InvalidError{Msg: fmt.Sprintf("%q is a text, not a number", text), Fix: "remove the quotes, or add %"}
+	}
+	return nil
+}

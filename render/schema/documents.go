@@ -1,0 +1,114 @@
+package schema
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
+)
+
+// rolloutSchema is that of a Rollout document.
+func rolloutSchema(argo bool) node {
+	blocks := &maker{omit: true}
+	routers := node{}
+	for kind, t := range traffic.Types() {
+		routers[kind] = blocks.of(t, rollout.Field{})
+	}
+	m := &maker{argo: argo, names: map[string]node{render.Routers: routers, "gatewayAPI": routers["gatewayAPI"].(node)}}
+	if argo { // whose Gateway API is a plugin
+		m.names[render.Routers] = maps.Clone(routers)
+		delete(m.names[render.Routers], "gatewayAPI")
+		delete(m.names[render.Routers], "object")
+	}
+	s := m.of(render.Form(), rollout.Field{})
+	fields := s["properties"].(node)
+	fields["metadata"] = metadata()
+	spec := fields["spec"].(node)
+	if template := (node{"required": []string{"selector", "template"}}); argo {
+		spec["oneOf"] = []node{{"required": []string{"workloadRef"}}, template}
+	} else {
+		spec["required"] = []string{"strategy", "workloadRef"}
+	}
+	version := rollout.APIVersion
+	if argo {
+		version = "argoproj.io/v1alpha1"
+	}
+	return headed(s, "Rollout", version, "metadata", "spec")
+}
+
+// headed says of a document what its version and its kind are.
+func headed(s node, kind, version string, required ...string) node {
+	fields := s["properties"].(node)
+	fields["apiVersion"], fields["kind"] = oneOf(strings.Fields(version)...), node{"const": kind}
+	own, _ := s["required"].([]string)
+	s["required"] = slices.Compact(sorted(slices.Concat(own, required, []string{"apiVersion", "kind"})))
+	return s
+}
+
+// fileSchema is that of a file below .gitrollout.
+func fileSchema(kind string) node {
+	m := &maker{}
+	s := m.of(rollout.FileTypes()[kind], rollout.Field{})
+	if kind == "Config" {
+		services(s["properties"].(node))
+	}
+	return headed(s, kind, rollout.APIVersion)
+}
+
+// services leaves each notification service the fields that it has, and a receiver
+// exactly one service.
+func services(config node) {
+	receiver := config["notifications"].(node)["items"].(node)
+	fields := receiver["properties"].(node)
+	var one []node
+	for _, name := range slices.Sorted(maps.Keys(rollout.Services())) {
+		service := rollout.Services()[name]
+		block := fields[name].(node)
+		all := block["properties"].(node)
+		own, required := node{}, []string{}
+		for _, field := range slices.Concat(service.Needs, service.May) {
+			either := strings.Split(field, "|")
+			for _, f := range either {
+				own[f] = all[f]
+			}
+			if len(either) == 1 && slices.Contains(service.Needs, field) {
+				required = append(required, field)
+			}
+		}
+		if block["properties"] = own; len(required) > 0 {
+			block["required"] = required
+		}
+		one = append(one, node{"required": []string{name}})
+	}
+	receiver["oneOf"], receiver["required"] = one, []string{"name"}
+	fields["events"] = list(node{"enum": rollout.EventKinds()})
+}
+
+// templateSchema is that of an AnalysisTemplate.
+func templateSchema(kind string) node {
+	m := &maker{}
+	spec := m.of(reflect.TypeFor[analysis.TemplateSpec](), rollout.Field{})
+	spec["properties"].(node)["metrics"] = list(metric())
+	s := closed(node{"metadata": metadata(), "spec": spec, "status": anything()})
+	return headed(s, kind, "argoproj.io/v1alpha1 "+rollout.APIVersion, "metadata", "spec")
+}
+
+// metric is one metric of a template.
+func metric() node {
+	blocks, providers := &maker{omit: true}, node{}
+	for kind, t := range provider.Types() {
+		providers[kind] = blocks.of(t, rollout.Field{})
+	}
+	one := closed(providers)
+	one["minProperties"], one["maxProperties"] = 1, 1
+	m := &maker{args: true}
+	s := m.of(analysis.MetricType(), rollout.Field{})
+	s["properties"].(node)["provider"] = one
+	return s
+}

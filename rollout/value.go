@@ -1,0 +1,156 @@
+package rollout
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	kjson "sigs.k8s.io/json" // encoding/json makes float64 of 1
+)
+
+// What a Reader makes of single values.
+
+// text fills a string.
+func (v value) text(to reflect.Value, f Field) {
+	text, ok := v.raw.(string)
+	if !ok {
+		v.misfit(f, "a text")
+		return
+	}
+	to.SetString(text)
+	if text == "" {
+		return
+	}
+	if allowed := f.Words("oneOf"); len(allowed) > 0 && !slices.Contains(allowed, text) {
+		what := strings.Join(allowed, ", ")
+		if len(allowed) > 1 {
+			what = "one of " + what
+		}
+		v.fail(f.Tag.Get("fix"), "%q is not %s", cut(text), what)
+	}
+	if format, has := formats[f.Tag.Get("is")]; has && !format.Pattern.MatchString(text) {
+		v.fail(cmp.Or(f.Tag.Get("fix"), format.Fix), "%q is not %s", cut(text), format.What)
+	}
+}
+
+// whole fills an integer.
+func (v value) whole(to reflect.Value, f Field) {
+	n, ok := v.raw.(int64)
+	if fraction, is := v.raw.(float64); is && fraction == math.Trunc(fraction) {
+		n, ok = int64(fraction), true // as JSON has it
+	}
+	if !ok {
+		v.misfit(f, "a whole number")
+		return
+	}
+	switch least := f.Tag.Get("min"); {
+	case n < 0 && !strings.HasPrefix(least, "-"):
+		v.fail(cmp.Or(f.Tag.Get("fix"), "give 0 or more"), "%d is negative", n)
+	case n > math.MaxInt32:
+		v.fail("", "%d is more than Kubernetes can hold", n)
+	default:
+		v.bounds(n, f)
+		to.SetInt(n)
+	}
+}
+
+// number fills a number that need not be whole.
+func (v value) number(to reflect.Value, f Field) {
+	switch n := v.raw.(type) {
+	case int64:
+		to.SetFloat(float64(n))
+	case float64:
+		to.SetFloat(n)
+	default:
+		v.misfit(f, "a number")
+	}
+}
+
+// bounds compares a number with those of its field.
+func (v value) bounds(n int64, f Field) {
+	least, _ := strconv.ParseInt(f.Tag.Get("min"), 10, 64)
+	most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64)
+	switch fix := f.Tag.Get("fix"); {
+	case err == nil && (n < least || n > most):
+		v.fail(fix, "%d is not within %d..%d", n, least, most)
+	case n < least:
+		v.fail(fix, "%d is less than %d", n, least)
+	}
+}
+
+// duration reads seconds, as a number or in quotes, or a Go duration such as 5m.
+func (v value) duration(to *time.Duration, f Field) {
+	const fix = "write seconds, or a duration such as 30s, 5m, 1h30m"
+	text, isText := v.raw.(string)
+	n, ok := v.raw.(int64)
+	if isText {
+		var err error
+		if n, err = strconv.ParseInt(text, 10, 32); err != nil {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				v.fail(fix, "%q is not a duration", cut(text))
+			}
+			if *to = d; d < 0 {
+				v.fail(cmp.Or(f.Tag.Get("fix"), fix), "%q is negative", text)
+			}
+			v.positive(d, f)
+			return
+		}
+	}
+	switch {
+	case !isText && !ok:
+		v.fail(fix, "is %s where a duration belongs", Describe(v.raw))
+	case n < 0:
+		v.fail(cmp.Or(f.Tag.Get("fix"), fix), "%d is negative", n)
+	case n > math.MaxInt32:
+		v.fail(fix, "%d is more than Kubernetes can hold", n)
+	default:
+		*to = time.Duration(n) * time.Second
+		v.positive(*to, f)
+	}
+}
+
+// positive refuses what is over at once, where a field has a least value.
+func (v value) positive(d time.Duration, f Field) {
+	if f.Has("min") && d <= 0 {
+		v.fail(f.Tag.Get("fix"), "%s is not more than 0", Describe(v.raw))
+	}
+}
+
+// Plain returns what JSON makes of a value: mappings, lists, texts, int64, float64.
+func Plain(v any) (any, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, &InvalidError{Msg: "is no JSON: " + err.Error()}
+	}
+	var plain any
+	err = kjson.UnmarshalCaseSensitivePreserveInts(data, &plain)
+	return plain, err
+}
+
+// Describe names a value for a message: a mapping, the text "5m", 1.5.
+func Describe(raw any) string {
+	switch raw := raw.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return fmt.Sprintf("the text %q", cut(raw))
+	default:
+		return fmt.Sprint(raw)
+	}
+}
+
+func cut(s string) string {
+	if len(s) <= 60 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:60], "") + "…"
+}
