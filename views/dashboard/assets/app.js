@@ -1,6 +1,7 @@
 // The view of one app. Each part is made again only if what it shows has changed,
 // so that what somebody is reading or copying stays.
-import { $, h, ago, left, live, note, phaseOf, person, short, span, commitLink, keys, ask, me, store } from './common.js';
+import { $, h, ago, left, live, note, phaseOf, person, short, span, commitLink, keys, ask, me,
+  store } from './common.js';
 import { overTime, measured } from './charts.js';
 
 const name = document.body.dataset.app;
@@ -12,15 +13,18 @@ function part(id, data, build) {
   const text = JSON.stringify(data);
   if (made[id] === text) return;
   made[id] = text;
-  const focus = document.activeElement && $(id).contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const focus = document.activeElement
+    && $(id).contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const open = new Map([...$(id).querySelectorAll('details')].map((d) => [d.dataset.key, d.open]));
   $(id).replaceChildren(...[build()].flat(9).filter(Boolean));
   for (const d of $(id).querySelectorAll('details')) if (open.has(d.dataset.key)) d.open = open.get(d.dataset.key);
-  if (focus) { const el = [...$(id).querySelectorAll('[data-key]')].find((e) => e.dataset.key === focus); if (el) el.focus(); }
+  if (focus) { const el = [...$(id).querySelectorAll('[data-key]')].find((e) => e.dataset.key === focus);
+    if (el) el.focus(); }
 }
 
 function copyButton(text) {
-  const button = h('button', { type: 'button', 'data-key': 'copy ' + text, 'aria-label': 'Copy: ' + text, onclick: async () => {
+  const button = h('button', { type: 'button', 'data-key': 'copy ' + text, 'aria-label': 'Copy: ' + text,
+    onclick: async () => {
     try { await navigator.clipboard.writeText(text); } catch {
       const area = h('textarea', { 'aria-hidden': 'true' }, text);
       document.body.append(area); area.select(); document.execCommand('copy'); area.remove(); button.focus();
@@ -31,16 +35,24 @@ function copyButton(text) {
   return button;
 }
 
-const release = (title, r) => r && [h('dt', {}, title), h('dd', {}, h('code', {}, r.hash), ' ', commitLink(links, r.commit), ' ', r.subject, h('span', { class: 'dim' }, ' · ' + person(r.author) + (r.fast ? ', verified before' : '') + ' · ', ago(r.since)))];
+const release = (title, r) => r && [h('dt', {}, title), h('dd', {}, h('code', {}, r.hash), ' ',
+  commitLink(links, r.commit), ' ', r.subject, h('span', { class: 'dim' },
+  ' · ' + person(r.author) + (r.fast ? ', verified before' : '') + ' · ', ago(r.since)))];
 
 function title() {
   const held = app.held && (app.held.reason === 'ReleasesClosed' ? 'waiting' : 'held');
-  return [h('div', { class: 'titleline' }, h('h1', {}, app.app), h('span', {}, phaseOf(app.phase, held)), h('span', { class: 'dim mono' }, app.path)),
+  return [h('div', { class: 'titleline' }, h('h1', {}, app.app), h('span', {}, phaseOf(app.phase, held)),
+    h('span', { class: 'dim mono' }, app.path)),
     app.reason && h('p', { class: 'dim' }, app.reason),
-    app.held && h('div', { class: 'card alert' }, h('h2', {}, held === 'held' ? 'It is held' : 'It waits'), h('p', {}, app.held.message), app.held.commit && h('p', { class: 'dim' }, 'at commit ', commitLink(links, app.held.commit))),
-    app.rejected && h('div', { class: 'card alert' }, h('h2', {}, 'What Git asks for was rejected'), h('p', {}, app.rejected.reason), h('p', { class: 'dim' }, h('code', {}, app.rejected.hash), ' of ', commitLink(links, app.rejected.commit), ' · ', ago(app.rejected.at))),
+    app.held && h('div', { class: 'card alert' }, h('h2', {}, held === 'held' ? 'It is held' : 'It waits'),
+      h('p', {}, app.held.message), app.held.commit && h('p', { class: 'dim' }, 'at commit ',
+      commitLink(links, app.held.commit))),
+    app.rejected && h('div', { class: 'card alert' }, h('h2', {}, 'What Git asks for was rejected'),
+      h('p', {}, app.rejected.reason), h('p', { class: 'dim' }, h('code', {}, app.rejected.hash), ' of ',
+      commitLink(links, app.rejected.commit), ' · ', ago(app.rejected.at))),
     h('dl', { class: 'facts' }, release('Release', app.release), release('Stable', app.stable),
-      app.waiting && [h('dt', {}, 'Waits for'), h('dd', { id: 'waits' }, app.waiting, app.due ? [', ', left(app.due)] : '')],
+      app.waiting && [h('dt', {}, 'Waits for'), h('dd', { id: 'waits' }, app.waiting,
+        app.due ? [', ', left(app.due)] : '')],
       (app.warnings || []).map((w) => [h('dt', {}, 'Warning'), h('dd', {}, w)]),
       app.note && [h('dt', {}, 'Note'), h('dd', {}, app.note)])];
 }
@@ -56,39 +68,51 @@ const means = {
 
 function possible(verb) {
   const flying = app.release && app.stable;
-  return { promote: flying || (app.held && app.held.reason === 'Adoption'), hold: flying, abort: flying, retry: !!app.rejected, undo: !!(app.release || app.stable) }[verb];
+  return { promote: flying || (app.held && app.held.reason === 'Adoption'), hold: flying, abort: flying,
+    retry: !!app.rejected, undo: !!(app.release || app.stable) }[verb];
 }
 
 function next() {
   const commands = app.next || [];
   const verbs = (who.may || []).filter(possible);
   if (!commands.length && !verbs.length) return null;
-  return h('section', { class: 'card', 'aria-labelledby': 'next-title' }, h('h2', { id: 'next-title' }, 'What can be done'),
-    commands.map((n) => h('div', {}, h('div', { class: 'dim' }, 'To ' + n.to), h('div', { class: 'command' }, h('code', { tabindex: 0 }, n.command), copyButton(n.command), page(n)))),
-    verbs.length > 0 && h('div', { class: 'buttons' }, verbs.map((verb) => h('button', { type: 'button', class: danger[verb] ? 'danger' : verb === 'promote' ? 'primary' : '', 'data-verb': verb, 'data-key': verb, onclick: () => openAct(verb) }, verb[0].toUpperCase() + verb.slice(1)))));
+  return h('section', { class: 'card', 'aria-labelledby': 'next-title' },
+    h('h2', { id: 'next-title' }, 'What can be done'),
+    commands.map((n) => h('div', {}, h('div', { class: 'dim' }, 'To ' + n.to),
+      h('div', { class: 'command' }, h('code', { tabindex: 0 }, n.command), copyButton(n.command), page(n)))),
+    verbs.length > 0 && h('div', { class: 'buttons' }, verbs.map((verb) => h('button',
+      { type: 'button', class: danger[verb] ? 'danger' : verb === 'promote' ? 'primary' : '', 'data-verb': verb,
+      'data-key': verb, onclick: () => openAct(verb) }, verb[0].toUpperCase() + verb.slice(1)))));
 }
 
 // page links to the pull request that a command merges.
 function page(n) {
   const branch = n.branch || (/git merge origin\/(\S+)/.exec(n.command) || [])[1];
   const address = n.url || (branch && links.branch ? links.branch.replaceAll('{}', encodeURIComponent(branch)) : '');
-  return /^https?:/.test(address) ? h('a', { class: 'button', href: address, rel: 'noreferrer' }, 'Pull request') : null;
+  return /^https?:/.test(address)
+    ? h('a', { class: 'button', href: address, rel: 'noreferrer' }, 'Pull request') : null;
 }
 
 function stepsOf(w) {
-  return w.steps && h('ol', { class: 'steps', tabindex: 0, 'aria-label': 'Steps of ' + w.workload }, w.steps.map((s, i) => {
+  return w.steps && h('ol', { class: 'steps', tabindex: 0, 'aria-label': 'Steps of ' + w.workload },
+    w.steps.map((s, i) => {
     const done = s.status === 'done' || (!w.moving && app.phase === 'Healthy');
     const current = s.status === 'current';
     return h('li', { class: done ? 'done' : current ? 'current' : '', 'aria-current': current ? 'step' : null },
-      h('span', { class: 'dot', 'aria-hidden': 'true' }, done ? '✓' : i + 1), h('span', { class: 'hidden-title' }, 'Step ' + (i + 1) + (done ? ', done: ' : current ? ', now: ' : ', to come: ')), s.text,
-      h('br'), h('span', { class: 'dim' }, s.weight + (w.fullWeight === 100 || !w.fullWeight ? '%' : '/' + w.fullWeight)), current && w.entered ? [h('br'), h('span', { class: 'dim' }, ago(w.entered))] : null);
+      h('span', { class: 'dot', 'aria-hidden': 'true' }, done ? '✓' : i + 1),
+        h('span', { class: 'hidden-title' },
+        'Step ' + (i + 1) + (done ? ', done: ' : current ? ', now: ' : ', to come: ')), s.text,
+      h('br'), h('span', { class: 'dim' }, s.weight + (w.fullWeight === 100
+        || !w.fullWeight ? '%' : '/' + w.fullWeight)), current && w.entered ? [h('br'),
+        h('span', { class: 'dim' }, ago(w.entered))] : null);
   }));
 }
 
 function meter(label, percent, text) {
   const bar = h('i');
   bar.style.width = Math.min(100, percent) + '%';
-  return [h('span', {}, label), h('span', { class: 'meter', role: 'img', 'aria-label': label + ' ' + text }, bar), h('span', {}, text)];
+  return [h('span', {}, label), h('span', { class: 'meter', role: 'img', 'aria-label': label + ' ' + text }, bar),
+    h('span', {}, text)];
 }
 
 // widthOf is what a chart has: half of a card, where two fit next to each other.
@@ -101,27 +125,45 @@ function workload(w) {
   const full = w.fullWeight || 100;
   const pods = (w.revisions || []).flatMap((r) => (r.pods || []).map((p) => ({ ...p, revision: r })));
   const samples = (app.samples || {})[w.workload] || [];
-  return h('section', { class: 'card', 'aria-label': w.workload }, h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' }, w.strategy + ', ' + w.ready + '/' + w.replicas + ' ready')),
+  return h('section', { class: 'card', 'aria-label': w.workload },
+    h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' },
+    w.strategy + ', ' + w.ready + '/' + w.replicas + ' ready')),
     stepsOf(w),
-    w.moving && h('div', { class: 'weights' }, meter('asked', (w.weight * 100) / full, full === 100 ? w.weight + '%' : w.weight + '/' + full), meter('real', w.realWeight, w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
+    w.moving && h('div', { class: 'weights' }, meter('asked', (w.weight * 100) / full,
+      full === 100 ? w.weight + '%' : w.weight + '/' + full), meter('real', w.realWeight,
+      w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
     w.routes && h('p', { class: 'dim' }, 'Routes in force: ' + w.routes.join(', ')),
     w.opened && h('p', { class: 'dim' }, 'Let past the last gate by ' + w.opened),
     samples.length > 0 && h('div', { class: 'pair' }, overTime(samples, w.moving, widthOf())),
     (w.revisions || []).filter((r) => r.problem).map((r) => h('p', { class: 'badpod' }, r.name + ': ' + r.problem)),
-    pods.length > 0 && h('details', { 'data-key': 'pods ' + w.workload, open: pods.length <= 6 || pods.some((p) => !p.ready) }, h('summary', {}, pods.length + ' pods'), h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Pods of ' + w.workload }, h('table', {}, h('thead', {}, h('tr', {}, ['Version', 'Pod', 'Status', 'Restarts', 'Age'].map((t) => h('th', { scope: 'col' }, t)))),
-      h('tbody', {}, pods.map((p) => h('tr', {}, h('td', {}, p.revision.role || 'other'), h('td', { class: 'mono' }, p.name), h('td', { class: p.ready ? '' : 'badpod' }, p.status), h('td', {}, p.restarts), h('td', { class: 'when' }, ago(p.created)))))))));
+    pods.length > 0 && h('details', { 'data-key': 'pods ' + w.workload,
+      open: pods.length <= 6 || pods.some((p) => !p.ready) }, h('summary', {}, pods.length + ' pods'),
+      h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Pods of ' + w.workload },
+      h('table', {}, h('thead', {}, h('tr', {}, ['Version', 'Pod', 'Status', 'Restarts',
+      'Age'].map((t) => h('th', { scope: 'col' }, t)))),
+      h('tbody', {}, pods.map((p) => h('tr', {}, h('td', {}, p.revision.role || 'other'),
+        h('td', { class: 'mono' }, p.name), h('td', { class: p.ready ? '' : 'badpod' }, p.status),
+        h('td', {}, p.restarts), h('td', { class: 'when' }, ago(p.created)))))))));
 }
 
 function analyses() {
   const runs = app.analyses || [];
   if (runs.length === 0) return null;
-  return h('section', { class: 'card', 'aria-labelledby': 'verdicts-title' }, h('h2', { id: 'verdicts-title' }, 'Verdicts'), runs.map((r) => h('div', {},
-    h('div', { class: 'titleline' }, h('h3', {}, r.name), h('span', { class: 'verdict ' + r.phase }, r.phase), h('span', { class: 'dim' }, ago(r.started))), r.message && h('p', {}, r.message),
-    h('div', { class: 'pair' }, (r.metrics || []).map((m) => h('figure', {}, h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ', h('span', { class: 'verdict ' + m.phase }, m.phase), ' · ' + counted(m), m.condition ? [h('br'), h('code', {}, m.condition)] : ''),
-      measured(m, widthOf()) || h('p', { class: 'dim' }, (m.measurements || []).map((x) => (x.value || x.message) + ' ' + x.phase).join(', ') || 'not measured yet'), m.message && h('p', { class: 'dim' }, m.message)))))));
+  return h('section', { class: 'card', 'aria-labelledby': 'verdicts-title' },
+    h('h2', { id: 'verdicts-title' }, 'Verdicts'), runs.map((r) => h('div', {},
+    h('div', { class: 'titleline' }, h('h3', {}, r.name), h('span', { class: 'verdict ' + r.phase }, r.phase),
+      h('span', { class: 'dim' }, ago(r.started))), r.message && h('p', {}, r.message),
+    h('div', { class: 'pair' }, (r.metrics || []).map((m) => h('figure', {},
+      h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ',
+      h('span', { class: 'verdict ' + m.phase }, m.phase), ' · ' + counted(m),
+      m.condition ? [h('br'), h('code', {}, m.condition)] : ''),
+      measured(m, widthOf()) || h('p', { class: 'dim' }, (m.measurements
+        || []).map((x) => (x.value || x.message) + ' ' + x.phase).join(', ') || 'not measured yet'),
+        m.message && h('p', { class: 'dim' }, m.message)))))));
 }
 
-const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'], [m.errors, 'errors']].filter(([n]) => n).map(([n, what]) => n + ' ' + what).join(', ') || '0 measured';
+const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'],
+  [m.errors, 'errors']].filter(([n]) => n).map(([n, what]) => n + ' ' + what).join(', ') || '0 measured';
 
 function draw() {
   if (!app) return;
@@ -130,10 +172,12 @@ function draw() {
   part('next', [app.next, app.phase, app.release, app.rejected, app.held, who.may], next);
   part('workloads', [app.workloads, app.samples, app.phase, widthOf()], () => (app.workloads || []).map(workload));
   part('analyses', [app.analyses, widthOf()], analyses);
-  const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash, app.rejected && app.rejected.hash, (app.workloads || []).map((w) => [w.step, w.moving])];
+  const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
+    app.rejected && app.rejected.hash, (app.workloads || []).map((w) => [w.step, w.moving])];
   const what = JSON.stringify(version.slice(1, 4));
   if (what !== asked) { asked = what; load('diff', path + '/diff', diff); }
-  if (JSON.stringify(version) !== told) { told = JSON.stringify(version); load('history', path + '/history', past).then(drawAgain); }
+  if (JSON.stringify(version) !== told) { told = JSON.stringify(version);
+    load('history', path + '/history', past).then(drawAgain); }
 }
 
 // drawAgain is for what was drawn before the forge's addresses were known.
@@ -151,36 +195,55 @@ async function load(id, address, build) {
     const data = await ask('GET', address);
     part(id, data, () => build(data));
   } catch (err) {
-    part(id, err.message, () => h('section', { class: 'card' }, h('h2', {}, id === 'diff' ? 'What the release changes' : 'History'), h('p', { class: 'error' }, err.message)));
+    part(id, err.message, () => h('section', { class: 'card' }, h('h2', {},
+      id === 'diff' ? 'What the release changes' : 'History'), h('p', { class: 'error' }, err.message)));
   }
 }
 
 function diff(d) {
   compared = d;
   if (!d.to) return null;
-  return h('section', { class: 'card', 'aria-labelledby': 'diff-title' }, h('h2', { id: 'diff-title' }, 'What the release changes'),
-    h('p', { class: 'dim' }, 'from ', commitLink(links, d.from), ' to ', commitLink(links, d.to), '; values of Secrets are masked'),
+  return h('section', { class: 'card', 'aria-labelledby': 'diff-title' },
+    h('h2', { id: 'diff-title' }, 'What the release changes'),
+    h('p', { class: 'dim' }, 'from ', commitLink(links, d.from), ' to ', commitLink(links, d.to),
+      '; values of Secrets are masked'),
     d.objects.length === 0 && h('p', {}, 'Nothing that is applied.'),
-    d.objects.map((o) => h('details', { 'data-key': 'diff ' + o.name, open: d.objects.length <= 3 }, h('summary', {}, h('span', { class: 'mono' }, o.name), ' ' + o.verb),
-      h('pre', { class: 'diff', tabindex: 0 }, o.text.replace(/\n$/, '').split('\n').map((l) => h('span', { class: l.startsWith('@@') ? 'at' : l.startsWith('+') && !l.startsWith('+++') ? 'add' : l.startsWith('-') && !l.startsWith('---') ? 'del' : null }, l || ' '))))));
+    d.objects.map((o) => h('details', { 'data-key': 'diff ' + o.name, open: d.objects.length <= 3 },
+      h('summary', {}, h('span', { class: 'mono' }, o.name), ' ' + o.verb),
+      h('pre', { class: 'diff', tabindex: 0 }, o.text.replace(/\n$/,
+        '').split('\n').map((l) => h('span', { class: l.startsWith('@@') ? 'at' : l.startsWith('+')
+        && !l.startsWith('+++') ? 'add' : l.startsWith('-') && !l.startsWith('---') ? 'del' : null }, l || ' '))))));
 }
 
 function past(d) {
   links = d.links || {};
-  return h('section', { class: 'card', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'History'),
+  return h('section', { class: 'card', 'aria-labelledby': 'history-title' },
+    h('h2', { id: 'history-title' }, 'History'),
     d.releases.length === 0 && h('p', { class: 'dim' }, 'No release is on record yet.'),
     d.releases.map((r) => h('details', { 'data-key': 'release ' + r.hash + r.started }, h('summary', {},
-      h('span', { class: 'verdict ' + (outcomes[r.outcome] || '') }, r.outcome === 'inFlight' ? 'in flight' : r.outcome), ' ', r.subject || short(r.commit),
-      h('span', { class: 'dim' }, ' · ' + person(r.author) + ' · ', ago(r.started), r.ended ? ', took ' + span((Date.parse(r.ended) - Date.parse(r.started)) / 1000) : '', r.of && r.outcome !== 'healthy' ? ', ' + r.step + ' of ' + r.of + ' steps' : '')),
-    h('dl', { class: 'facts' }, h('dt', {}, 'Version'), h('dd', {}, h('code', {}, r.hash), ' of ', commitLink(links, r.commit)),
-      r.reason && [h('dt', {}, 'Why'), h('dd', {}, r.reason)], r.promotedBy && [h('dt', {}, 'Promoted by'), h('dd', {}, r.promotedBy.join(', '))],
-      (r.analyses || []).flatMap((a) => (a.metrics || []).map((m) => [h('dt', {}, m.metric), h('dd', {}, h('span', { class: 'verdict ' + m.phase }, m.phase), ', ' + counted(m))]))),
-    h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Records of ' + r.hash + ' from ' + r.started }, h('table', {}, h('thead', {}, h('tr', {}, ['When', 'What', 'Phase', 'Record'].map((t) => h('th', { scope: 'col' }, t)))),
-      h('tbody', {}, (r.transitions || []).map((t) => h('tr', {}, h('td', { class: 'when' }, new Date(t.at).toLocaleString()), h('td', {}, t.text), h('td', {}, phaseOf(t.phase)), h('td', {}, commitLink(links, t.commit))))))))),
+      h('span', { class: 'verdict ' + (outcomes[r.outcome] || '') },
+        r.outcome === 'inFlight' ? 'in flight' : r.outcome), ' ', r.subject || short(r.commit),
+      h('span', { class: 'dim' }, ' · ' + person(r.author) + ' · ', ago(r.started),
+        r.ended ? ', took ' + span((Date.parse(r.ended) - Date.parse(r.started)) / 1000) : '',
+        r.of && r.outcome !== 'healthy' ? ', ' + r.step + ' of ' + r.of + ' steps' : '')),
+    h('dl', { class: 'facts' }, h('dt', {}, 'Version'), h('dd', {}, h('code', {}, r.hash), ' of ',
+      commitLink(links, r.commit)),
+      r.reason && [h('dt', {}, 'Why'), h('dd', {}, r.reason)], r.promotedBy
+        && [h('dt', {}, 'Promoted by'), h('dd', {}, r.promotedBy.join(', '))],
+      (r.analyses || []).flatMap((a) => (a.metrics || []).map((m) => [h('dt', {}, m.metric),
+        h('dd', {}, h('span', { class: 'verdict ' + m.phase }, m.phase), ', ' + counted(m))]))),
+    h('div', { class: 'scroll', tabindex: 0, role: 'region',
+      'aria-label': 'Records of ' + r.hash + ' from ' + r.started },
+      h('table', {}, h('thead', {}, h('tr', {}, ['When', 'What', 'Phase',
+      'Record'].map((t) => h('th', { scope: 'col' }, t)))),
+      h('tbody', {}, (r.transitions || []).map((t) => h('tr', {},
+        h('td', { class: 'when' }, new Date(t.at).toLocaleString()), h('td', {}, t.text),
+        h('td', {}, phaseOf(t.phase)), h('td', {}, commitLink(links, t.commit))))))))),
     d.note && h('p', { class: 'dim' }, d.note));
 }
 
-const outcomes = { healthy: 'Successful', recorded: 'Successful', applied: 'Successful', rejected: 'Failed', reverted: 'Inconclusive', superseded: 'Inconclusive', inFlight: 'Running' };
+const outcomes = { healthy: 'Successful', recorded: 'Successful', applied: 'Successful', rejected: 'Failed',
+  reverted: 'Inconclusive', superseded: 'Inconclusive', inFlight: 'Running' };
 
 function openAct(verb) {
   const title = verb[0].toUpperCase() + verb.slice(1) + ' ' + name;
@@ -190,13 +253,20 @@ function openAct(verb) {
   $('act-error').textContent = '';
   $('act-go').textContent = verb[0].toUpperCase() + verb.slice(1);
   const fields = [];
-  if (verb === 'hold' || verb === 'abort') fields.push(h('label', { for: 'reason' }, 'Why (optional)'), h('input', { id: 'reason', name: 'reason', maxlength: 300 }));
-  if (verb === 'hold') fields.push(h('label', { for: 'off' }, 'Hold'), h('select', { id: 'off', name: 'off' }, h('option', { value: '' }, 'keep it where it is'), h('option', { value: 'off' }, 'end the hold')));
+  if (verb === 'hold' || verb === 'abort') fields.push(h('label', { for: 'reason' }, 'Why (optional)'),
+    h('input', { id: 'reason', name: 'reason', maxlength: 300 }));
+  if (verb === 'hold') fields.push(h('label', { for: 'off' }, 'Hold'),
+    h('select', { id: 'off', name: 'off' }, h('option', { value: '' }, 'keep it where it is'),
+    h('option', { value: 'off' }, 'end the hold')));
   if (verb === 'promote') {
-    const steps = (app.workloads || []).flatMap((w) => w.steps || []).length ? (app.workloads || []).find((w) => w.steps).steps : [];
+    const steps = (app.workloads || []).flatMap((w) => w.steps || []).length ? (app.workloads
+      || []).find((w) => w.steps).steps : [];
     const from = Math.min(...(app.workloads || []).filter((w) => w.moving).map((w) => w.step), steps.length);
-    fields.push(h('label', { for: 'through' }, 'How far'), h('select', { id: 'through', name: 'through' }, h('option', { value: '' }, 'past the step that it waits at'),
-      steps.map((s, i) => i > from && h('option', { value: String(i + 1) }, 'through step ' + (i + 1) + ': ' + s.text)), h('option', { value: 'full' }, 'fully: skip all the steps that are left')));
+    fields.push(h('label', { for: 'through' }, 'How far'), h('select', { id: 'through', name: 'through' },
+      h('option', { value: '' }, 'past the step that it waits at'),
+      steps.map((s, i) => i > from && h('option', { value: String(i + 1) },
+        'through step ' + (i + 1) + ': ' + s.text)), h('option', { value: 'full' },
+        'fully: skip all the steps that are left')));
   }
   $('act-fields').replaceChildren(...fields);
   $('act').showModal();
@@ -207,7 +277,8 @@ $('act-form').addEventListener('submit', async (e) => {
   const verb = $('act').dataset.verb;
   const seen = verb === 'retry' ? app.rejected : app.release;
   const form = new FormData(e.target), through = form.get('through') || '';
-  const body = { verb, release: seen ? seen.hash : '', reason: form.get('reason') || '', off: form.get('off') === 'off', full: through === 'full', through: through === 'full' ? '' : through };
+  const body = { verb, release: seen ? seen.hash : '', reason: form.get('reason') || '',
+    off: form.get('off') === 'off', full: through === 'full', through: through === 'full' ? '' : through };
   $('act-go').disabled = true;
   $('act-error').textContent = '';
   try {
@@ -226,7 +297,8 @@ keys({ Escape: () => $('back').click() });
 let resized = 0;
 addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(draw, 150); });
 // The newest point of a release that moves is now.
-setInterval(() => { if (app && app.samples && (app.workloads || []).some((w) => w.moving)) { made.workloads = ''; draw(); } }, 5000);
+setInterval(() => { if (app && app.samples && (app.workloads || []).some((w) => w.moving)) { made.workloads = '';
+  draw(); } }, 5000);
 
 live({ app: name }, {
   app: (detail) => { app = detail; draw(); },

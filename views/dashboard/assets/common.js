@@ -2,20 +2,23 @@
 // Text from Git reaches the page as text nodes and attributes only, never as HTML.
 
 export const phases = {
-  Degraded: '✖', Aborting: '▼', Stalled: '!', Paused: '‖', Progressing: '◐', Promoting: '▲', Pending: '○', Healthy: '✔',
+  Degraded: '✖', Aborting: '▼', Stalled: '!', Paused: '‖', Progressing: '◐', Promoting: '▲', Pending: '○',
+    Healthy: '✔',
 };
 
 const svgNames = new Set(['svg', 'path', 'line', 'text', 'circle', 'rect', 'g', 'title', 'polygon']);
 
 // h makes an element: h('a', {href: '/', class: 'x', onclick: f}, 'text', child).
 export function h(name, attributes, ...children) {
-  const el = svgNames.has(name) ? document.createElementNS('http://www.w3.org/2000/svg', name) : document.createElement(name);
+  const el = svgNames.has(name) ? document.createElementNS('http://www.w3.org/2000/svg',
+    name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith('on')) el.addEventListener(key.slice(2), value);
     else el.setAttribute(key, value === true ? '' : value);
   }
-  el.append(...children.flat(9).filter((c) => c !== undefined && c !== null && c !== false && c !== '').map((c) => (c instanceof Node ? c : String(c))));
+  el.append(...children.flat(9).filter((c) => c !== undefined && c !== null && c !== false
+    && c !== '').map((c) => (c instanceof Node ? c : String(c))));
   return el;
 }
 
@@ -29,13 +32,16 @@ export function span(seconds) {
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return s + 's';
   if (s < 3600) return Math.floor(s / 60) + 'm' + (s < 600 && s % 60 ? String(s % 60).padStart(2, '0') + 's' : '');
-  if (s < 86400) return Math.floor(s / 3600) + 'h' + (s % 3600 >= 60 ? String(Math.floor((s % 3600) / 60)).padStart(2, '0') + 'm' : '');
+  if (s < 86400) return Math.floor(s / 3600) + 'h' + (s % 3600 >= 60 ? String(Math.floor((s % 3600) / 60)).padStart(2,
+    '0') + 'm' : '');
   return Math.floor(s / 86400) + 'd';
 }
 
 // ago and left make elements that go on counting.
-export const ago = (at) => h('time', { datetime: at, title: new Date(at).toLocaleString(), 'data-ago': Date.parse(at) }, agoText(Date.parse(at)));
-export const left = (at) => h('time', { datetime: at, title: new Date(at).toLocaleString(), 'data-due': Date.parse(at) }, leftText(Date.parse(at)));
+export const ago = (at) => h('time', { datetime: at, title: new Date(at).toLocaleString(),
+  'data-ago': Date.parse(at) }, agoText(Date.parse(at)));
+export const left = (at) => h('time', { datetime: at, title: new Date(at).toLocaleString(),
+  'data-due': Date.parse(at) }, leftText(Date.parse(at)));
 const agoText = (t) => span((now() - t) / 1000) + ' ago';
 const leftText = (t) => (t > now() ? 'in ' + span((t - now()) / 1000) : 'now');
 
@@ -52,11 +58,13 @@ export const person = (author) => (author || '').replace(/ <.*/, '');
 export function commitLink(links, id) {
   if (!id) return null;
   const code = h('code', { title: id }, short(id));
-  return links && links.commit ? h('a', { href: links.commit.replace('{}', encodeURIComponent(id)), rel: 'noreferrer' }, code) : code;
+  return links && links.commit ? h('a', { href: links.commit.replace('{}', encodeURIComponent(id)),
+    rel: 'noreferrer' }, code) : code;
 }
 
 export function phaseOf(phase, held) {
-  return [h('span', { class: 'phase', 'data-phase': phase }, (phases[phase] || '?') + ' ' + phase), held ? h('span', { class: 'held' }, held) : null];
+  return [h('span', { class: 'phase', 'data-phase': phase }, (phases[phase] || '?') + ' ' + phase),
+    held ? h('span', { class: 'held' }, held) : null];
 }
 
 // live keeps a stream open while the page can be seen, and says how it is.
@@ -99,7 +107,8 @@ export function note(text) {
 // ask sends a request and returns its JSON; what the server says is the error.
 export async function ask(method, path, body, headers) {
   const response = await fetch(path, {
-    method, headers: { ...(body ? { 'Content-Type': 'application/json' } : {}), ...headers }, body: body && JSON.stringify(body),
+    method, headers: { ...(body ? { 'Content-Type': 'application/json' } : {}), ...headers },
+      body: body && JSON.stringify(body),
   });
   let data = {};
   try { data = await response.json(); } catch { /* said below */ }
@@ -113,7 +122,8 @@ export async function me(app) {
   if (!who.actions) return who;
   $('signin-oidc').hidden = !who.oidc;
   $('who').replaceChildren(...(who.name
-    ? [h('span', { title: who.email }, who.name), h('button', { type: 'button', class: 'quiet', onclick: async () => { await ask('DELETE', '/api/v1/session', {}, {}); location.reload(); } }, 'Sign out')]
+    ? [h('span', { title: who.email }, who.name), h('button', { type: 'button', class: 'quiet',
+      onclick: async () => { await ask('DELETE', '/api/v1/session', {}, {}); location.reload(); } }, 'Sign out')]
     : [h('button', { type: 'button', id: 'signin-open', onclick: () => $('signin').showModal() }, 'Sign in')]));
   return who;
 }
@@ -129,7 +139,8 @@ $('signin-form').addEventListener('submit', async (e) => {
   }
 });
 
-for (const button of document.querySelectorAll('[data-close]')) button.addEventListener('click', () => button.closest('dialog').close());
+for (const button of document.querySelectorAll('[data-close]')) button.addEventListener('click',
+  () => button.closest('dialog').close());
 $('help-open').addEventListener('click', () => $('help').showModal());
 
 // keys calls what belongs to a key, unless somebody is writing.
@@ -137,7 +148,8 @@ export function keys(table) {
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
     const writing = e.target.matches('input, select, textarea');
-    if (writing && e.key !== 'Escape' && !(e.target.id === 'q' && (e.key === 'Enter' || e.key === 'ArrowDown'))) return;
+    if (writing && e.key !== 'Escape' && !(e.target.id === 'q' && (e.key === 'Enter'
+      || e.key === 'ArrowDown'))) return;
     const act = e.key === '?' ? () => $('help').showModal() : table[e.key];
     if (act && act(e) !== false) e.preventDefault();
   });

@@ -7,8 +7,10 @@ const apps = new Map(); // name -> {row, el, rank, text}
 let ordered = []; // the same, as they are shown
 const filter = { words: [], phases: new Set(), text: '' };
 
-const rankOf = (row) => String(row.held === 'held' ? 0 : row.held ? 4.5 : order.indexOf(row.phase) + 1).padStart(4, '0') + row.app;
-const textOf = (row) => [row.app, row.phase, row.held, row.text, row.commit, row.subject, row.author].join(' ').toLowerCase();
+const rankOf = (row) => String(row.held === 'held' ? 0 : row.held ? 4.5 : order.indexOf(row.phase) + 1).padStart(4,
+  '0') + row.app;
+const textOf = (row) => [row.app, row.phase, row.held, row.text, row.commit, row.subject,
+  row.author].join(' ').toLowerCase();
 
 function fill(app) {
   const { row } = app;
@@ -20,11 +22,16 @@ function fill(app) {
   app.el.dataset.phase = row.phase;
   app.el.replaceChildren(h('a', { class: 'row', href: '/apps/' + encodeURIComponent(row.app) },
     h('span', {}, h('span', { class: 'name' }, row.app), h('span', { class: 'sub' },
-      row.subject, row.commit ? ' · ' + short(row.commit) : '', row.author ? ' · ' + row.author : '', row.since ? [' · ', ago(row.since)] : '')),
+      row.subject, row.commit ? ' · ' + short(row.commit) : '', row.author ? ' · ' + row.author : '',
+        row.since ? [' · ', ago(row.since)] : '')),
     h('span', { class: 'phasecell' }, phaseOf(row.phase, row.held)),
-    h('span', { class: 'move' }, full ? [h('span', { class: 'step' }, row.step + '/' + row.of + ' ' + (row.name || '') + ', ' + (row.real || 0) + '%'), h('span', { class: 'meter', 'aria-hidden': 'true' }, fillBar, asked)] : ''),
-    h('span', { class: 'pods', title: 'ready pods' }, row.replicas || row.ready ? row.ready + '/' + row.replicas : ''),
-    h('span', { class: 'why' }, row.text, row.due ? [' ', left(row.due)] : '', row.warnings ? ' ⚠ ' + row.warnings : '')));
+    h('span', { class: 'move' }, full ? [h('span', { class: 'step' },
+      row.step + '/' + row.of + ' ' + (row.name || '') + ', ' + (row.real || 0) + '%'),
+      h('span', { class: 'meter', 'aria-hidden': 'true' }, fillBar, asked)] : ''),
+    h('span', { class: 'pods', title: 'ready pods' }, row.replicas
+      || row.ready ? row.ready + '/' + row.replicas : ''),
+    h('span', { class: 'why' }, row.text, row.due ? [' ', left(row.due)] : '',
+      row.warnings ? ' ⚠ ' + row.warnings : '')));
 }
 
 function position(rank) {
@@ -119,7 +126,8 @@ function counts() {
     button.setAttribute('aria-pressed', filter.phases.has(phase));
     button.hidden = !by[phase] && !filter.phases.has(phase);
   }
-  $('count').textContent = shown === apps.size ? apps.size + (apps.size === 1 ? ' app' : ' apps') : shown + ' of ' + apps.size + ' apps';
+  $('count').textContent = shown === apps.size
+    ? apps.size + (apps.size === 1 ? ' app' : ' apps') : shown + ' of ' + apps.size + ' apps';
 }
 
 function apply() {
@@ -145,12 +153,14 @@ function fromURL() {
 
 $('q').addEventListener('input', () => { filter.text = $('q').value; apply(); });
 $('filter').addEventListener('submit', (e) => e.preventDefault());
-$('rows').addEventListener('click', (e) => { const li = e.target.closest('li'); if (li) store.set('app', li.querySelector('.name').textContent); });
+$('rows').addEventListener('click', (e) => { const li = e.target.closest('li');
+  if (li) store.set('app', li.querySelector('.name').textContent); });
 
 function move(by) {
   const visible = ordered.filter((app) => !app.el.hidden);
   const at = visible.findIndex((app) => app.el.contains(document.activeElement));
-  const next = visible[at < 0 ? (by > 0 ? 0 : visible.length - 1) : Math.min(visible.length - 1, Math.max(0, at + by))];
+  const next = visible[at < 0 ? (by > 0 ? 0 : visible.length - 1) : Math.min(visible.length - 1,
+    Math.max(0, at + by))];
   if (next) { next.el.firstChild.focus(); next.el.scrollIntoView({ block: 'nearest' }); }
 }
 
@@ -158,7 +168,8 @@ keys({
   '/': () => { $('q').focus(); $('q').select(); },
   j: () => move(1), k: () => move(-1),
   ArrowDown: (e) => (e.target.id === 'q' ? move(1) : false),
-  Enter: (e) => { if (e.target.id !== 'q') return false; const first = ordered.find((app) => !app.el.hidden); if (first) first.el.firstChild.click(); },
+  Enter: (e) => { if (e.target.id !== 'q') return false; const first = ordered.find((app) => !app.el.hidden);
+    if (first) first.el.firstChild.click(); },
   Escape: () => {
     if (filter.text || filter.phases.size) { filter.phases.clear(); filter.text = $('q').value = ''; apply(); }
     document.activeElement.blur();
