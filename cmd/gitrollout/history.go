@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
@@ -88,32 +86,21 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 	return err
 }
 
-// history reads the commits of the state branch that are about an app, until so
-// many releases are known in full.
+// history reads the record of an app in the commits of the state branch, until so many releases are known in full.
 func (w *world) history(ctx context.Context, app string, limit, depth int) (status.History, error) {
-	var newest []status.Event
-	releases := map[string]bool{}
+	r := recordReader{path: rollout.StatePath(app), releases: map[string]bool{}}
 	whole, err := w.repo.Log(ctx, w.heads.State, depth, func(s *git.Snapshot) (bool, error) {
-		e, about, err := eventOf(s, app)
-		if err != nil || !about {
-			return true, err
-		}
-		newest = append(newest, e)
-		if r := e.State.Release; r != nil {
-			releases[string(r.Hash)+r.Since.String()] = true
-		} else if e.State.Stable == nil {
-			releases[e.State.Source] = true
-		}
-		return len(releases) <= limit+1, nil
+		err := r.visit(s)
+		return len(r.releases) <= limit+1, err
 	})
+	if err == nil && whole {
+		err = r.changed("") // the branch begins with it
+	}
 	if err != nil {
 		return status.History{}, err
 	}
-	oldest := make([]status.Event, 0, len(newest))
-	for i := range newest {
-		oldest = append(oldest, newest[len(newest)-1-i])
-	}
-	h := status.History{App: app, Cluster: w.source.cluster, Releases: status.Releases(oldest, whole)}
+	slices.Reverse(r.events)
+	h := status.History{App: app, Cluster: w.source.cluster, Releases: status.Releases(r.events, whole)}
 	switch {
 	case len(h.Releases) > limit:
 		h.Releases = h.Releases[:limit]
@@ -124,39 +111,48 @@ func (w *world) history(ctx context.Context, app string, limit, depth int) (stat
 	return h, nil
 }
 
-// eventOf reads what a commit of the state branch says of an app. The trailers
-// of the reconciler's commits tell which apps it is about; one without any was
-// made by somebody else and may be about each.
-func eventOf(s *git.Snapshot, app string) (e status.Event, about bool, err error) {
-	c := s.Commit()
-	const trailer = "\n" + rollout.TrailerApp + ": "
-	if strings.Contains(s.Message(), trailer) && !strings.Contains(s.Message(), trailer+app+" ") {
-		return e, false, nil
-	}
-	path := rollout.StatePath(app)
-	data, found, err := source.ReadFile(s, path)
-	if err != nil || !found {
-		return e, false, err
-	}
-	state, err := rollout.ParseEditedState(path, data)
+// recordReader reads one file of a line of commits, newest first. What changed it is an event: that is all it goes
+// by, and no commit's message.
+type recordReader struct {
+	path     string
+	newer    *git.Snapshot // the commit that was visited last
+	id       string        // of the file in it, "" if it has none
+	events   []status.Event
+	releases map[string]bool
+}
+
+func (r *recordReader) visit(s *git.Snapshot) error {
+	entry, _, err := s.Lookup(r.path)
 	if err != nil {
-		var invalid *rollout.InvalidError
-		if errors.As(err, &invalid) {
-			return e, false, nil // a record that nobody could read had no effect
-		}
-		return e, false, err
+		return err
 	}
-	subject := c.Subject
-	if _, rest, ok := strings.Cut(subject, ": "); ok {
-		subject = rest
+	err = r.changed(entry.ID)
+	r.newer, r.id = s, entry.ID
+	return err
+}
+
+// changed notes an event if the file was another one, or was not there, before the commit that was visited last.
+func (r *recordReader) changed(before string) error {
+	if r.id == "" || r.id == before {
+		return nil
 	}
-	if !strings.HasPrefix(subject, app+" ") { // it is about several apps
-		subject = ""
-		for line := range strings.Lines(s.Message()) {
-			if text, ok := strings.CutPrefix(line, "- "+app+" "); ok {
-				subject = app + " " + strings.TrimSpace(text)
-			}
-		}
+	data, err := r.newer.ReadBlob(r.id)
+	if err != nil {
+		return err
 	}
-	return status.Event{Commit: c.ID, At: c.When, Subject: subject, State: *state}, true, nil
+	state, err := rollout.ParseEditedState(r.path, data)
+	if isInvalid(err) {
+		return nil // a record that nobody could read had no effect
+	}
+	if err != nil {
+		return err
+	}
+	commit := r.newer.Commit()
+	r.events = append(r.events, status.Event{Commit: commit.ID, At: commit.When, State: *state})
+	if release := state.Release; release != nil {
+		r.releases[string(release.Hash)+release.Since.String()] = true
+	} else if state.Stable == nil {
+		r.releases[state.Source] = true
+	}
+	return nil
 }

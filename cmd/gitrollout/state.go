@@ -12,6 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 func newState(s streams) *cobra.Command {
@@ -154,7 +155,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	if data, err = state.Encode(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(c.out, "%s is then %s\n", app, standing(*state)); err != nil {
+	if _, err := fmt.Fprintf(c.out, "%s is then %s\n", app, status.Standing(*state)); err != nil {
 		return err
 	}
 	return c.push(ctx, w, fmt.Sprintf("%s repaired by %s", app, who.Name), func(*git.Snapshot) (map[string][]byte, error) {
@@ -174,21 +175,6 @@ func deploymentsIn(refs []rollout.Ref) []rollout.Workload {
 		}
 	}
 	return found
-}
-
-// standing is a record in a line.
-func standing(s rollout.State) string {
-	text := string(s.Phase)
-	for _, p := range s.Progress {
-		text += fmt.Sprintf(" at step %d/%d (%s, %d%%)", min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
-	}
-	if s.Release != nil {
-		text += fmt.Sprintf(", release %s of %s", s.Release.Hash, rollout.ShortID(s.Release.Commit))
-	}
-	if s.Stable != nil {
-		text += fmt.Sprintf(", stable %s of %s", s.Stable.Hash, rollout.ShortID(s.Stable.Commit))
-	}
-	return text
 }
 
 func newStateAdopt(s streams) *cobra.Command {

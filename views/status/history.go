@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,10 +10,9 @@ import (
 
 // Event is one commit of the state branch that changed the record of an app.
 type Event struct {
-	Commit  string
-	At      time.Time
-	Subject string
-	State   rollout.State // as of the commit
+	Commit string
+	At     time.Time
+	State  rollout.State // as of the commit
 }
 
 // Outcome is what became of a release.
@@ -165,7 +165,7 @@ func (p *Past) wentBack() bool {
 // note keeps what a record says of the newest release.
 func (p *Past) note(e Event) {
 	s := e.State
-	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: e.Subject, Commit: e.Commit, retreat: s.Phase == rollout.Aborting})
+	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit, retreat: s.Phase == rollout.Aborting})
 	if s.Release != nil && !p.is(s.Release) {
 		return // the record of a newer release has ended this one
 	}
@@ -194,4 +194,31 @@ func (p Past) Took(now time.Time) time.Duration {
 		return p.Ended.Sub(p.Started)
 	}
 	return now.Sub(p.Started)
+}
+
+// Standing is a record in a line.
+func Standing(s rollout.State) string {
+	text := string(s.Phase)
+	for _, p := range s.Progress {
+		text += fmt.Sprintf(" at step %d/%d (%s, %d%%)", min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
+	}
+	if s.Release != nil {
+		text += fmt.Sprintf(", release %s of %s", s.Release.Hash, rollout.ShortID(s.Release.Commit))
+	}
+	if s.Stable != nil {
+		text += fmt.Sprintf(", stable %s of %s", s.Stable.Hash, rollout.ShortID(s.Stable.Commit))
+	}
+	return text
+}
+
+// recorded is a record with why it is so.
+func recorded(s rollout.State) string {
+	text := Standing(s)
+	switch {
+	case s.Held != nil:
+		text += ", held: " + s.Held.Message
+	case s.Reason != "":
+		text += ": " + s.Reason
+	}
+	return text
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// TestHistoryIsTheRecord has commits on the state branch whose messages say nothing, or what is not so: what
+// counts is what each of them makes of the app's file.
+func TestHistoryIsTheRecord(t *testing.T) {
+	repo := fleetRepo(t, 2)
+	var stream strings.Builder
+	at, serial := 1_000_000_000, 1
+	commit := func(message, app string, change func(*rollout.State)) {
+		serial, at = serial+1, at+60
+		w := rollout.Workload{Namespace: "fleet", Name: app}
+		release := &rollout.Release{Commit: strings.Repeat("7", 40), Hash: "h1-0000000007", Author: "Ann <ann@example.com>", Subject: "news", Since: time.Unix(int64(at), 0).UTC()}
+		s := rollout.State{App: app, Path: "apps/" + app, Serial: serial, Phase: rollout.Progressing, Source: release.Commit, Release: release,
+			Progress: []rollout.Progress{{Workload: w, Of: 2, Name: "setWeight 50", Weight: 50}}}
+		change(&s)
+		data, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := ""
+		if serial == 2 {
+			from = "from refs/heads/gitrollout/state/prod^0\n"
+		}
+		fmt.Fprintf(&stream, "commit refs/heads/gitrollout/state/prod\ncommitter a <a@b> %d +0000\ndata %d\n%s\n%sM 644 inline %s\ndata %d\n%s\n",
+			at, len(message), message, from, rollout.StatePath(app), len(data), data)
+	}
+	since := time.Unix(int64(at+60), 0).UTC()
+	same := func(s *rollout.State) { s.Release.Since = since }
+	commit("squashed by somebody", "app-0001", same)
+	commit("prod: app-0001 healthy\n\nGitrollout-Cluster: prod\nGitrollout-App: app-0001 phase=Healthy\n", "app-0000", same)
+	commit("prod: app-0000 moves\n\nGitrollout-Cluster: prod\nGitrollout-App: app-0000 phase=Paused\n", "app-0001", func(s *rollout.State) {
+		same(s)
+		s.Phase, s.Reason, s.Progress[0].Step = rollout.Stalled, "no pod is ready", 1
+	})
+	repo.FastImport(stream.String() + "\n")
+	url := repo.HTTP(gittest.HTTPOptions{}).URL
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"history", "app-0001", "-o", "json", "--repo", url, "--cluster", "prod"}, nil, &out, &out); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &out)
+	}
+	var h status.History
+	if err := json.Unmarshal(out.Bytes(), &h); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Releases) != 2 || h.Releases[0].Hash != "h1-0000000007" || h.Releases[0].Outcome != status.InFlight || len(h.Releases[0].Transitions) != 2 {
+		t.Fatalf("it is %s", &out)
+	}
+	for i, want := range []string{"Progressing at step 1/2 (setWeight 50, 50%), release h1-0000000007 of 7777777", "Stalled at step 2/2 (setWeight 50, 50%), release h1-0000000007 of 7777777: no pod is ready"} {
+		if got := h.Releases[0].Transitions[i].Text; got != want {
+			t.Errorf("transition %d is %q, want %q", i, got, want)
+		}
+	}
+}
