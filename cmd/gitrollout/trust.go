@@ -25,8 +25,8 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 			"with --verify-commits: or")
 	flags.StringVar(&o.promoters, "promoters", "", "obey only promotion files committed or merged with an SSH signature "+
 		"by a key in this `file` (format: allowed_signers)")
-	flags.StringVar(&o.state, "verify-state", "", "take the record only from a state branch whose newest commit is signed "+
-		"with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
+	flags.StringVar(&o.state, "verify-state", "", "take the record only from a state branch whose newest commit is "+
+		"signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
 }
 
 // open reads the files once, so that a mistake in them is found at the start;

@@ -101,7 +101,9 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	if err != nil {
 		return "", expires, err
 	}
-	caller := call.Caller{Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Now: a.Now, Name: "GitHub"}
+	caller := call.Caller{
+		Client: func(bool) *http.Client { return client }, Secrets: &call.Secrets{}, Now: a.Now, Name: "GitHub",
+	}
 	var answer struct {
 		Token   string    `json:"token"`
 		Expires time.Time `json:"expires_at"`
@@ -109,7 +111,8 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	_, err = caller.JSON(ctx, call.Request{
 		Method: http.MethodPost, Base: a.API, Path: "/app/installations/" + a.Installation + "/access_tokens",
 		Header: http.Header{
-			"Authorization": {"Bearer " + jwt}, "Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"},
+			"Authorization": {"Bearer " + jwt}, "Accept": {"application/vnd.github+json"},
+			"X-Github-Api-Version": {"2022-11-28"},
 		},
 	}, nil, &answer)
 	var failed *call.Error
