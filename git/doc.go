@@ -9,7 +9,8 @@
 //
 // Files, in the order of a pass:
 //
-//	repo.go fetch.go mirror.go    the mirror: what it knows, brings in and forgets
+//	mirror.go                     what is known: where branches are, and which commits are here
+//	repo.go fetch.go bring.go     what is asked of the server: new heads, and commits by their ids
 //	follow.go keys.go             which commit is followed, and which state branch
 //	store.go snapshot.go diff.go  objects in memory, and commits as file trees
 //	history.go                    what came before, and who signed it

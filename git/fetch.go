@@ -11,7 +11,6 @@ import (
 
 	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
-	"slices"
 )
 
 // lane is where one operation at a time is on the network. Looking up, bringing commits and pushing have one
@@ -53,7 +52,7 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 		if heads, err = r.fetch(ctx); err != nil {
 			return err
 		}
-		if err = r.judge(ctx, &heads); err != nil {
+		if err = r.followed.judge(ctx, r, &heads); err != nil {
 			return err
 		}
 		moved, err := r.followStateBranch(ctx, heads.Main)
@@ -84,13 +83,6 @@ func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 		return rollout.Heads{}, err
 	}
 	return r.update(ctx, s, found, before)
-}
-
-// arrivals counts the pushes that have arrived.
-func (r *Repo) arrivals() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.arrived
 }
 
 func (r *Repo) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads, error) {
@@ -160,65 +152,6 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// pushed is where a push of ours has put a branch; id is "" when it removed it.
-type pushed struct {
-	number int // among the pushes that have arrived
-	id     string
-}
-
-// overtaken is what was looked up, with the branches that a push has moved since the look-up began where the
-// push has put them: whether the look-up came before or after it is not known, and the next one will tell.
-// The caller holds mu.
-func (r *Repo) overtaken(found rollout.Heads, before int) rollout.Heads {
-	for name, p := range r.pushed {
-		if p.number > before {
-			r.place(&found, name, p.id)
-		}
-	}
-	return found
-}
-
-// place sets a branch among those that matter.
-func (r *Repo) place(heads *rollout.Heads, name, id string) {
-	switch {
-	case name == r.branch:
-		heads.Main = id
-	case name == r.stateRef:
-		heads.State = id
-	case !r.ourProposal(name):
-	case id == "":
-		delete(heads.Proposals, name)
-	default:
-		heads.Proposals[name] = id
-	}
-}
-
-// ourProposal tells a branch of one of the cluster's proposals.
-func (r *Repo) ourProposal(branch string) bool {
-	return r.opts.Cluster != "" && slices.ContainsFunc(rollout.ProposalBranches(r.opts.Cluster),
-		func(prefix string) bool { return strings.HasPrefix(branch, prefix) })
-}
-
-// lacking are those of some commits that the mirror does not hold, each once; "" is none.
-func (r *Repo) lacking(commits ...string) ([]plumbing.Hash, error) {
-	var wants []plumbing.Hash
-	seen := map[string]bool{"": true}
-	for _, id := range commits {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		hash, err := parseID(id)
-		if err != nil {
-			return nil, err
-		}
-		if !r.holds(hash) {
-			wants = append(wants, hash)
-		}
-	}
-	return wants, nil
-}
-
 // bring downloads commits into the mirror and makes sure that they are whole. ahead says that they are new heads
 // of branches of which we have an older one.
 //
@@ -254,19 +187,6 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 	}
 }
 
-// filling gives the store for a download, which is not renewed until done is called: the server's answer may
-// lean on any object that was in it when it was asked.
-func (r *Repo) filling() (st *store, done func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.downloads++
-	return r.store, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.downloads--
-	}
-}
-
 func (r *Repo) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
 	if q.Between() { // the commits in between may be without their files: they are not for keeping
@@ -288,17 +208,4 @@ func (r *Repo) downloadWhole(ctx context.Context, s *wire.Session, st *store, q 
 		}
 	}
 	return nil
-}
-
-// haves are the last heads: with one or two of them, the server's work does not grow with our age.
-func (r *Repo) haves(st *store) []plumbing.Hash {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var haves []plumbing.Hash
-	for _, id := range []string{r.heads.Main, r.heads.State} {
-		if hash := plumbing.NewHash(id); id != "" && st.holds(hash) {
-			haves = append(haves, hash)
-		}
-	}
-	return haves
 }

@@ -21,8 +21,8 @@ type followed struct {
 // judge tells which commit is to be read when the users' branch is at Main, and why that is not Main itself if it
 // is not. That is the last head that was to be followed. After a restart nobody remembers it: then it is the
 // nearest signed commit, and only the configuration is to be taken from there.
-func (r *Repo) judge(ctx context.Context, heads *rollout.Heads) error {
-	keys, f := r.opts.Keys, &r.followed
+func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
+	keys := r.opts.Keys
 	if keys == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (r *Repo) judge(ctx context.Context, heads *rollout.Heads) error {
 		return nil
 	}
 	if judged := heads.Main + " " + heads.Keys; judged != f.judged {
-		if err := r.judgeAnew(ctx, heads.Main); err != nil {
+		if err := f.judgeAnew(ctx, r, heads.Main); err != nil {
 			return err
 		}
 		f.judged = judged
@@ -45,8 +45,7 @@ func (r *Repo) judge(ctx context.Context, heads *rollout.Heads) error {
 	return nil
 }
 
-func (r *Repo) judgeAnew(ctx context.Context, head string) error {
-	f := &r.followed
+func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	tree, err := r.Snapshot(ctx, head)
 	if err != nil {
 		return err

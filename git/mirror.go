@@ -1,285 +1,272 @@
 package git
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads a commit, which is fetched by its id if the mirror lacks it.
-//
-// ErrNotFound (and fs.ErrNotExist): the server does not have the commit any more, or has never had it.
-// Also ErrAuth and ErrUnreachable, when it had to be fetched.
-func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
-	id, err := parseID(commit)
-	if err != nil {
-		return nil, err
-	}
-	st, err := r.ensure(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return newSnapshot(st, id)
+// mirror is what a Repo knows: where the branches are, and the objects of commits. It has nothing to do with the
+// network.
+type mirror struct {
+	cluster string // "" if it has no proposals
+
+	mu        sync.Mutex
+	stateRef  string // short name
+	branch    string // short name; "" until the server's default branch is known
+	store     *store
+	live      int64                    // size of the store after its last renewal
+	downloads int                      // into the store, under way
+	heads     rollout.Heads            // as last known; Main "" before the first Fetch
+	arrived   int                      // pushes
+	pushed    map[string]pushed        // by branch, those that a look-up under way may not know of
+	uses      int                      // of commits that are not heads
+	recent    map[plumbing.Hash]int    // the last use of each
+	gone      map[plumbing.Hash]string // commits that the server does not have -> Main when it said so
 }
 
-// Held reads a commit that is here, and never goes to the network.
-func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
-	id, err := parseID(commit)
-	if err != nil {
-		return nil, false
-	}
-	st, held := r.held(id)
-	if !held {
-		return nil, false
-	}
-	s, err = newSnapshot(st, id)
-	return s, err == nil
-}
+// recentBytes is how much more than the heads a renewal of the store keeps of the commits that were used last:
+// those that releases in flight come back to, a thousand of them and more.
+const recentBytes = 64 << 20
 
-// Bring fetches commits by their ids, all that are not here with one request: what all releases on record name,
-// after a restart. Missing are those that the server does not have any more; they cost one or two requests more,
-// however many they are, and the others are here all the same.
-//
-// ErrAuth and ErrUnreachable: what is here already stays.
-func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
-	wants, err := r.lacking(commits...)
-	if err != nil || len(wants) == 0 {
-		return nil, err
+// follow begins with nothing but the names of what matters.
+func (m *mirror) follow(cluster, branch, state string) error {
+	if strings.Contains(cluster, "/") {
+		return fmt.Errorf("cluster name %q must not contain a slash", cluster)
 	}
-	lost, err := r.ensureAll(ctx, wants, fmt.Sprintf("read %d commits from", len(wants)))
-	for _, id := range lost {
-		missing = append(missing, id.String())
+	if state == "" && cluster != "" {
+		state = rollout.StateBranch(cluster)
 	}
-	return missing, err
-}
-
-// ensure gives a store that holds a commit in full.
-func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
-	if st, ok := r.held(id); ok {
-		return st, nil
-	}
-	what := "read commit " + id.String() + " from"
-	lost, err := r.ensureAll(ctx, []plumbing.Hash{id}, what)
-	if err != nil {
-		return nil, err
-	}
-	st, ok := r.held(id)
-	switch {
-	case len(lost) > 0:
-		return nil, fmt.Errorf("%s %s: commit %w (%w)", what, r.remote, ErrNotFound, fs.ErrNotExist)
-	case !ok:
-		return nil, fmt.Errorf("commit %s: %w", id, errMissing)
-	}
-	return st, nil
-}
-
-// ensureAll brings commits into the mirror, but for those that the server does not have: it returns these.
-func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
-	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
-		wants, main := r.wanted(ids)
-		if len(wants) > 0 {
-			if err := r.bringByID(ctx, wants); err != nil {
-				return err
-			}
-		}
-		lost = r.taken(ids, main)
-		return nil
-	})
-	return lost, err
-}
-
-// wanted are those of some commits that are neither here nor known to be gone since Main was where it is.
-func (r *Repo) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range ids {
-		if since, gone := r.gone[id]; !r.store.holds(id) && (!gone || since != r.heads.Main) {
-			wants = append(wants, id)
+	m.cluster, m.store = cluster, newStore()
+	m.recent, m.gone, m.pushed = map[plumbing.Hash]int{}, map[plumbing.Hash]string{}, map[string]pushed{}
+	m.branch, m.stateRef = strings.TrimPrefix(branch, headsPrefix), strings.TrimPrefix(state, headsPrefix)
+	for _, branch := range []string{m.branch, m.stateRef} {
+		if _, err := branchRef(branch); branch != "" && err != nil {
+			return err
 		}
 	}
-	return wants, r.heads.Main
+	return nil
 }
 
-// taken keeps the commits that are here now and remembers of the others that the server did not have them
-// while Main was there, so that a release which names a lost commit does not ask for it in each pass.
-func (r *Repo) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range ids {
-		if r.store.holds(id) {
-			r.use(id)
-			continue
-		}
-		if lost = append(lost, id); len(r.gone) >= 1000+len(ids) {
-			clear(r.gone)
-		}
-		r.gone[id] = main
-	}
-	r.renew()
-	return lost
+// Branch is the users' branch; "" until the first Fetch when Options named none.
+func (m *mirror) Branch() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.branch
 }
 
-func (r *Repo) holds(id plumbing.Hash) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.store.holds(id)
+// StateBranch is the state branch; "" when Options named none.
+func (m *mirror) StateBranch() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stateRef
+}
+
+func (m *mirror) holds(id plumbing.Hash) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.store.holds(id)
 }
 
 // held finds a commit in the mirror and remembers that it is in use.
-func (r *Repo) held(id plumbing.Hash) (*store, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.store.holds(id) {
+func (m *mirror) held(id plumbing.Hash) (*store, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.store.holds(id) {
 		return nil, false
 	}
-	r.use(id)
-	return r.store, true
+	m.use(id)
+	return m.store, true
 }
 
 // use makes a commit the last of the recent ones, which a renewal keeps. Heads are kept anyway, and are not
 // worth keeping once they are superseded, unless somebody comes back to them. The caller holds mu.
-func (r *Repo) use(id plumbing.Hash) {
-	if name := id.String(); name != r.heads.Main && name != r.heads.State {
-		r.uses++
-		r.recent[id] = r.uses
+func (m *mirror) use(id plumbing.Hash) {
+	if name := id.String(); name != m.heads.Main && name != m.heads.State {
+		m.uses++
+		m.recent[id] = m.uses
 	}
 }
 
-// bringByID fetches commits by their ids. Those that the server does not have are left out: git's names one of
-// them and says no to all, so the next request asks which of them it has.
-func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
-	v2, err := r.bringAll(ctx, ids)
-	if !isMissing(err) {
-		return err
-	}
-	if !v2 {
-		return r.bringByHistory(ctx, ids)
-	}
-	if len(ids) == 1 {
-		return nil
-	}
-	there, err := r.thoseThere(ctx, ids)
-	if err != nil || len(there) == 0 {
-		return err
-	}
-	if len(there) < len(ids) {
-		if _, err = r.bringAll(ctx, there); !isMissing(err) {
-			return err
+// haves are the last heads: with one or two of them, the server's work does not grow with our age.
+func (m *mirror) haves(st *store) []plumbing.Hash {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var haves []plumbing.Hash
+	for _, id := range []string{m.heads.Main, m.heads.State} {
+		if hash := plumbing.NewHash(id); id != "" && st.holds(hash) {
+			haves = append(haves, hash)
 		}
 	}
-	// The server has them all, and gives out only what its branches reach: which these are, it does not say.
-	for half := range slices.Chunk(there, (len(there)+1)/2) {
-		if err := r.bringByID(ctx, half); err != nil {
-			return err
-		}
-	}
-	return nil
+	return haves
 }
 
-func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
-
-// bringAll fetches commits with one request, all or none, and tells which protocol the server speaks.
-func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
-	s, err := r.server.ToFetch(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer s.Close()
-	return s.V2(), r.bring(ctx, s, ids, false)
-}
-
-// thoseThere asks which of some commits the server has. It is all of them when that cannot be asked, as there is
-// no commit that the server is known to have.
-func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
-	r.mu.Lock()
-	main := plumbing.NewHash(r.heads.Main)
-	r.mu.Unlock()
-	if main.IsZero() {
-		return ids, nil
-	}
-	s, err := r.server.ToFetch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	there, err := s.Common(ctx, main, ids)
-	if wire.IsMissing(err) {
-		return ids, nil
-	}
-	return there, err
-}
-
-// bringByHistory is for a server that gives out its refs only: it reads the whole history of the branches, and
-// takes from it those of the commits that are there.
-func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
-	s, err := r.server.ToFetch(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	var tips []plumbing.Hash
-	for name, tip := range s.Advertised() {
-		if name == "HEAD" || name == headsPrefix+r.Branch() || name == headsPrefix+r.StateBranch() {
-			tips = append(tips, plumbing.NewHash(tip))
-		}
-	}
-	if len(tips) == 0 {
-		return nil
-	}
-	all := newStore()
-	if err := r.downloadWhole(ctx, s, all, wire.Question{Wants: tips, Depth: wire.Full}); err != nil {
-		return err
-	}
-	st, done := r.filling()
-	defer done()
-	for _, id := range ids {
-		if all.verify(id) != nil {
+// lacking are those of some commits that the mirror does not hold, each once; "" is none.
+func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
+	var wants []plumbing.Hash
+	seen := map[string]bool{"": true}
+	for _, id := range commits {
+		if seen[id] {
 			continue
 		}
-		if err := all.reach(id, st); err != nil {
-			return err
+		seen[id] = true
+		hash, err := parseID(id)
+		if err != nil {
+			return nil, err
 		}
-		if err := st.verify(id); err != nil {
-			return err
+		if !m.holds(hash) {
+			wants = append(wants, hash)
 		}
 	}
-	return nil
+	return wants, nil
+}
+
+// wanted are those of some commits that are neither here nor known to be gone since Main was where it is.
+func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		if since, gone := m.gone[id]; !m.store.holds(id) && (!gone || since != m.heads.Main) {
+			wants = append(wants, id)
+		}
+	}
+	return wants, m.heads.Main
+}
+
+// taken keeps the commits that are here now and remembers of the others that the server did not have them
+// while Main was there, so that a release which names a lost commit does not ask for it in each pass.
+func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		if m.store.holds(id) {
+			m.use(id)
+			continue
+		}
+		if lost = append(lost, id); len(m.gone) >= 1000+len(ids) {
+			clear(m.gone)
+		}
+		m.gone[id] = main
+	}
+	m.renew()
+	return lost
+}
+
+// pushed is where a push of ours has put a branch; id is "" when it removed it.
+type pushed struct {
+	number int // among the pushes that have arrived
+	id     string
+}
+
+// arrivals counts the pushes that have arrived.
+func (m *mirror) arrivals() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.arrived
+}
+
+// overtaken is what was looked up, with the branches that a push has moved since the look-up began where the
+// push has put them: whether the look-up came before or after it is not known, and the next one will tell.
+// The caller holds mu.
+func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
+	for name, p := range m.pushed {
+		if p.number > before {
+			m.place(&found, name, p.id)
+		}
+	}
+	return found
+}
+
+// place sets a branch among those that matter.
+func (m *mirror) place(heads *rollout.Heads, name, id string) {
+	switch {
+	case name == m.branch:
+		heads.Main = id
+	case name == m.stateRef:
+		heads.State = id
+	case !m.ourProposal(name):
+	case id == "":
+		delete(heads.Proposals, name)
+	default:
+		heads.Proposals[name] = id
+	}
+}
+
+// ourProposal tells a branch of one of the cluster's proposals.
+func (m *mirror) ourProposal(branch string) bool {
+	return m.cluster != "" && slices.ContainsFunc(rollout.ProposalBranches(m.cluster),
+		func(prefix string) bool { return strings.HasPrefix(branch, prefix) })
+}
+
+// land takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not call
+// them a change, nor one that is under way call them undone.
+func (m *mirror) land(commands []wire.Command, made *store) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store.addAll(made)
+	m.arrived++
+	for _, c := range commands {
+		id := ""
+		if !c.New.IsZero() {
+			id = c.New.String()
+			// A commit of ours reaches what its parent reaches and what was made; if not, it is fetched.
+			_ = m.store.verify(c.New)
+		}
+		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
+		if m.heads.Main != "" { // else nothing was fetched yet
+			m.place(&m.heads, c.Ref.Short(), id)
+		}
+	}
+	m.renew()
+}
+
+// filling gives the store for a download, which is not renewed until done is called: the server's answer may
+// lean on any object that was in it when it was asked.
+func (m *mirror) filling() (st *store, done func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.downloads++
+	return m.store, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.downloads--
+	}
 }
 
 // renew replaces the store by one with only what the heads and the recently used commits reach, once it
 // has grown by a seventh and nothing is being put into it. Snapshots keep the store that they were made from. The
 // caller holds mu.
-func (r *Repo) renew() {
-	_, size := r.store.usage()
-	if r.downloads > 0 || r.live > 0 && size < r.live+r.live/7+1<<20 {
+func (m *mirror) renew() {
+	_, size := m.store.usage()
+	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
 		return
 	}
 	fresh := newStore()
-	for _, head := range []string{r.heads.Main, r.heads.State} {
-		if !r.moveTo(fresh, plumbing.NewHash(head)) {
+	for _, head := range []string{m.heads.Main, m.heads.State} {
+		if !m.moveTo(fresh, plumbing.NewHash(head)) {
 			return // keep the old store: it has all that was ever verified
 		}
 	}
 	_, most := fresh.usage()
 	most += recentBytes
-	recent := slices.SortedFunc(maps.Keys(r.recent), func(a, b plumbing.Hash) int { return r.recent[b] - r.recent[a] })
+	recent := slices.SortedFunc(maps.Keys(m.recent), func(a, b plumbing.Hash) int { return m.recent[b] - m.recent[a] })
 	for _, id := range recent {
-		if _, size := fresh.usage(); size > most || !r.store.holds(id) || !r.moveTo(fresh, id) {
-			delete(r.recent, id)
+		if _, size := fresh.usage(); size > most || !m.store.holds(id) || !m.moveTo(fresh, id) {
+			delete(m.recent, id)
 		}
 	}
-	r.store = fresh
-	_, r.live = fresh.usage()
+	m.store = fresh
+	_, m.live = fresh.usage()
 }
 
 // moveTo puts what a commit reaches into a new store, and tells whether that is all there. The caller holds mu.
-func (r *Repo) moveTo(fresh *store, id plumbing.Hash) bool {
-	return !r.store.holds(id) || r.store.reach(id, fresh) == nil
+func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
+	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

@@ -233,28 +233,6 @@ func (r *Repo) lookUpRefs(ctx context.Context, commands []wire.Command) (map[str
 	return found.IDs, err
 }
 
-// land takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not call
-// them a change, nor one that is under way call them undone.
-func (r *Repo) land(commands []wire.Command, made *store) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.store.addAll(made)
-	r.arrived++
-	for _, c := range commands {
-		id := ""
-		if !c.New.IsZero() {
-			id = c.New.String()
-			// A commit of ours reaches what its parent reaches and what was made; if not, it is fetched.
-			_ = r.store.verify(c.New)
-		}
-		r.pushed[c.Ref.Short()] = pushed{number: r.arrived, id: id}
-		if r.heads.Main != "" { // else nothing was fetched yet
-			r.place(&r.heads, c.Ref.Short(), id)
-		}
-	}
-	r.renew()
-}
-
 // CommitAttempts is how often CommitToBranch tries when others push to the branch as well.
 const CommitAttempts = 5
 

@@ -13,7 +13,7 @@ import (
 // A renewal keeps the heads, and of the other commits those that were used last, as far as they are not too large.
 func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	const size, commits = 8 << 20, 16
-	r := &Repo{store: newStore(), recent: map[plumbing.Hash]int{}}
+	r := &mirror{store: newStore(), recent: map[plumbing.Hash]int{}}
 	add := func(n int) plumbing.Hash {
 		t.Helper()
 		blob := r.store.add(plumbing.BlobObject, bytes.Repeat([]byte{byte(n)}, size))

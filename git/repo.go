@@ -2,12 +2,7 @@ package git
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"sync"
 	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
 
 	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
@@ -51,23 +46,8 @@ type Repo struct {
 
 	followed followed // by the Fetch that has the lane
 
-	mu        sync.Mutex
-	stateRef  string // short name
-	branch    string // short name; "" until the server's default branch is known
-	store     *store
-	live      int64                    // size of the store after its last renewal
-	downloads int                      // into the store, under way
-	heads     rollout.Heads            // as last known; Main "" before the first Fetch
-	arrived   int                      // pushes
-	pushed    map[string]pushed        // by branch, those that a look-up under way may not know of
-	uses      int                      // of commits that are not heads
-	recent    map[plumbing.Hash]int    // the last use of each
-	gone      map[plumbing.Hash]string // commits that the server does not have -> Main when it said so
+	mirror
 }
-
-// recentBytes is how much more than the heads a renewal of the store keeps of the commits that were used last:
-// those that releases in flight come back to, a thousand of them and more.
-const recentBytes = 64 << 20
 
 // Open checks the options, the key and the known hosts. It sends nothing: the first Fetch connects, so that
 // a reconciler can start while its Git server is down.
@@ -95,26 +75,9 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if opts.MaxBytes <= 0 {
 		opts.MaxBytes = 1 << 30
 	}
-	r := &Repo{
-		remote: remote, opts: opts, stateRef: opts.StateBranch,
-		looking: newLane(), bringing: newLane(), pushing: newLane(),
-		store: newStore(), recent: map[plumbing.Hash]int{}, gone: map[plumbing.Hash]string{}, pushed: map[string]pushed{},
-		branch: strings.TrimPrefix(opts.Branch, headsPrefix),
-	}
-	if r.stateRef == "" && opts.Cluster != "" {
-		r.stateRef = rollout.StateBranch(opts.Cluster)
-	}
-	r.stateRef = strings.TrimPrefix(r.stateRef, headsPrefix)
-	for _, branch := range []string{r.branch, r.stateRef} {
-		if branch == "" {
-			continue
-		}
-		if _, err := branchRef(branch); err != nil {
-			return nil, err
-		}
-	}
-	if strings.Contains(opts.Cluster, "/") {
-		return nil, fmt.Errorf("cluster name %q must not contain a slash", opts.Cluster)
+	r := &Repo{remote: remote, opts: opts, looking: newLane(), bringing: newLane(), pushing: newLane()}
+	if err := r.follow(opts.Cluster, opts.Branch, opts.StateBranch); err != nil {
+		return nil, err
 	}
 	if r.server, err = wire.Open(remote, opts.Auth, opts.MaxBytes); err != nil {
 		return nil, err
@@ -124,20 +87,6 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 
 // Remote is where the repository is.
 func (r *Repo) Remote() wire.Remote { return r.remote }
-
-// Branch is the users' branch; "" until the first Fetch when Options named none.
-func (r *Repo) Branch() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.branch
-}
-
-// StateBranch is the state branch; "" when Options named none.
-func (r *Repo) StateBranch() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stateRef
-}
 
 // Stats counts what a Repo has done since it was opened, and what its store holds now.
 type Stats struct {

@@ -279,9 +279,11 @@ func (r *recorder) message(v *view, on draft, all []*visit) string {
 	if len(all) > 1 {
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "Gitrollout-Cluster: %s\nGitrollout-Epoch: %d\nGitrollout-Source: %s\n", r.Cluster, on.writer.Epoch, v.main())
+	b.WriteString(rollout.Trailer(rollout.TrailerCluster, r.Cluster))
+	b.WriteString(rollout.Trailer(rollout.TrailerEpoch, fmt.Sprint(on.writer.Epoch)))
+	b.WriteString(rollout.Trailer(rollout.TrailerSource, v.main()))
 	for _, s := range all {
-		b.WriteString("Gitrollout-App: " + trailer(s.decision.State) + "\n")
+		b.WriteString(rollout.Trailer(rollout.TrailerApp, trailer(s.decision.State)))
 	}
 	return b.String()
 }

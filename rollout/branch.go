@@ -79,6 +79,9 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
+// StatusContext returns the name of an app's status, which a forge shows at a commit.
+func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
+
 // ProposalBranches returns what the names of a cluster's proposals begin with.
 func ProposalBranches(cluster string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, ""), ProposalBranch(ProposeRevert, cluster, "")}

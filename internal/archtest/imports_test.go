@@ -1,6 +1,8 @@
 package archtest
 
 import (
+	"go/ast"
+	"go/token"
 	"slices"
 	"strings"
 	"testing"
@@ -169,4 +171,34 @@ func hasPrefix(p string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return p == strings.TrimSuffix(prefix, "/") || strings.HasPrefix(p, strings.TrimSuffix(prefix, "/")+"/")
 	})
+}
+
+// TestNamesInGit holds that only package rollout spells out the names of branches and of commits' trailers: they are a
+// format, which other versions read.
+func TestNamesInGit(t *testing.T) {
+	seen := 0
+	for _, s := range sources(t) {
+		if !s.isProduct() {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			text, ok := n.(*ast.BasicLit)
+			if !ok || text.Kind != token.STRING {
+				return true
+			}
+			branch := strings.HasPrefix(text.Value[1:], "gitrollout/") && text.Value != `"gitrollout/1"` // of HTTP
+			trailer := strings.Contains(strings.ReplaceAll(text.Value, "X-Gitrollout-", ""), "Gitrollout-")
+			switch {
+			case !branch && !trailer:
+			case s.dir() == "rollout":
+				seen++
+			default:
+				t.Errorf("%s:%d: %s: names of branches and trailers are rollout's", s.path, s.line(text.Pos()), text.Value)
+			}
+			return true
+		})
+	}
+	if seen < 5 {
+		t.Errorf("found %d names in package rollout: are they read right?", seen)
+	}
 }

@@ -209,6 +209,3 @@ func statusOf(s rollout.State) (m marked, ok bool) {
 	}
 	return marked{}, false
 }
-
-// contextOf is the name of an app's status.
-func contextOf(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }

@@ -88,7 +88,7 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 			w.removed[p.Branch] = w.removed[p.Branch] || p.Commit == ""
 			w.put("proposal "+p.Branch, w.proposal(t, p))
 		}
-		name := contextOf(t.Cluster, t.After.App)
+		name := rollout.StatusContext(t.Cluster, t.After.App)
 		for _, m := range statusesOf(t) {
 			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error {
 				return h.setStatus(ctx, m.commit, name, m.status)
@@ -115,7 +115,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, 
 		for _, p := range t.Proposals {
 			w.put("proposal "+p.Branch, w.proposal(t, p))
 		}
-		name := contextOf(t.Cluster, t.After.App)
+		name := rollout.StatusContext(t.Cluster, t.After.App)
 		for _, m := range statusesOf(t) {
 			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error {
 				if known[m.commit] == nil {

@@ -1,0 +1,196 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/git/wire"
+)
+
+// Snapshot reads a commit, which is fetched by its id if the mirror lacks it.
+//
+// ErrNotFound (and fs.ErrNotExist): the server does not have the commit any more, or has never had it.
+// Also ErrAuth and ErrUnreachable, when it had to be fetched.
+func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
+	id, err := parseID(commit)
+	if err != nil {
+		return nil, err
+	}
+	st, err := r.ensure(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return newSnapshot(st, id)
+}
+
+// Held reads a commit that is here, and never goes to the network.
+func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
+	id, err := parseID(commit)
+	if err != nil {
+		return nil, false
+	}
+	st, held := r.held(id)
+	if !held {
+		return nil, false
+	}
+	s, err = newSnapshot(st, id)
+	return s, err == nil
+}
+
+// Bring fetches commits by their ids, all that are not here with one request: what all releases on record name,
+// after a restart. Missing are those that the server does not have any more; they cost one or two requests more,
+// however many they are, and the others are here all the same.
+//
+// ErrAuth and ErrUnreachable: what is here already stays.
+func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
+	wants, err := r.lacking(commits...)
+	if err != nil || len(wants) == 0 {
+		return nil, err
+	}
+	lost, err := r.ensureAll(ctx, wants, fmt.Sprintf("read %d commits from", len(wants)))
+	for _, id := range lost {
+		missing = append(missing, id.String())
+	}
+	return missing, err
+}
+
+// ensure gives a store that holds a commit in full.
+func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
+	if st, ok := r.held(id); ok {
+		return st, nil
+	}
+	what := "read commit " + id.String() + " from"
+	lost, err := r.ensureAll(ctx, []plumbing.Hash{id}, what)
+	if err != nil {
+		return nil, err
+	}
+	st, ok := r.held(id)
+	switch {
+	case len(lost) > 0:
+		return nil, fmt.Errorf("%s %s: commit %w (%w)", what, r.remote, ErrNotFound, fs.ErrNotExist)
+	case !ok:
+		return nil, fmt.Errorf("commit %s: %w", id, errMissing)
+	}
+	return st, nil
+}
+
+// ensureAll brings commits into the mirror, but for those that the server does not have: it returns these.
+func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
+	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
+		wants, main := r.wanted(ids)
+		if len(wants) > 0 {
+			if err := r.bringByID(ctx, wants); err != nil {
+				return err
+			}
+		}
+		lost = r.taken(ids, main)
+		return nil
+	})
+	return lost, err
+}
+
+// bringByID fetches commits by their ids. Those that the server does not have are left out: git's names one of
+// them and says no to all, so the next request asks which of them it has.
+func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
+	v2, err := r.bringAll(ctx, ids)
+	if !isMissing(err) {
+		return err
+	}
+	if !v2 {
+		return r.bringByHistory(ctx, ids)
+	}
+	if len(ids) == 1 {
+		return nil
+	}
+	there, err := r.thoseThere(ctx, ids)
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	if len(there) < len(ids) {
+		if _, err = r.bringAll(ctx, there); !isMissing(err) {
+			return err
+		}
+	}
+	// The server has them all, and gives out only what its branches reach: which these are, it does not say.
+	for half := range slices.Chunk(there, (len(there)+1)/2) {
+		if err := r.bringByID(ctx, half); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
+
+// bringAll fetches commits with one request, all or none, and tells which protocol the server speaks.
+func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
+	s, err := r.server.ToFetch(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer s.Close()
+	return s.V2(), r.bring(ctx, s, ids, false)
+}
+
+// thoseThere asks which of some commits the server has. It is all of them when that cannot be asked, as there is
+// no commit that the server is known to have.
+func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
+	r.mu.Lock()
+	main := plumbing.NewHash(r.heads.Main)
+	r.mu.Unlock()
+	if main.IsZero() {
+		return ids, nil
+	}
+	s, err := r.server.ToFetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	there, err := s.Common(ctx, main, ids)
+	if wire.IsMissing(err) {
+		return ids, nil
+	}
+	return there, err
+}
+
+// bringByHistory is for a server that gives out its refs only: it reads the whole history of the branches, and
+// takes from it those of the commits that are there.
+func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
+	s, err := r.server.ToFetch(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var tips []plumbing.Hash
+	for name, tip := range s.Advertised() {
+		if name == "HEAD" || name == headsPrefix+r.Branch() || name == headsPrefix+r.StateBranch() {
+			tips = append(tips, plumbing.NewHash(tip))
+		}
+	}
+	if len(tips) == 0 {
+		return nil
+	}
+	all := newStore()
+	if err := r.downloadWhole(ctx, s, all, wire.Question{Wants: tips, Depth: wire.Full}); err != nil {
+		return err
+	}
+	st, done := r.filling()
+	defer done()
+	for _, id := range ids {
+		if all.verify(id) != nil {
+			continue
+		}
+		if err := all.reach(id, st); err != nil {
+			return err
+		}
+		if err := st.verify(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
