@@ -47,7 +47,7 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 		case condition["type"] == "Established" && condition["status"] == "True":
 			return ""
 		case condition["type"] == "NamesAccepted" && condition["status"] == "False":
-			awaited = oneLine(fmt.Sprint(condition["message"]))
+			awaited = rollout.OneLine(fmt.Sprint(condition["message"]))
 		}
 	}
 	return awaited

@@ -58,7 +58,7 @@ func readDeployment(u *unstructured.Unstructured) (*workload, error) {
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			out.failure = oneLine(c.Message)
+			out.failure = rollout.OneLine(c.Message)
 		}
 	}
 	return out, nil
@@ -90,7 +90,7 @@ func readReplicaSet(obj any) (*revision, error) {
 	}
 	for _, c := range r.Status.Conditions {
 		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-			out.failure = oneLine(c.Message)
+			out.failure = rollout.OneLine(c.Message)
 		}
 	}
 	return out, nil

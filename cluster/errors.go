@@ -110,7 +110,7 @@ func (e *Error) hideContent(err error) {
 	switch e.Reason {
 	case Denied:
 		hook, _, _ := strings.Cut(e.Msg, "denied the request")
-		e.Msg, e.Fix = oneLine(hook)+" denied the request; "+left, "see it with: kubectl apply --dry-run=server"
+		e.Msg, e.Fix = rollout.OneLine(hook)+" denied the request; "+left, "see it with: kubectl apply --dry-run=server"
 	case Immutable:
 		e.Msg = "is immutable"
 	case Invalid, Unexpected:
@@ -149,13 +149,13 @@ func kindAndGroup(ref rollout.Ref) string {
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return oneLine(err.Error())
+		return rollout.OneLine(err.Error())
 	}
 	s := status.Status()
 	if s.Reason == metav1.StatusReasonInvalid && s.Details != nil && len(s.Details.Causes) > 0 {
 		return firstCause(s.Details.Causes)
 	}
-	return oneLine(s.Message)
+	return rollout.OneLine(s.Message)
 }
 
 // firstCause is the first of the fields that are wrong and how many more there
@@ -169,10 +169,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	if more := len(causes) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	return oneLine(text)
+	return rollout.OneLine(text)
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // reasonOf sorts errors by their code, and by text only where the API server
 // gives several causes one code: 403 is RBAC, quota, admission or a namespace

@@ -83,9 +83,9 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (JobState, erro
 		}
 		switch condition.Type {
 		case batchv1.JobComplete:
-			return JobState{Complete: true, Message: oneLine(condition.Message)}, nil
+			return JobState{Complete: true, Message: rollout.OneLine(condition.Message)}, nil
 		case batchv1.JobFailed:
-			state.Failed, state.Message = true, oneLine(condition.Message)
+			state.Failed, state.Message = true, rollout.OneLine(condition.Message)
 		}
 	}
 	if state.Failed {
@@ -99,7 +99,7 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (JobState, erro
 	for _, pod := range pods.Items {
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil && slices.Contains(stuck, w.Reason) {
-				state.Stuck, state.Message = w.Reason, oneLine(w.Message)
+				state.Stuck, state.Message = w.Reason, rollout.OneLine(w.Message)
 			}
 		}
 	}

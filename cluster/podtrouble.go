@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // trouble is why a pod is not Ready.
@@ -132,7 +134,7 @@ func times(restarts int32) string {
 // FallbackToLogsOnError it is the container's last words.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return shortened(oneLine(lines[len(lines)-1]))
+	return shortened(rollout.OneLine(lines[len(lines)-1]))
 }
 
 func joined(parts ...string) string {
@@ -142,7 +144,7 @@ func joined(parts ...string) string {
 			kept = append(kept, p)
 		}
 	}
-	return shortened(oneLine(strings.Join(kept, ": ")))
+	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
 }
 
 // maxTrouble keeps a page of scheduler or registry output out of the state file.
