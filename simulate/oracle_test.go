@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/guard"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -26,7 +26,7 @@ type oracle struct {
 	records  map[string][]rollout.State // all that it ever held, oldest first
 	full     map[rollout.Hash]bool      // releases that somebody promoted fully
 	pending  map[string]pending         // retreats that were applied and are not recorded, by process and app
-	guards   map[rollout.Workload]*kube.Guard
+	guards   map[rollout.Workload]*guard.Guard
 	back     map[string]bool // a retreat was applied that is not recorded yet, by app
 	over     map[string]bool // somebody promoted a release fully before the way back from another had ended
 	stale    map[string]bool // a process that lacks the newest record has written since the app was healthy
@@ -45,13 +45,13 @@ func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
 	return &oracle{
 		u: u, renderer: renderer, renders: map[string]*rollout.Render{}, parsed: map[string]rollout.State{},
 		states: map[string]rollout.State{}, records: map[string][]rollout.State{}, full: map[rollout.Hash]bool{},
-		pending: map[string]pending{}, guards: map[rollout.Workload]*kube.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{}, written: map[string]int{},
+		pending: map[string]pending{}, guards: map[rollout.Workload]*guard.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{}, written: map[string]int{},
 	}
 }
 
-func (o *oracle) guard(w rollout.Workload) *kube.Guard {
+func (o *oracle) guard(w rollout.Workload) *guard.Guard {
 	if o.guards[w] == nil {
-		o.guards[w] = &kube.Guard{}
+		o.guards[w] = &guard.Guard{}
 	}
 	return o.guards[w]
 }
@@ -97,7 +97,7 @@ func (o *oracle) checkPods() {
 			g.Up = false
 			continue
 		}
-		trouble := g.Trouble(o.u.kube, o.u.kube.Deployments[w], spec, kube.Leave{
+		trouble := g.Trouble(o.u.kube, o.u.kube.Deployments[w], spec, guard.Leave{
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
 			Lag:        o.u.chaos.lag, Overtaken: o.over[app] || o.stale[app], Clock: o.u.chaos.clock,
 		})

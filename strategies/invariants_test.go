@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/guard"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
@@ -44,7 +45,7 @@ type chaos struct {
 
 // watched is what the invariants remember of one workload.
 type watched struct {
-	kube.Guard
+	guard.Guard
 
 	release, plan     string // the release that the limits below are of
 	leastOld, mostNew int    // what its steps allow so far, while the hold is on
@@ -123,7 +124,7 @@ func (s *sim) checkPods() {
 			continue
 		}
 		x := s.watch(w)
-		trouble := x.Trouble(s.kube, d, spec, kube.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag,
+		trouble := x.Trouble(s.kube, d, spec, guard.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag,
 			Overtaken: s.overtaken})
 		if trouble != "" {
 			s.fail("%s", trouble)

@@ -70,6 +70,7 @@ var table = map[string]rule{
 	},
 	// The model is below everything that is tested on it.
 	"simulate/kube":          {own: []string{"rollout"}},
+	"internal/guard":         {own: []string{"rollout", "simulate/kube"}},
 	"simulate":               {own: []string{"reconciler", "render", "rollout", "simulate/kube", "strategies"}},
 	"internal/archtest":      {},
 	"internal/contract":      {own: []string{"reconciler", "rollout"}},

@@ -61,26 +61,26 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	}
 }
 
-// backend is one way that requests can take.
-type backend struct {
-	service string
-	weight  int64
+// Backend is a Service to which a rule sends requests, by a weight among its others.
+type Backend struct {
+	Service string
+	Weight  int64
 }
 
-// backends are those of each rule of an HTTPRoute.
-func backends(route rollout.Object) [][]backend {
-	var all [][]backend
+// Backends are those of each rule of an HTTPRoute.
+func Backends(route rollout.Object) [][]Backend {
+	var all [][]Backend
 	rules, _ := route.Map("spec")["rules"].([]any)
 	for _, r := range rules {
 		rule, _ := r.(map[string]any)
 		refs, _ := rule["backendRefs"].([]any)
-		var some []backend
+		var some []Backend
 		for _, b := range refs {
 			ref, _ := b.(map[string]any)
-			one := backend{weight: 1}
-			one.service, _ = ref["name"].(string)
+			one := Backend{Weight: 1}
+			one.Service, _ = ref["name"].(string)
 			if w, given := ref["weight"].(int64); given {
-				one.weight = w
+				one.Weight = w
 			}
 			some = append(some, one)
 		}
@@ -93,10 +93,10 @@ func backends(route rollout.Object) [][]backend {
 // by rule.
 func Split(route rollout.Object) string {
 	var rules []string
-	for _, rule := range backends(route) {
+	for _, rule := range Backends(route) {
 		var parts []string
 		for _, b := range rule {
-			parts = append(parts, fmt.Sprintf("%s %d", b.service, b.weight))
+			parts = append(parts, fmt.Sprintf("%s %d", b.Service, b.Weight))
 		}
 		rules = append(rules, strings.Join(parts, " "))
 	}

@@ -72,3 +72,22 @@ func soonest(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// Serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is
+// all of them.
+func (d *Deployment) Serves(pin string) bool {
+	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
+		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0
+	})
+}
+
+// Serves reports whether a Service selects a ready pod of a version.
+func (k *Cluster) Serves(service rollout.Ref, podHash string) bool {
+	pin, exists := k.Pins[service]
+	for _, d := range k.Deployments {
+		if exists && d.Workload.Namespace == service.Namespace && (pin == "" || pin == podHash) && d.Serves(podHash) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,4 +1,4 @@
-package kube
+package guard
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // routing is what the proxies were told at one time: to which Services requests
@@ -27,20 +28,20 @@ func ours(spec rollout.Spec) []string {
 
 // follow notes what proxies are told, and forgets what all of them know to be
 // over: each may be as late as settle.
-func (g *Guard) follow(k *Cluster, d *Deployment, spec rollout.Spec) {
+func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	if spec.Canary == nil || spec.Canary.Traffic == nil {
 		g.seen = nil
 		return
 	}
 	now := routing{at: k.Now, pins: map[string]string{}}
 	for _, name := range ours(spec) {
-		now.pins[name] = k.pin(d, name)
+		now.pins[name] = pinOf(k, d, name)
 	}
 	for ref, route := range k.Routes {
-		for _, rule := range backends(route) {
+		for _, rule := range kube.Backends(route) {
 			for _, b := range rule {
-				if b.weight > 0 && ref.Namespace == d.Workload.Namespace && now.pins[b.service] != "" {
-					now.routed = append(now.routed, b.service)
+				if b.Weight > 0 && ref.Namespace == d.Workload.Namespace && now.pins[b.Service] != "" {
+					now.routed = append(now.routed, b.Service)
 				}
 			}
 		}
@@ -59,7 +60,7 @@ func (g *Guard) follow(k *Cluster, d *Deployment, spec rollout.Spec) {
 // left finds a version without ready pods to which a proxy may still send
 // requests, because it has not learnt yet that they go elsewhere, or that their
 // Service selects other pods.
-func (g *Guard) left(d *Deployment, spec rollout.Spec, leave Leave) string {
+func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock {
 		return ""
 	}
@@ -74,7 +75,7 @@ func (g *Guard) left(d *Deployment, spec rollout.Spec, leave Leave) string {
 				continue // as with any Deployment, its pods leave one by one
 			}
 			for _, and := range g.seen {
-				if pin := and.pins[name]; pin != "" && !d.serves(pin) {
+				if pin := and.pins[name]; pin != "" && !d.Serves(pin) {
 					return fmt.Sprintf("%s: no pod of %s is ready, and a proxy may still send it requests by Service %s",
 						d.Workload, pin, name)
 				}

@@ -1,4 +1,7 @@
-package kube
+// Package guard watches a modelled Deployment for tests: what its owner's fields
+// promise to users holds in every state of a release. The tests of simulate and of
+// strategies share it.
+package guard
 
 import (
 	"cmp"
@@ -7,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // Guard holds a Deployment to what its owner's fields promise to users, while
@@ -31,7 +35,7 @@ type Leave struct {
 }
 
 // Trouble says which promise is broken now, "" if none is.
-func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leave) string {
+func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if g.Replicas != d.Replicas {
 		g.Scaled(k.Now, d, spec)
 	}
@@ -44,7 +48,7 @@ func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leav
 		serving += rs.Serving(k.Now, time.Duration(spec.MinReadySeconds)*time.Second)
 		if n := rs.Ready(); n > 0 {
 			ready += n
-			versions[VersionOf(rs.Template)] += n
+			versions[kube.VersionOf(rs.Template)] += n
 		}
 	}
 	if leave.Retreating {
@@ -68,7 +72,7 @@ func (g *Guard) Trouble(k *Cluster, d *Deployment, spec rollout.Spec, leave Leav
 // Scaled moves the floor. Pods that a scale-up asks for need time; a scale-down
 // in flight is spread over the ReplicaSets by size, whether their pods are ready
 // or not (sync.go, scale), so each pod that is not ready may cost one that is.
-func (g *Guard) Scaled(now time.Time, d *Deployment, spec rollout.Spec) {
+func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
 	if surge == 0 && unavailable == 0 {
 		unavailable = min(1, d.Replicas)
@@ -80,13 +84,17 @@ func (g *Guard) Scaled(now time.Time, d *Deployment, spec rollout.Spec) {
 		for _, rs := range d.Sets {
 			g.Excused += max(rs.Replicas, len(rs.Live())) - rs.Serving(now, time.Duration(spec.MinReadySeconds)*time.Second)
 		}
-		g.Excused += len(active(d.Sets)) // each set's share is rounded
+		for _, rs := range d.Sets {
+			if rs.Replicas > 0 {
+				g.Excused++ // each set's share is rounded
+			}
+		}
 	}
 	g.Replicas, g.Floor = d.Replicas, floor
 }
 
 // misled finds a Service that sends users to a version without ready pods.
-func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) string {
+func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int) string {
 	name := ""
 	switch {
 	case spec.BlueGreen != nil:
@@ -100,7 +108,7 @@ func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) 
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
 		return g.misrouted(k, d, spec)
 	}
-	if pin := k.pin(d, name); name != "" && !d.serves(pin) {
+	if pin := pinOf(k, d, name); name != "" && !d.Serves(pin) {
 		return fmt.Sprintf("%s: Service %s selects %s, which has no ready pod, and %d others have",
 			d.Workload, name, pin, ready)
 	}
@@ -109,14 +117,14 @@ func (g *Guard) misled(k *Cluster, d *Deployment, spec rollout.Spec, ready int) 
 
 // misrouted finds a route that names a Service without ready pods. Whatever its
 // weight is, there are routers that then drop the whole route.
-func (g *Guard) misrouted(k *Cluster, d *Deployment, spec rollout.Spec) string {
+func (g *Guard) misrouted(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) string {
 	mine := ours(spec)
 	for ref, route := range k.Routes {
-		for _, rule := range backends(route) {
+		for _, rule := range kube.Backends(route) {
 			for _, b := range rule {
-				if slices.Contains(mine, b.service) && !d.serves(k.pin(d, b.service)) {
+				if slices.Contains(mine, b.Service) && !d.Serves(pinOf(k, d, b.Service)) {
 					return fmt.Sprintf("%s: HTTPRoute %s sends %d to Service %s, which selects %q and has no ready pod",
-						d.Workload, ref.Name, b.weight, b.service, k.pin(d, b.service))
+						d.Workload, ref.Name, b.Weight, b.Service, pinOf(k, d, b.Service))
 				}
 			}
 		}
@@ -124,25 +132,7 @@ func (g *Guard) misrouted(k *Cluster, d *Deployment, spec rollout.Spec) string {
 	return ""
 }
 
-func (k *Cluster) pin(d *Deployment, service string) string {
+// pinOf is what a Service of a workload's namespace selects.
+func pinOf(k *kube.Cluster, d *kube.Deployment, service string) string {
 	return k.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: service}]
-}
-
-// serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is
-// all of them.
-func (d *Deployment) serves(pin string) bool {
-	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
-		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0
-	})
-}
-
-// Serves reports whether a Service selects a ready pod of a version.
-func (k *Cluster) Serves(service rollout.Ref, podHash string) bool {
-	pin, exists := k.Pins[service]
-	for _, d := range k.Deployments {
-		if exists && d.Workload.Namespace == service.Namespace && (pin == "" || pin == podHash) && d.serves(podHash) {
-			return true
-		}
-	}
-	return false
 }
