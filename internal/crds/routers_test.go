@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -121,7 +122,10 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 		for _, f := range archive.Files {
 			switch f.Name {
 			case "config.yaml":
-				err = sigsyaml.Unmarshal(f.Data, &config)
+				var data []byte
+				if data, err = sigsyaml.YAMLToJSON(f.Data); err == nil {
+					err = utiljson.Unmarshal(data, &config) // 1 is a whole number, as in a document of an app
+				}
 			case "route.yaml":
 				err = sigsyaml.Unmarshal(f.Data, &route)
 			}
