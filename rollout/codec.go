@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	kjson "sigs.k8s.io/json" // encoding/json takes Release and RELEASE for release
 	"sigs.k8s.io/yaml"
 )
 
@@ -30,8 +29,8 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 	if manyDocuments(data) {
 		return &InvalidError{File: file, Msg: "has more than one document", Fix: "keep one"}
 	}
-	var document any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &document); err != nil {
+	document, err := fromJSON(raw)
+	if err != nil {
 		return &InvalidError{File: file, Msg: oneLine(err)}
 	}
 	head, isMapping := document.(map[string]any)

@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	kjson "sigs.k8s.io/json" // encoding/json makes float64 of 1
 )
 
 // Field is one field of a document, as the tags of a struct tell it. Reader, schemas
@@ -90,8 +88,8 @@ func (f Field) Literal(tag string) any {
 	if !has {
 		return nil
 	}
-	var v any
-	if kjson.UnmarshalCaseSensitivePreserveInts([]byte(literal), &v) != nil {
+	v, err := fromJSON([]byte(literal))
+	if err != nil {
 		return literal
 	}
 	return v

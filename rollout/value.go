@@ -1,17 +1,18 @@
 package rollout
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	kjson "sigs.k8s.io/json" // encoding/json makes float64 of 1
 )
 
 // What a Reader makes of single values.
@@ -129,9 +130,43 @@ func Plain(v any) (any, error) {
 	if err != nil {
 		return nil, &InvalidError{Msg: "is no JSON: " + err.Error()}
 	}
-	var plain any
-	err = kjson.UnmarshalCaseSensitivePreserveInts(data, &plain)
-	return plain, err
+	return fromJSON(data)
+}
+
+// fromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json
+// alone makes float64 of 1.
+func fromJSON(data []byte) (any, error) {
+	from := json.NewDecoder(bytes.NewReader(data))
+	from.UseNumber()
+	var v any
+	if err := from.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := from.Token(); err != io.EOF {
+		return nil, errors.New("something follows the value")
+	}
+	return numbered(v), nil
+}
+
+// numbered replaces the numbers in a value by int64, or by float64.
+func numbered(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, element := range v {
+			v[key] = numbered(element)
+		}
+	case []any:
+		for i, element := range v {
+			v[i] = numbered(element)
+		}
+	case json.Number:
+		if whole, err := v.Int64(); err == nil {
+			return whole
+		}
+		fraction, _ := v.Float64()
+		return fraction
+	}
+	return v
 }
 
 // Describe names a value for a message: a mapping, the text "5m", 1.5.

@@ -1,16 +1,17 @@
 package traffic
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
-
-	kjson "sigs.k8s.io/json"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 func decodeJSON(raw []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(raw, into)
-	return errors.Join(append(strict, err)...)
+	from := json.NewDecoder(bytes.NewReader(raw))
+	from.DisallowUnknownFields()
+	return from.Decode(into)
 }
 
 func asError(err error, into **rollout.InvalidError) bool { return errors.As(err, into) }

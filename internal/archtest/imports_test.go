@@ -23,9 +23,9 @@ var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-
 // Everything is wired in cmd/gitrollout.
 var table = map[string]rule{
 	"rollout/schedule":   {others: []string{"github.com/robfig/cron/v3"}, pure: true},
-	"rollout":            {own: []string{"rollout/schedule"}, others: []string{"sigs.k8s.io/yaml", "sigs.k8s.io/json"}, pure: true},
-	"traffic":            {own: []string{"rollout"}, others: []string{"sigs.k8s.io/json"}, pure: true},
-	"analysis":           {own: []string{"rollout"}, others: []string{"github.com/expr-lang/expr", "sigs.k8s.io/json"}, pure: true},
+	"rollout":            {own: []string{"rollout/schedule"}, others: []string{"sigs.k8s.io/yaml"}, pure: true},
+	"traffic":            {own: []string{"rollout"}, pure: true},
+	"analysis":           {own: []string{"rollout"}, others: []string{"github.com/expr-lang/expr"}, pure: true},
 	"rollout/experiment": {own: []string{"rollout"}, pure: true},
 	"strategies":         {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, pure: true},
 	"views/status":       {own: []string{"reconciler/propose", "rollout", "strategies"}, pure: true},
@@ -43,7 +43,7 @@ var table = map[string]rule{
 		"k8s.io/klog/v2",
 	}, kubernetes...)},
 	"publish/call":           {own: []string{"rollout"}},
-	"analysis/provider":      {own: []string{"analysis", "publish/call", "rollout"}, others: []string{"k8s.io/client-go/util/jsonpath", "sigs.k8s.io/json"}},
+	"analysis/provider":      {own: []string{"analysis", "publish/call", "rollout"}, others: []string{"k8s.io/client-go/util/jsonpath"}},
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose":     {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "strategies"}, others: []string{"k8s.io/client-go/util/workqueue"}},

@@ -8,7 +8,7 @@ import (
 )
 
 // mostRequirements bounds what the product's go.mod requires by itself.
-const mostRequirements = 25
+const mostRequirements = 24
 
 // banned are modules that the product does without, each with its reason. Some come
 // along with others; none is required by ours.
