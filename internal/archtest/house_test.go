@@ -17,16 +17,17 @@ import (
 // The bounds of the house: what one person can keep in mind, and no more. The
 // product is every Go file that is no test and not below internal. What is below
 // internal serves tests alone (servers, harnesses, a control plane), so that it
-// counts with them.
+// counts with them. Where an aim is beside a bound, the bound is what there was
+// when it was last looked at, and only comes down.
 const (
-	mostLines         = 58_300 // of the product
-	mostCommandLines  = 7_700  // of cmd/gitrollout
-	leastTestShare    = 0.93   // lines of tests for each line of the product
-	mostMethods       = 55     // on one receiver
+	mostLines         = 58_300 // of the product; the aim is 50_000
+	mostCommandLines  = 7_700  // of cmd/gitrollout; the aim is 6_000
+	leastTestShare    = 0.93   // lines of tests for each line of the product; the aim is 1.0
+	mostMethods       = 55     // on one receiver; the aim is 35
 	mostTopFolders    = 16
 	mostColumns       = 120
-	mostWideLines     = 480
-	longestFunction   = 61
+	mostWideLines     = 480 // the aim is 0
+	longestFunction   = 61  // the aim is 60
 	medianFunction    = 12
 	ninetiethFunction = 32
 	mostInterface     = 4 // methods
