@@ -123,7 +123,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	switch {
 	case s.decision.Retreat:
 		s.err = errors.Join(s.err, r.apply(ctx, s, *next, now))
-	case s.input.Answers.IsSettled():
+	case s.input.Answers.IsHealed():
 		r.prune(ctx, s)
 	}
 	r.list(ctx, s)
@@ -228,9 +228,9 @@ func (r *Reconciler) headOf(s *visit, head strategies.Head, unapproved *rollout.
 func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (err error) {
 	answers := &s.input.Answers
 	switch {
-	case ask.Settle:
+	case ask.Heal:
 		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
-		answers.Settled = new(s.err == nil)
+		answers.Healed = new(s.err == nil)
 		r.gatherer().Look(&s.input)
 	case ask.Adoptable != nil:
 		answers.Adoptable, err = r.adoptable(ctx, ask.Adoptable)

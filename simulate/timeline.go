@@ -256,7 +256,7 @@ func (s *Story) waiting(a rollout.App, state rollout.State) string {
 	head := s.git.commits[s.head()]
 	in := strategies.Input{
 		Now: s.cluster.Kube.Now, App: a, State: state, Source: s.at(a, state.Source), Observed: s.cluster.Kube.Observe(),
-		Answers: strategies.Answers{Settled: new(true)},
+		Answers: strategies.Answers{Healed: new(true)},
 		Head:    strategies.Head{Commit: head.Commit, Render: s.at(a, head.ID)},
 	}
 	if in.Head.Render == nil {

@@ -50,7 +50,7 @@ type runOf struct {
 // isTried reports whether a state's release is at its steps and shows there what
 // it is worth. A version that was verified before has shown it.
 func isTried(s rollout.State) bool {
-	return s.Release != nil && s.Stable != nil && !s.Release.Fast && held(s) && s.Phase != rollout.Aborting
+	return s.Release != nil && s.Stable != nil && !s.Release.Fast && isHeld(s) && s.Phase != rollout.Aborting
 }
 
 // wantedRuns are the analyses of a release's workloads at their steps.
@@ -243,13 +243,13 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 				continue
 			}
 			metric := w.analysis.Metrics[at]
-			runs[i] = analysis.Record(r, metric, judged(metric, r, got))
+			runs[i] = analysis.Record(r, metric, measurementOf(metric, r, got))
 		}
 	}
 	return runs
 }
 
-func judged(m rollout.Metric, r rollout.AnalysisRun, got Measured) rollout.Measurement {
+func measurementOf(m rollout.Metric, r rollout.AnalysisRun, got Measured) rollout.Measurement {
 	before := progressOf(r, m)
 	var out rollout.Measurement
 	switch {
@@ -334,7 +334,7 @@ func gateInconclusive(in Input, m moving) verdict {
 	if !is {
 		return verdict{done: true}
 	}
-	if v := decided(in, m); !v.done {
+	if v := waitForPeople(in, m); !v.done {
 		v.text = fmt.Sprintf("somebody to decide: analysis %s is inconclusive: %s; %s", r.Name, evidence(r), v.text)
 		return v
 	}

@@ -9,7 +9,7 @@ import (
 // Ask is what has to be known before a decision is carried out. Exactly one of
 // its fields is set.
 type Ask struct {
-	Settle    bool             // does the cluster accept the objects that State asks for? Apply them, and observe it again
+	Heal      bool             // does the cluster take the objects that State asks for? Apply them, and observe it again
 	Adoptable []rollout.Object // would applying each of them restart no pod?
 	Endpoints []Need           // has each of them a ready endpoint?
 	Accept    string           // would the API server take the objects that Decision.State asks for as of this commit?
@@ -25,15 +25,14 @@ type Need struct {
 // each of Ask's. The zero value answers nothing. What is asked is asked as a
 // whole, so an answer is set once and has an entry for all that was asked.
 type Answers struct {
-	Settled   *bool
+	Healed    *bool
 	Adoptable map[rollout.Workload]bool
 	Endpoints map[Need]bool
 	Accepted  map[string]error // by commit: nil, or why the API server refuses it
 }
 
-// IsSettled reports whether the cluster is known to have accepted what the state
-// asks for.
-func (a Answers) IsSettled() bool { return a.Settled != nil && *a.Settled }
+// IsHealed reports whether the cluster is known to hold what the state asks for.
+func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
 // HeadErr is why the head cannot be followed: it cannot be read, or the API
 // server refuses it. It is nil if nothing is known to be wrong.
@@ -49,17 +48,17 @@ func (in Input) HeadErr() error {
 	return nil
 }
 
-// asked puts the question that a decision depends on next. A retreat asks
+// withQuestion puts the question that a decision depends on next. A retreat asks
 // nobody, and neither does what is not carried out. First the cluster is made
 // what the state asks for, so that all else is asked of what it shows then; the
 // commit to follow is last, because the other answers may keep the app from it.
-func asked(in Input, d Decision) Decision {
+func withQuestion(in Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
 	case d.Retreat || d.Stale:
 		d.Ask = nil
-	case a.Settled == nil:
-		d.Ask = &Ask{Settle: true}
+	case a.Healed == nil:
+		d.Ask = &Ask{Heal: true}
 	case d.Ask != nil:
 	case source != in.State.Source && !hasKey(a.Accepted, source):
 		d.Ask = &Ask{Accept: source}

@@ -44,7 +44,7 @@ func questionOf(t *testing.T, ask Ask) string {
 	t.Helper()
 	var kinds []string
 	for kind, is := range map[string]bool{
-		"settle": ask.Settle, "adoptable": ask.Adoptable != nil, "endpoints": ask.Endpoints != nil,
+		"heal": ask.Heal, "adoptable": ask.Adoptable != nil, "endpoints": ask.Endpoints != nil,
 		"accept": ask.Accept != "",
 	} {
 		if is {
@@ -62,8 +62,8 @@ func reply(no ...string) func(*Input, Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
 	return func(in *Input, ask Ask) {
 		switch {
-		case ask.Settle:
-			in.Answers.Settled = new(says("settle"))
+		case ask.Heal:
+			in.Answers.Healed = new(says("heal"))
 		case ask.Adoptable != nil:
 			in.Answers.Adoptable = map[rollout.Workload]bool{}
 			for _, o := range ask.Adoptable {
@@ -144,51 +144,51 @@ func TestAsk(t *testing.T) {
 	}{
 		"Release": {
 			"a commit is followed once the server takes it", released(), nil,
-			want{"settle accept", rollout.Progressing, commitID(1), "", ""},
+			want{"heal accept", rollout.Progressing, commitID(1), "", ""},
 		},
 		"Refused": {
 			"what it does not take holds the app", released(), []string{"accept"},
-			want{"settle accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
+			want{"heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
 		},
 		"AtRest": {
 			"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil,
-			want{"settle", rollout.Healthy, commitID(0), "", ""},
+			want{"heal", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Adopted": {
 			"what runs is adopted if it is what Git says", unmarked(), nil,
-			want{"settle adoptable accept", rollout.Healthy, commitID(0), "", ""},
+			want{"heal adoptable accept", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Strange": {
 			"and held if it is not", unmarked(), []string{"adoptable"},
-			want{"settle adoptable", rollout.Pending, "", "Adoption", "already runs"},
+			want{"heal adoptable", rollout.Pending, "", "Adoption", "already runs"},
 		},
 		"Routed": {
 			"requests move once the Service has endpoints", routed(), nil,
-			want{"settle endpoints", rollout.Progressing, commitID(1), "", ""},
+			want{"heal endpoints", rollout.Progressing, commitID(1), "", ""},
 		},
 		"NoPods": {
 			"and wait for them", routed(), []string{"endpoints"},
-			want{"settle endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
+			want{"heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
 		},
 		"NotTaken": {
-			"and for the cluster to be what is recorded", routed(), []string{"settle"},
-			want{"settle", rollout.Progressing, commitID(1), "", "the cluster to accept"},
+			"and for the cluster to be what is recorded", routed(), []string{"heal"},
+			want{"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"},
 		},
 		"Aborted": {
-			"a retreat asks nobody", aborted(), []string{"settle"},
+			"a retreat asks nobody", aborted(), []string{"heal"},
 			want{"", rollout.Aborting, commitID(0), "", "stable version"},
 		},
 		"Next": {
 			"at its end the next release is asked about", back(), nil,
-			want{"settle accept", rollout.Progressing, commitID(2), "", ""},
+			want{"heal accept", rollout.Progressing, commitID(2), "", ""},
 		},
 		"NextRefused": {
 			"and if the server refuses that, the app comes to rest at stable", back(), []string{"accept"},
-			want{"settle accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
+			want{"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
 		},
 		"StableRefused": {
 			"what is no head may be refused, too", degraded(), []string{"accept"},
-			want{"settle accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
+			want{"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
 		},
 	}
 	for name, tc := range cases {
@@ -261,10 +261,10 @@ func TestAsksEnd(t *testing.T) {
 			}
 		}
 		in.Answers = Answers{}
-		kinds := []string{"settle", "adoptable", "endpoints", "accept"}
+		kinds := []string{"heal", "adoptable", "endpoints", "accept"}
 		asks, _, d := questions(t, in, func(in *Input, ask Ask) {
 			reply(kinds[rng.IntN(4)], kinds[rng.IntN(4)])(in, ask)
-			if ask.Settle && git != nil { // which moves pods
+			if ask.Heal && git != nil { // which moves pods
 				in.Observed = fuzzObserved(rng.IntN, git, in.Now)
 				in.Now = in.Now.Add(time.Duration(rng.IntN(60)) * time.Second)
 			}
@@ -277,7 +277,7 @@ func TestAsksEnd(t *testing.T) {
 			t.Fatalf("seed %d follows %s, about which nobody was asked", seed, d.State.Source)
 		}
 	}
-	for _, kind := range []string{"settle", "adoptable", "endpoints", "accept"} {
+	for _, kind := range []string{"heal", "adoptable", "endpoints", "accept"} {
 		if seen[kind] < 10 {
 			t.Errorf("%d of 1500 inputs ask for %s: %v", seen[kind], kind, seen)
 		}

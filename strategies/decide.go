@@ -78,7 +78,7 @@ func Decide(in Input) Decision {
 	case d.Subject == "":
 		d.Subject = d.State.App + " goes on"
 	}
-	return asked(in, d)
+	return withQuestion(in, d)
 }
 
 func decide(in Input) Decision {

@@ -39,8 +39,8 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 	return r
 }
 
-// settled answers that the cluster holds what the state asks for.
-var settled = Answers{Settled: new(true)}
+// healed answers that the cluster holds what the state asks for.
+var healed = Answers{Healed: new(true)}
 
 // world is an Input at rest at the first commit of a history, with the newest
 // one as the head.
@@ -53,7 +53,7 @@ func world(h *history, sets ...rollout.Revision) Input {
 		sets = []rollout.Revision{set(h, commitID(0), 10, 10)}
 	}
 	return Input{
-		Now: noon.Add(time.Hour), App: testApp, Head: h.headInput(), Source: h.at(commitID(0)), Answers: settled,
+		Now: noon.Add(time.Hour), App: testApp, Head: h.headInput(), Source: h.at(commitID(0)), Answers: healed,
 		Promotion: h.head().promotion,
 		State: rollout.State{
 			App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(0), Stable: &release,
@@ -319,7 +319,7 @@ func TestGates(t *testing.T) {
 		},
 		"NotSettled": {
 			"the cluster has not accepted the step", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
-			func(in *Input) { in.Answers.Settled = new(false) },
+			func(in *Input) { in.Answers.Healed = new(false) },
 			verdict{text: "the cluster to accept the objects of setWeight 20"},
 		},
 		"Gate": {

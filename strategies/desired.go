@@ -51,7 +51,7 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 // commit: a workload of the release has no canary pod yet, so its object is
 // still stable's, or it is at an experiment.
 func NeedsStable(s rollout.State, v View) bool {
-	if !held(s) {
+	if !isHeld(s) {
 		return false
 	}
 	v.plans = v.plans.orNew()
@@ -62,9 +62,9 @@ func NeedsStable(s rollout.State, v View) bool {
 	})
 }
 
-// held reports whether the state keeps the release's Deployments in the hold:
+// isHeld reports whether the state keeps the release's Deployments in the hold:
 // between its steps, and in a retreat until the canary's pods may go.
-func held(s rollout.State) bool {
+func isHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
 		return s.Stable != nil
@@ -81,7 +81,7 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	hash := v.Source.Templates[w]
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
-	if !moves || !staged || !held(s) {
+	if !moves || !staged || !isHeld(s) {
 		return stamp(o, s.Serial, hash, commitOf(s, w, hash), "")
 	}
 	f, ok := fenceOf(movingOf(s, v.plans.of(spec), p, v.Observed), v)

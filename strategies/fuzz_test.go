@@ -100,7 +100,7 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	commit := func() int { return next(last + 1) }
 	head := commitID(commit())
 	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp,
-		Answers: Answers{Settled: new(next(3) > 0)}}
+		Answers: Answers{Healed: new(next(3) > 0)}}
 	in.Head = Head{Commit: rollout.Commit{ID: head, Author: "Ann"}, Render: git.at(head)}
 	if next(8) == 1 {
 		in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")

@@ -16,7 +16,7 @@ type gate struct {
 // not done decides. None of them is asked before a retreat.
 var gates = gateList{
 	{"hold", gateHold},
-	{"settled", gateSettled},
+	{"healed", gateHealed},
 	{"routers", gateRouters},
 	{"inconclusive", gateInconclusive},
 	{"wait", gateWait},
@@ -61,10 +61,10 @@ func userHolds(in Input, spec rollout.Spec) bool {
 	return spec.Paused || in.Promotion.Says(rollout.Hold, in.State.Release.Hash)
 }
 
-// gateSettled keeps a release where it is until the cluster has accepted what
+// gateHealed keeps a release where it is until the cluster has accepted what
 // the present step asks for.
-func gateSettled(in Input, m moving) verdict {
-	if in.Answers.IsSettled() {
+func gateHealed(in Input, m moving) verdict {
+	if in.Answers.IsHealed() {
 		return verdict{done: true}
 	}
 	s, ok := m.at(m.Step)
@@ -80,6 +80,19 @@ func gateWait(in Input, m moving) verdict {
 	return s.wait.verdict(in, m)
 }
 
+// TimedPause returns the step whose pause the clock ends, for the promotion that
+// ends it before: the furthest one if several workloads wait.
+func TimedPause(in Input) (step int, found bool) {
+	in.plans = in.plans.orNew()
+	for _, m := range movers(in) {
+		_, is := m.stage().wait.(timerWait)
+		if is && !m.isThrough() && in.State.Phase != rollout.Aborting && !gates.verdict(in, m).due.IsZero() {
+			step, found = max(step, m.Step), true
+		}
+	}
+	return step, found
+}
+
 // Gate returns the step whose gate is shut, for the proposal that opens it: the
 // furthest one if several workloads wait. It is false while no workload waits
 // for a promotion.
@@ -91,7 +104,7 @@ func Gate(in Input) (step int, shut bool) {
 	}
 	for _, m := range movers(in) {
 		_, waits := m.stage().wait.(promotionWait)
-		if _, is := inconclusive(in, m); (waits || is) && !decided(in, m).done {
+		if _, is := inconclusive(in, m); (waits || is) && !waitForPeople(in, m).done {
 			step, shut = max(step, m.Step), true
 		}
 	}

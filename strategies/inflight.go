@@ -30,7 +30,7 @@ func decideInFlight(in Input) Decision {
 	}
 	if in.Source == nil || in.Source.Digest != head.Digest || replanned(in) {
 		if raises(in) {
-			if d, shut := closed(in, "the new list of steps"); shut {
+			if d, shut := waitForWindow(in, "the new list of steps"); shut {
 				return d
 			}
 		}
@@ -63,7 +63,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	head := in.Head.Commit
 	switch {
 	case s.Stable == nil:
-		if d, shut := closed(in, "release "+string(target)); shut {
+		if d, shut := waitForWindow(in, "release "+string(target)); shut {
 			return finishFirst(in, d)
 		}
 		return startFirst(in)
@@ -168,7 +168,7 @@ func advance(in Input) Decision {
 		s.Progress[m.index(*s)] = next
 		moved = append(moved, what)
 	}
-	d.Waiting = joined(waits)
+	d.Waiting = textOf(waits)
 	if len(moved) == 0 {
 		return rest(in, d, waits)
 	}
@@ -183,7 +183,7 @@ func (m moving) index(s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-func joined(waits []verdict) string {
+func textOf(waits []verdict) string {
 	texts := make([]string, len(waits))
 	for i, w := range waits {
 		texts[i] = w.text
@@ -253,8 +253,8 @@ func stepText(from, to rollout.Progress, by string) string {
 }
 
 // rest is a pass in which nothing moved: the phase says whether the release
-// waits for people or for pods, and whether it has waited too long.
-// One that cannot go on by waiting has waited long enough at once.
+// waits for people or for pods, and whether it has waited too long. Where waiting
+// does not help, that is so at once.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
@@ -292,7 +292,7 @@ func describe(phase rollout.Phase, waiting, reason string) string {
 // decidePromoting waits until every pod is of the new version and available.
 func decidePromoting(in Input) Decision {
 	s := in.State
-	if complete(in, in.Head.Render) && in.Answers.IsSettled() {
+	if complete(in, in.Head.Render) && in.Answers.IsHealed() {
 		stable := *s.Release
 		stable.Since, stable.Fast = rollout.Second(in.Now), false
 		s.Pong = swapped(in)

@@ -36,7 +36,7 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		x.disturbed = true
 		p, wasHeld := was.ProgressOf(w)
 		x.whole = staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && !compile(spec).isDynamic() &&
-			held(was) && !x.scalingChanged
+			isHeld(was) && !x.scalingChanged
 		x.baseStable = d.Started[version(is.Stable)]
 	case is.Phase == rollout.Healthy && was.Phase == rollout.Promoting && quiet && !x.disturbed:
 		if n := started - x.base; n != d.Replicas {

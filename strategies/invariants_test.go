@@ -192,7 +192,7 @@ func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 			wanted[o.Ref()] = true
 		}
 	}
-	if len(wanted) > 0 && (!held(state) || state.Phase == rollout.Aborting || state.Release.Fast) {
+	if len(wanted) > 0 && (!isHeld(state) || state.Phase == rollout.Aborting || state.Release.Fast) {
 		s.fail("a state in phase %s asks for experiments: %v", state.Phase, wanted)
 	}
 	for w := range s.kube.Deployments {
@@ -211,7 +211,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	x := s.watch(w)
 	onHold := o.Map("spec")["minReadySeconds"] == int64(holdMinReadySeconds)
 	if !onHold {
-		x.disturbed = x.disturbed || (x.onHold && held(state)) // a step asked for no canary pod after one that did
+		x.disturbed = x.disturbed || (x.onHold && isHeld(state)) // a step asked for no canary pod after one that did
 		x.limited, x.onHold = false, false
 		return
 	}
@@ -219,7 +219,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	if o.Annotation(rollout.AnnotationHash) == string(state.StableHash(w)) {
 		s.fail("%s: the hold is on the stable template", w)
 	}
-	if !held(state) {
+	if !isHeld(state) {
 		s.fail("%s: the hold is on in phase %s", w, state.Phase)
 	}
 	p, _ := state.ProgressOf(w)
@@ -316,7 +316,7 @@ func dump(v any) string {
 		v = struct {
 			Input
 			Answers string
-		}{in, fmt.Sprint(a.Settled != nil, a.IsSettled(), a.Adoptable, a.Endpoints, a.Accepted)}
+		}{in, fmt.Sprint(a.Healed != nil, a.IsHealed(), a.Adoptable, a.Endpoints, a.Accepted)}
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -44,7 +44,12 @@ func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known p
 }
 
 // movers are the workloads of the release in flight.
-func movers(in Input) []moving { return moversOf(in.State, releaseSpecs(in), in.Observed, in.plans) }
+func movers(in Input) []moving {
+	if in.State.Release == nil {
+		return nil
+	}
+	return moversOf(in.State, releaseSpecs(in), in.Observed, in.plans)
+}
 
 // movers are the workloads of a state's release as its source has them.
 func (v View) movers(s rollout.State) []moving {

@@ -118,7 +118,7 @@ func (m moving) pinned(s rollout.State, v View) (main, side string) {
 
 func (m moving) place(s rollout.State) place {
 	switch {
-	case s.Phase == rollout.Aborting && held(s):
+	case s.Phase == rollout.Aborting && isHeld(s):
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left

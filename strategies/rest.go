@@ -20,15 +20,15 @@ func decideAtRest(in Input) Decision {
 		return follow(in)
 	}
 	if s.Stable == nil || noneRuns(in) {
-		if d, shut := closed(in, "release "+string(target)); shut {
+		if d, shut := waitForWindow(in, "release "+string(target)); shut {
 			return d
 		}
 		return startFirst(in)
 	}
-	if rejection, ok := s.IsRejected(target); ok && !retried(in.Promotion, rejection) {
+	if rejection, ok := s.IsRejected(target); ok && !isRetried(in.Promotion, rejection) {
 		return degraded(in, rejection)
 	}
-	if d, shut := closed(in, "release "+string(target)); shut && !isFast(in, target) {
+	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) {
 		return d
 	}
 	return startRelease(in, "")
@@ -80,8 +80,8 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	return d
 }
 
-// retried reports whether somebody asked to try a rejected hash again after it
+// isRetried reports whether somebody asked to try a rejected hash again after it
 // was rejected.
-func retried(p *rollout.Promotion, rejection rollout.Rejection) bool {
+func isRetried(p *rollout.Promotion, rejection rollout.Rejection) bool {
 	return p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
 }

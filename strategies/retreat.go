@@ -115,7 +115,7 @@ func finishRetreat(in Input) (Decision, bool) {
 		s.Source = s.Retreat.To
 		return Decision{State: s, Retreat: true, Subject: s.App + " removes the pods of " + string(s.Release.Hash)}, true
 	}
-	if !in.Answers.IsSettled() || in.Source == nil || !complete(in, in.Source) {
+	if !in.Answers.IsHealed() || in.Source == nil || !complete(in, in.Source) {
 		return Decision{}, false
 	}
 	if in.Head.Render == nil { // Git cannot be read: come to rest at stable

@@ -67,7 +67,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 		s.Phase, s.Reason, s.Source = rollout.Healthy, "", in.Head.Commit.ID
 		return Decision{State: s, Subject: fmt.Sprintf("%s applied at %s", s.App, rollout.ShortID(s.Source))}
 	}
-	if d, shut := closed(in, "release "+string(release.Hash)); shut {
+	if d, shut := waitForWindow(in, "release "+string(release.Hash)); shut {
 		return d
 	}
 	return startFirst(in)

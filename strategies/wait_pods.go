@@ -35,7 +35,7 @@ func (podsWait) verdict(in Input, m moving) verdict {
 		v.due = servesNext(in.Now, ready, m.fresh)
 		return v
 	case m.n > 0 && routes && m.live.Synced:
-		return routeNow(in, m)
+		return waitForEndpoints(in, m)
 	case (m.spec.Scaling == rollout.InPlace || m.isDynamic()) && m.stable.Desired > want.stable:
 		more := m.stable.Desired - want.stable
 		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d have yet to go", more, m.stable.Desired)}
@@ -46,9 +46,9 @@ func (podsWait) verdict(in Input, m moving) verdict {
 	}
 }
 
-// routeNow lets the routers be asked once the Service of the new version has
+// waitForEndpoints lets the routers be asked once the Service of the new version has
 // endpoints.
-func routeNow(in Input, m moving) verdict {
+func waitForEndpoints(in Input, m moving) verdict {
 	for _, need := range needsOf(in, m) {
 		if serves, known := in.Answers.Endpoints[need]; known && !serves {
 			return verdict{text: "ready endpoints of Service " + need.Service.Name, due: in.Now.Add(time.Second)}

@@ -22,7 +22,7 @@ func (w promotionWait) traits() traits {
 }
 
 func (w promotionWait) verdict(in Input, m moving) verdict {
-	v := promoted(in, m)
+	v := waitForPromotion(in, m)
 	if v.done || w.timeout == 0 {
 		return v
 	}
@@ -44,11 +44,11 @@ func (w promotionWait) forecast(c *forecaster, s *ForecastStage) {
 // release back then.
 func (w promotionWait) isLate(in Input, m moving) bool {
 	late := w.timeout > 0 && w.onTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.timeout))
-	return late && !promoted(in, m).done && !userHolds(in, m.spec)
+	return late && !waitForPromotion(in, m).done && !userHolds(in, m.spec)
 }
 
-// promoted waits until somebody lets the release pass its step.
-func promoted(in Input, m moving) verdict {
+// waitForPromotion waits until somebody lets the release pass its step.
+func waitForPromotion(in Input, m moving) verdict {
 	release := in.State.Release
 	switch {
 	case release.Fast:
@@ -60,13 +60,13 @@ func promoted(in Input, m moving) verdict {
 	}
 }
 
-// decided waits until somebody lets the release pass its step, or its step's own
+// waitForPeople waits until somebody lets the release pass its step, or its step's own
 // timeout does.
-func decided(in Input, m moving) verdict {
+func waitForPeople(in Input, m moving) verdict {
 	if w, is := m.stage().wait.(promotionWait); is {
 		return w.verdict(in, m)
 	}
-	return promoted(in, m)
+	return waitForPromotion(in, m)
 }
 
 func promoter(in Input) string { return orElse(in.Promotion.Author, "a promotion file") }

@@ -19,17 +19,17 @@ type timerWait struct {
 func (w timerWait) traits() traits { return traits{number: 2, duration: w.duration, pauses: true} }
 
 func (w timerWait) verdict(in Input, m moving) verdict {
-	if v := promoted(in, m); v.done {
+	if v := waitForPromotion(in, m); v.done {
 		return v
 	}
 	if w.until == "" {
-		return clock(in, m, m.Entered.Add(w.duration))
+		return waitUntil(in, m, m.Entered.Add(w.duration))
 	}
 	due, err := nextOf(w.until, w.zone, m.Entered)
 	if err != nil || due.IsZero() { // render refuses both
 		return verdict{paused: true, text: "a promotion: " + m.stage().text + " never comes"}
 	}
-	return clock(in, m, due)
+	return waitUntil(in, m, due)
 }
 
 func (w timerWait) forecast(c *forecaster, s *ForecastStage) {
@@ -63,17 +63,17 @@ type delayWait struct{ duration time.Duration }
 func (w delayWait) traits() traits { return traits{number: 3, duration: w.duration, pauses: true} }
 
 func (w delayWait) verdict(in Input, m moving) verdict {
-	return clock(in, m, m.Entered.Add(w.duration))
+	return waitUntil(in, m, m.Entered.Add(w.duration))
 }
 
 func (w delayWait) forecast(_ *forecaster, s *ForecastStage) {
 	s.Wait, s.AtLeast = WaitTime, w.duration
 }
 
-// clock waits for a moment that follows from what the state records, so that
+// waitUntil waits for a moment that follows from what the state records, so that
 // neither a restart nor another machine starts the clock again. A clock that was
 // set back makes the wait longer by as much, never shorter than asked.
-func clock(in Input, m moving, due time.Time) verdict {
+func waitUntil(in Input, m moving, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
 	}

@@ -28,10 +28,10 @@ func isShut(in Input) bool {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// closed leaves an app as it is whose head asks for an advance, while its
-// calendar is shut. What it records stays the same while windows follow each
+// waitForWindow leaves an app as it is while its calendar is shut and its head
+// asks for an advance. What it records stays the same while windows follow each
 // other: the moment at which the last of them is over, if that is known.
-func closed(in Input, what string) (Decision, bool) {
+func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	if !is {
 		return Decision{}, false

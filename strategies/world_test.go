@@ -225,7 +225,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Settled: &settled},
+		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Healed: &settled},
 		Calendar: l.calendar, Runs: l.runs, plans: l.plans,
 	}
 	if d := Decide(in); d.Ask != nil && d.Ask.Adoptable != nil {
@@ -237,9 +237,9 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 // answer tells a decision what it asks for. The cluster accepts what can be made.
 func (l *loop) answer(in Input, ask Ask) Input {
 	switch {
-	case ask.Settle:
+	case ask.Heal:
 		l.settled = l.apply(in.State)
-		in.Answers.Settled, in.Observed = new(l.settled), l.kube.Observe()
+		in.Answers.Healed, in.Observed = new(l.settled), l.kube.Observe()
 	case ask.Adoptable != nil:
 		in.Answers.Adoptable = map[rollout.Workload]bool{}
 		for _, o := range ask.Adoptable {

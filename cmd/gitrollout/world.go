@@ -181,7 +181,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
 	needed := listed && (w.detail || a.State.Release != nil || a.Head.Render == nil)
 	in, err := w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
-	in.Answers = strategies.Answers{Settled: new(true)}
+	in.Answers = strategies.Answers{Healed: new(true)}
 	return in, err
 }
 

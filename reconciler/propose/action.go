@@ -132,7 +132,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 		return d, nil
 	}
 	if !shut {
-		if step, shut = TimedPause(in); !shut {
+		if step, shut = strategies.TimedPause(in); !shut {
 			return decision{}, notAtGate(in)
 		}
 	}
@@ -148,19 +148,6 @@ func opened(in strategies.Input, release *rollout.Release) (step int, found bool
 			names[i] = s.Name
 		}
 		if e.Step < len(e.Steps) && in.Promotion.Opens(release.Hash, names, e.Step) {
-			step, found = max(step, e.Step), true
-		}
-	}
-	return step, found
-}
-
-// TimedPause finds the pause by the clock that a workload is in.
-func TimedPause(in strategies.Input) (step int, found bool) {
-	for _, e := range strategies.Explain(in) {
-		if e.Due.IsZero() || e.Step >= len(e.Steps) {
-			continue
-		}
-		if s := e.Steps[e.Step]; strings.HasPrefix(s.Text, "pause ") || s.Name == "promotion" {
 			step, found = max(step, e.Step), true
 		}
 	}

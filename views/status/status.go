@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -338,7 +337,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 			merge("go on", rollout.ProposePromotion)
 			add("go on", "gitrollout promote "+app)
 		default:
-			if _, timed := propose.TimedPause(in); timed {
+			if _, timed := strategies.TimedPause(in); timed {
 				add("skip the wait", "gitrollout promote "+app)
 			}
 		}

@@ -43,7 +43,7 @@ func paused() strategies.Input {
 		return pods
 	}
 	return strategies.Input{
-		Now: minute(5), App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, Answers: strategies.Answers{Settled: new(true)},
+		Now: minute(5), App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, Answers: strategies.Answers{Healed: new(true)},
 		Head: strategies.Head{Commit: head.Commit, Render: head}, Source: head,
 		State: rollout.State{
 			App: "shop", Path: "apps/shop", Phase: rollout.Paused, Source: "c2", Stable: stable, Release: release,

@@ -1,0 +1,155 @@
+package strategies
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestGatesOfAFullPromotion: it opens what a step waits for, and nothing else. A
+// new gate has to be put on one side or the other.
+func TestGatesOfAFullPromotion(t *testing.T) {
+	names := func(all gateList) (names []string) {
+		for _, g := range all {
+			names = append(names, g.name)
+		}
+		return names
+	}
+	if diff := cmp.Diff([]string{"hold", "healed", "routers", "inconclusive", "wait", "window"}, names(gates)); diff != "" {
+		t.Errorf("the gates (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"hold", "healed", "window"}, names(fullGates)); diff != "" {
+		t.Errorf("those that a promotion of everything does not open (-want +got):\n%s", diff)
+	}
+}
+
+// TestGatesAskInOrder shuts each gate alone and all after it: the first one that
+// is shut decides.
+func TestGatesAskInOrder(t *testing.T) {
+	shut := func(name string) gate {
+		return gate{name, func(Input, moving) verdict { return verdict{text: name} }}
+	}
+	open := gate{"open", func(Input, moving) verdict { return verdict{done: true} }}
+	by := gate{"by", func(Input, moving) verdict { return verdict{done: true, by: "Ann"} }}
+	cases := map[string]struct {
+		gates gateList
+		want  verdict
+	}{
+		"None":      {nil, verdict{done: true}},
+		"Open":      {gateList{open, open}, verdict{done: true}},
+		"Somebody":  {gateList{open, by, open}, verdict{done: true, by: "Ann"}},
+		"First":     {gateList{open, shut("a"), shut("b")}, verdict{text: "a"}},
+		"AfterBy":   {gateList{by, shut("b")}, verdict{text: "b"}},
+		"Except":    {gateList{shut("a"), shut("b"), by}.except("a", "b"), verdict{done: true, by: "Ann"}},
+		"ExceptOne": {gateList{shut("a"), shut("b")}.except("a"), verdict{text: "b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.gates.verdict(Input{}, moving{}), cmp.AllowUnexported(verdict{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTimedPause finds what a promotion may end before its time.
+func TestTimedPause(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(version("v2"))
+	at := func(step int) Input {
+		in := inFlight(h, step, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
+		in.Now = in.Now.Add(time.Second)
+		return in
+	}
+	cases := map[string]struct {
+		reason string
+		in     Input
+		change func(*Input)
+		step   int
+		found  bool
+	}{
+		"Timer":    {"a pause by the clock", at(2), nil, 2, true},
+		"Over":     {"one that is over has no time left", at(2), func(in *Input) { in.Now = in.Now.Add(time.Hour) }, 0, false},
+		"Gate":     {"one that waits for somebody is no such", at(1), nil, 0, false},
+		"Pods":     {"nor is a weight", at(0), nil, 0, false},
+		"Through":  {"nor the end of the steps", at(3), nil, 0, false},
+		"Aborting": {"nor a way back", at(2), func(in *Input) { in.State.Phase = rollout.Aborting }, 0, false},
+		"AtRest":   {"nor an app at rest", world(h), nil, 0, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.change != nil {
+				tc.change(&tc.in)
+			}
+			if step, found := TimedPause(tc.in); step != tc.step || found != tc.found {
+				t.Errorf("%s: got %d, %t, want %d, %t", tc.reason, step, found, tc.step, tc.found)
+			}
+		})
+	}
+}
+
+// TestWaits: what is known of a stage without looking. The numbers are in digests,
+// so they are for ever.
+func TestWaits(t *testing.T) {
+	cases := map[string]struct {
+		wait   wait
+		number int
+		pauses bool
+		ends   string
+	}{
+		"Pods":       {podsWait{}, 0, false, WaitPods},
+		"Promotion":  {promotionWait{}, 1, true, WaitPromotion},
+		"Timer":      {timerWait{duration: time.Minute}, 2, true, WaitTime},
+		"Delay":      {delayWait{time.Minute}, 3, true, WaitTime},
+		"Nothing":    {noWait{}, 4, false, ""},
+		"Analysis":   {analysisWait{&rollout.Analysis{}}, 5, false, WaitAnalysis},
+		"Experiment": {experimentWait{&rollout.Experiment{}}, 6, false, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.wait.traits()
+			if got.number != tc.number || got.pauses != tc.pauses {
+				t.Errorf("the traits are %+v, want %d, %t", got, tc.number, tc.pauses)
+			}
+			p := plan{stages: []stage{{counts: fullSets, wait: tc.wait}}}
+			c := &forecaster{in: Planned{Replicas: 3, Now: noon}, plan: &p, at: noon, known: true}
+			if s := c.stage(); s.Wait != tc.ends {
+				t.Errorf("it is ended by %q, want %q", s.Wait, tc.ends)
+			}
+		})
+	}
+}
+
+// TestWaitsOfAFastRelease: a version that served before waits for pods and for
+// delays, and for nothing else.
+func TestWaitsOfAFastRelease(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(version("v2"))
+	in := inFlight(h, 0, set(h, commitID(1), 0, 0), set(h, commitID(0), 10, 10))
+	in.State.Release.Fast = true
+	m := movers(in)[0]
+	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors"}}}
+	for name, tc := range map[string]struct {
+		wait wait
+		done bool
+	}{
+		"Pods":       {podsWait{}, false},
+		"Promotion":  {promotionWait{}, true},
+		"Timeout":    {promotionWait{timeout: time.Minute, onTimeout: rollout.TimeoutAbort}, true},
+		"Timer":      {timerWait{duration: time.Minute}, true},
+		"Schedule":   {timerWait{until: "0 9 * * *"}, true},
+		"Delay":      {delayWait{time.Minute}, false},
+		"Nothing":    {noWait{}, true},
+		"Analysis":   {analysisWait{metrics}, true},
+		"Experiment": {experimentWait{&rollout.Experiment{}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if v := tc.wait.verdict(in, m); v.done != tc.done {
+				t.Errorf("done is %t: %s", v.done, v.text)
+			}
+		})
+	}
+}
