@@ -90,20 +90,22 @@ func routed() Input {
 	return inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
 }
 
+// unmarked is something that runs, with no record.
+func unmarked() Input {
+	h := oneWeb(nil)
+	in := world(h)
+	in.State, in.Source = rollout.State{}, nil
+	live := in.Observed.Workloads[web]
+	live.Hash = ""
+	in.Observed.Workloads[web] = live
+	return in
+}
+
 func TestAsk(t *testing.T) {
 	released := func() Input { // v2 is pushed
 		h := oneWeb(nil)
 		h.push(version("v2"))
 		return world(h)
-	}
-	unmarked := func() Input { // something runs, and there is no record
-		h := oneWeb(nil)
-		in := world(h)
-		in.State, in.Source = rollout.State{}, nil
-		live := in.Observed.Workloads[web]
-		live.Hash = ""
-		in.Observed.Workloads[web] = live
-		return in
 	}
 	aborted := func() Input {
 		in := routed()
@@ -253,6 +255,8 @@ func TestAsksEnd(t *testing.T) {
 		in, git := fuzzInput(seed, data)
 		if seed%10 == 0 {
 			in, git = routed(), nil
+		} else if seed%10 == 1 {
+			in, git = unmarked(), nil
 		} else if rng.IntN(4) == 0 {
 			in.State, in.Source = rollout.State{}, nil
 			for w, live := range in.Observed.Workloads {

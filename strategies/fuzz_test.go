@@ -160,7 +160,9 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 
 func fuzzObserved(next func(int) int, git *history, now time.Time) rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
-	for w, hash := range git.at(commitID(0)).Templates {
+	templates := git.at(commitID(0)).Templates
+	for _, w := range sortedWorkloads(templates) {
+		hash := templates[w]
 		if next(8) == 1 {
 			continue
 		}

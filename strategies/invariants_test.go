@@ -389,6 +389,6 @@ func (s *sim) kill() {
 	}
 }
 
-func sortedWorkloads(m map[rollout.Workload]*kube.Deployment) []rollout.Workload {
+func sortedWorkloads[V any](m map[rollout.Workload]V) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(m), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
 }
