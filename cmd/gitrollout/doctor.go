@@ -10,6 +10,8 @@ import (
 
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/terminal"
+
+	"k8s.io/client-go/rest"
 )
 
 type doctorCommand struct {
@@ -68,7 +70,13 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 		e.Cluster = w.source.cluster
 		c.examineGit(ctx, e, w, now)
 	}
-	c.examineCluster(ctx, e, w, now)
+	config, err := c.target.config()
+	if err != nil {
+		const fix = "name a kubeconfig with --kubeconfig or KUBECONFIG"
+		e.Add("cluster", doctor.Problem, fix, "%s", strings.TrimSuffix(doctor.OneLine(err), ": "+fix))
+	} else {
+		c.cluster(w, config).Examine(ctx, e, now)
+	}
 	if done, err := c.output.write(c.streams, e); err != nil {
 		return err
 	} else if !done {
@@ -80,4 +88,17 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 		return silent(exitFailed)
 	}
 	return nil
+}
+
+// cluster is what there is to examine of the cluster; w is nil if Git cannot be read.
+func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
+	look := doctor.Cluster{Config: config, As: c.as, Wait: patience}
+	if w == nil {
+		return look
+	}
+	look.Name, look.UID, look.Apps = w.source.cluster, w.uid, []doctor.App{}
+	for _, name := range w.names() {
+		look.Apps = append(look.Apps, doctor.App{Name: name, Render: w.head(w.apps[name]).Render})
+	}
+	return look
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -232,34 +230,5 @@ spec:
 	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig}
 	if _, found := examined(t, args...); len(found["cluster.secrets"]) != 1 || found["cluster.secrets"][0].Status != doctor.Problem || !strings.Contains(found["cluster.secrets"][0].Message, ns+"/prometheus") {
 		t.Errorf("no Secret: %+v", found)
-	}
-}
-
-// TestClocks compares clocks by a server's answers.
-func TestClocks(t *testing.T) {
-	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	tests := map[string]struct {
-		date string
-		want doctor.Health
-	}{
-		"right":       {here.Format(http.TimeFormat), doctor.Healthy},
-		"a bit late":  {here.Add(-20 * time.Second).Format(http.TimeFormat), doctor.Warning},
-		"an hour off": {here.Add(time.Hour).Format(http.TimeFormat), doctor.Problem},
-		"no date":     {"never", doctor.Unknown},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", tt.date) }))
-			defer server.Close()
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var e doctor.Examination
-			examineClock(&e, "clock.git", "the server", server.Client(), request, func() time.Time { return here })
-			if len(e.Findings) != 1 || e.Findings[0].Status != tt.want {
-				t.Errorf("%+v, want %s", e.Findings, tt.want)
-			}
-		})
 	}
 }

@@ -62,7 +62,7 @@ func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w
 		return
 	}
 	// What the answer is does not matter, and no credential is sent for it.
-	examineClock(e, "clock.git", "the Git server", http.DefaultClient, request, now)
+	doctor.Clock(e, "clock.git", "the Git server", http.DefaultClient, request, now)
 }
 
 // examineApps counts what cannot be rendered.
@@ -94,23 +94,21 @@ func (c *doctorCommand) examinePush(ctx context.Context, e *doctor.Examination, 
 	}})
 	switch {
 	case errors.Is(err, git.ErrRejected):
-		e.Add("git.push", doctor.Problem, "let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", oneLine(err))
+		e.Add("git.push", doctor.Problem, "let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", doctor.OneLine(err))
 		return
 	case errors.Is(err, git.ErrAuth):
-		e.Add("git.push", doctor.Problem, "give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", oneLine(err))
+		e.Add("git.push", doctor.Problem, "give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", doctor.OneLine(err))
 		return
 	case err != nil:
-		e.Add("git.push", doctor.Problem, gitFix(err), "%v", oneLine(err))
+		e.Add("git.push", doctor.Problem, gitFix(err), "%v", doctor.OneLine(err))
 		return
 	}
 	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
-		e.Add("git.push", doctor.Problem, "allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand", "branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v", oneLine(err))
+		e.Add("git.push", doctor.Problem, "allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand", "branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v", doctor.OneLine(err))
 		return
 	}
 	e.Add("git.push", doctor.Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // examineForge looks at branch protection, as far as the forge shows it to
 // somebody who is no administrator.
@@ -134,46 +132,11 @@ func (c *doctorCommand) examineForge(ctx context.Context, e *doctor.Examination,
 		case w.state == nil && b.name == w.config().StateBranch:
 			e.Add("forge.protection", doctor.Unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
 		case err != nil:
-			e.Add("forge.protection", doctor.Unknown, "", "%s: %v", b.name, oneLine(err))
+			e.Add("forge.protection", doctor.Unknown, "", "%s: %v", b.name, doctor.OneLine(err))
 		case protected:
 			e.Add("forge.protection", doctor.Healthy, "", "%s is protected", b.name)
 		default:
 			e.Add("forge.protection", doctor.Warning, fmt.Sprintf(b.fix, b.name), "%s is not protected: %s", b.name, b.what)
 		}
-	}
-}
-
-// The differences of clocks that are told: pauses and windows are by this
-// machine's clock, ages of pods by the cluster's.
-const (
-	noticeableSkew = 5 * time.Second
-	harmfulSkew    = time.Minute
-)
-
-// examineClock compares this machine's clock with a server's, by the Date of an
-// answer, which has whole seconds.
-func examineClock(e *doctor.Examination, check, whose string, client *http.Client, request *http.Request, now func() time.Time) {
-	before := now()
-	response, err := client.Do(request)
-	if err != nil {
-		e.Add(check, doctor.Unknown, "", "%s has not answered: %v", whose, oneLine(err))
-		return
-	}
-	_ = response.Body.Close()
-	middle := before.Add(now().Sub(before) / 2)
-	at, err := http.ParseTime(response.Header.Get("Date"))
-	if err != nil {
-		e.Add(check, doctor.Unknown, "", "%s does not say what time it is", whose)
-		return
-	}
-	skew := middle.Sub(at.Add(500 * time.Millisecond)).Round(time.Second)
-	const fix = "keep both clocks right with NTP (timedatectl, chrony)"
-	switch {
-	case skew.Abs() >= harmfulSkew:
-		e.Add(check, doctor.Problem, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
-	case skew.Abs() >= noticeableSkew:
-		e.Add(check, doctor.Warning, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
-	default:
-		e.Add(check, doctor.Healthy, "", "this machine's clock agrees with that of %s", whose)
 	}
 }

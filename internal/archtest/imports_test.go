@@ -30,7 +30,7 @@ var table = map[string]rule{
 	"strategies":         {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, pure: true},
 	"views/status":       {own: []string{"reconciler/propose", "rollout", "strategies"}, pure: true},
 	"views/plan":         {own: []string{"rollout", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
-	"views/doctor":       {own: []string{"reconciler/source", "render", "rollout"}},
+	"views/doctor":       {own: []string{"reconciler/source", "render", "rollout"}, others: kubernetes},
 	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/worktree":    {own: []string{"render", "rollout"}},
 	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},

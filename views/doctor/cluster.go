@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -22,72 +22,82 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/views/doctor"
 )
 
 // oldestKubernetes is the minor version of 1.x from which on all that is used is
 // there and stable: server-side apply that keeps other managers' fields.
 const oldestKubernetes = 25
 
-// examineCluster looks at the cluster; w is nil if Git cannot be read.
-func (c *doctorCommand) examineCluster(ctx context.Context, e *doctor.Examination, w *world, now func() time.Time) {
-	config, err := c.target.config()
-	if err != nil {
-		const fix = "name a kubeconfig with --kubeconfig or KUBECONFIG"
-		e.Add("cluster", doctor.Problem, fix, "%s", strings.TrimSuffix(oneLine(err), ": "+fix))
-		return
-	}
-	config.QPS, config.Timeout = -1, patience
-	config.Impersonate.UserName = c.as
+// App is an app as Git has it.
+type App struct {
+	Name   string
+	Render *rollout.Render // nil if it cannot be rendered
+}
+
+// Cluster is the cluster to examine, and what Git has for it.
+type Cluster struct {
+	Config *rest.Config
+	As     string // whose rights are asked for, "" for the account of Config
+	Name   string // in Git
+	UID    string // that the state branch is for, "" if it is for none yet
+	Apps   []App  // nil if Git cannot be read
+	Wait   time.Duration
+}
+
+// Examine looks at the cluster. Now is this machine's clock.
+func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
+	config := rest.CopyConfig(c.Config)
+	config.QPS, config.Timeout = -1, c.Wait
+	config.Impersonate.UserName = c.As
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		e.Add("cluster", doctor.Problem, "", "%v", oneLine(err))
+		e.Add("cluster", Problem, "", "%v", OneLine(err))
 		return
 	}
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
 		fix := "check the kubeconfig, the network, and that the API server runs"
-		if c.as != "" {
+		if c.As != "" {
 			fix = "check that --as is spelled right, and that you may impersonate: kubectl auth can-i impersonate users"
 		}
-		e.Add("cluster", doctor.Problem, fix, "%s does not answer: %v", config.Host, oneLine(err))
+		e.Add("cluster", Problem, fix, "%s does not answer: %v", config.Host, OneLine(err))
 		return
 	}
 	minor, _ := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	if version.Major == "1" && minor < oldestKubernetes {
-		e.Add("cluster.version", doctor.Warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes), "%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
+		e.Add("cluster.version", Warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes), "%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
 	} else {
-		e.Add("cluster.version", doctor.Healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
+		e.Add("cluster.version", Healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
 	}
-	c.examineAPIClock(ctx, e, config, now)
-	if w == nil {
-		e.Add("cluster.rights", doctor.Unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
+	examineAPIClock(ctx, e, config, now)
+	if c.Apps == nil {
+		e.Add("cluster.rights", Unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
 		return
 	}
-	x := &rightsExam{e: e, client: client, who: cmp.Or(c.as, "this account")}
-	x.needs(ctx, w, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())))
+	x := &rightsExam{e: e, client: client, who: cmp.Or(c.As, "this account")}
+	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())))
 	x.ask(ctx)
-	examineSecrets(ctx, e, w, client)
-	examineUID(ctx, e, w, client)
+	c.examineSecrets(ctx, e, client)
+	c.examineUID(ctx, e, client)
 }
 
-func (c *doctorCommand) examineAPIClock(ctx context.Context, e *doctor.Examination, config *rest.Config, now func() time.Time) {
+func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, now func() time.Time) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		e.Add("clock.cluster", doctor.Unknown, "", "%v", oneLine(err))
+		e.Add("clock.cluster", Unknown, "", "%v", OneLine(err))
 		return
 	}
 	host, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		e.Add("clock.cluster", doctor.Unknown, "", "%v", oneLine(err))
+		e.Add("clock.cluster", Unknown, "", "%v", OneLine(err))
 		return
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host.JoinPath("version").String(), nil)
 	if err != nil {
-		e.Add("clock.cluster", doctor.Unknown, "", "%v", oneLine(err))
+		e.Add("clock.cluster", Unknown, "", "%v", OneLine(err))
 		return
 	}
-	examineClock(e, "clock.cluster", "the API server", transport, request, now)
+	Clock(e, "clock.cluster", "the API server", transport, request, now)
 }
 
 // right is one thing that somebody may do or not.
@@ -95,7 +105,7 @@ type right struct{ namespace, group, resource, verb string }
 
 // rightsExam collects the rights that the apps need, and asks for them.
 type rightsExam struct {
-	e      *doctor.Examination
+	e      *Examination
 	client kubernetes.Interface
 	who    string
 	wanted map[right]bool
@@ -104,7 +114,7 @@ type rightsExam struct {
 // needs fills in the rights: those that every cluster needs, and those of each kind in
 // each namespace. All kinds are watched in all namespaces, so that one watch does
 // for all apps.
-func (x *rightsExam) needs(ctx context.Context, w *world, mapper meta.RESTMapper) {
+func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	want := func(namespace, group, resource string, verbs ...string) {
 		for _, verb := range verbs {
@@ -116,12 +126,11 @@ func (x *rightsExam) needs(ctx context.Context, w *world, mapper meta.RESTMapper
 	}
 	want("", "", "pods", "list", "watch")
 	missing := map[string]bool{}
-	for _, name := range w.names() {
-		head := w.head(w.apps[name])
-		if head.Render == nil {
+	for _, app := range apps {
+		if app.Render == nil {
 			continue
 		}
-		for _, o := range head.Render.Objects {
+		for _, o := range app.Render.Objects {
 			gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
 			mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 			if err != nil {
@@ -137,15 +146,15 @@ func (x *rightsExam) needs(ctx context.Context, w *world, mapper meta.RESTMapper
 			want("", gvk.Group, mapping.Resource.Resource, "list", "watch")
 			want(namespace, gvk.Group, mapping.Resource.Resource, "get", "create", "patch", "delete")
 		}
-		for _, spec := range head.Render.Specs {
+		for _, spec := range app.Render.Specs {
 			needsOfRelease(spec, want)
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
-		x.e.Add("cluster.kinds", doctor.Problem, "install its CRD, or remove the object: the app is held until then", "%s is in Git, and the cluster does not know it", kind)
+		x.e.Add("cluster.kinds", Problem, "install its CRD, or remove the object: the app is held until then", "%s is in Git, and the cluster does not know it", kind)
 	}
 	if len(missing) == 0 {
-		x.e.Add("cluster.kinds", doctor.Healthy, "", "the cluster knows every kind that the apps have")
+		x.e.Add("cluster.kinds", Healthy, "", "the cluster knows every kind that the apps have")
 	}
 }
 
@@ -216,7 +225,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	var order []place
 	for i, r := range all {
 		if errs[i] != nil {
-			x.e.Add("cluster.rights", doctor.Unknown, "", "the API server does not say what %s may do: %v", x.who, oneLine(errs[i]))
+			x.e.Add("cluster.rights", Unknown, "", "the API server does not say what %s may do: %v", x.who, OneLine(errs[i]))
 			return
 		}
 		if p := (place{r.namespace, r.group, r.resource}); denied[i] {
@@ -231,25 +240,24 @@ func (x *rightsExam) ask(ctx context.Context) {
 		if p.namespace == "" {
 			where, kind = "in the whole cluster", "ClusterRole"
 		}
-		x.e.Add("cluster.rights", doctor.Problem,
+		x.e.Add("cluster.rights", Problem,
 			fmt.Sprintf("add to its %s: {apiGroups: [%q], resources: [%s], verbs: [%s]}", kind, p.group, p.resource, strings.Join(missing[p], ", ")),
 			"%s may not %s %s %s", x.who, strings.Join(missing[p], ", "), strings.TrimSuffix(p.resource+"."+p.group, "."), where)
 	}
 	if len(order) == 0 {
-		x.e.Add("cluster.rights", doctor.Healthy, "", "%s has all %d rights that the apps need", x.who, len(all))
+		x.e.Add("cluster.rights", Healthy, "", "%s has all %d rights that the apps need", x.who, len(all))
 	}
 }
 
 // examineSecrets looks for the keys that analyses name. Nothing of them is kept.
-func examineSecrets(ctx context.Context, e *doctor.Examination, w *world, client kubernetes.Interface) {
+func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kubernetes.Interface) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}
-	for _, name := range w.names() {
-		head := w.head(w.apps[name])
-		if head.Render == nil {
+	for _, app := range c.Apps {
+		if app.Render == nil {
 			continue
 		}
-		for _, spec := range head.Render.Specs {
+		for _, spec := range app.Render.Specs {
 			for _, m := range metricsOf(spec) {
 				for _, ref := range m.Secrets {
 					k := key{spec.Workload.Namespace, ref.Name, ref.Key}
@@ -260,11 +268,11 @@ func examineSecrets(ctx context.Context, e *doctor.Examination, w *world, client
 					s, err := client.CoreV1().Secrets(k.namespace).Get(ctx, k.secret, metav1.GetOptions{})
 					switch {
 					case err != nil:
-						e.Add("cluster.secrets", doctor.Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v", name, k.namespace, k.secret, oneLine(err))
+						e.Add("cluster.secrets", Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v", app.Name, k.namespace, k.secret, OneLine(err))
 					case s.Data[k.key] == nil:
-						e.Add("cluster.secrets", doctor.Problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", name, k.namespace, k.secret, k.key)
+						e.Add("cluster.secrets", Problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", app.Name, k.namespace, k.secret, k.key)
 					default:
-						e.Add("cluster.secrets", doctor.Healthy, "", "Secret %s/%s has %s", k.namespace, k.secret, k.key)
+						e.Add("cluster.secrets", Healthy, "", "Secret %s/%s has %s", k.namespace, k.secret, k.key)
 					}
 				}
 			}
@@ -273,14 +281,14 @@ func examineSecrets(ctx context.Context, e *doctor.Examination, w *world, client
 }
 
 // examineUID compares the cluster with the one that the state branch is for.
-func examineUID(ctx context.Context, e *doctor.Examination, w *world, client kubernetes.Interface) {
+func (c Cluster) examineUID(ctx context.Context, e *Examination, client kubernetes.Interface) {
 	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		e.Add("cluster.uid", doctor.Problem, `add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`, "the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", oneLine(err))
-	case w.uid != "" && string(ns.UID) != w.uid:
-		e.Add("cluster.uid", doctor.Problem, "choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt", "this is not cluster %s: its uid is %s, and the state branch is for %s", w.source.cluster, ns.UID, w.uid)
+		e.Add("cluster.uid", Problem, `add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`, "the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", OneLine(err))
+	case c.UID != "" && string(ns.UID) != c.UID:
+		e.Add("cluster.uid", Problem, "choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt", "this is not cluster %s: its uid is %s, and the state branch is for %s", c.Name, ns.UID, c.UID)
 	default:
-		e.Add("cluster.uid", doctor.Healthy, "", "the cluster is the one that the state branch is for, or there is none yet")
+		e.Add("cluster.uid", Healthy, "", "the cluster is the one that the state branch is for, or there is none yet")
 	}
 }

@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// OneLine is an error without its line breaks.
+func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// The differences of clocks that are told: pauses and windows are by this
+// machine's clock, ages of pods by the cluster's.
+const (
+	noticeableSkew = 5 * time.Second
+	harmfulSkew    = time.Minute
+)
+
+// Clock compares this machine's clock with a server's, by the Date of an
+// answer, which has whole seconds.
+func Clock(e *Examination, check, whose string, client *http.Client, request *http.Request, now func() time.Time) {
+	before := now()
+	response, err := client.Do(request)
+	if err != nil {
+		e.Add(check, Unknown, "", "%s has not answered: %v", whose, OneLine(err))
+		return
+	}
+	_ = response.Body.Close()
+	middle := before.Add(now().Sub(before) / 2)
+	at, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		e.Add(check, Unknown, "", "%s does not say what time it is", whose)
+		return
+	}
+	skew := middle.Sub(at.Add(500 * time.Millisecond)).Round(time.Second)
+	const fix = "keep both clocks right with NTP (timedatectl, chrony)"
+	switch {
+	case skew.Abs() >= harmfulSkew:
+		e.Add(check, Problem, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+	case skew.Abs() >= noticeableSkew:
+		e.Add(check, Warning, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+	default:
+		e.Add(check, Healthy, "", "this machine's clock agrees with that of %s", whose)
+	}
+}
