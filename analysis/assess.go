@@ -112,13 +112,16 @@ func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
 	if m.FailureLimit >= 0 && p.Failed > m.FailureLimit {
-		p.Phase, p.Message = Failed, fmt.Sprintf("%d of %d measurements failed, more than %d", p.Failed, p.Count, m.FailureLimit)
+		p.Phase, p.Message = Failed, fmt.Sprintf("%d of %d measurements failed, more than %d", p.Failed, p.Count,
+			m.FailureLimit)
 	}
 	if p.Inconclusive > m.InconclusiveLimit {
-		p.Phase, p.Message = Inconclusive, fmt.Sprintf("%d of %d measurements are inconclusive, more than %d", p.Inconclusive, p.Count, m.InconclusiveLimit)
+		p.Phase, p.Message = Inconclusive, fmt.Sprintf("%d of %d measurements are inconclusive, more than %d",
+			p.Inconclusive, p.Count, m.InconclusiveLimit)
 	}
 	if p.ConsecutiveErrors > m.ConsecutiveErrorLimit {
-		p.Phase, p.Message = Errored, fmt.Sprintf("%d measurements in a row could not be made: %s", p.ConsecutiveErrors, last.Message)
+		p.Phase, p.Message = Errored, fmt.Sprintf("%d measurements in a row could not be made: %s", p.ConsecutiveErrors,
+			last.Message)
 	}
 	if p.Phase.Done() {
 		p.Condition = conditionOf(m)
@@ -135,9 +138,12 @@ func assess(m Metric, p Progress) Progress {
 	case m.ConsecutiveSuccessLimit == 0:
 		p.Phase = Successful
 	case m.FailureLimit < 0:
-		p.Phase, p.Message = Failed, fmt.Sprintf("not successful %d times in a row within %d measurements", m.ConsecutiveSuccessLimit, m.Count)
+		p.Phase, p.Message = Failed, fmt.Sprintf("not successful %d times in a row within %d measurements",
+			m.ConsecutiveSuccessLimit, m.Count)
 	default:
-		p.Phase, p.Message = Inconclusive, fmt.Sprintf("neither successful %d times in a row nor failed more than %d times within %d measurements", m.ConsecutiveSuccessLimit, m.FailureLimit, m.Count)
+		p.Phase, p.Message = Inconclusive, fmt.Sprintf(
+			"neither successful %d times in a row nor failed more than %d times within %d measurements",
+			m.ConsecutiveSuccessLimit, m.FailureLimit, m.Count)
 	}
 	return p
 }

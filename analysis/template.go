@@ -74,12 +74,14 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 		return nil, wrong
 	}
 	if len(t.Spec.Metrics) == 0 && len(t.Spec.Templates) == 0 {
-		return nil, &rollout.InvalidError{About: ref, Field: "spec.metrics", Msg: "is empty", Fix: "give at least one metric, or templates"}
+		return nil, &rollout.InvalidError{About: ref, Field: "spec.metrics", Msg: "is empty",
+			Fix: "give at least one metric, or templates"}
 	}
 	for i, a := range t.Spec.Args {
 		if a.Value != nil && a.ValueFrom != nil {
 			return nil, &rollout.InvalidError{
-				About: ref, Field: fmt.Sprintf("spec.args[%d].value", i), Msg: "is given, and valueFrom too", Fix: "keep one of them",
+				About: ref, Field: fmt.Sprintf("spec.args[%d].value",
+					i), Msg: "is given, and valueFrom too", Fix: "keep one of them",
 			}
 		}
 	}
@@ -98,7 +100,8 @@ type Values struct {
 // in the arguments. Those out of Secrets stay {{args.name}} in Config, so that
 // they are in no record and in no message. Check reads a provider's block; its
 // InvalidError names fields below the metric's. Nil: nothing is checked.
-func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values, check func(kind string, config map[string]any) error) ([]Metric, error) {
+func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
+	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
 	if err := collect(find, refs, nil, &all); err != nil {
 		return nil, err
@@ -153,7 +156,8 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
 		if err != nil {
-			return &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("%q is not a regular expression", pattern), Fix: "for all metrics write .*"}
+			return &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("%q is not a regular expression", pattern),
+				Fix: "for all metrics write .*"}
 		}
 		found := false
 		for i := range metrics {
@@ -163,12 +167,14 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 			}
 		}
 		if !found {
-			return &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("%q names no metric", pattern), Fix: "for all metrics write .*"}
+			return &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("%q names no metric", pattern),
+				Fix: "for all metrics write .*"}
 		}
 		return nil
 	}
 	for i, d := range rules.DryRun {
-		if err := named(fmt.Sprintf("dryRun[%d].metricName", i), d.MetricName, func(m *Metric) { m.DryRun = true }); err != nil {
+		dry := func(m *Metric) { m.DryRun = true }
+		if err := named(fmt.Sprintf("dryRun[%d].metricName", i), d.MetricName, dry); err != nil {
 			return err
 		}
 	}
@@ -196,7 +202,8 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 				kind = "ClusterAnalysisTemplate"
 			}
 			return &rollout.InvalidError{
-				About: about, Field: field, Msg: fmt.Sprintf("%s %s is not in this app", kind, ref.TemplateName), Fix: "add it to the kustomization",
+				About: about, Field: field, Msg: fmt.Sprintf("%s %s is not in this app", kind,
+					ref.TemplateName), Fix: "add it to the kustomization",
 			}
 		}
 		to := append(slices.Clone(path), t)
@@ -264,7 +271,8 @@ func arguments(all []*Template, given Values) (Values, error) {
 		case a.ValueFrom != nil:
 			out.Secrets[name] = *a.ValueFrom.SecretKeyRef
 		default:
-			return out, &rollout.InvalidError{Field: "args", Msg: fmt.Sprintf("the argument %s has no value", name), Fix: "give it: - name: " + name}
+			return out, &rollout.InvalidError{Field: "args", Msg: fmt.Sprintf("the argument %s has no value", name),
+				Fix: "give it: - name: " + name}
 		}
 	}
 	return out, nil
@@ -290,7 +298,8 @@ func fill(v any, values Values, field string) (any, error) {
 			return found
 		})
 		if unknown != "" {
-			return nil, &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("{{args.%s}} is not an argument of the template", unknown), Fix: "list it in spec.args"}
+			return nil, &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("{{args.%s}} is not an argument of the template",
+				unknown), Fix: "list it in spec.args"}
 		}
 		return out, nil
 	case []any:

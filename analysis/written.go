@@ -119,7 +119,8 @@ func check(m *Metric) error {
 	if m.Count == 0 && m.Interval == 0 {
 		m.Count = 1
 	}
-	conditions := ordered("successCondition", m.SuccessCondition, "failureCondition", m.FailureCondition, "startWhen", m.StartWhen)
+	conditions := ordered("successCondition", m.SuccessCondition, "failureCondition", m.FailureCondition, "startWhen",
+		m.StartWhen)
 	for field, condition := range conditions {
 		if err := CheckCondition(condition); err != nil {
 			return wrong(field, "", "%q %v", condition, err)

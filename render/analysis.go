@@ -12,7 +12,8 @@ import (
 // isTemplate reports whether an object is a template of an analysis. Templates
 // are read and never applied: the cluster needs no CRD.
 func isTemplate(ref rollout.Ref) bool {
-	return (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") && (ref.Group == ownGroup || ref.Group == argoGroup)
+	return (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
+		(ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
 // takeTemplate keeps a template for the documents that name it.
@@ -44,7 +45,8 @@ func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rol
 	if form == nil {
 		return nil
 	}
-	m := measured{at: at, named: "templates", templates: form.Templates, args: form.Args, rules: form.Rules, finite: finite, into: &rollout.Analysis{}}
+	m := measured{at: at, named: "templates", templates: form.Templates, args: form.Args, rules: form.Rules,
+		finite: finite, into: &rollout.Analysis{}}
 	d.addAnalysis(m)
 	return m.into
 }
@@ -67,7 +69,8 @@ func (d *document) readArgument(at string, a *argument) {
 		path := a.ValueFrom.FieldRef.FieldPath
 		text, ok := fieldAt(d.object, path)
 		if !ok {
-			d.Fail(at+".valueFrom.fieldRef.fieldPath", "name a text, number or label of the Rollout, such as metadata.labels['region']",
+			d.Fail(at+".valueFrom.fieldRef.fieldPath",
+				"name a text, number or label of the Rollout, such as metadata.labels['region']",
 				"%q is not in this Rollout", path)
 		}
 		a.Value = &text
@@ -123,7 +126,8 @@ func (a *assembly) instantiate(d *document) error {
 		}
 		for i := range metrics {
 			if m.finite && metrics[i].Interval > 0 && metrics[i].Count == 0 && metrics[i].ConsecutiveSuccessLimit == 0 {
-				return a.invalid(d.ref, m.at, "give the metric a count", "waits for metric %s, which is measured without end", metrics[i].Name)
+				return a.invalid(d.ref, m.at, "give the metric a count", "waits for metric %s, which is measured without end",
+					metrics[i].Name)
 			}
 		}
 		m.into.Metrics = metrics
@@ -133,7 +137,8 @@ func (a *assembly) instantiate(d *document) error {
 
 // values are those of the arguments.
 func (m measured) values() analysis.Values {
-	values := analysis.Values{Plain: map[string]string{}, Secrets: map[string]analysis.SecretRef{}, Pods: map[string]string{}}
+	values := analysis.Values{Plain: map[string]string{}, Secrets: map[string]analysis.SecretRef{},
+		Pods: map[string]string{}}
 	for _, arg := range m.args {
 		switch {
 		case m.experiment && arg.Value != nil && len(analysis.Variables(*arg.Value)) > 0:

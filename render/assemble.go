@@ -61,7 +61,8 @@ func (a *assembly) unique(objects []rollout.Object) error {
 	for _, object := range objects {
 		ref := object.Ref()
 		if seen[ref] {
-			return &rollout.InvalidError{File: a.file, Msg: ref.String() + " is there twice, with and without its namespace", Fix: "remove one of them"}
+			return &rollout.InvalidError{File: a.file, Msg: ref.String() + " is there twice, with and without its namespace",
+				Fix: "remove one of them"}
 		}
 		seen[ref] = true
 	}
@@ -82,7 +83,8 @@ func (a *assembly) take(object rollout.Object) error {
 	case isTemplate(ref):
 		return a.takeTemplate(object)
 	case ref.Group == ownGroup:
-		return a.blame(&rollout.InvalidError{Field: "kind", Msg: fmt.Sprintf("%s of %s does not belong in a kustomization", ref.Kind, object.APIVersion()),
+		return a.blame(&rollout.InvalidError{Field: "kind", Msg: fmt.Sprintf("%s of %s does not belong in a kustomization",
+			ref.Kind, object.APIVersion()),
 			Fix: "keep it under .gitrollout/ and out of resources"}, ref)
 	}
 	if w, is := rollout.WorkloadOf(ref); is {

@@ -1,10 +1,10 @@
 package render
 
 import (
-	"fmt"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
 // check looks at what only the whole app shows: that selectors match labels,
@@ -45,10 +45,12 @@ func (a *assembly) checkWorkload(d *document) error {
 	case len(selector) == 0:
 		return a.invalid(from, "spec.selector", "select the labels of the pod template", "is missing")
 	case labels[rollout.LabelPodHash] != nil:
-		return a.invalid(from, "spec.template.metadata.labels["+rollout.LabelPodHash+"]", "remove it", "is a label that only the Deployment controller may set")
+		return a.invalid(from, "spec.template.metadata.labels["+rollout.LabelPodHash+"]", "remove it",
+			"is a label that only the Deployment controller may set")
 	}
-	if why := mismatch(selector, labels); why != "" {
-		return a.invalid(from, "spec.selector", "make the selector match the labels of the template", "does not match the pod template: %s", why)
+	if why := experiment.Mismatch(selector, labels); why != "" {
+		return a.invalid(from, "spec.selector", "make the selector match the labels of the template",
+			"does not match the pod template: %s", why)
 	}
 	return nil
 }
@@ -59,13 +61,16 @@ type serviceField struct{ field, name string }
 func (d *document) services() []serviceField {
 	var all []serviceField
 	if c := d.spec.Canary; c != nil {
-		all = []serviceField{{"spec.strategy.canary.stableService", c.StableService}, {"spec.strategy.canary.canaryService", c.CanaryService}}
+		all = []serviceField{{"spec.strategy.canary.stableService", c.StableService},
+			{"spec.strategy.canary.canaryService", c.CanaryService}}
 		if p := c.PingPong; p != nil {
-			all = append(all, serviceField{"spec.strategy.canary.pingPong.pingService", p.PingService}, serviceField{"spec.strategy.canary.pingPong.pongService", p.PongService})
+			all = append(all, serviceField{"spec.strategy.canary.pingPong.pingService", p.PingService},
+				serviceField{"spec.strategy.canary.pingPong.pongService", p.PongService})
 		}
 	}
 	if b := d.spec.BlueGreen; b != nil {
-		all = []serviceField{{"spec.strategy.blueGreen.activeService", b.ActiveService}, {"spec.strategy.blueGreen.previewService", b.PreviewService}}
+		all = []serviceField{{"spec.strategy.blueGreen.activeService", b.ActiveService},
+			{"spec.strategy.blueGreen.previewService", b.PreviewService}}
 	}
 	return slices.DeleteFunc(all, func(s serviceField) bool { return s.name == "" })
 }
@@ -75,18 +80,21 @@ func (a *assembly) checkService(d *document, field, name string) error {
 	ref := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: name}
 	i := slices.IndexFunc(a.objects, func(o rollout.Object) bool { return o.Ref() == ref })
 	if i < 0 {
-		return a.invalid(d.ref, field, "add the Service to the kustomization", "Service/%s/%s is not in this app", d.ref.Namespace, name)
+		return a.invalid(d.ref, field, "add the Service to the kustomization", "Service/%s/%s is not in this app",
+			d.ref.Namespace, name)
 	}
 	selector := a.objects[i].Map("spec", "selector")
 	if len(selector) == 0 {
-		return a.invalid(d.ref, field, "give the Service a selector", "Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
+		return a.invalid(d.ref, field, "give the Service a selector",
+			"Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
 	}
 	if selector[rollout.LabelPodHash] != nil {
 		return nil // checkPins says it better
 	}
 	labels := a.deployments[d.workload].Map("spec", "template", "metadata", "labels")
-	if why := mismatch(map[string]any{"matchLabels": selector}, labels); why != "" {
-		return a.invalid(d.ref, field, "make the Service's selector match the labels of the template", "the selector of Service/%s/%s matches nothing: %s", d.ref.Namespace, name, why)
+	if why := experiment.Mismatch(map[string]any{"matchLabels": selector}, labels); why != "" {
+		return a.invalid(d.ref, field, "make the Service's selector match the labels of the template",
+			"the selector of Service/%s/%s matches nothing: %s", d.ref.Namespace, name, why)
 	}
 	return nil
 }
@@ -98,55 +106,13 @@ func (a *assembly) checkPins() error {
 		return nil
 	}
 	for _, object := range a.objects {
-		if ref := object.Ref(); ref.Group == "" && ref.Kind == "Service" && object.Map("spec", "selector")[rollout.LabelPodHash] != nil {
-			return a.invalid(ref, "spec.selector["+rollout.LabelPodHash+"]", "remove it", "is a label that is not known before the pods are there")
+		ref := object.Ref()
+		if ref.Group == "" && ref.Kind == "Service" && object.Map("spec", "selector")[rollout.LabelPodHash] != nil {
+			return a.invalid(ref, "spec.selector["+rollout.LabelPodHash+"]", "remove it",
+				"is a label that is not known before the pods are there")
 		}
 	}
 	return nil
-}
-
-// mismatch says why a label selector does not match labels, "" if it does.
-func mismatch(selector, labels map[string]any) string {
-	for _, key := range sortedKeys(asMap(selector["matchLabels"])) {
-		want := asMap(selector["matchLabels"])[key]
-		switch got, ok := labels[key]; {
-		case !ok:
-			return fmt.Sprintf("%s=%v is selected, and the template has no label %s", key, want, key)
-		case got != want:
-			return fmt.Sprintf("%s=%v is selected, and the template has %s=%v", key, want, key, got)
-		}
-	}
-	expressions, _ := selector["matchExpressions"].([]any)
-	for _, e := range expressions {
-		if why := mismatchExpression(asMap(e), labels); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-func mismatchExpression(e, labels map[string]any) string {
-	key, _ := e["key"].(string)
-	values, _ := e["values"].([]any)
-	got, has := labels[key]
-	in := has && slices.ContainsFunc(values, func(v any) bool { return v == got })
-	var matches bool
-	switch e["operator"] {
-	case "In":
-		matches = in
-	case "NotIn":
-		matches = !in
-	case "Exists":
-		matches = has
-	case "DoesNotExist":
-		matches = !has
-	default:
-		return fmt.Sprintf("%v is not an operator", e["operator"])
-	}
-	if matches {
-		return ""
-	}
-	return fmt.Sprintf("%s %v %v is selected, and the template does not match it", key, e["operator"], values)
 }
 
 func asMap(v any) map[string]any {

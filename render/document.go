@@ -204,7 +204,8 @@ func (d *document) readBlueGreen(form *blueGreenForm) {
 	case b.ActiveService == b.PreviewService:
 		d.Fail(blueGreenPath+".previewService", "name another Service", "%q is the activeService too", b.PreviewService)
 	case !b.AutoPromotionEnabled && b.AutoPromotionSeconds > 0:
-		d.Warn(blueGreenPath+".autoPromotionSeconds", "is ignored: autoPromotionEnabled is false, so a promotion is waited for")
+		d.Warn(blueGreenPath+".autoPromotionSeconds",
+			"is ignored: autoPromotionEnabled is false, so a promotion is waited for")
 	}
 }
 
@@ -222,7 +223,8 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 		step.Experiment = d.readExperiment(at+".experiment", form.Experiment)
 	}
 	if step.SetCanaryScale != nil && d.spec.Scaling != rollout.Surge {
-		d.Fail(at+".setCanaryScale", "set scaling: surge", "needs canary pods in addition to stable's, and they are replaced in place")
+		d.Fail(at+".setCanaryScale", "set scaling: surge",
+			"needs canary pods in addition to stable's, and they are replaced in place")
 	}
 	return step
 }

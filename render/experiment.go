@@ -28,7 +28,8 @@ func (d *document) readExperiment(at string, form *experimentForm) *rollout.Expe
 	for i, a := range form.Analyses {
 		e.Analyses = append(e.Analyses, d.readRuns(fmt.Sprintf("%s.analyses[%d]", at, i), a, form))
 	}
-	if e.Duration == nil && !slices.ContainsFunc(e.Analyses, func(a rollout.ExperimentAnalysis) bool { return a.Required }) {
+	required := func(a rollout.ExperimentAnalysis) bool { return a.Required }
+	if e.Duration == nil && !slices.ContainsFunc(e.Analyses, required) {
 		d.Fail(at, "give it a duration, or an analysis with requiredForCompletion: true", "has no end")
 	}
 	return e
@@ -64,7 +65,8 @@ func (d *document) checkLabels(at string, labels map[string]string) {
 		case key == rollout.LabelPodHash || key == rollout.LabelExperiment || key == rollout.LabelApp:
 			d.Fail(field, "leave it out", "is a label that only Kubernetes or gitrollout may set")
 		case !labelKey.MatchString(key):
-			d.Fail(field, "use letters, digits, -, _ and ., with a domain and / before it at most", "%q is not the name of a label", key)
+			d.Fail(field, "use letters, digits, -, _ and ., with a domain and / before it at most",
+				"%q is not the name of a label", key)
 		case !labelValue.MatchString(labels[key]):
 			d.Fail(field, "use letters, digits, -, _ and ., at most 63", "%q is not the value of a label", labels[key])
 		}
@@ -82,7 +84,8 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 		into: &rollout.Analysis{}, finite: form.Required, experiment: true,
 	}
 	if form.TemplateName != "" {
-		m.named, m.templates = "templateName", []analysis.TemplateRef{{TemplateName: form.TemplateName, ClusterScope: form.ClusterScope}}
+		m.named, m.templates = "templateName", []analysis.TemplateRef{{TemplateName: form.TemplateName,
+			ClusterScope: form.ClusterScope}}
 	}
 	d.addAnalysis(m)
 	for i, arg := range m.args {
@@ -141,13 +144,17 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 		e.ProgressDeadlineSeconds = spec.ProgressDeadlineSeconds
 	}
 	if e.ProgressDeadlineSeconds <= spec.MinReadySeconds {
-		return a.invalid(d.ref, at+".progressDeadlineSeconds", "", "%d is not more than minReadySeconds %d, so no pod could be available in time", e.ProgressDeadlineSeconds, spec.MinReadySeconds)
+		return a.invalid(d.ref, at+".progressDeadlineSeconds", "",
+			"%d is not more than minReadySeconds %d, so no pod could be available in time",
+			e.ProgressDeadlineSeconds, spec.MinReadySeconds)
 	}
 	for i, t := range e.Templates {
 		field := fmt.Sprintf("%s.templates[%d]", at, i)
-		made := experiment.Template{ExperimentTemplate: t, Spec: spec, Release: "h1-0000000000", Step: step, From: a.deployments[spec.Workload], Others: a.objects}
+		made := experiment.Template{ExperimentTemplate: t, Spec: spec, Release: "h1-0000000000", Step: step,
+			From: a.deployments[spec.Workload], Others: a.objects}
 		if t.Selector != nil && !experiment.Matches(t.Selector, made.PodLabels()) {
-			return a.invalid(d.ref, field+".selector", "leave it out, or give the pods the labels in metadata.labels", "does not match the labels of the template's pods")
+			return a.invalid(d.ref, field+".selector", "leave it out, or give the pods the labels in metadata.labels",
+				"does not match the labels of the template's pods")
 		}
 		if name := made.ServiceName(); name != "" {
 			if !rollout.Formats()["service"].Pattern.MatchString(name) {
@@ -159,11 +166,13 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 			}
 			taken[ref] = "the Service of " + field
 			if len(made.Ports()) == 0 {
-				return a.invalid(d.ref, field+".service", "declare a containerPort in the pod template, or name a stableService", "has no port")
+				return a.invalid(d.ref, field+".service", "declare a containerPort in the pod template, or name a stableService",
+					"has no port")
 			}
 		}
 		for _, by := range made.Caught() {
-			a.warn("%s: %s.metadata.labels: %s selects the pods, which are then among those that it is about", shortRef(d.ref), field, shortRef(by))
+			a.warn("%s: %s.metadata.labels: %s selects the pods, which are then among those that it is about", shortRef(d.ref),
+				field, shortRef(by))
 		}
 	}
 	return nil

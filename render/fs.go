@@ -147,7 +147,8 @@ func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
 		case !found || entry.Kind == rollout.File && len(rest) > 0:
 			return "", entry, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
 		case entry.Kind == rollout.Submodule:
-			return "", entry, f.refuse(next, "is a submodule, and its content is not in this repository", "copy the files into the repository")
+			return "", entry, f.refuse(next, "is a submodule, and its content is not in this repository",
+				"copy the files into the repository")
 		case entry.Kind == rollout.Symlink:
 			target, err := f.target(next, entry)
 			if err != nil {
@@ -178,7 +179,8 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	}
 	target := string(raw)
 	if path.IsAbs(target) {
-		return "", f.refuse(link, fmt.Sprintf("is a symlink to the absolute path %s", target), "use a relative link inside the repository")
+		return "", f.refuse(link, fmt.Sprintf("is a symlink to the absolute path %s", target),
+			"use a relative link inside the repository")
 	}
 	return target, nil
 }
@@ -204,10 +206,12 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 		return nil, f.failed
 	}
 	if len(content) > maxFile {
-		return nil, f.refuse(real, fmt.Sprintf("is %d bytes, more than the %d that one file may have", len(content), maxFile), "split it")
+		return nil, f.refuse(real, fmt.Sprintf("is %d bytes, more than the %d that one file may have", len(content),
+			maxFile), "split it")
 	}
 	if f.total += len(content); f.total > maxTotal {
-		return nil, f.refuse(real, fmt.Sprintf("brings the files of this app to more than %d bytes", maxTotal), "split the app")
+		return nil, f.refuse(real, fmt.Sprintf("brings the files of this app to more than %d bytes", maxTotal),
+			"split the app")
 	}
 	f.blobs[real] = content
 	return content, nil

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -39,7 +41,8 @@ func (a *assembly) warnGenerated() {
 			ref := rollout.Ref{Kind: kind, Namespace: d.ref.Namespace, Name: name}
 			if full := generated[ref]; full != "" && !exists[ref] && !seen[ref] {
 				seen[ref] = true
-				a.warn("%s: the template names %s %s, which kustomize has generated as %s; add `configurations` with a nameReference for Rollout", shortRef(d.ref), kind, name, full)
+				a.warn("%s: the template names %s %s, which kustomize has generated as %s; "+
+					"add `configurations` with a nameReference for Rollout", shortRef(d.ref), kind, name, full)
 			}
 		})
 	}
@@ -56,7 +59,7 @@ var referenceFields = map[string]struct{ kind, key string }{
 func eachReference(v any, f func(kind, name string)) {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if field, ok := referenceFields[key]; ok {
 				if name, ok := asMap(v[key])[field.key].(string); ok {
 					f(field.kind, name)

@@ -41,7 +41,8 @@ func inspect(fs *treeFS, dir string) (plan, error) {
 	in := &inspector{fs: fs, checked: map[string]shape{}}
 	real, entry, err := fs.resolve(unroot(path.Clean(dir)))
 	if err != nil || entry.Kind != rollout.Dir {
-		return in.plan, orMissing(err, &rollout.InvalidError{File: dir, Msg: "is not a folder of this commit", Fix: "point the app's path at a kustomization"})
+		return in.plan, orMissing(err, &rollout.InvalidError{File: dir, Msg: "is not a folder of this commit",
+			Fix: "point the app's path at a kustomization"})
 	}
 	err = in.enter(real, referrer{})
 	return in.plan, err
@@ -86,7 +87,8 @@ func (in *inspector) enter(dir string, from referrer) error {
 	}
 	for _, visited := range in.stack {
 		if visited == dir || dir == "" || strings.HasPrefix(visited, dir+"/") {
-			return from.invalid("a base must not contain what refers to it", "is a cycle: %s", strings.Join(named(append(in.stack, dir)), " -> "))
+			return from.invalid("a base must not contain what refers to it", "is a cycle: %s",
+				strings.Join(named(append(in.stack, dir)), " -> "))
 		}
 	}
 	in.stack = append(in.stack, dir)
@@ -101,14 +103,16 @@ func (in *inspector) enter(dir string, from referrer) error {
 	}
 	before := in.total.objects
 	here := referrer{file: file, dir: dir}
-	for _, check := range []func(referrer, *types.Kustomization) error{in.refused, in.resources, in.patches, in.sources, in.plugins} {
+	checks := []func(referrer, *types.Kustomization) error{in.refused, in.resources, in.patches, in.sources, in.plugins}
+	for _, check := range checks {
 		if err := check(here, k); err != nil {
 			return err
 		}
 	}
 	passed := in.total.objects - before
 	if in.work += passed * passed; in.work > maxWork {
-		return rollout.Invalidf(file, "", "brings the build to more work than is bearable: %d objects go through %d kustomizations; split the app", passed, in.roots)
+		return rollout.Invalidf(file, "", "brings the build to more work than is bearable: "+
+			"%d objects go through %d kustomizations; split the app", passed, in.roots)
 	}
 	return nil
 }
@@ -151,7 +155,8 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 	case len(found) == 0:
 		return "", nil, from.invalid("", "names the folder %s, which has no kustomization.yaml", path.Clean(dir))
 	case len(found) > 1:
-		return "", nil, &rollout.InvalidError{File: found[0], Msg: "is not the only kustomization of its folder: so is " + found[1], Fix: "keep one of them"}
+		return "", nil, &rollout.InvalidError{File: found[0], Msg: "is not the only kustomization of its folder: so is " +
+			found[1], Fix: "keep one of them"}
 	}
 	if err := in.sound(found[0], "", content); err != nil {
 		return "", nil, err
@@ -168,7 +173,8 @@ func invalidKustomization(file string, err error) error {
 	if field, ok := strings.CutPrefix(text, "json: unknown field "); ok {
 		return &rollout.InvalidError{File: file, Field: strings.Trim(field, `"`), Msg: "is not a field of a kustomization"}
 	}
-	return &rollout.InvalidError{File: file, Msg: "is not a valid kustomization: " + strings.TrimPrefix(text, "error converting YAML to JSON: ")}
+	return &rollout.InvalidError{File: file, Msg: "is not a valid kustomization: " + strings.TrimPrefix(text,
+		"error converting YAML to JSON: ")}
 }
 
 // refused rejects the fields that run a program or fetch a chart.
@@ -176,17 +182,20 @@ func (in *inspector) refused(here referrer, k *types.Kustomization) error {
 	const fix = "render the chart into the repository (helm template), and name the result under resources"
 	switch {
 	case len(k.HelmCharts) > 0:
-		return here.at("helmCharts").invalid(fix, "is refused: kustomize would run the helm program for chart %q", k.HelmCharts[0].Name)
+		return here.at("helmCharts").invalid(fix, "is refused: kustomize would run the helm program for chart %q",
+			k.HelmCharts[0].Name)
 	case k.HelmGlobals != nil:
 		return here.at("helmGlobals").invalid(fix, "is refused: kustomize would run the helm program")
 	case len(k.HelmChartInflationGenerator) > 0:
-		return here.at("helmChartInflationGenerator").invalid(fix, "is refused: kustomize would run the helm program for chart %q", k.HelmChartInflationGenerator[0].ChartName)
+		return here.at("helmChartInflationGenerator").invalid(fix,
+			"is refused: kustomize would run the helm program for chart %q", k.HelmChartInflationGenerator[0].ChartName)
 	}
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
 	// Each of these is applied to every object, so each counts as one more.
-	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) + len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
+	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
+		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	return nil
 }
 

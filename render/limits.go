@@ -50,11 +50,15 @@ func (in *inspector) sound(file, field string, content []byte) error {
 	in.total.copies += known.copies
 	switch {
 	case in.total.copies > maxCopies:
-		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d copy operations of JSON patches", maxCopies), Fix: "write out what is copied"}
+		return &rollout.InvalidError{File: file, Field: field,
+			Msg: fmt.Sprintf("brings the build to more than %d copy operations of JSON patches",
+				maxCopies), Fix: "write out what is copied"}
 	case in.total.objects > maxObjects:
-		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d objects", maxObjects), Fix: "split the app"}
+		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d objects",
+			maxObjects), Fix: "split the app"}
 	case in.total.nodes > maxNodes:
-		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d YAML values, aliases expanded", maxNodes), Fix: "split the app"}
+		return &rollout.InvalidError{File: file, Field: field,
+			Msg: fmt.Sprintf("brings the build to more than %d YAML values, aliases expanded", maxNodes), Fix: "split the app"}
 	}
 	return nil
 }

@@ -103,7 +103,8 @@ func (d *document) checkSingle(at string, m rollout.Match) {
 	switch {
 	case m.Source.Exact != "":
 		if _, err := netip.ParseAddr(m.Source.Exact); err != nil {
-			d.Fail(at+".source.exact", "write an address such as 10.1.2.3; a network is a prefix", "%q is not an address", m.Source.Exact)
+			d.Fail(at+".source.exact", "write an address such as 10.1.2.3; a network is a prefix", "%q is not an address",
+				m.Source.Exact)
 		}
 	case m.Source.Prefix != "":
 		if _, err := netip.ParsePrefix(m.Source.Prefix); err != nil {
@@ -119,7 +120,8 @@ func (d *document) checkPath(at, p string) {
 	case !strings.HasPrefix(p, "/"):
 		d.Fail(at, "paths begin with /", "%q is not a path", p)
 	case bad != "":
-		d.Fail(at, "write the path alone, other characters as in %20", "%q has %q, which the path of a request has not", p, bad)
+		d.Fail(at, "write the path alone, other characters as in %20", "%q has %q, which the path of a request has not", p,
+			bad)
 	}
 }
 

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,7 +64,8 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	plain := *k
 	plain.TypeMeta, plain.MetaData, plain.Resources = types.TypeMeta{}, nil, nil
 	if plain.CheckEmpty() == nil {
-		return (&rollout.InvalidError{File: file, Msg: "is a kustomization of plugin configurations, and may only have resources",
+		return (&rollout.InvalidError{File: file,
+			Msg: "is a kustomization of plugin configurations, and may only have resources",
 			Fix: "write out the configurations"})
 	}
 	for i, p := range k.Resources {
@@ -125,7 +127,8 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 		return at.invalid(fix, "%s %s is not built into kustomize: rendering runs no exec and no Go plugins", version, kind)
 	}
 	if strings.HasPrefix(kind, "HelmChart") {
-		return at.invalid("render the chart into the repository (helm template)", "%s is refused: kustomize would run the helm program", kind)
+		return at.invalid("render the chart into the repository (helm template)",
+			"%s is refused: kustomize would run the helm program", kind)
 	}
 	return in.configPaths(at, config)
 }
@@ -137,7 +140,7 @@ var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath
 // configPaths checks the fields of a plugin configuration that name files. They
 // are at the top level, but for those of a ReplacementTransformer.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
-	for _, key := range sortedKeys(config) {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)
 		switch value := config[key].(type) {
 		case string:
@@ -189,15 +192,6 @@ func (in *inspector) configPath(at referrer, key, value string) error {
 	default:
 		return in.yamlFile(at, value)
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // decodeDocuments parses a text of one or more YAML documents.

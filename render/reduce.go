@@ -19,15 +19,16 @@ const maxMessage = 400
 // folder. Tables of regular expressions, because kustomize's errors have no
 // types at this depth (api/internal/target/kusttarget.go).
 var (
-	rootPart    = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|recursed merging from path) '([^']*)': `)
-	folderPart  = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': `)
-	filePart    = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
-	noisePart   = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
-	secretPart  = regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`)
-	patchPart   = regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`)
-	namedPart   = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
-	objectPart  = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
-	structPart  = regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`) // the verb differs from process to process, on purpose
+	rootPart   = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|recursed merging from path) '([^']*)': `)
+	folderPart = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': `)
+	filePart   = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
+	noisePart  = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
+	secretPart = regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`)
+	patchPart  = regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`)
+	namedPart  = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
+	objectPart = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
+	// the verb differs from process to process, on purpose
+	structPart  = regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`)
 	addressPart = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 	badKeyPart  = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
 )
@@ -54,7 +55,8 @@ func reduce(fs *treeFS, file string, err error) error {
 	text = patchPart.ReplaceAllString(text, "$1")                          // the same
 	text = namedPart.ReplaceAllString(text, "$1: ")
 	text = objectPart.ReplaceAllString(text, "in object $1 $2")
-	text = badKeyPart.ReplaceAllString(text, "$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
+	text = badKeyPart.ReplaceAllString(text,
+		"$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
 	text = structPart.ReplaceAllString(text, "a $1 is no schema")
 	text = addressPart.ReplaceAllString(text, "…")
 	if text = oneLine(text); len(text) > maxMessage {

@@ -71,7 +71,8 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	if namespaced, ok := inBuild[gk]; ok {
 		return namespaced
 	}
-	if namespaced, known := openapi.IsNamespaceScoped(kyaml.TypeMeta{APIVersion: object.APIVersion(), Kind: ref.Kind}); known {
+	of := kyaml.TypeMeta{APIVersion: object.APIVersion(), Kind: ref.Kind}
+	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
 	return !clusterScoped[gk]

@@ -27,13 +27,15 @@ func (a *assembly) stage(d *document) error {
 	deployment, exists := a.deployments[d.workload]
 	switch {
 	case d.inline && exists:
-		return a.invalid(d.ref, "metadata.name", "remove it, or move only it with spec.workloadRef", "there is a Deployment/%s too", d.workload)
+		return a.invalid(d.ref, "metadata.name", "remove it, or move only it with spec.workloadRef",
+			"there is a Deployment/%s too", d.workload)
 	case d.inline:
 		deployment = d.deployment()
 		a.deployments[d.workload] = deployment
 		a.objects = append(a.objects, deployment)
 	case !exists:
-		return a.invalid(d.ref, "spec.workloadRef.name", "add it to the kustomization", "Deployment/%s is not in this app", d.workload)
+		return a.invalid(d.ref, "spec.workloadRef.name", "add it to the kustomization", "Deployment/%s is not in this app",
+			d.workload)
 	}
 	if err := a.mergeInto(deployment, d); err != nil {
 		return err
@@ -85,7 +87,8 @@ func (d *document) deployment() rollout.Object {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
 		"spec": map[string]any{
 			"selector": d.form.Selector, "template": d.form.Template,
-			"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}},
+			"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%",
+				"maxUnavailable": "25%"}},
 		},
 	}
 }
@@ -95,11 +98,13 @@ func (d *document) deployment() rollout.Object {
 // other those about the Deployment.
 func (d *document) merge(from *deploymentForm, into map[string]any, own, other *rollout.Reader) {
 	if from.Paused {
-		other.Fail("spec.paused", "leave it out, and use the Rollout's spec.paused", "is true, so Kubernetes would move no pod")
+		other.Fail("spec.paused", "leave it out, and use the Rollout's spec.paused",
+			"is true, so Kubernetes would move no pod")
 	}
 	d.spec.Replicas = d.mergeReplicas(from.Replicas, into)
 	d.spec.MinReadySeconds = mergeCount("minReadySeconds", d.form.MinReadySeconds, from.MinReadySeconds, into, 0)
-	d.spec.ProgressDeadlineSeconds = mergeCount("progressDeadlineSeconds", d.form.ProgressDeadlineSeconds, from.ProgressDeadlineSeconds,
+	d.spec.ProgressDeadlineSeconds = mergeCount("progressDeadlineSeconds", d.form.ProgressDeadlineSeconds,
+		from.ProgressDeadlineSeconds,
 		into, defaultProgressDeadline)
 	mergeCount("revisionHistoryLimit", d.form.RevisionHistoryLimit, from.RevisionHistoryLimit, into, 0)
 	if d.spec.ProgressDeadlineSeconds <= d.spec.MinReadySeconds {
@@ -162,7 +167,8 @@ func (d *document) mergeStrategy(from deployStrategy, into map[string]any, own, 
 			return rollout.Amount{Value: defaultPercent, Percent: true}
 		}
 	}
-	d.spec.MaxSurge, d.spec.MaxUnavailable = pick(surge, from.RollingUpdate.MaxSurge), pick(unavailable, from.RollingUpdate.MaxUnavailable)
+	d.spec.MaxSurge, d.spec.MaxUnavailable = pick(surge, from.RollingUpdate.MaxSurge), pick(unavailable,
+		from.RollingUpdate.MaxUnavailable)
 	if d.spec.MaxSurge.Value == 0 && d.spec.MaxUnavailable.Value == 0 {
 		blamed, at := other, "spec.strategy"
 		if said {
@@ -182,9 +188,11 @@ func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {
 	case d.spec.BlueGreen != nil:
-		other.Fail(at, "use RollingUpdate, or remove the Rollout", "is Recreate: old and new pods cannot run side by side, as blueGreen needs")
+		other.Fail(at, "use RollingUpdate, or remove the Rollout",
+			"is Recreate: old and new pods cannot run side by side, as blueGreen needs")
 	case len(d.spec.Canary.Steps) > 0:
-		other.Fail(at, "use RollingUpdate, or remove the steps", "is Recreate: old and new pods cannot run side by side, as steps need")
+		other.Fail(at, "use RollingUpdate, or remove the steps",
+			"is Recreate: old and new pods cannot run side by side, as steps need")
 	case said:
 		other.Fail(at, "use RollingUpdate", "is Recreate, which has no maxSurge and no maxUnavailable")
 	}

@@ -59,7 +59,8 @@ func (d *document) readRouters(form *trafficForm) {
 		case form.Routers[kind] == nil:
 			continue
 		case d.Argo && kind == "gatewayAPI":
-			d.Fail(at, "write plugins: {"+gatewayPlugin+": …}, or use apiVersion "+rollout.APIVersion, "is not a field of Argo Rollouts")
+			d.Fail(at, "write plugins: {"+gatewayPlugin+": …}, or use apiVersion "+rollout.APIVersion,
+				"is not a field of Argo Rollouts")
 		case d.Argo && kind == "object":
 			d.Fail(at, "use apiVersion "+rollout.APIVersion, "is not a field of Argo Rollouts")
 		}
@@ -103,7 +104,10 @@ func (d *document) checkPingPong() {
 // routersOf reads the routers' blocks, with the names that kustomize has made.
 func (a *assembly) routersOf(d *document) error {
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
-		router, err := traffic.Parse(kind, d.routers[kind].raw, func(kind, name string) string { return a.renamed(d.ref, kind, name) })
+		router, err := traffic.Parse(kind, d.routers[kind].raw, func(kind,
+			name string) string {
+			return a.renamed(d.ref, kind, name)
+		})
 		if err != nil {
 			return a.blameTraffic(err, d)
 		}
@@ -190,7 +194,8 @@ func (a *assembly) checkRouters(d *document) error {
 				name = "setHeaderRoute"
 			}
 			if field, why := traffic.Unsupported(router.Kind, *step.Route); why != "" {
-				return a.invalid(d.ref, fmt.Sprintf("%ssteps[%d].%s%s", at, i, name, field), "match something that it can, or name a router that can", "%s", why)
+				return a.invalid(d.ref, fmt.Sprintf("%ssteps[%d].%s%s", at, i, name, field),
+					"match something that it can, or name a router that can", "%s", why)
 			}
 		}
 		if why := traffic.CannotStick(router.Kind); c.Traffic.Sticky != nil && why != "" {
@@ -200,9 +205,10 @@ func (a *assembly) checkRouters(d *document) error {
 			return a.invalid(d.ref, at+"trafficRouting.maxTrafficWeight", "leave it out: weights are then of 100", "%s", why)
 		}
 		if traffic.NeedsServices(router) && c.PingPong == nil {
-			for _, service := range []struct{ field, name string }{{"stableService", c.StableService}, {"canaryService", c.CanaryService}} {
+			for _, service := range []serviceField{{"stableService", c.StableService}, {"canaryService", c.CanaryService}} {
 				if service.name == "" {
-					return a.invalid(d.ref, at+service.field, "name the Service", "is missing, and %s splits requests between two Services", router.Kind)
+					return a.invalid(d.ref, at+service.field, "name the Service",
+						"is missing, and %s splits requests between two Services", router.Kind)
 				}
 			}
 		}

@@ -43,7 +43,10 @@ type Metric struct {
 	Provider string               // the provider's kind: prometheus, web, job …
 	Config   map[string]any       // its block
 	Secrets  map[string]SecretRef // arguments that are looked up when it is measured
-	Pods     map[string]string    // arguments about pods, known when it is measured: Latest or Stable for a version's pod-template-hash, or a text with {{templates.NAME.podTemplateHash}} and the like
+
+	// Pods are arguments about pods, known when it is measured: Latest or Stable for a version's
+	// pod-template-hash, or a text with {{templates.NAME.podTemplateHash}} and the like.
+	Pods map[string]string
 }
 
 // NoData is what an empty result means.
@@ -109,7 +112,8 @@ func (p MetricProgress) Last() (Measurement, bool) {
 // AnalysisRun is one analysis of a release: at a step, in the background, before or
 // after a switch.
 type AnalysisRun struct {
-	Name     string           `json:"name"` // web/step-2, web/background, web/pre-promotion, web/post-promotion, web/step-2/errors of an experiment
+	// web/step-2, web/background, web/pre-promotion, web/post-promotion, web/step-2/errors of an experiment
+	Name     string           `json:"name"`
 	Release  Hash             `json:"release"`
 	Started  time.Time        `json:"started"`
 	Phase    AnalysisPhase    `json:"phase"`

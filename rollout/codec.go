@@ -20,7 +20,8 @@ const maxDocument = 4 << 20
 // Unknown and duplicate fields are errors that name file and field.
 func decodeStrict(file, kind string, data []byte, into any) error {
 	if len(data) > maxDocument {
-		return &InvalidError{File: file, Msg: fmt.Sprintf("is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)}
+		return &InvalidError{File: file, Msg: fmt.Sprintf("is %d bytes, more than the %d that a %s may have", len(data),
+			maxDocument, kind)}
 	}
 	raw, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -38,7 +39,8 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 		return &InvalidError{File: file, Msg: "is not a mapping with apiVersion and kind"}
 	}
 	if version := Object(head).APIVersion(); version != APIVersion {
-		return &InvalidError{File: file, Field: "apiVersion", Msg: fmt.Sprintf("%q is not known", version), Fix: "use " + APIVersion}
+		return &InvalidError{File: file, Field: "apiVersion", Msg: fmt.Sprintf("%q is not known", version),
+			Fix: "use " + APIVersion}
 	}
 	if got := Object(head).Kind(); got != kind {
 		return &InvalidError{File: file, Field: "kind", Msg: fmt.Sprintf("%q is not %s", got, kind)}

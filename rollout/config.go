@@ -39,7 +39,8 @@ func (a *AutoRevert) ReadValue(raw any) error {
 	case string(AutoRevertPropose), string(AutoRevertPush), string(AutoRevertOff):
 		*a = AutoRevert(raw.(string))
 	default:
-		return &InvalidError{Msg: fmt.Sprintf("%v is not one of propose, push, off", raw), Fix: "write propose, which is the default"}
+		return &InvalidError{Msg: fmt.Sprintf("%v is not one of propose, push, off", raw),
+			Fix: "write propose, which is the default"}
 	}
 	return nil
 }
@@ -108,7 +109,8 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		c.StateBranch = *raw.StateBranch
 	}
 	if why := checkBranch(c.StateBranch); why != "" {
-		return nil, &InvalidError{File: file, Field: "stateBranch", Msg: fmt.Sprintf("%q %s", c.StateBranch, why), Fix: "use gitrollout/state/<cluster>"}
+		return nil, &InvalidError{File: file, Field: "stateBranch", Msg: fmt.Sprintf("%q %s", c.StateBranch, why),
+			Fix: "use gitrollout/state/<cluster>"}
 	}
 	if err := c.Forge.check(file); err != nil {
 		return nil, err
@@ -135,10 +137,12 @@ func parseInterval(file, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is not a duration", text), Fix: "write 30s, 1m or the like"}
+		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is not a duration", text),
+			Fix: "write 30s, 1m or the like"}
 	}
 	if d < minInterval {
-		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is less than %s", text, minInterval), Fix: "use 1s or more"}
+		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is less than %s", text, minInterval),
+			Fix: "use 1s or more"}
 	}
 	return d, nil
 }
@@ -164,7 +168,8 @@ func checkBranch(branch string) string {
 }
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
-	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, field: field, file: file}
+	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, field: field,
+		file: file}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
@@ -210,7 +215,8 @@ func (g AppGlob) App(dir string) (App, error) {
 		name = strings.Join(parts, "-")
 	}
 	if !formats["label"].Pattern.MatchString(name) {
-		return App{}, &InvalidError{File: g.file, Field: g.field + ".path", Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
+		return App{}, &InvalidError{File: g.file, Field: g.field + ".path",
+			Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
 			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
 	}
 	return App{Name: name, Path: dir, Namespace: g.Namespace}, nil

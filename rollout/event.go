@@ -11,13 +11,14 @@ type EventKind string
 // The kinds of events. Those that Argo Rollouts has a trigger for are named
 // after it: on-rollout-step-completed is StepCompleted.
 const (
-	EventStarted              EventKind = "started"              // a release begins: on-rollout-updated
-	EventStepCompleted        EventKind = "stepCompleted"        // a workload moves on to its next step
-	EventPaused               EventKind = "paused"               // the release waits for people or for the clock
-	EventPromoted             EventKind = "promoted"             // somebody let it pass a step
-	EventCompleted            EventKind = "completed"            // the release is the stable version now
-	EventAborted              EventKind = "aborted"              // back to stable; the version is not tried again
-	EventRolledBack           EventKind = "rolledBack"           // back to stable, because Git was reverted or has a newer version
+	EventStarted       EventKind = "started"       // a release begins: on-rollout-updated
+	EventStepCompleted EventKind = "stepCompleted" // a workload moves on to its next step
+	EventPaused        EventKind = "paused"        // the release waits for people or for the clock
+	EventPromoted      EventKind = "promoted"      // somebody let it pass a step
+	EventCompleted     EventKind = "completed"     // the release is the stable version now
+	EventAborted       EventKind = "aborted"       // back to stable; the version is not tried again
+	// back to stable, because Git was reverted or has a newer version
+	EventRolledBack           EventKind = "rolledBack"
 	EventRestored             EventKind = "restored"             // the way back has ended: stable serves alone
 	EventAnalysisStarted      EventKind = "analysisStarted"      // on-analysis-run-running
 	EventAnalysisFailed       EventKind = "analysisFailed"       // on-analysis-run-failed
@@ -25,8 +26,9 @@ const (
 	EventAnalysisInconclusive EventKind = "analysisInconclusive" //
 	EventStalled              EventKind = "stalled"              // no progress for longer than the deadline
 	EventHeld                 EventKind = "held"                 // something is wrong with what Git asks for
-	EventWaiting              EventKind = "waiting"              // a new version waits for a window to open or for a freeze to end
-	EventRecovered            EventKind = "recovered"            // nothing is wrong any more
+	// a new version waits for a window to open or for a freeze to end
+	EventWaiting   EventKind = "waiting"
+	EventRecovered EventKind = "recovered" // nothing is wrong any more
 )
 
 // EventKinds lists all kinds, the most telling first: one transition may be

@@ -52,7 +52,8 @@ func (p MetricProgress) evidence() string {
 		}
 	}
 	if len(values) > 0 {
-		parts = append(parts, fmt.Sprintf("%s from %s to %s UTC", strings.Join(values, ", "), last[0].At.UTC().Format(time.TimeOnly), last[len(last)-1].At.UTC().Format(time.TimeOnly)))
+		parts = append(parts, fmt.Sprintf("%s from %s to %s UTC", strings.Join(values, ", "),
+			last[0].At.UTC().Format(time.TimeOnly), last[len(last)-1].At.UTC().Format(time.TimeOnly)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -61,14 +61,16 @@ func (f *Forge) check(file string) error {
 		u, err := url.Parse(f.URL)
 		switch {
 		case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
-			return invalid("url", "write the forge's address as in a browser: https://git.example.com", "%q is not an address", redact(f.URL))
+			return invalid("url", "write the forge's address as in a browser: https://git.example.com", "%q is not an address",
+				redact(f.URL))
 		case u.User != nil:
 			return invalid("url", "leave them out: credentials come from the environment", "%q has credentials", redact(f.URL))
 		case u.RawQuery != "" || u.Fragment != "":
 			return invalid("url", "write https://git.example.com", "%q has a query or a fragment", f.URL)
 		}
 	}
-	if f.Repository != "" && (!repositoryPath.MatchString(f.Repository) || strings.Contains("/"+f.Repository+"/", "/../")) {
+	upwards := strings.Contains("/"+f.Repository+"/", "/../")
+	if f.Repository != "" && (upwards || !repositoryPath.MatchString(f.Repository)) {
 		return invalid("repository", "write owner/name", "%q is not a repository's path", f.Repository)
 	}
 	for _, list := range []struct {

@@ -61,7 +61,8 @@ func Fields(t reflect.Type) []Field {
 		}
 	}
 	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, one further out hides it
-		return f.Name != "" && slices.ContainsFunc(all, func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
+		return f.Name != "" && slices.ContainsFunc(all,
+			func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
 	})
 }
 

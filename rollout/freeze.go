@@ -36,12 +36,14 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	}
 	f := &Freeze{Reason: strings.Join(strings.Fields(raw.Reason), " "), Apps: raw.Apps}
 	if f.Reason == "" {
-		return nil, &InvalidError{File: file, Field: "reason", Msg: "is missing", Fix: "say why nothing is to be released: people who wait will read it"}
+		return nil, &InvalidError{File: file, Field: "reason", Msg: "is missing",
+			Fix: "say why nothing is to be released: people who wait will read it"}
 	}
 	if raw.Until != "" {
 		until, err := time.Parse(time.RFC3339, raw.Until)
 		if err != nil {
-			return nil, &InvalidError{File: file, Field: "until", Msg: fmt.Sprintf("%q is not a time", raw.Until), Fix: "write 2027-01-07T08:00:00+01:00 or the like, or leave it out"}
+			return nil, &InvalidError{File: file, Field: "until", Msg: fmt.Sprintf("%q is not a time", raw.Until),
+				Fix: "write 2027-01-07T08:00:00+01:00 or the like, or leave it out"}
 		}
 		f.Until = until
 	}

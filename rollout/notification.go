@@ -143,7 +143,8 @@ type credentialFile struct {
 // ReadValue reads a credential, and says no word of one that is written out.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
-		return &InvalidError{Msg: "is written out, and the configuration is in Git", Fix: "name a Secret: {secretRef: {name: notifications, key: slack}}"}
+		return &InvalidError{Msg: "is written out, and the configuration is in Git",
+			Fix: "name a Secret: {secretRef: {name: notifications, key: slack}}"}
 	}
 	type plain credentialFile
 	if wrong := Read("", raw, (*plain)(c)); wrong != nil {
@@ -180,14 +181,17 @@ func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
 }
 
 func (s *section) receiver(raw receiverFile) (*Receiver, error) {
-	r := &Receiver{Name: raw.Name, Apps: raw.Apps, Settings: map[string]string{}, Lists: map[string][]string{}, Credentials: map[string]Credential{}}
+	r := &Receiver{Name: raw.Name, Apps: raw.Apps, Settings: map[string]string{}, Lists: map[string][]string{},
+		Credentials: map[string]Credential{}}
 	s.into = r
 	if !formats["label"].Pattern.MatchString(r.Name) {
 		return nil, s.invalid("name", "use lower-case letters, digits and -, at most 63", "%q is not a name", r.Name)
 	}
 	blocks := map[string]*serviceFile{
-		"slack": raw.Slack, "msteams": raw.MSTeams, "discord": raw.Discord, "googleChat": raw.GoogleChat, "rocketChat": raw.RocketChat,
-		"webhook": raw.Webhook, "email": raw.Email, "pagerDuty": raw.PagerDuty, "opsgenie": raw.Opsgenie, "alertmanager": raw.Alertmanager, "grafana": raw.Grafana,
+		"slack": raw.Slack, "msteams": raw.MSTeams, "discord": raw.Discord, "googleChat": raw.GoogleChat,
+		"rocketChat": raw.RocketChat,
+		"webhook":    raw.Webhook, "email": raw.Email, "pagerDuty": raw.PagerDuty, "opsgenie": raw.Opsgenie,
+		"alertmanager": raw.Alertmanager, "grafana": raw.Grafana,
 	}
 	maps.DeleteFunc(blocks, func(_ string, b *serviceFile) bool { return b == nil })
 	names := slices.Sorted(maps.Keys(blocks))
@@ -221,8 +225,9 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 // argoTriggers are the names that people bring along.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
-	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted, "on-analysis-run-running": EventAnalysisStarted,
-	"on-analysis-run-failed": EventAnalysisFailed, "on-analysis-run-error": EventAnalysisError,
+	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
+	"on-analysis-run-running": EventAnalysisStarted,
+	"on-analysis-run-failed":  EventAnalysisFailed, "on-analysis-run-error": EventAnalysisError,
 }
 
 func (s *section) kinds(names []string) error {
@@ -241,7 +246,8 @@ func (s *section) kinds(names []string) error {
 			return s.invalid(fmt.Sprintf("events[%d]", i), fix, "%q is not an event", name)
 		}
 		if only := Services()[s.into.Service].Only; len(only) > 0 && !slices.Contains(only, kind) {
-			return s.invalid(fmt.Sprintf("events[%d]", i), fmt.Sprintf("use some of %v", only), "%s gets what is wrong until it is over, and %q is never over", s.into.Service, name)
+			return s.invalid(fmt.Sprintf("events[%d]", i), fmt.Sprintf("use some of %v", only),
+				"%s gets what is wrong until it is over, and %q is never over", s.into.Service, name)
 		}
 		s.into.On = append(s.into.On, kind)
 	}
@@ -259,14 +265,16 @@ func (s *section) template(name, text string) (*texttemplate.Template, error) {
 		err = t.Execute(io.Discard, Event{Kind: EventPaused, Kinds: []EventKind{EventPaused}, At: time.Unix(0, 0)})
 	}
 	if err != nil {
-		return nil, s.invalid("template."+name, "see docs/notifications.md for the fields of an event", "is not a template: %v", strings.TrimPrefix(oneLine(err), "template: "))
+		return nil, s.invalid("template."+name, "see docs/notifications.md for the fields of an event",
+			"is not a template: %v", strings.TrimPrefix(oneLine(err), "template: "))
 	}
 	return t, nil
 }
 
 func (s *section) service(raw serviceFile) error {
 	given := map[string]*credentialFile{
-		"url": raw.URL, "token": raw.Token, "routingKey": raw.RoutingKey, "apiKey": raw.APIKey, "signingKey": raw.SigningKey, "username": raw.Username, "password": raw.Password,
+		"url": raw.URL, "token": raw.Token, "routingKey": raw.RoutingKey, "apiKey": raw.APIKey,
+		"signingKey": raw.SigningKey, "username": raw.Username, "password": raw.Password,
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if given[name] == nil {
@@ -295,7 +303,8 @@ func (s *section) service(raw serviceFile) error {
 		port = fmt.Sprint(raw.Port)
 	}
 	for name, text := range map[string]string{
-		"address": raw.Address, "channel": raw.Channel, "host": raw.Host, "port": port, "from": raw.From, "tls": raw.TLS, "dashboard": raw.Dashboard,
+		"address": raw.Address, "channel": raw.Channel, "host": raw.Host, "port": port, "from": raw.From,
+		"tls": raw.TLS, "dashboard": raw.Dashboard,
 	} {
 		if text != "" {
 			s.into.Settings[name] = text
@@ -337,7 +346,8 @@ func (s *section) checkFields() error {
 	}
 	for _, name := range s.set {
 		if !slices.Contains(allowed, name) {
-			return s.invalid(name, "leave it out; "+s.into.Service+" has "+strings.Join(allowed, ", "), "is not a field of %s", s.into.Service)
+			return s.invalid(name, "leave it out; "+s.into.Service+" has "+strings.Join(allowed, ", "), "is not a field of %s",
+				s.into.Service)
 		}
 	}
 	return nil
@@ -357,7 +367,8 @@ func (s *section) checkValues(raw serviceFile) error {
 		}
 	}
 	if _, hasToken := s.into.Credentials["token"]; s.into.Service == "slack" && hasToken != (raw.Channel != "") {
-		return s.invalid("channel", "write channel together with token; the url of a webhook has a channel of its own", "and token go together")
+		return s.invalid("channel", "write channel together with token; the url of a webhook has a channel of its own",
+			"and token go together")
 	}
 	if s.into.Service == "email" {
 		for i, text := range append([]string{raw.From}, raw.To...) {
@@ -405,13 +416,15 @@ func (s *section) credential(name string, raw credentialFile) (Credential, error
 	if c.Env = raw.Env; raw.Env != "" {
 		ways++
 		if !strings.HasPrefix(raw.Env, EnvPrefix) {
-			return c, s.invalid(name+".env", "give the reconciler a variable "+EnvPrefix+"SLACK, or the like", "%q does not begin with %s, as those for notifications do", raw.Env, EnvPrefix)
+			return c, s.invalid(name+".env", "give the reconciler a variable "+EnvPrefix+"SLACK, or the like",
+				"%q does not begin with %s, as those for notifications do", raw.Env, EnvPrefix)
 		}
 	}
 	if c.File = raw.File; raw.File != "" {
 		ways++
 		if strings.ContainsAny(raw.File, `/\`) || raw.File == ".." || raw.File == "." {
-			return c, s.invalid(name+".file", "name a file of the folder "+EnvPrefix+"DIR, without a path", "%q is not a file's name", raw.File)
+			return c, s.invalid(name+".file", "name a file of the folder "+EnvPrefix+"DIR, without a path",
+				"%q is not a file's name", raw.File)
 		}
 	}
 	switch {

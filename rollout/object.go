@@ -91,7 +91,7 @@ func deepCopy(v any) any {
 
 // String returns the text form that the state file's inventory uses.
 func (r Ref) String() string {
-	return strings.Join([]string{orElse(r.Group, "core"), r.Kind, orElse(r.Namespace, "-"), r.Name}, "/")
+	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }
 
 // MarshalText writes the text form.
@@ -111,13 +111,6 @@ func (r *Ref) UnmarshalText(b []byte) error {
 func (r Ref) Compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Group, o.Group), cmp.Compare(r.Kind, o.Kind),
 		cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func unless(s, empty string) string {

@@ -17,15 +17,17 @@ type Spec struct {
 	Canary    *Canary    // exactly one of Canary and BlueGreen is set
 	BlueGreen *BlueGreen //
 
-	Replicas                *int    // nil when something else scales the workload (HPA, KEDA)
-	MaxSurge                Amount  // the user's own; Kubernetes' default 25 %, rounded up
-	MaxUnavailable          Amount  // the user's own; default 25 %, rounded down
-	MinReadySeconds         int     // default 0; a pod serves once it has been Ready this long
-	ProgressDeadlineSeconds int     // default 600; seconds without progress, pauses not counted
-	ProgressDeadlineAbort   bool    `json:"progressDeadlineAbort"` // default false: a passed deadline is shown; true: it aborts
-	RollbackWindow          *int    // nil: every verified hash is rolled back to without steps; n: only the n newest; 0: none
-	Paused                  bool    `json:"paused"` // the document's spec.paused: no advance while true
-	Scaling                 Scaling // how pods make room for the canary
+	Replicas                *int   // nil when something else scales the workload (HPA, KEDA)
+	MaxSurge                Amount // the user's own; Kubernetes' default 25 %, rounded up
+	MaxUnavailable          Amount // the user's own; default 25 %, rounded down
+	MinReadySeconds         int    // default 0; a pod serves once it has been Ready this long
+	ProgressDeadlineSeconds int    // default 600; seconds without progress, pauses not counted
+	// default false: a passed deadline is shown; true: it aborts
+	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
+	// nil: every verified hash is rolled back to without steps; n: only the n newest; 0: none
+	RollbackWindow *int
+	Paused         bool    `json:"paused"` // the document's spec.paused: no advance while true
+	Scaling        Scaling // how pods make room for the canary
 }
 
 // Scaling says how pods make room for the canary.
@@ -56,13 +58,14 @@ type Canary struct {
 // BlueGreen is a blue-green strategy: a whole second set of pods, then one
 // switch of the active Service.
 type BlueGreen struct {
-	ActiveService              string `json:"activeService" needs:"name the Service that is switched"`
-	PreviewService             string `json:"previewService"`                      // "" for none
-	PreviewReplicaCount        *int   `json:"previewReplicaCount"`                 // nil: as many as stable
-	AutoPromotionEnabled       bool   `json:"autoPromotionEnabled" default:"true"` // false waits for a promotion
-	AutoPromotionSeconds       int    `json:"autoPromotionSeconds"`                // 0: switch as soon as the preview is ready
-	ScaleDownDelaySeconds      int    `json:"scaleDownDelaySeconds" default:"30"`
-	AbortScaleDownDelaySeconds int    `json:"abortScaleDownDelaySeconds" default:"30"` // 0 removes the preview at once
+	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
+	PreviewService       string `json:"previewService"`                      // "" for none
+	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // nil: as many as stable
+	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false waits for a promotion
+	// 0: switch as soon as the preview is ready
+	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`
+	ScaleDownDelaySeconds      int `json:"scaleDownDelaySeconds" default:"30"`
+	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0 removes the preview at once
 
 	PrePromotion  *Analysis // before the switch
 	PostPromotion *Analysis // after it

@@ -45,14 +45,15 @@ type State struct {
 	Source     string        `json:"source,omitempty"` // commit whose render is in the cluster
 	Stable     *Release      `json:"stable,omitempty"` // the last release that became available
 	Release    *Release      `json:"release,omitempty"`
-	Progress   []Progress    `json:"progress,omitempty"`  // one for each staged workload of Release, ordered
-	Analyses   []AnalysisRun `json:"analyses,omitempty"`  // of Release, or of what was rejected last
-	Retreat    *Retreat      `json:"retreat,omitempty"`   // only while Aborting
-	Rejected   []Rejection   `json:"rejected,omitempty"`  // newest first, at most MaxHistory
-	Verified   []Hash        `json:"verified,omitempty"`  // newest first, at most MaxHistory
-	Pong       []Workload    `json:"pong,omitempty"`      // workloads whose stable version is behind their pong Service
-	Generated  []Ref         `json:"generated,omitempty"` // of Inventory, what is made for the release in flight and not in Git
-	Inventory  []Ref         `json:"inventory,omitempty"`
+	Progress   []Progress    `json:"progress,omitempty"` // one for each staged workload of Release, ordered
+	Analyses   []AnalysisRun `json:"analyses,omitempty"` // of Release, or of what was rejected last
+	Retreat    *Retreat      `json:"retreat,omitempty"`  // only while Aborting
+	Rejected   []Rejection   `json:"rejected,omitempty"` // newest first, at most MaxHistory
+	Verified   []Hash        `json:"verified,omitempty"` // newest first, at most MaxHistory
+	Pong       []Workload    `json:"pong,omitempty"`     // workloads whose stable version is behind their pong Service
+	// of Inventory, what is made for the release in flight and not in Git
+	Generated []Ref `json:"generated,omitempty"`
+	Inventory []Ref `json:"inventory,omitempty"`
 }
 
 // MaxHistory bounds the rejected and verified lists.

@@ -44,7 +44,8 @@ type PingPong struct {
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // one of them must match
-	Mirror  *int    `json:"mirror,omitempty"`  // percent of the matching requests that are copied; nil: all matching requests are sent
+	// percent of the matching requests that are copied; nil: all matching requests are sent
+	Mirror *int `json:"mirror,omitempty"`
 }
 
 // MatchRoute is the name of the route that a step's match makes.

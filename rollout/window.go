@@ -86,7 +86,8 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 // name of its time zone at another one.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
-		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(), Fix: "use a name of the IANA database, such as Europe/Berlin or UTC"}
+		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
+			Fix: "use a name of the IANA database, such as Europe/Berlin or UTC"}
 	}
 	s, err := schedule.Parse(expression, zone)
 	if err != nil {
@@ -101,7 +102,8 @@ func checkGlobs(file, field string, globs []string) error {
 	for i, glob := range globs {
 		_, err := path.Match(glob, "")
 		if err != nil || glob == "" || strings.Contains(glob, "/") {
-			return &InvalidError{File: file, Field: fmt.Sprintf("%s[%d]", field, i), Msg: fmt.Sprintf("%q is not a pattern of names of apps", glob),
+			return &InvalidError{File: file, Field: fmt.Sprintf("%s[%d]", field, i),
+				Msg: fmt.Sprintf("%q is not a pattern of names of apps", glob),
 				Fix: "name an app, with * ? [] for parts of the name: shop-*"}
 		}
 	}
@@ -140,7 +142,8 @@ func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 // Equal reports whether two calendars say the same.
 func (c Calendar) Equal(o Calendar) bool {
 	same := func(a, b Window) bool {
-		return a.Kind == b.Kind && a.Schedule == b.Schedule && a.Duration == b.Duration && a.TimeZone == b.TimeZone && a.field == b.field
+		return a.Kind == b.Kind && a.Schedule == b.Schedule && a.Duration == b.Duration && a.TimeZone == b.TimeZone &&
+			a.field == b.field
 	}
 	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
 }
@@ -190,7 +193,8 @@ func (s Shut) Cause() string {
 		if s.Window.TimeZone != "" {
 			zone = " " + s.Window.TimeZone
 		}
-		return fmt.Sprintf("the end of %s (deny %s%s for %s)", s.Window.field, s.Window.Schedule, zone, hours(s.Window.Duration))
+		return fmt.Sprintf("the end of %s (deny %s%s for %s)", s.Window.field, s.Window.Schedule, zone,
+			hours(s.Window.Duration))
 	default:
 		return "a release window"
 	}

@@ -80,15 +80,18 @@ func (w *Workload) UnmarshalText(b []byte) error {
 // AnnotationHash on a ReplicaSet a map from ReplicaSet to release that costs
 // nothing.
 const (
-	LabelApp            = "gitrollout.dev/app"           // on every applied object: the app's name
-	AnnotationCluster   = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
-	AnnotationHash      = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
-	AnnotationCommit    = "gitrollout.dev/commit"        // on workloads: the commit the template was rendered from
-	AnnotationSerial    = "gitrollout.dev/serial"        // on workloads: State.Serial, so that an older record is known for what it is
-	AnnotationStatus    = "gitrollout.dev/status"        // on held workloads: who holds it, at which step, and why
-	AnnotationGenerated = "gitrollout.dev/generated-by"  // on objects that are not in Git: the Rollout whose release they are for
-	LabelExperiment     = "gitrollout.dev/experiment"    // on an experiment's objects and pods: the name of their Deployment
-	AnnotationPrune     = "gitrollout.dev/prune"         // by users, "disabled": never delete this object
+	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
+	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
+	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
+	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit the template was rendered from
+	// on workloads: State.Serial, so that an older record is known for what it is
+	AnnotationSerial = "gitrollout.dev/serial"
+	AnnotationStatus = "gitrollout.dev/status" // on held workloads: who holds it, at which step, and why
+	// on objects that are not in Git: the Rollout whose release they are for
+	AnnotationGenerated = "gitrollout.dev/generated-by"
+	// on an experiment's objects and pods: the name of their Deployment
+	LabelExperiment = "gitrollout.dev/experiment"
+	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
 
 	// LabelPodHash is the Deployment controller's own label on ReplicaSets and
 	// pods (apps/v1 DefaultDeploymentUniqueLabelKey). It is read, never computed.

@@ -73,7 +73,8 @@ func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string,
 			continue
 		}
 		if o.Map("spec", "strategy")["type"] == "Recreate" {
-			told = append(told, fmt.Sprintf("Deployment %s has strategy Recreate: old and new pods cannot run side by side, as steps need", ref.Name))
+			told = append(told, fmt.Sprintf(
+				"Deployment %s has strategy Recreate: old and new pods cannot run side by side, as steps need", ref.Name))
 			continue
 		}
 		names = append(names, ref.Name)
@@ -140,7 +141,8 @@ func kustomizationWith(tree render.Tree, dir string, lines []string) (File, erro
 		text := string(data)
 		at := resources.FindStringSubmatchIndex(text)
 		if at == nil && strings.Contains("\n"+text, "\nresources:") {
-			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is written in one line", Fix: "write one line for each entry, or add these yourself: " + strings.Join(lines, ", ")}
+			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is written in one line",
+				Fix: "write one line for each entry, or add these yourself: " + strings.Join(lines, ", ")}
 		}
 		var added strings.Builder
 		indent := ""
@@ -151,7 +153,8 @@ func kustomizationWith(tree render.Tree, dir string, lines []string) (File, erro
 			added.WriteString(indent + "- " + l + "\n")
 		}
 		if at == nil {
-			return File{Path: file, Changes: true, Content: strings.TrimRight(text, "\n") + "\nresources:\n" + added.String()}, nil
+			return File{Path: file, Changes: true, Content: strings.TrimRight(text, "\n") + "\nresources:\n" +
+				added.String()}, nil
 		}
 		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
 		return File{Path: file, Changes: true, Content: text[:end] + added.String() + text[end:]}, nil

@@ -30,13 +30,16 @@ type LeftOut struct{ Path, Why string }
 
 // environments are the names that folders have for one of several clusters, the
 // one that is proposed first before the others.
-var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev", "development", "demo"}
+var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
+	"development", "demo"}
 
 // markers are folders whose subfolders are environments, and generic ones that
 // name no app.
 var (
-	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster", "variants"}
-	generic = []string{"apps", "app", "applications", "base", "k8s", "kubernetes", "kustomize", "deploy", "deployment", "deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
+	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
+		"variants"}
+	generic = []string{"apps", "app", "applications", "base", "k8s", "kubernetes", "kustomize", "deploy", "deployment",
+		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
 // environment is the environment that a folder is for, "" if none.
@@ -75,8 +78,10 @@ func Propose(tree render.Tree, s Survey, cluster string, check func(rollout.App)
 			p.LeftOut = append(p.LeftOut, LeftOut{k.Path, "has objects of " + k.Engine})
 		}
 	}
-	if len(chosen) == 0 && slices.ContainsFunc(s.Kustomizations, func(k Kustomization) bool { return k.Path == "" && k.Engine == "" }) {
-		return p, errors.New("the only kustomization is the repository's root, and an app is a folder below it; move it into one, such as apps/shop")
+	atRoot := func(k Kustomization) bool { return k.Path == "" && k.Engine == "" }
+	if len(chosen) == 0 && slices.ContainsFunc(s.Kustomizations, atRoot) {
+		return p, errors.New("the only kustomization is the repository's root, and an app is a folder below it; " +
+			"move it into one, such as apps/shop")
 	}
 	for {
 		bad, err := p.cover(tree, chosen, check)

@@ -36,13 +36,19 @@ type kind struct {
 func kinds() []kind {
 	const own, argo = "gitrollout.dev/v1alpha1", "argoproj.io/v1alpha1"
 	return []kind{
-		{"config", own, "The apps of a cluster: .gitrollout/<cluster>/config.yaml", func() node { return fileSchema("Config") }},
-		{"promotion", own, "A decision about a release: .gitrollout/<cluster>/promote/<app>.yaml", func() node { return fileSchema("Promotion") }},
-		{"freeze", own, "A time without releases: .gitrollout/<cluster>/freeze.yaml", func() node { return fileSchema("Freeze") }},
+		{"config", own, "The apps of a cluster: .gitrollout/<cluster>/config.yaml",
+			func() node { return fileSchema("Config") }},
+		{"promotion", own, "A decision about a release: .gitrollout/<cluster>/promote/<app>.yaml",
+			func() node { return fileSchema("Promotion") }},
+		{"freeze", own, "A time without releases: .gitrollout/<cluster>/freeze.yaml",
+			func() node { return fileSchema("Freeze") }},
 		{"rollout", own, "How a Deployment is released", func() node { return rolloutSchema(false) }},
-		{"argo-rollout", argo, "A Rollout of Argo Rollouts, as far as gitrollout reads it", func() node { return rolloutSchema(true) }},
-		{"analysistemplate", argo, "What is measured while a release moves", func() node { return templateSchema("AnalysisTemplate") }},
-		{"clusteranalysistemplate", argo, "An AnalysisTemplate for all namespaces of an app", func() node { return templateSchema("ClusterAnalysisTemplate") }},
+		{"argo-rollout", argo, "A Rollout of Argo Rollouts, as far as gitrollout reads it",
+			func() node { return rolloutSchema(true) }},
+		{"analysistemplate", argo, "What is measured while a release moves",
+			func() node { return templateSchema("AnalysisTemplate") }},
+		{"clusteranalysistemplate", argo, "An AnalysisTemplate for all namespaces of an app",
+			func() node { return templateSchema("ClusterAnalysisTemplate") }},
 	}
 }
 

@@ -149,7 +149,8 @@ func (t Template) Caught() []rollout.Ref {
 		by = append(by, t.From.Ref())
 	}
 	for _, o := range t.Others {
-		if selector := selectorOf(o, t.Spec.Workload.Namespace); selector != nil && Matches(selector, labels) && !slices.Contains(by, o.Ref()) {
+		selector := selectorOf(o, t.Spec.Workload.Namespace)
+		if selector != nil && Matches(selector, labels) && !slices.Contains(by, o.Ref()) {
 			by = append(by, o.Ref())
 		}
 	}

@@ -1,25 +1,39 @@
 package experiment
 
-import "slices"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Matches reports whether a label selector (matchLabels, matchExpressions)
 // selects labels. An empty one selects nothing here: everything is nobody's.
 func Matches(selector map[string]any, labels map[string]string) bool {
-	if len(keysOf(selector)) == 0 {
-		return false
+	all := make(map[string]any, len(labels))
+	for key, text := range labels {
+		all[key] = text
 	}
+	return len(keysOf(selector)) > 0 && Mismatch(selector, all) == ""
+}
+
+// Mismatch says why a label selector does not select the labels of a pod template, "" if
+// it does.
+func Mismatch(selector, labels map[string]any) string {
 	wanted, _ := selector["matchLabels"].(map[string]any)
-	for key, v := range wanted {
-		if text, ok := labels[key]; !ok || text != v {
-			return false
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		switch got, has := labels[key]; {
+		case !has:
+			return fmt.Sprintf("%s=%v is selected, and the template has no label %s", key, wanted[key], key)
+		case got != wanted[key]:
+			return fmt.Sprintf("%s=%v is selected, and the template has %s=%v", key, wanted[key], key, got)
 		}
 	}
 	for _, e := range expressionsOf(selector) {
-		if !e.matches(labels) {
-			return false
+		if why := e.mismatch(labels); why != "" {
+			return why
 		}
 	}
-	return true
+	return ""
 }
 
 // keysOf are the labels that a selector looks at.
@@ -54,19 +68,16 @@ func expressionsOf(selector map[string]any) []expression {
 	return all
 }
 
-func (e expression) matches(labels map[string]string) bool {
-	text, has := labels[e.key]
-	in := has && slices.Contains(e.values, any(text))
-	switch e.operator {
-	case "In":
-		return in
-	case "NotIn":
-		return !in
-	case "Exists":
-		return has
-	case "DoesNotExist":
-		return !has
+func (e expression) mismatch(labels map[string]any) string {
+	got, has := labels[e.key]
+	in := has && slices.Contains(e.values, got)
+	matches, known := map[string]bool{"In": in, "NotIn": !in, "Exists": has, "DoesNotExist": !has}[e.operator]
+	switch {
+	case !known:
+		return fmt.Sprintf("%v is not an operator", e.operator)
+	case !matches:
+		return fmt.Sprintf("%s %s %v is selected, and the template does not match it", e.key, e.operator, e.values)
 	default:
-		return false
+		return ""
 	}
 }
