@@ -69,9 +69,10 @@ type TemplateRef struct {
 // ParseTemplate reads the spec of a template strictly. Errors are InvalidErrors.
 func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	t := &Template{Ref: ref}
-	if wrong := rollout.Read("spec", spec, &t.Spec); wrong != nil {
-		wrong.About = ref
-		return nil, wrong
+	r := rollout.Reader{Hide: true}
+	if r.Read("spec", spec, &t.Spec); r.Err != nil {
+		r.Err.About = ref
+		return nil, r.Err
 	}
 	if len(t.Spec.Metrics) == 0 && len(t.Spec.Templates) == 0 {
 		return nil, &rollout.InvalidError{About: ref, Field: "spec.metrics", Msg: "is empty",

@@ -60,8 +60,9 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 		return nil, err
 	}
 	var f metricFile
-	if err := rollout.Read("", filled, &f); err != nil {
-		return nil, err
+	r := rollout.Reader{Hide: true}
+	if r.Read("", filled, &f); r.Err != nil {
+		return nil, r.Err
 	}
 	m := &Metric{
 		Name: f.Name, Interval: f.Interval, InitialDelay: f.InitialDelay, Count: int(f.Count),

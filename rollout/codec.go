@@ -45,9 +45,10 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 	if got := Object(head).Kind(); got != kind {
 		return &InvalidError{File: file, Field: "kind", Msg: fmt.Sprintf("%q is not %s", got, kind)}
 	}
-	if wrong := Read("", document, into); wrong != nil {
-		wrong.File = file
-		return wrong
+	r := Reader{Hide: kind == "Config"}
+	if r.Read("", document, into); r.Err != nil {
+		r.Err.File = file
+		return r.Err
 	}
 	return nil
 }

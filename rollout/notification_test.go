@@ -52,6 +52,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"two services", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}, slack: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0]", "names 2 services", ""},
 		{"no name", "{discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].name", "is not a name", ""},
 		{"a credential in Git", "{name: a, slack: {url: https://hooks.slack.com/services/T/B/X}}", "notifications[0].slack.url", "in Git", "secretRef"},
+		{"a block that is a credential", "{name: a, slack: https://hooks.slack.com/services/T/B/X}", "notifications[0].slack", "is a text where a mapping belongs", ""},
 		{"no credential", "{name: a, slack: {}}", "notifications[0].slack.url", "is missing", "url or token"},
 		{"url and token", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, token: {env: GITROLLOUT_NOTIFY_A}, channel: x}}", "notifications[0].slack.token", "besides url", ""},
 		{"token without a channel", "{name: a, slack: {token: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].slack.channel", "go together", ""},

@@ -26,7 +26,8 @@ type Reader struct {
 }
 
 // Read fills what into points to from plain JSON values, as an Object has them. At is
-// the path that leads to raw, "" for a whole document.
+// the path that leads to raw, "" for a whole document. See Reader for what has
+// credentials in it.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)

@@ -77,8 +77,8 @@ func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 
 // ReadBlob is render.Tree's.
 func (t *overlaid) ReadBlob(id string) ([]byte, error) {
-	if name, is := strings.CutPrefix(id, newID); is {
-		return []byte(t.files[name]), nil
+	if content, is := t.files[strings.TrimPrefix(id, newID)]; is && strings.HasPrefix(id, newID) {
+		return []byte(content), nil
 	}
 	return t.Tree.ReadBlob(id)
 }

@@ -1,0 +1,311 @@
+package scaffold
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// empty is a tree without files: With puts some into it.
+type empty struct{}
+
+func (empty) Lookup(name string) (rollout.Entry, bool, error) {
+	return rollout.Entry{Kind: rollout.Dir}, name == "", nil
+}
+func (empty) ReadDir(string) ([]rollout.Entry, error) { return nil, nil }
+func (empty) ReadBlob(id string) ([]byte, error)      { return nil, errors.New("no blob " + id) }
+
+// treeOf is a tree with files; a path alone is a kustomization without resources.
+func treeOf(files map[string]string, kustomizations ...string) render.Tree {
+	var all []File
+	for name, content := range files {
+		all = append(all, File{Path: name, Content: content})
+	}
+	for _, dir := range kustomizations {
+		all = append(all, File{Path: dir + "/kustomization.yaml", Content: "resources: []\n"})
+	}
+	return With(empty{}, all)
+}
+
+func look(t *testing.T, tree render.Tree) Survey {
+	t.Helper()
+	s, err := Look(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestLook(t *testing.T) {
+	got := look(t, treeOf(map[string]string{
+		"apps/web/kustomization.yml":        "resources: [../base, https://example.com/x, ../../../up]\ncomponents: [../parts]\n",
+		"apps/base/Kustomization":           "resources: [all.yaml]\n",
+		"apps/base/all.yaml":                "apiVersion: v1\nkind: Service\n---\napiVersion: argoproj.io/v1alpha1\nkind: Rollout\n",
+		"apps/parts/kustomization.yaml":     "kind: Component\n",
+		"apps/broken/kustomization.yaml":    "resources: [\n",
+		"charts/db/Chart.yaml":              "name: db\n",
+		"flux/kustomization.yaml":           "resources: [apps.yaml]\n",
+		"flux/apps.yaml":                    "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nspec: {path: ./apps/web}\n",
+		"flux/git.yml":                      "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\n",
+		"argo/app.yaml":                     "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {source: {path: apps/web}, sources: [{path: apps/db}]}\n",
+		"argo/kustomization.yaml":           "resources: [app.yaml]\n",
+		"node_modules/x/kustomization.yaml": "resources: []\n",
+		".gitrollout/prod/config.yaml":      "kind: Config\n",
+		"README.md":                         "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\n",
+	}))
+	want := Survey{
+		Kustomizations: []Kustomization{
+			{Path: "apps/base", Uses: []string{"apps/base/all.yaml"}},
+			{Path: "apps/broken"},
+			{Path: "apps/parts", Component: true},
+			{Path: "apps/web", Uses: []string{"apps/base", "apps/parts"}},
+			{Path: "argo", Uses: []string{"argo/app.yaml"}, Engine: "Argo CD"},
+			{Path: "flux", Uses: []string{"flux/apps.yaml"}, Engine: "Flux"},
+		},
+		Flux: []string{"apps/web"}, ArgoCD: []string{"apps/db", "apps/web"},
+		ArgoRollouts: []string{"apps/base/all.yaml"}, Charts: []string{"charts/db"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"apps/broken", "apps/web"}, got.roots()); diff != "" {
+		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+}
+
+// TestPropose: the entries name the apps of one environment and nothing else.
+func TestPropose(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dirs            []string
+		cluster, broken string
+		want            Proposal
+		names           string
+	}{
+		"a folder for each app": {
+			dirs: []string{"apps/api", "apps/web"},
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*"}}}, names: "api web",
+		},
+		"overlays, of which prod is meant": {
+			dirs: []string{"apps/api/overlays/prod", "apps/api/overlays/dev", "apps/web/overlays/prod"},
+			want: Proposal{
+				Cluster: "prod", Entries: []Entry{{Path: "apps/*/overlays/prod"}}, LeftOut: []LeftOut{{"apps/api/overlays/dev", "is for dev"}},
+			}, names: "api web",
+		},
+		"another environment is asked for": {
+			dirs: []string{"apps/api/overlays/prod", "apps/api/overlays/dev"}, cluster: "dev",
+			want: Proposal{
+				Cluster: "dev", Entries: []Entry{{Path: "apps/*/overlays/dev"}}, LeftOut: []LeftOut{{"apps/api/overlays/prod", "is for prod"}},
+			}, names: "api",
+		},
+		"a cluster of an environment": {
+			dirs: []string{"prod/web", "dev/web"}, cluster: "prod-eu",
+			want: Proposal{Cluster: "prod-eu", Entries: []Entry{{Path: "prod/*"}}, LeftOut: []LeftOut{{"dev/web", "is for dev"}}}, names: "web",
+		},
+		"a folder that is named for no app": {
+			dirs: []string{"deploy/k8s"},
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "deploy/k8s"}}}, names: "k8s",
+		},
+		"one that cannot be rendered is left out, and no pattern covers it": {
+			dirs: []string{"apps/api", "apps/bad", "apps/web"}, broken: "apps/bad",
+			want: Proposal{
+				Cluster: "prod", Entries: []Entry{{Path: "apps/api"}, {Path: "apps/web"}},
+				LeftOut: []LeftOut{{"apps/bad", "cannot be rendered: it is broken"}},
+			}, names: "api web",
+		},
+		"two of one name": {
+			dirs: []string{"a/overlays/prod/web", "b/overlays/prod/web"},
+			want: Proposal{
+				Cluster: "prod", Entries: []Entry{{Path: "a/overlays/prod/*"}},
+				LeftOut: []LeftOut{{"b/overlays/prod/web", "would be the app web, which a/overlays/prod/web is"}},
+			}, names: "web",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := treeOf(nil, tt.dirs...)
+			got, err := Propose(tree, look(t, tree), tt.cluster, func(a rollout.App) error {
+				if a.Path == tt.broken {
+					return errors.New("it is broken")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, a := range got.Apps {
+				names = append(names, a.Name)
+			}
+			if got.Apps = nil; strings.Join(names, " ") != tt.names {
+				t.Errorf("apps %v, want %s", names, tt.names)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if _, err := rollout.ParseConfig(got.ConfigFile().Path, []byte(got.ConfigFile().Content)); err != nil {
+				t.Errorf("the configuration cannot be read: %v", err)
+			}
+		})
+	}
+}
+
+func TestTheRootIsNoApp(t *testing.T) {
+	tree := treeOf(map[string]string{"kustomization.yaml": "resources: []\n"})
+	_, err := Propose(tree, look(t, tree), "", func(rollout.App) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "move it into one, such as apps/shop") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestConfigFile(t *testing.T) {
+	got := Proposal{Cluster: "prod", Entries: []Entry{{Path: "*/prod"}, {Path: "infra", Name: "edge"}}}.ConfigFile()
+	want := File{Path: ".gitrollout/prod/config.yaml", Content: `# yaml-language-server: $schema=../schemas/config.json
+apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: '*/prod'
+- path: infra
+  name: edge
+`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func deployment(name, strategy string) rollout.Object {
+	return rollout.Object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": name, "namespace": "shop"},
+		"spec": map[string]any{"strategy": map[string]any{"type": strategy}},
+	}
+}
+
+// TestRollouts: what stands in a kustomization stays as it is, and gets lines more.
+func TestRollouts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kustomization string
+		deployments   []rollout.Object
+		staged        string
+		want          string // of the kustomization
+		files         string
+		told          string
+	}{
+		"one": {
+			"resources:\n- web.yaml\nnamePrefix: a-\n", []rollout.Object{deployment("web", "")}, "",
+			"resources:\n- rollout.yaml\n- web.yaml\nnamePrefix: a-\n", "apps/web/rollout.yaml apps/web/kustomization.yaml", "",
+		},
+		"two, and the lines are indented": {
+			"resources: # all\n  - web.yaml\n", []rollout.Object{deployment("api", ""), deployment("web", "")}, "",
+			"resources: # all\n  - rollout-api.yaml\n  - rollout-web.yaml\n  - web.yaml\n",
+			"apps/web/rollout-api.yaml apps/web/rollout-web.yaml apps/web/kustomization.yaml", "",
+		},
+		"no resources": {
+			"namePrefix: a-\n", []rollout.Object{deployment("web", "")}, "",
+			"namePrefix: a-\nresources:\n- rollout.yaml\n", "apps/web/rollout.yaml apps/web/kustomization.yaml", "",
+		},
+		"staged already": {
+			"resources: []\n", []rollout.Object{deployment("web", "")}, "web", "", "",
+			"Deployment web has a Rollout document already; apps/web has no Deployment that needs a Rollout document",
+		},
+		"Recreate": {
+			"resources: []\n", []rollout.Object{deployment("web", "Recreate")}, "", "", "",
+			"Deployment web has strategy Recreate: old and new pods cannot run side by side, as steps need; " +
+				"apps/web has no Deployment that needs a Rollout document",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := treeOf(map[string]string{"apps/web/kustomization.yaml": tt.kustomization})
+			r := &rollout.Render{App: rollout.App{Name: "web", Path: "apps/web"}, Objects: tt.deployments}
+			if tt.staged != "" {
+				r.Specs = []rollout.Spec{{Workload: rollout.Workload{Namespace: "shop", Name: tt.staged}}}
+			}
+			files, told, err := Rollouts(tree, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var paths []string
+			for _, f := range files {
+				if paths = append(paths, f.Path); f.Changes && f.Content != tt.want {
+					t.Errorf("%s is\n%swant\n%s", f.Path, f.Content, tt.want)
+				}
+			}
+			if got := strings.Join(paths, " "); got != tt.files || strings.Join(told, "; ") != tt.told {
+				t.Errorf("files %s, want %s; told %q", got, tt.files, told)
+			}
+		})
+	}
+}
+
+// TestRolloutsAreRendered holds that what is written can be read.
+func TestRolloutsAreRendered(t *testing.T) {
+	tree := treeOf(map[string]string{
+		"apps/web/kustomization.yaml": "resources:\n- web.yaml\n",
+		"apps/web/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n" +
+			"  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: x}]}}\n",
+	})
+	app := rollout.App{Name: "web", Path: "apps/web", Namespace: "shop"}
+	before, err := render.New().Render(tree, app, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _, err := Rollouts(tree, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := render.New().Render(With(tree, files), app, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after.Specs) != 1 || len(after.Specs[0].Canary.Steps) != 4 || after.Specs[0].Workload.Name != "web" {
+		t.Errorf("read as %+v", after.Specs)
+	}
+}
+
+func TestRolloutsRefuse(t *testing.T) {
+	r := &rollout.Render{App: rollout.App{Path: "apps/web"}, Objects: []rollout.Object{deployment("web", "")}}
+	_, _, err := Rollouts(treeOf(map[string]string{"apps/web/kustomization.yaml": "resources: [web.yaml]\n"}), r)
+	var invalid *rollout.InvalidError
+	if !errors.As(err, &invalid) || invalid.Field != "resources" || !strings.Contains(invalid.Fix, "rollout.yaml") {
+		t.Errorf("resources in one line: %v", err)
+	}
+	if _, _, err := Rollouts(treeOf(nil), r); !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, "no kustomization") {
+		t.Errorf("no kustomization: %v", err)
+	}
+	there := treeOf(map[string]string{"apps/web/kustomization.yaml": "resources: []\n", "apps/web/rollout.yaml": "x: y\n"})
+	if files, told, err := Rollouts(there, r); err != nil || files != nil || !strings.Contains(strings.Join(told, ""), "nothing is overwritten") {
+		t.Errorf("a file that is there: %v, %v, %v", files, told, err)
+	}
+}
+
+// TestWith: files that are not written yet hide those that are.
+func TestWith(t *testing.T) {
+	tree := With(treeOf(map[string]string{"a/one": "1", "a/two": "2"}), []File{{Path: "a/two", Content: "new"}, {Path: "b/c/three", Content: "3"}})
+	var names []string
+	for _, dir := range []string{"", "a", "b", "b/c"} {
+		entries, err := tree.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, dir+"/"+e.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"/a", "/b", "a/one", "a/two", "b/c", "b/c/three"}, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for file, want := range map[string]string{"a/one": "1", "a/two": "new", "b/c/three": "3"} {
+		e, found, err := tree.Lookup(file)
+		if err != nil || !found {
+			t.Fatalf("%s: %v, %v", file, found, err)
+		}
+		if data, err := tree.ReadBlob(e.ID); err != nil || string(data) != want {
+			t.Errorf("%s is %q, %v", file, data, err)
+		}
+	}
+	if _, found, _ := tree.Lookup("c"); found {
+		t.Error("what is not there is found")
+	}
+}
