@@ -61,7 +61,8 @@ gates and skips the weights that are left.`,
   gitrollout promote shop --full`,
 	}, rollout.Promote)
 	cmd.Flags().BoolVar(&a.Full, "full", false, "open all gates and skip the remaining weights")
-	cmd.Flags().StringVar(&a.Through, "through", "", "open all gates up to this `step`: its name, or its number as get shows it")
+	cmd.Flags().StringVar(&a.Through, "through", "",
+		"open all gates up to this `step`: its name, or its number as get shows it")
 	complete(cmd, "through", stepNames)
 	return cmd
 }
@@ -134,7 +135,8 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 }
 
 // act carries out what somebody asks for one app, unless check refuses it, and says what has become of it.
-func (w *world) act(ctx context.Context, who rollout.Identity, name string, a propose.Action, check func(strategies.Input) error) (said string, err error) {
+func (w *world) act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
+	check func(strategies.Input) error) (said string, err error) {
 	app, err := w.app(name)
 	if err != nil {
 		return "", err
@@ -160,7 +162,8 @@ func (w *world) act(ctx context.Context, who rollout.Identity, name string, a pr
 	case err != nil:
 		return "", err
 	case id == "":
-		return fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.source.cluster, name), o.Branch, o.Then), nil
+		return fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.source.cluster, name),
+			o.Branch, o.Then), nil
 	}
 	return fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Then), nil
 }
@@ -184,7 +187,8 @@ func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 		who.Email, _ = gitSays(ctx, "config", "--get", "user.email")
 	}
 	if who.Name == "" || who.Email == "" {
-		return who, usagef(`who are you? The commit needs an author: --author "Name <address>", or git config user.name and user.email`)
+		return who,
+			usagef(`who are you? The commit needs an author: --author "Name <address>", or git config user.name and user.email`)
 	}
 	return who, nil
 }

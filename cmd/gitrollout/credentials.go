@@ -40,8 +40,10 @@ func (o *credentialOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.ca, "git-ca", "", "`file` of certificates (PEM) to trust for https besides the system's")
 	flags.StringVar(&o.cert, "git-cert", "", "client certificate `file` (PEM) for https")
 	flags.StringVar(&o.key, "git-key", "", "private key `file` (PEM) of --git-cert (default: in the same file)")
-	flags.StringVar(&o.proxy, "git-proxy", "", "proxy `URL` for https (default: HTTPS_PROXY, except for hosts in NO_PROXY)")
-	flags.StringVar(&o.signingKey, "signing-key", "", "sign the commits that are pushed with the SSH key in this `file` (default: unsigned)")
+	flags.StringVar(&o.proxy, "git-proxy", "",
+		"proxy `URL` for https (default: HTTPS_PROXY, except for hosts in NO_PROXY)")
+	flags.StringVar(&o.signingKey, "signing-key", "",
+		"sign the commits that are pushed with the SSH key in this `file` (default: unsigned)")
 }
 
 // options are how to reach a repository.
@@ -75,7 +77,8 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy},
 	}
 	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
-		return a, errors.New("--git-proxy has a user in it, which everybody on this machine could read: put that URL into HTTPS_PROXY")
+		return a,
+			errors.New("--git-proxy has a user in it, which everybody on this machine could read: put that URL into HTTPS_PROXY")
 	}
 	if token := os.Getenv("GITROLLOUT_GIT_TOKEN"); token != "" && a.Password == "" {
 		a.Password, a.Username = token, cmp.Or(a.Username, "x-access-token")
@@ -87,8 +90,9 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 	}
 	switch {
 	case (file != "" || app != "") && a.Password != "", file != "" && app != "":
-		return a, errors.New("more than one credential for https is set; set one of GITROLLOUT_GIT_TOKEN, GITROLLOUT_GIT_PASSWORD, " +
-			"GITROLLOUT_GIT_TOKEN_FILE, GITROLLOUT_GIT_PASSWORD_FILE, GITROLLOUT_GITHUB_APP_ID")
+		return a,
+			errors.New("more than one credential for https is set; set one of GITROLLOUT_GIT_TOKEN, GITROLLOUT_GIT_PASSWORD, " +
+				"GITROLLOUT_GIT_TOKEN_FILE, GITROLLOUT_GIT_PASSWORD_FILE, GITROLLOUT_GITHUB_APP_ID")
 	case file != "":
 		a.Refresh = func(context.Context) (string, string, error) {
 			data, err := os.ReadFile(file)

@@ -15,7 +15,8 @@ import (
 type dashActor struct{ *dashRecords }
 
 // Act is dashboard.Actor's. It refuses to do to one release what was meant for another.
-func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (said string, err error) {
+func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (said string,
+	err error) {
 	ctx, cancel := outlive(ctx) // a closed page stops no push that has begun
 	defer cancel()
 	d.mu.Lock()

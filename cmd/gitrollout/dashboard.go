@@ -39,12 +39,15 @@ type dashOptions struct {
 func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
-	flags.BoolVar(&o.actions, "dashboard-actions", false, "let people who sign in promote, hold, abort, retry and undo there")
+	flags.BoolVar(&o.actions, "dashboard-actions", false,
+		"let people who sign in promote, hold, abort, retry and undo there")
 	flags.StringVar(&o.tokens, "dashboard-tokens", "", "with --dashboard-actions: `file` that says who may do what")
 	flags.StringVar(&o.url, "dashboard-url", "", "the dashboard's address in browsers, if it is not the one above")
 	flags.StringVar(&o.issuer, "dashboard-oidc-issuer", "", "`URL` of the OpenID Connect provider that people sign in at")
-	flags.StringVar(&o.client, "dashboard-oidc-client", "", "`id` of the dashboard there; its secret is GITROLLOUT_OIDC_CLIENT_SECRET")
-	flags.StringSliceVar(&o.scopes, "dashboard-oidc-scopes", nil, "scopes to ask for besides openid, profile and email, such as groups")
+	flags.StringVar(&o.client, "dashboard-oidc-client", "",
+		"`id` of the dashboard there; its secret is GITROLLOUT_OIDC_CLIENT_SECRET")
+	flags.StringSliceVar(&o.scopes, "dashboard-oidc-scopes", nil,
+		"scopes to ask for besides openid, profile and email, such as groups")
 }
 
 // check refuses flags that do not go together.
@@ -78,7 +81,8 @@ func (o *dashOptions) server(source sourceOptions, board *dashboard.Board, s str
 			return nil, err
 		}
 		if o.issuer != "" {
-			options.OIDC = &dashboard.OIDC{Issuer: o.issuer, ClientID: o.client, Secret: os.Getenv("GITROLLOUT_OIDC_CLIENT_SECRET"), URL: o.url, Scopes: o.scopes}
+			options.OIDC = &dashboard.OIDC{Issuer: o.issuer, ClientID: o.client,
+				Secret: os.Getenv("GITROLLOUT_OIDC_CLIENT_SECRET"), URL: o.url, Scopes: o.scopes}
 		}
 	}
 	return dashboard.New(options)
@@ -152,7 +156,8 @@ func newDashboardToken(s streams) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			token, digest := dashboard.NewToken()
-			_, err := fmt.Fprintf(s.out, "for the person:               %s\nfor the --dashboard-tokens file: %s\n", token, digest)
+			_, err := fmt.Fprintf(s.out, "for the person:               %s\nfor the --dashboard-tokens file: %s\n", token,
+				digest)
 			return err
 		},
 	}
@@ -193,7 +198,8 @@ func (c *dashCommand) run(ctx context.Context) error {
 	broken := make(chan error, 1)
 	end := c.options.serve(listener, server, func(err error) { broken <- err })
 	defer end()
-	if _, err := fmt.Fprintf(c.out, "http://%s shows cluster %s; Ctrl-C ends it\n", listener.Addr(), w.source.cluster); err != nil {
+	if _, err := fmt.Fprintf(c.out, "http://%s shows cluster %s; Ctrl-C ends it\n", listener.Addr(),
+		w.source.cluster); err != nil {
 		return err
 	}
 	changed := make(chan struct{}, 1)
@@ -208,7 +214,8 @@ func (c *dashCommand) run(ctx context.Context) error {
 
 // follow keeps the board up to date until ctx ends. A look that fails is a note
 // on what was seen before.
-func (c *dashCommand) follow(ctx context.Context, w *world, board *dashboard.Board, changed <-chan struct{}, broken <-chan error) error {
+func (c *dashCommand) follow(ctx context.Context, w *world, board *dashboard.Board, changed <-chan struct{},
+	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
 	for {
 		l, err := w.listing(ctx, nil, time.Now())

@@ -26,7 +26,8 @@ type dashFeed struct {
 }
 
 func newDashFeed(board *dashboard.Board, log *slog.Logger) *dashFeed {
-	return &dashFeed{board: board, log: log, looks: map[string]reconciler.App{}, gone: map[string]bool{}, news: make(chan struct{}, 1)}
+	return &dashFeed{board: board, log: log, looks: map[string]reconciler.App{}, gone: map[string]bool{},
+		news: make(chan struct{}, 1)}
 }
 
 // tell is told what the loop reports.
@@ -82,7 +83,8 @@ func (f *dashFeed) statusOf(l reconciler.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {
 			f.log.Error("an app cannot be shown", "app", l.Input.App.Name, "panic", trouble, "stack", string(debug.Stack()))
-			a = status.App{App: l.Input.App.Name, Cluster: l.Cluster, Path: l.Input.App.Path, Phase: l.Input.State.Phase, Note: "it cannot be shown; see the log of gitrollout"}
+			a = status.App{App: l.Input.App.Name, Cluster: l.Cluster, Path: l.Input.App.Path, Phase: l.Input.State.Phase,
+				Note: "it cannot be shown; see the log of gitrollout"}
 		}
 	}()
 	a = status.Of(l.Input, l.Cluster, l.Proposals)
@@ -99,7 +101,8 @@ func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop f
 	if listener == nil {
 		return func() {}, nil
 	}
-	board := dashboard.NewBoard(l.source.cluster, "no pass has been made yet: the cluster is being read, or this replica stands by while another one works")
+	board := dashboard.NewBoard(l.source.cluster,
+		"no pass has been made yet: the cluster is being read, or this replica stands by while another one works")
 	server, err := o.server(l.source, board, s)
 	if err != nil {
 		_ = listener.Close()

@@ -120,7 +120,8 @@ func (c *diffCommand) app(ctx context.Context, w *world, server *cluster.DryRunn
 
 // desired is what the state asks for, or without one what the newest commit
 // says.
-func (c *diffCommand) desired(ctx context.Context, w *world, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
+func (c *diffCommand) desired(ctx context.Context, w *world, app rollout.App, in strategies.Input) ([]rollout.Object,
+	error) {
 	switch {
 	case in.State.Source != "":
 		return w.desired(ctx, app, in)

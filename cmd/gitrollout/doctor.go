@@ -55,7 +55,8 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 	c.target.register(cmd)
 	c.output.register(cmd, "json", "yaml")
 	c.color.register(cmd)
-	cmd.Flags().StringVar(&c.as, "as", "", "ask for the rights of this `user` on the cluster, such as the reconciler's service account")
+	cmd.Flags().StringVar(&c.as, "as", "",
+		"ask for the rights of this `user` on the cluster, such as the reconciler's service account")
 	cmd.Flags().BoolVar(&c.noPush, "no-push", false, "do not try out whether branches can be pushed")
 	return cmd
 }

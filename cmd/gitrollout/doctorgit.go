@@ -31,10 +31,13 @@ func gitFix(err error) string {
 
 func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w *world, now func() time.Time) {
 	repo := w.repo
-	e.Add("git.read", doctor.Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(), rollout.ShortID(w.heads.Main))
+	e.Add("git.read", doctor.Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
+		rollout.ShortID(w.heads.Main))
 	switch apps := len(w.branch.Apps); {
 	case apps == 0:
-		e.Add("git.config", doctor.Problem, "write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app", w.config().File)
+		e.Add("git.config", doctor.Problem,
+			"write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app",
+			w.config().File)
 	default:
 		e.Add("git.config", doctor.Healthy, "", "%s names %s", w.config().File, status.Count(apps, "app"))
 	}
@@ -78,7 +81,8 @@ func (c *doctorCommand) examineApps(e *doctor.Examination, w *world) {
 		}
 	}
 	if broken > 0 {
-		e.Add("git.apps", doctor.Problem, "gitrollout validate names all of them", "%s cannot be rendered and would be held: %v", status.Count(broken, "app"), first)
+		e.Add("git.apps", doctor.Problem, "gitrollout validate names all of them",
+			"%s cannot be rendered and would be held: %v", status.Count(broken, "app"), first)
 	}
 }
 
@@ -94,20 +98,26 @@ func (c *doctorCommand) examinePush(ctx context.Context, e *doctor.Examination, 
 	}})
 	switch {
 	case errors.Is(err, git.ErrRejected):
-		e.Add("git.push", doctor.Problem, "let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", doctor.OneLine(err))
+		e.Add("git.push", doctor.Problem,
+			"let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", doctor.OneLine(err))
 		return
 	case errors.Is(err, git.ErrAuth):
-		e.Add("git.push", doctor.Problem, "give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", doctor.OneLine(err))
+		e.Add("git.push", doctor.Problem,
+			"give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", doctor.OneLine(err))
 		return
 	case err != nil:
 		e.Add("git.push", doctor.Problem, gitFix(err), "%v", doctor.OneLine(err))
 		return
 	}
 	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
-		e.Add("git.push", doctor.Problem, "allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand", "branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v", doctor.OneLine(err))
+		e.Add("git.push", doctor.Problem,
+			"allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand",
+			"branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v",
+			doctor.OneLine(err))
 		return
 	}
-	e.Add("git.push", doctor.Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
+	e.Add("git.push", doctor.Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)",
+		branch)
 }
 
 // examineForge looks at branch protection, as far as the forge shows it to
@@ -124,8 +134,10 @@ func (c *doctorCommand) examineForge(ctx context.Context, e *doctor.Examination,
 	}
 	o := newForge(w.source, options.Auth, w.repo.Remote().String(), nil).Options
 	for _, b := range []struct{ name, what, fix string }{
-		{w.repo.Branch(), "whoever may push can release without a review", "protect %s: require reviews, and let people merge only"},
-		{w.config().StateBranch, "whoever may push can change what gitrollout has recorded", "protect %s so that only gitrollout's user may push to it, and let nobody force"},
+		{w.repo.Branch(), "whoever may push can release without a review",
+			"protect %s: require reviews, and let people merge only"},
+		{w.config().StateBranch, "whoever may push can change what gitrollout has recorded",
+			"protect %s so that only gitrollout's user may push to it, and let nobody force"},
 	} {
 		protected, err := forge.IsProtected(ctx, o, *w.config().Forge, b.name)
 		switch {

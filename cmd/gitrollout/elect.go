@@ -30,8 +30,10 @@ type electOptions struct {
 
 func (o *electOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&o.elect, "leader-elect", false, "run only while holding a Lease, so that several replicas can be started")
-	flags.StringVar(&o.namespace, "leader-elect-namespace", "", "where the Lease is (default: the pod's own namespace, or default)")
+	flags.BoolVar(&o.elect, "leader-elect", false,
+		"run only while holding a Lease, so that several replicas can be started")
+	flags.StringVar(&o.namespace, "leader-elect-namespace", "",
+		"where the Lease is (default: the pod's own namespace, or default)")
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
@@ -42,7 +44,8 @@ const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // there is no election, and returns when work has. The Lease is given back only
 // then. When it is lost, work's context ends, and lead returns an error: the
 // process should end, too, and wait for its turn anew.
-func (o *electOptions) lead(ctx context.Context, config *rest.Config, cluster, id string, log *slog.Logger, work func(context.Context) error) error {
+func (o *electOptions) lead(ctx context.Context, config *rest.Config, cluster, id string, log *slog.Logger,
+	work func(context.Context) error) error {
 	if !o.elect {
 		return work(ctx)
 	}

@@ -90,8 +90,10 @@ type hookOptions struct {
 
 func (o *hookOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.address, "webhook-address", "", "take the forge's webhooks at `host:port`, path /webhook (default: none are taken)")
-	flags.StringVar(&o.secretFile, "webhook-secret-file", "", "`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
+	flags.StringVar(&o.address, "webhook-address", "",
+		"take the forge's webhooks at `host:port`, path /webhook (default: none are taken)")
+	flags.StringVar(&o.secretFile, "webhook-secret-file", "",
+		"`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
 }
 
 // secret reads the webhooks' secret. White space around it is not part of it.
@@ -104,7 +106,8 @@ func (o *hookOptions) secret() (string, error) {
 		}
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
-		return "", usagef("--webhook-address is set, and there is no secret for it, so anybody could make it fetch; set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same at the forge")
+		return "",
+			usagef("--webhook-address is set, and there is no secret for it, so anybody could make it fetch; set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same at the forge")
 	}
 	return string(text), nil
 }
@@ -125,7 +128,8 @@ func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 
 // serveHooks takes webhooks until the returned function is called.
 func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger) (stop func(), err error) {
-	hook, err := forge.NewHook(forge.Hook{Secret: secret, Remote: l.remote, Branch: l.source.branch, Pushed: l.Poll, Now: time.Now})
+	hook, err := forge.NewHook(forge.Hook{Secret: secret, Remote: l.remote, Branch: l.source.branch, Pushed: l.Poll,
+		Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}

@@ -43,7 +43,8 @@ func (c *lookCommand) register(cmd *cobra.Command) {
 	c.color.register(cmd)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "keep watching, until interrupted")
 	cmd.Flags().DurationVar(&c.every, "refresh", 2*time.Second, "with --watch: time between looks at Git")
-	cmd.Flags().StringVar(&c.server, "server", "", "show what a reconciler's page shows, measurements that are not recorded yet included: its `URL` (default: GITROLLOUT_SERVER)")
+	cmd.Flags().StringVar(&c.server, "server", "",
+		"show what a reconciler's page shows, measurements that are not recorded yet included: its `URL` (default: GITROLLOUT_SERVER)")
 	cmd.Flags().BoolVar(&c.clusterOnly, "cluster-only", false, "show what the cluster alone tells, without Git")
 }
 

@@ -67,7 +67,8 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if w.state == nil {
-		return fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.config().StateBranch, w.source.cluster)
+		return fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.config().StateBranch,
+			w.source.cluster)
 	}
 	var h status.History
 	err = slowly(c.streams, "reading the history of "+w.config().StateBranch, func() error {
@@ -106,7 +107,8 @@ func (w *world) history(ctx context.Context, app string, limit, depth int) (stat
 		h.Releases = h.Releases[:limit]
 		h.Note = fmt.Sprintf("there are older ones: --limit %d", 2*limit)
 	case !whole:
-		h.Note = fmt.Sprintf("only the last %d commits of %s were looked through: --depth %d", depth, w.config().StateBranch, 10*depth)
+		h.Note = fmt.Sprintf("only the last %d commits of %s were looked through: --depth %d", depth,
+			w.config().StateBranch, 10*depth)
 	}
 	return h, nil
 }

@@ -55,8 +55,10 @@ accept. Nothing is committed or pushed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.cluster, "cluster", "", "the cluster's `name`: its folder under .gitrollout/ (default: the environment that is found)")
-	flags.StringArrayVar(&c.apps, "app", nil, "write Rollout documents for the Deployments of this `folder`; can be repeated")
+	flags.StringVar(&c.cluster, "cluster", "",
+		"the cluster's `name`: its folder under .gitrollout/ (default: the environment that is found)")
+	flags.StringArrayVar(&c.apps, "app", nil,
+		"write Rollout documents for the Deployments of this `folder`; can be repeated")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print the files, and write nothing")
 	return cmd
 }
@@ -132,16 +134,21 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
 	}
 	for _, chart := range survey.Charts {
-		told = append(told, fmt.Sprintf("left out %s: is a Helm chart, which gitrollout does not render; commit what helm template prints", chart))
+		told = append(told,
+			fmt.Sprintf("left out %s: is a Helm chart, which gitrollout does not render; commit what helm template prints",
+				chart))
 	}
 	if n := len(survey.ArgoRollouts); n > 0 {
-		told = append(told, fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md", status.Count(n, "file")))
+		told = append(told,
+			fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md",
+				status.Count(n, "file")))
 	}
 	if len(p.Apps) == 0 {
 		for _, t := range told {
 			_, _ = fmt.Fprintln(c.err, t)
 		}
-		return p, told, &failure{code: exitFailed, err: errors.New("there is no app: no folder has a kustomization that could be rendered; write one, such as apps/shop/kustomization.yaml")}
+		return p, told, &failure{code: exitFailed,
+			err: errors.New("there is no app: no folder has a kustomization that could be rendered; write one, such as apps/shop/kustomization.yaml")}
 	}
 	return p, told, nil
 }
@@ -201,7 +208,8 @@ func (c *initCommand) checked(tree render.Tree, cluster string) error {
 	var all doctor.Report
 	all.Add(found)
 	if all.Errors > 0 {
-		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because it would not be valid:\n%s", terminal.Report(all, terminal.Look{}))}
+		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because it would not be valid:\n%s",
+			terminal.Report(all, terminal.Look{}))}
 	}
 	return nil
 }
@@ -239,7 +247,9 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 	if c.dryRun {
 		return nil
 	}
-	_, err := fmt.Fprintf(c.out, "next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n", strings.Join(folders(files), " "), cluster, cluster)
+	_, err := fmt.Fprintf(c.out,
+		"next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n",
+		strings.Join(folders(files), " "), cluster, cluster)
 	return err
 }
 

@@ -117,11 +117,13 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	}
 	switch {
 	case len(names) == 0:
-		return rollout.Receiver{}, &rollout.InvalidError{File: config.File, Field: "notifications", Msg: "names no receiver", Fix: "see docs/notifications.md"}
+		return rollout.Receiver{}, &rollout.InvalidError{File: config.File, Field: "notifications",
+			Msg: "names no receiver", Fix: "see docs/notifications.md"}
 	case c.to == "":
 		return rollout.Receiver{}, usagef("name a receiver with --to: %s", strings.Join(names, ", "))
 	default:
-		return rollout.Receiver{}, usagef("--to %s: %s has no receiver of that name, but %s", c.to, config.File, strings.Join(names, ", "))
+		return rollout.Receiver{}, usagef("--to %s: %s has no receiver of that name, but %s", c.to, config.File,
+			strings.Join(names, ", "))
 	}
 }
 

@@ -46,7 +46,8 @@ type clusterOptions struct {
 
 func (o *clusterOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default: its current one)")
 }
 

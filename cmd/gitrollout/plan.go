@@ -143,7 +143,8 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if record, p.State, err = c.record(ctx, sides, cluster, after.config); err != nil {
 		return p, err
 	}
-	planner := &planner{sides: sides, cluster: cluster, now: now, before: before, after: after, record: record, renderer: newRenderer()}
+	planner := &planner{sides: sides, cluster: cluster, now: now, before: before, after: after, record: record,
+		renderer: newRenderer()}
 	apps, changed, err := planner.all(ctx)
 	if err != nil {
 		return p, err

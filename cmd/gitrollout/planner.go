@@ -135,7 +135,8 @@ type planRecord struct{ tree reconciler.Snapshot }
 
 // record reads a cluster's state branch from the server, or what the working
 // copy has fetched of it. The text says which.
-func (c *planCommand) record(ctx context.Context, s *planSides, cluster string, config *rollout.Config) (*planRecord, string, error) {
+func (c *planCommand) record(ctx context.Context, s *planSides, cluster string, config *rollout.Config) (*planRecord,
+	string, error) {
 	if c.noState || config == nil {
 		return nil, "not read: the base is taken for what serves", nil
 	}
@@ -161,7 +162,8 @@ func (c *planCommand) record(ctx context.Context, s *planSides, cluster string, 
 		tree, err := s.local.Snapshot(ctx, id)
 		return &planRecord{tree}, branch + " at " + rollout.ShortID(id) + ", as this working copy has fetched it", err
 	}
-	return nil, fmt.Sprintf("cannot be read (%s): the base is taken for what serves", strings.ReplaceAll(err.Error(), "\n", "; ")), nil
+	return nil, fmt.Sprintf("cannot be read (%s): the base is taken for what serves",
+		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }
 
 // state is the record of an app, nil if nothing is known of the whole branch.

@@ -95,11 +95,14 @@ func (c *renderCommand) objects(ctx context.Context, w *world, app rollout.App) 
 		return nil, err
 	}
 	if in.State.Source == "" {
-		_, err := fmt.Fprintf(c.err, "note: %s has no recorded state, so nothing of it should be in the cluster yet\n", app.Name)
+		_, err := fmt.Fprintf(c.err, "note: %s has no recorded state, so nothing of it should be in the cluster yet\n",
+			app.Name)
 		return nil, err
 	}
 	if in.State.Release != nil && w.client == nil {
-		if _, err := fmt.Fprintf(c.err, "note: %s has a release in flight, and without the cluster's pod counts this is only how it begins; %s\n", app.Name, w.note); err != nil {
+		if _, err := fmt.Fprintf(c.err,
+			"note: %s has a release in flight, and without the cluster's pod counts this is only how it begins; %s\n",
+			app.Name, w.note); err != nil {
 			return nil, err
 		}
 	}

@@ -62,7 +62,8 @@ which tries out whether it may push. init writes files, and pushes nothing.`,
 		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
 		&cobra.Group{ID: "serve", Title: "Set up and reconcile:"},
 	)
-	inGroup(root, "look", newGet(s), newList(s), newHistory(s), newStatus(s), newRender(s), newDiff(s), newValidate(s), newSimulate(s), newDashboard(s))
+	inGroup(root, "look", newGet(s), newList(s), newHistory(s), newStatus(s), newRender(s), newDiff(s), newValidate(s),
+		newSimulate(s), newDashboard(s))
 	inGroup(root, "look", newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newState(s))
 	inGroup(root, "serve", newInit(s), newDoctor(s), newRun(s), newOnce(s), newNotify(s))

@@ -111,7 +111,8 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 		}
 	}
 	if timeline.Failed > 0 {
-		return &failure{code: exitFailed, err: fmt.Errorf("script %s: %s not met", file, status.Count(timeline.Failed, "expectation"))}
+		return &failure{code: exitFailed, err: fmt.Errorf("script %s: %s not met", file,
+			status.Count(timeline.Failed, "expectation"))}
 	}
 	return nil
 }
@@ -245,7 +246,8 @@ func load(tree render.Tree, dir string, o *simulate.StoryOptions) error {
 				return fmt.Errorf("read %s: %w", name, err)
 			}
 			if size += len(data); size > maxLoaded {
-				return usagef("folder %q holds more than %d MB of files, more than a simulation takes: name a smaller --dir", dir, maxLoaded>>20)
+				return usagef("folder %q holds more than %d MB of files, more than a simulation takes: name a smaller --dir", dir,
+					maxLoaded>>20)
 			}
 			if e.Kind == rollout.Symlink {
 				o.Links[name] = string(data)
@@ -265,7 +267,8 @@ func clusterIn(files map[string]string, named string) (string, error) {
 	}
 	var found []string
 	for name := range files {
-		if cluster, ok := strings.CutPrefix(path.Dir(name), ".gitrollout/"); ok && path.Base(name) == "config.yaml" && !strings.Contains(cluster, "/") {
+		if cluster, ok := strings.CutPrefix(path.Dir(name), ".gitrollout/"); ok && path.Base(name) == "config.yaml" &&
+			!strings.Contains(cluster, "/") {
 			found = append(found, cluster)
 		}
 	}
@@ -274,7 +277,8 @@ func clusterIn(files map[string]string, named string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"), Msg: "does not exist: there is no cluster to simulate",
+		return "", &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"),
+			Msg: "does not exist: there is no cluster to simulate",
 			Fix: "name the repository with --dir, or put its files into the script"}
 	default:
 		return "", usagef("there are several clusters; name one with --cluster: %s", strings.Join(found, ", "))

@@ -90,7 +90,8 @@ func workingCopy(ctx context.Context) (string, error) {
 	if err != nil || origin == "" {
 		return top, nil
 	}
-	if remote, _, err := wire.ParseRemote(origin); err == nil && remote.Local() && !strings.Contains(origin, "://") && !filepath.IsAbs(origin) {
+	if remote, _, err := wire.ParseRemote(origin); err == nil && remote.Local() && !strings.Contains(origin, "://") &&
+		!filepath.IsAbs(origin) {
 		return filepath.Join(top, origin), nil
 	}
 	return origin, nil

@@ -139,7 +139,8 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 }
 
 // endings are the exit codes.
-var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK, status.Missed: exitDegraded, status.Stuck: exitHeld}
+var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
+	status.Missed: exitDegraded, status.Stuck: exitHeld}
 
 // conclude says how it ended.
 func (c *statusCommand) conclude(lines io.Writer, w *world, a status.App, v status.Verdict) error {

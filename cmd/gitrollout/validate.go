@@ -127,7 +127,8 @@ func (c *validateCommand) run(tree render.Tree) error {
 		clusters = []string{c.source.cluster}
 	}
 	if len(clusters) == 0 {
-		return &failure{code: exitFailed, err: &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"), Msg: "does not exist: there is no cluster to check", Fix: "commit a Config; see: gitrollout help validate"}}
+		return &failure{code: exitFailed, err: &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"),
+			Msg: "does not exist: there is no cluster to check", Fix: "commit a Config; see: gitrollout help validate"}}
 	}
 	var r doctor.Report
 	for _, cluster := range clusters {

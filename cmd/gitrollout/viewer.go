@@ -67,7 +67,8 @@ type clusterView struct {
 	why    string
 }
 
-func openClusterView(ctx context.Context, source sourceOptions, target clusterOptions, told func(), why string, s streams) (*clusterView, error) {
+func openClusterView(ctx context.Context, source sourceOptions, target clusterOptions, told func(), why string,
+	s streams) (*clusterView, error) {
 	w := &world{source: source}
 	if err := w.connect(ctx, target, func(string) { told() }, s); err != nil {
 		return nil, err
@@ -102,7 +103,8 @@ func (v *clusterView) listing(_ context.Context, args []string, _ time.Time) (st
 		l.Apps = append(l.Apps, status.OfCluster(n.app, n.cluster, found[n]))
 	}
 	if len(args) > 0 && len(l.Apps) == 0 {
-		return l, &failure{code: exitFailed, err: fmt.Errorf("the cluster has no Deployment of an app %q; gitrollout list --cluster-only shows all", args[0])}
+		return l, &failure{code: exitFailed,
+			err: fmt.Errorf("the cluster has no Deployment of an app %q; gitrollout list --cluster-only shows all", args[0])}
 	}
 	l.SetNote(v.why)
 	return l, nil

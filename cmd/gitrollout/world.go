@@ -75,7 +75,8 @@ func (w *world) refresh(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if w.branch != nil && heads.Main == w.heads.Main && heads.State == w.heads.State && maps.Equal(heads.Proposals, w.heads.Proposals) {
+	if w.branch != nil && heads.Main == w.heads.Main && heads.State == w.heads.State &&
+		maps.Equal(heads.Proposals, w.heads.Proposals) {
 		return false, nil
 	}
 	w.state = nil

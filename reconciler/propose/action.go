@@ -157,7 +157,8 @@ func opened(in strategies.Input, release *rollout.Release) (step int, found bool
 // notAtGate says what the release does instead of waiting for a promotion.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
-		return fmt.Errorf("it does not wait for a promotion, it is on hold; to end that: gitrollout hold %s --off", in.App.Name)
+		return fmt.Errorf("it does not wait for a promotion, it is on hold; to end that: gitrollout hold %s --off",
+			in.App.Name)
 	}
 	text := "it does not wait for a promotion"
 	for _, e := range strategies.Explain(in) {
@@ -236,7 +237,8 @@ func abort(in strategies.Input, reason string) (decision, error) {
 	return decision{
 		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort, Reason: reason},
 		subject:   fmt.Sprintf("Abort release %s of %s", release.Hash, in.App.Name),
-		then:      fmt.Sprintf("%s goes back to %s at the next pass; %s", in.App.Name, in.State.Stable.Hash, watchHint(in.App.Name)),
+		then: fmt.Sprintf("%s goes back to %s at the next pass; %s", in.App.Name, in.State.Stable.Hash,
+			watchHint(in.App.Name)),
 	}, nil
 }
 
@@ -254,8 +256,9 @@ func retry(in strategies.Input) (decision, error) {
 	}
 	return decision{
 		// The time makes a second retry another file than the first one.
-		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry, At: rollout.Second(in.Now).Format(time.RFC3339)},
-		subject:   fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
+		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
+			At: rollout.Second(in.Now).Format(time.RFC3339)},
+		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
 		then: fmt.Sprintf("%s starts again at its first step (it was rejected: %s); %s",
 			in.App.Name, rejection.Reason, watchHint(in.App.Name)),
 	}, nil
@@ -268,8 +271,9 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	case s.Phase == rollout.Aborting:
 		return nil, fmt.Errorf("release %s is already on its way back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:
-		return nil, fmt.Errorf("no release is in flight: the last one was rejected and %s serves; to try it again: gitrollout retry %s",
-			s.Stable.Hash, in.App.Name)
+		return nil,
+			fmt.Errorf("no release is in flight: the last one was rejected and %s serves; to try it again: gitrollout retry %s",
+				s.Stable.Hash, in.App.Name)
 	case s.Release == nil && s.Stable != nil:
 		return nil, fmt.Errorf("no release is in flight: it is %s at %s", s.Phase, s.Stable.Hash)
 	case s.Release == nil && s.Phase == "":
@@ -277,7 +281,8 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	case s.Release == nil:
 		return nil, fmt.Errorf("no release is in flight: it is %s", s.Phase)
 	case s.Stable == nil:
-		return nil, errors.New("its first deployment is in flight, which has no steps and nothing to go back to; push a version that works")
+		return nil,
+			errors.New("its first deployment is in flight, which has no steps and nothing to go back to; push a version that works")
 	}
 	return s.Release, nil
 }

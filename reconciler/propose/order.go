@@ -52,7 +52,8 @@ func releaseLine(r *rollout.Release, what string) string {
 // is when the step began, so that the same gate makes the same commit.
 func Promotion(cluster string, s rollout.State, gate int) Order {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, // a Promotion of texts can always be encoded
-		&rollout.Promotion{Release: s.Release.Hash, Through: fmt.Sprint(gate), Decision: rollout.Promote}, rollout.State{}, time.Time{})
+		&rollout.Promotion{Release: s.Release.Hash, Through: fmt.Sprint(gate), Decision: rollout.Promote}, rollout.State{},
+		time.Time{})
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = fmt.Sprintf("Promote %s past step %d", s.App, gate+1)
 	var b strings.Builder
@@ -64,7 +65,8 @@ func Promotion(cluster string, s rollout.State, gate int) Order {
 			o.When = p.Entered
 		}
 	}
-	fmt.Fprintf(&b, "\nMerge this commit to let the release go on.\nTo undo the release, before or after that: git revert %s\n",
+	fmt.Fprintf(&b,
+		"\nMerge this commit to let the release go on.\nTo undo the release, before or after that: git revert %s\n",
 		rollout.ShortID(s.Release.Commit))
 	o.Message = b.String()
 	return o
@@ -92,6 +94,7 @@ func Revert(cluster string, s rollout.State, rejection rollout.Rejection, v Reve
 	}
 	o.Message = fmt.Sprintf("%s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n"+
 		"To try the same version again instead: gitrollout retry %s\n%s%s",
-		o.Subject, rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, s.Stable.Hash, s.App, measured(s), v.Caution())
+		o.Subject, rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, s.Stable.Hash, s.App, measured(s),
+		v.Caution())
 	return o
 }

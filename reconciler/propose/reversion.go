@@ -70,7 +70,8 @@ func (v Reversion) Caution() string {
 		text += "\nIt also changes files of: " + strings.Join(v.Sharers, ", ") + "\n"
 	}
 	if len(v.Outside) > 0 {
-		text += "\nFiles outside of " + v.path + ", which other clusters may use, too: " + strings.Join(v.Outside, ", ") + "\n"
+		text += "\nFiles outside of " + v.path + ", which other clusters may use, too: " + strings.Join(v.Outside, ", ") +
+			"\n"
 	}
 	return text
 }

@@ -26,7 +26,8 @@ func (v Version) String() string {
 // not tell.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
-		return Version{}, errors.New("its first deployment is in flight, and there is nothing to go back to; push a version that works")
+		return Version{},
+			errors.New("its first deployment is in flight, and there is nothing to go back to; push a version that works")
 	}
 	if v, found := backInState(s, hash); found {
 		return v, nil
@@ -89,7 +90,8 @@ func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, r
 	} else if r := s.Stable; r != nil {
 		o.Message += releaseLine(r, " serves") + "\n"
 	}
-	o.Message += fmt.Sprintf("\nThis makes the files of %s what they were in %s:\n%s\n", s.App, rollout.ShortID(to.Commit), subject)
+	o.Message += fmt.Sprintf("\nThis makes the files of %s what they were in %s:\n%s\n", s.App,
+		rollout.ShortID(to.Commit), subject)
 	if reason != "" {
 		o.Message += "\nReason: " + reason + "\n"
 	}

@@ -80,16 +80,20 @@ func (a *Access) read() (*rules, error) {
 		return nil, rollout.Invalidf(a.File, "", "cannot be read: %v", err)
 	}
 	if r.APIVersion != rollout.APIVersion || r.Kind != "DashboardAccess" {
-		return nil, &rollout.InvalidError{File: a.File, Field: "kind", Msg: fmt.Sprintf("%q of %q is not known", r.Kind, r.APIVersion),
+		return nil, &rollout.InvalidError{File: a.File, Field: "kind",
+			Msg: fmt.Sprintf("%q of %q is not known", r.Kind, r.APIVersion),
 			Fix: "write apiVersion: " + rollout.APIVersion + " and kind: DashboardAccess"}
 	}
 	for i, p := range r.People {
 		field := fmt.Sprintf("people[%d]", i)
 		if p.Email == "" || p.Name == "" || strings.ContainsAny(p.Name+p.Email, "<>\n\r\x00") {
-			return nil, rollout.Invalidf(a.File, field, "needs a name and an email, as commits have them: %q, %q", p.Name, p.Email)
+			return nil, rollout.Invalidf(a.File, field, "needs a name and an email, as commits have them: %q, %q", p.Name,
+				p.Email)
 		}
-		if digest, ok := strings.CutPrefix(p.Token, tokenPrefix); p.Token != "" && (!ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "") {
-			return nil, &rollout.InvalidError{File: a.File, Field: field + ".token", Msg: "is not the digest of a token", Fix: "make both with: gitrollout dashboard token"}
+		if digest, ok := strings.CutPrefix(p.Token, tokenPrefix); p.Token != "" &&
+			(!ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "") {
+			return nil, &rollout.InvalidError{File: a.File, Field: field + ".token", Msg: "is not the digest of a token",
+				Fix: "make both with: gitrollout dashboard token"}
 		}
 		if err := p.check(a.File, field); err != nil {
 			return nil, err
@@ -115,7 +119,8 @@ func (r right) check(file, field string) error {
 	}
 	for i, verb := range r.Verbs {
 		if !slices.Contains(propose.Verbs(), verb) {
-			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not one of %s", verb, words(propose.Verbs()))
+			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not one of %s", verb,
+				words(propose.Verbs()))
 		}
 	}
 	return nil
@@ -203,7 +208,8 @@ func (r *rules) known(claims map[string]any) []string {
 		if !ok {
 			values = []any{claims[rule.Claim]}
 		}
-		if entry := rule.Claim + "=" + rule.Value; slices.Contains(values, any(rule.Value)) && !slices.Contains(found, entry) {
+		if entry := rule.Claim + "=" + rule.Value; slices.Contains(values, any(rule.Value)) &&
+			!slices.Contains(found, entry) {
 			found = append(found, entry)
 		}
 	}

@@ -95,7 +95,8 @@ func (v *Client) get(ctx context.Context, into any, path ...string) error {
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
-		return fmt.Errorf("the reconciler's page at %s: %w; without --server and GITROLLOUT_SERVER, Git is read instead", v.base.Redacted(), err)
+		return fmt.Errorf("the reconciler's page at %s: %w; without --server and GITROLLOUT_SERVER, Git is read instead",
+			v.base.Redacted(), err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusNotFound && len(path) > 3 {

@@ -93,7 +93,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: sealed, origin: http.NewCrossOriginProtection()}
+	s := &Server{Options: o, pages: pages, mux: http.NewServeMux(), sessions: sealed,
+		origin: http.NewCrossOriginProtection()}
 	files, err := fs.Sub(embedded, "assets")
 	if err != nil {
 		return nil, err
@@ -138,7 +139,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if !s.knows(r.Host) {
-		fail(w, http.StatusMisdirectedRequest, "this is the dashboard of "+s.Board.Cluster()+", and not of "+r.Host+"; if it is meant to be, name it with --dashboard-url")
+		fail(w, http.StatusMisdirectedRequest,
+			"this is the dashboard of "+s.Board.Cluster()+", and not of "+r.Host+"; if it is meant to be, name it with --dashboard-url")
 		return
 	}
 	if err := s.origin.Check(r); err != nil {

@@ -77,7 +77,8 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 	// The provider sends the browser back, which is another site's request: Strict
 	// would keep this one from coming along.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
-	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusFound)
+	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
+		http.StatusFound)
 }
 
 func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +95,8 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "this sign-in was not begun here, or took too long; begin again at the dashboard")
 		return
 	case r.FormValue("error") != "":
-		fail(w, http.StatusForbidden, "the identity provider says: "+clip(r.FormValue("error")+" "+r.FormValue("error_description"), maxText))
+		fail(w, http.StatusForbidden,
+			"the identity provider says: "+clip(r.FormValue("error")+" "+r.FormValue("error_description"), maxText))
 		return
 	}
 	p, err := s.OIDC.person(ctx, s, f, r.FormValue("code"))

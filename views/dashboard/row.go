@@ -49,7 +49,8 @@ func rowOf(a status.App) Row {
 	}
 	if release != nil {
 		author, _, _ := strings.Cut(release.Author, " <")
-		r.Commit, r.Subject, r.Author, r.Since = release.Commit, clip(release.Subject, maxText), clip(author, 60), release.Since
+		r.Commit, r.Subject, r.Author, r.Since = release.Commit, clip(release.Subject, maxText), clip(author, 60),
+			release.Since
 	}
 	for _, w := range a.Workloads {
 		r.Ready += w.Ready
@@ -67,7 +68,8 @@ func rowOf(a status.App) Row {
 
 // matches tells whether a row has all words of a search.
 func (r Row) matches(search string) bool {
-	text := strings.ToLower(strings.Join([]string{r.App, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author}, " "))
+	text := strings.ToLower(strings.Join([]string{r.App, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author},
+		" "))
 	for _, word := range strings.Fields(strings.ToLower(search)) {
 		if !strings.Contains(text, word) {
 			return false

@@ -58,7 +58,8 @@ func (m *moves) add(now time.Time, a status.App) *moves {
 }
 
 func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
-	s := Sample{At: now.UTC().Truncate(time.Millisecond), Weight: w.Weight * 100 / w.Full(), Real: w.RealWeight, Want: w.Replicas}
+	s := Sample{At: now.UTC().Truncate(time.Millisecond), Weight: w.Weight * 100 / w.Full(), Real: w.RealWeight,
+		Want: w.Replicas}
 	for _, r := range w.Revisions {
 		switch {
 		case r.Role == "canary" || r.Role == "preview":
@@ -74,7 +75,8 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 // second one of its samples: the whole release stays visible, in less detail.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
-		if same := list[n-1]; same.Weight == s.Weight && same.Real == s.Real && same.New == s.New && same.Old == s.Old && same.Want == s.Want {
+		if same := list[n-1]; same.Weight == s.Weight && same.Real == s.Real && same.New == s.New && same.Old == s.Old &&
+			same.Want == s.Want {
 			return list
 		}
 	}

@@ -99,7 +99,8 @@ func (s *sessions) begin(w http.ResponseWriter, p Person) (*session, error) {
 }
 
 func (s *sessions) cookie(name, value string, age time.Duration, site http.SameSite) *http.Cookie {
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: s.secure, SameSite: site}
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true,
+		Secure: s.secure, SameSite: site}
 }
 
 // knows tells whether a request names this server as its host.
@@ -198,7 +199,8 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	send(w, http.StatusOK, self{Actions: true, OIDC: s.OIDC != nil, Name: p.Name, Email: p.Email, CSRF: begun.CSRF, May: []rollout.Verb{}})
+	send(w, http.StatusOK, self{Actions: true, OIDC: s.OIDC != nil, Name: p.Name, Email: p.Email, CSRF: begun.CSRF,
+		May: []rollout.Verb{}})
 }
 
 // signOut is DELETE /api/v1/session.

@@ -65,7 +65,8 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	}
 	minor, _ := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	if version.Major == "1" && minor < oldestKubernetes {
-		e.Add("cluster.version", Warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes), "%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
+		e.Add("cluster.version", Warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes),
+			"%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
 	} else {
 		e.Add("cluster.version", Healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
 	}
@@ -151,7 +152,8 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
-		x.e.Add("cluster.kinds", Problem, "install its CRD, or remove the object: the app is held until then", "%s is in Git, and the cluster does not know it", kind)
+		x.e.Add("cluster.kinds", Problem, "install its CRD, or remove the object: the app is held until then",
+			"%s is in Git, and the cluster does not know it", kind)
 	}
 	if len(missing) == 0 {
 		x.e.Add("cluster.kinds", Healthy, "", "the cluster knows every kind that the apps have")
@@ -201,7 +203,8 @@ func metricsOf(spec rollout.Spec) []rollout.Metric {
 // by resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	all := slices.SortedFunc(maps.Keys(x.wanted), func(a, b right) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb))
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource),
+			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb))
 	})
 	denied, errs := make([]bool, len(all)), make([]error, len(all))
 	slots := make(chan struct{}, 16)
@@ -211,7 +214,8 @@ func (x *rightsExam) ask(ctx context.Context) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.namespace, Group: r.group, Resource: r.resource, Verb: r.verb},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.namespace, Group: r.group,
+					Resource: r.resource, Verb: r.verb},
 			}}
 			answer, err := x.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			if errs[i] = err; err == nil {
@@ -241,7 +245,8 @@ func (x *rightsExam) ask(ctx context.Context) {
 			where, kind = "in the whole cluster", "ClusterRole"
 		}
 		x.e.Add("cluster.rights", Problem,
-			fmt.Sprintf("add to its %s: {apiGroups: [%q], resources: [%s], verbs: [%s]}", kind, p.group, p.resource, strings.Join(missing[p], ", ")),
+			fmt.Sprintf("add to its %s: {apiGroups: [%q], resources: [%s], verbs: [%s]}", kind, p.group, p.resource,
+				strings.Join(missing[p], ", ")),
 			"%s may not %s %s %s", x.who, strings.Join(missing[p], ", "), strings.TrimSuffix(p.resource+"."+p.group, "."), where)
 	}
 	if len(order) == 0 {
@@ -268,9 +273,11 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kube
 					s, err := client.CoreV1().Secrets(k.namespace).Get(ctx, k.secret, metav1.GetOptions{})
 					switch {
 					case err != nil:
-						e.Add("cluster.secrets", Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v", app.Name, k.namespace, k.secret, OneLine(err))
+						e.Add("cluster.secrets", Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v",
+							app.Name, k.namespace, k.secret, OneLine(err))
 					case s.Data[k.key] == nil:
-						e.Add("cluster.secrets", Problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", app.Name, k.namespace, k.secret, k.key)
+						e.Add("cluster.secrets", Problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", app.Name,
+							k.namespace, k.secret, k.key)
 					default:
 						e.Add("cluster.secrets", Healthy, "", "Secret %s/%s has %s", k.namespace, k.secret, k.key)
 					}
@@ -285,9 +292,13 @@ func (c Cluster) examineUID(ctx context.Context, e *Examination, client kubernet
 	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		e.Add("cluster.uid", Problem, `add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`, "the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", OneLine(err))
+		e.Add("cluster.uid", Problem,
+			`add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`,
+			"the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", OneLine(err))
 	case c.UID != "" && string(ns.UID) != c.UID:
-		e.Add("cluster.uid", Problem, "choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt", "this is not cluster %s: its uid is %s, and the state branch is for %s", c.Name, ns.UID, c.UID)
+		e.Add("cluster.uid", Problem,
+			"choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt",
+			"this is not cluster %s: its uid is %s, and the state branch is for %s", c.Name, ns.UID, c.UID)
 	default:
 		e.Add("cluster.uid", Healthy, "", "the cluster is the one that the state branch is for, or there is none yet")
 	}

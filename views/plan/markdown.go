@@ -44,7 +44,8 @@ func markdown(all []Plan, diffs bool) string {
 		if !diffs {
 			b.WriteString("*Differences are left out: the comment would be too long.*\n\n")
 		}
-		fmt.Fprintf(&b, "<sub>Compared with %s at %s. State: %s. Times are lower bounds.</sub>\n\n", p.Base, p.At.Format("2006-01-02 15:04 MST"), inline(p.State))
+		fmt.Fprintf(&b, "<sub>Compared with %s at %s. State: %s. Times are lower bounds.</sub>\n\n", p.Base,
+			p.At.Format("2006-01-02 15:04 MST"), inline(p.State))
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
@@ -60,7 +61,8 @@ func headline(p Plan) string {
 		change Change
 		text   string
 	}{
-		{Invalid, "cannot be rendered"}, {Rejected, "rejected before"}, {Release, "released in stages"}, {Fast, "released without stages"},
+		{Invalid, "cannot be rendered"}, {Rejected, "rejected before"}, {Release, "released in stages"},
+		{Fast, "released without stages"},
 		{Rollback, "rolled back"}, {First, "deployed for the first time"}, {Apply, "applied at once"}, {Gone, "left alone"},
 	} {
 		if n := by[c.change]; n > 0 {
@@ -100,7 +102,8 @@ func markdownApp(b *strings.Builder, p Plan, a App, diffs bool) {
 			if s.Shut != "" {
 				not += "<br>waits for " + cell(s.Shut)
 			}
-			fmt.Fprintf(b, "| %d | %s | %s | %d / %d | %s | %s |\n", i+1, cell(s.Text), w.Share(s.Weight), s.Canary, s.Stable, cell(s.Takes()), not)
+			fmt.Fprintf(b, "| %d | %s | %s | %d / %d | %s | %s |\n", i+1, cell(s.Text), w.Share(s.Weight), s.Canary, s.Stable,
+				cell(s.Takes()), not)
 		}
 		b.WriteString("\n")
 	}
@@ -152,7 +155,8 @@ func inline(text string) string {
 	return markdownEscapes.Replace(strings.Join(strings.Fields(text), " "))
 }
 
-var markdownEscapes = strings.NewReplacer("<", "&lt;", "@", "@\u200b", "|", "\\|", "[", "\\[", "]", "\\]", "`", "\\`", "*", "\\*")
+var markdownEscapes = strings.NewReplacer("<", "&lt;", "@", "@\u200b", "|", "\\|", "[", "\\[", "]", "\\]", "`", "\\`",
+	"*", "\\*")
 
 func cell(text string) string { return inline(text) }
 

@@ -56,7 +56,8 @@ func withoutServer(o rollout.Object) rollout.Object {
 	o = o.Copy()
 	delete(o, "status")
 	metadata := o.Map("metadata")
-	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink",
+		"uid"} {
 		delete(metadata, field)
 	}
 	annotations := o.Map("metadata", "annotations")

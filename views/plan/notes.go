@@ -61,16 +61,18 @@ type comparison struct {
 // fixed are fields that the API server lets nobody change (apps/v1 and batch/v1
 // validation: "field is immutable"), by kind.
 var fixed = map[string][][]string{
-	"apps/Deployment":                       {{"spec", "selector"}},
-	"apps/StatefulSet":                      {{"spec", "selector"}, {"spec", "serviceName"}, {"spec", "volumeClaimTemplates"}, {"spec", "podManagementPolicy"}},
-	"apps/DaemonSet":                        {{"spec", "selector"}},
-	"apps/ReplicaSet":                       {{"spec", "selector"}},
-	"batch/Job":                             {{"spec", "selector"}, {"spec", "template"}, {"spec", "completionMode"}},
-	"/Service":                              {{"spec", "clusterIP"}},
-	"/Secret":                               {{"type"}},
-	"/PersistentVolumeClaim":                {{"spec", "accessModes"}, {"spec", "storageClassName"}, {"spec", "volumeName"}, {"spec", "selector"}},
-	"storage.k8s.io/StorageClass":           {{"provisioner"}, {"parameters"}, {"reclaimPolicy"}},
-	"rbac.authorization.k8s.io/RoleBinding": {{"roleRef"}},
+	"apps/Deployment": {{"spec", "selector"}},
+	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
+		{"spec", "volumeClaimTemplates"}, {"spec", "podManagementPolicy"}},
+	"apps/DaemonSet":  {{"spec", "selector"}},
+	"apps/ReplicaSet": {{"spec", "selector"}},
+	"batch/Job":       {{"spec", "selector"}, {"spec", "template"}, {"spec", "completionMode"}},
+	"/Service":        {{"spec", "clusterIP"}},
+	"/Secret":         {{"type"}},
+	"/PersistentVolumeClaim": {{"spec", "accessModes"}, {"spec", "storageClassName"},
+		{"spec", "volumeName"}, {"spec", "selector"}},
+	"storage.k8s.io/StorageClass":                  {{"provisioner"}, {"parameters"}, {"reclaimPolicy"}},
+	"rbac.authorization.k8s.io/RoleBinding":        {{"roleRef"}},
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
 }
 
@@ -90,7 +92,8 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 			Fix:     fmt.Sprintf("leave %s as it is, or give the %s a new name and remove the old one later", field, ref.Kind),
 		})
 	}
-	if is, _ := was["immutable"].(bool); is && isData(ref) && !(reflect.DeepEqual(was["data"], now["data"]) && reflect.DeepEqual(was["binaryData"], now["binaryData"]) && reflect.DeepEqual(was["stringData"], now["stringData"])) {
+	if is, _ := was["immutable"].(bool); is && isData(ref) && !(reflect.DeepEqual(was["data"], now["data"]) &&
+		reflect.DeepEqual(was["binaryData"], now["binaryData"]) && reflect.DeepEqual(was["stringData"], now["stringData"])) {
 		all = append(all, Note{
 			Level: Refused, Code: "Immutable", Object: ref.String(),
 			Message: fmt.Sprintf("%s %s is immutable: the API server refuses new content", ref.Kind, ref.Name),
@@ -196,7 +199,8 @@ func uses(v any, ref rollout.Ref) (mounted, read bool) {
 			switch {
 			case ref.Kind == "ConfigMap" && key == "configMap", ref.Kind == "Secret" && key == "secret":
 				mounted = mounted || m["name"] == ref.Name || m["secretName"] == ref.Name
-			case ref.Kind == "ConfigMap" && (key == "configMapRef" || key == "configMapKeyRef"), ref.Kind == "Secret" && (key == "secretRef" || key == "secretKeyRef"):
+			case ref.Kind == "ConfigMap" && (key == "configMapRef" || key == "configMapKeyRef"),
+				ref.Kind == "Secret" && (key == "secretRef" || key == "secretKeyRef"):
 				read = read || m["name"] == ref.Name
 			}
 			below, alsoRead := uses(e, ref)
@@ -223,7 +227,8 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	switch {
 	case recreate:
 		n.Code = "Recreate"
-		n.Message = fmt.Sprintf("Deployment %s has strategy Recreate: all old pods stop before the first new one starts", ref.Name)
+		n.Message = fmt.Sprintf("Deployment %s has strategy Recreate: all old pods stop before the first new one starts",
+			ref.Name)
 		n.Fix = "use RollingUpdate if two versions can run side by side"
 	case !staged:
 		n.Code = "NoRollout"
@@ -246,7 +251,8 @@ func unstaged(in Input) []Workload {
 	for _, now := range in.Head.Render.Objects {
 		ref := now.Ref()
 		was := before[ref]
-		if ref.Group != "apps" || ref.Kind == "ReplicaSet" || now.Map("spec", "template") == nil || was == nil || !templateChanged(was, now) {
+		if ref.Group != "apps" || ref.Kind == "ReplicaSet" || now.Map("spec", "template") == nil || was == nil ||
+			!templateChanged(was, now) {
 			continue
 		}
 		name := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
@@ -291,10 +297,12 @@ func (c comparison) hints(a App) []Note {
 		default:
 			continue
 		}
-		all = append(all, Note{Level: Hint, Code: "Kept", Object: o.Object.String(), Message: fmt.Sprintf("%s %s is left in the cluster: %s", o.Object.Kind, o.Object.Name, why)})
+		all = append(all, Note{Level: Hint, Code: "Kept", Object: o.Object.String(),
+			Message: fmt.Sprintf("%s %s is left in the cluster: %s", o.Object.Kind, o.Object.Name, why)})
 	}
 	if a.Begins == nil && slices.ContainsFunc(a.Workloads, func(w Workload) bool { return w.Staged }) {
-		all = append(all, Note{Level: Hint, Code: "NeverOpens", Message: "nobody knows when the release may advance: a freeze without an end, or windows that never open, are in its way"})
+		all = append(all, Note{Level: Hint, Code: "NeverOpens",
+			Message: "nobody knows when the release may advance: a freeze without an end, or windows that never open, are in its way"})
 	}
 	return all
 }
@@ -314,7 +322,8 @@ func (c comparison) lostRollouts() []Note {
 			continue
 		}
 		n := Note{Level: AtOnce, Code: "RolloutRemoved", Object: w.Ref().String(),
-			Message: fmt.Sprintf("Deployment %s is no longer staged: its Rollout document is gone", w), Fix: "restore the document, or merge this between two releases"}
+			Message: fmt.Sprintf("Deployment %s is no longer staged: its Rollout document is gone", w),
+			Fix:     "restore the document, or merge this between two releases"}
 		if s := c.in.State; s != nil && s.Release != nil {
 			n.Message += fmt.Sprintf(", while release %s is in flight, so that the app is held", s.Release.Hash)
 		}

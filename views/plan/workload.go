@@ -41,12 +41,14 @@ func (a *App) workloads(in Input) {
 	begins, ends, known := in.Now, in.Now, true
 	for _, spec := range in.Head.Render.Specs {
 		was := stableTemplate(in, spec.Workload)
-		if a.Change == Apply || a.Change == Rejected || a.Change == Rollback || was == in.Head.Render.Templates[spec.Workload] {
+		if a.Change == Apply || a.Change == Rejected || a.Change == Rollback ||
+			was == in.Head.Render.Templates[spec.Workload] {
 			continue
 		}
 		n, sized := size(in.Head.Render, spec)
 		f := strategies.Predict(strategies.Planned{
-			Spec: spec, Replicas: n, Fast: a.Change == Fast, First: a.Change == First || was == "", Calendar: in.Calendar, Now: in.Now,
+			Spec: spec, Replicas: n, Fast: a.Change == Fast, First: a.Change == First || was == "", Calendar: in.Calendar,
+			Now: in.Now,
 		})
 		a.Workloads = append(a.Workloads, stagesOf(f, sized))
 		a.AtLeast, a.Gates = max(a.AtLeast, Span(f.AtLeast)), a.Gates+f.Gates
@@ -77,7 +79,8 @@ func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 }
 
 func stagesOf(f strategies.Forecast, sized string) Workload {
-	w := Workload{Workload: f.Workload, Kind: "Deployment", Strategy: string(f.Strategy), Staged: true, Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
+	w := Workload{Workload: f.Workload, Kind: "Deployment", Strategy: string(f.Strategy), Staged: true,
+		Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
 	for _, s := range f.Stages {
 		stage := Stage{
 			Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: s.Canary, Stable: s.Stable, Wait: s.Wait,

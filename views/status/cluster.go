@@ -22,7 +22,8 @@ const Unknown rollout.Phase = "Unknown"
 // which versions run, and where a release is held. What Git asks for, the steps to
 // come, what was measured and who released it is in Git.
 func OfCluster(app, cluster string, live []Live) App {
-	a := App{App: app, Cluster: cluster, Phase: Unknown, Reason: "all pods are of one version; whether Git asks for another one is not known"}
+	a := App{App: app, Cluster: cluster, Phase: Unknown,
+		Reason: "all pods are of one version; whether Git asks for another one is not known"}
 	for _, l := range live {
 		w := Workload{Workload: l.Workload.String(), Replicas: l.Observed.Replicas, FullWeight: 100, Moving: l.Held != ""}
 		fresh := 0

@@ -79,7 +79,8 @@ func (g Goal) serves(in strategies.Input) bool {
 // the app follows.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
-	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) || (g.Digest == "" && head.Release() == g.Hash) {
+	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||
+		(g.Digest == "" && head.Release() == g.Hash) {
 		return false
 	}
 	if in.Source != nil && in.Source.Digest == head.Digest {

@@ -97,7 +97,8 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		})
 	case s.Release != nil:
 	case s.Stable != nil && (was.Stable == nil || was.Stable.Hash != s.Stable.Hash) && !h.knows(s.Stable.Hash):
-		p := Past{Hash: s.Stable.Hash, Commit: s.Stable.Commit, Author: s.Stable.Author, Subject: s.Stable.Subject, Started: s.Stable.Since, Outcome: Succeeded}
+		p := Past{Hash: s.Stable.Hash, Commit: s.Stable.Commit, Author: s.Stable.Author, Subject: s.Stable.Subject,
+			Started: s.Stable.Since, Outcome: Succeeded}
 		if first {
 			p.Outcome = Recorded
 		}
@@ -165,7 +166,8 @@ func (p *Past) wentBack() bool {
 // note keeps what a record says of the newest release.
 func (p *Past) note(e Event) {
 	s := e.State
-	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit, retreat: s.Phase == rollout.Aborting})
+	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit,
+		retreat: s.Phase == rollout.Aborting})
 	if s.Release != nil && !p.is(s.Release) {
 		return // the record of a newer release has ended this one
 	}

@@ -201,7 +201,8 @@ func releaseOf(r *rollout.Release) *Release {
 func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
 		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
-		Step: e.Step, Weight: e.Weight, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed, Routes: e.Routes, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+		Step: e.Step, Weight: e.Weight, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed, Routes: e.Routes,
+		Waiting: e.Waiting, Due: timeOrNil(e.Due),
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -227,7 +228,8 @@ func revisionOf(r rollout.Revision, role string) Revision {
 		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.PodHash, Desired: r.Desired, Ready: r.Ready(), Problem: r.Problem,
 	}
 	for _, p := range r.Members {
-		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts, Created: p.Created})
+		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,
+			Created: p.Created})
 	}
 	return out
 }
@@ -287,7 +289,8 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 		return "", nil // the held message says it
 	case len(texts) > 0:
 		return strings.Join(texts, "; "), due
-	case in.State.Phase == "" || in.State.Phase == rollout.Pending || (in.State.Release != nil && in.Observed.Workloads == nil):
+	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
+		(in.State.Release != nil && in.Observed.Workloads == nil):
 		return "", nil
 	}
 	if d := strategies.Decide(in); d.Subject == "" {

@@ -51,7 +51,8 @@ func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
 	spans := []span{{"    " + sign + " ", color}, {Pad(Truncate(metricName(m), names), names) + "  ", plain}}
 	bars := sparkline(m.Measurements)
 	spans = append(spans, bars...)
-	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) + Pad(Truncate(lastValue(m), lasts), lasts) + "  ", plain},
+	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) +
+		Pad(Truncate(lastValue(m), lasts), lasts) + "  ", plain},
 		span{strings.Join(metricCounts(m), ", "), plain})
 	out := k.line(spans...)
 	detail := Clean(m.Condition)
@@ -80,7 +81,8 @@ func metricName(m rollout.MetricProgress) string {
 func lastValue(m rollout.MetricProgress) string {
 	last, _ := m.Last()
 	value := Clean(last.Value)
-	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 && !strings.Contains(inner, " ") {
+	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 &&
+		!strings.Contains(inner, " ") {
 		return inner // a vector of one
 	}
 	return value
@@ -92,7 +94,8 @@ func metricCounts(m rollout.MetricProgress) []string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{m.Successful, "ok"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"}, {m.Errors, plural(m.Errors, "error")}} {
+	}{{m.Successful, "ok"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"},
+		{m.Errors, plural(m.Errors, "error")}} {
 		if c.n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
 		}

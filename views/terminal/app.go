@@ -80,7 +80,8 @@ func drawCalm(a status.App, names int, k Look) string {
 	sign, color := mark(a)
 	spans := []span{{sign + " ", color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), color}}
 	if a.Stable != nil {
-		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author), age(k.Now.Sub(a.Stable.Since))), dim})
+		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author),
+			age(k.Now.Sub(a.Stable.Since))), dim})
 	} else if a.Source != nil {
 		spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.Commit), dim})
 	}
@@ -197,7 +198,8 @@ func drawRelease(label string, r *status.Release, k Look) string {
 
 func drawWorkload(a status.App, w status.Workload, k Look) string {
 	var b strings.Builder
-	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update", "plain": "no stages", "experiment": "experiment"}[w.Strategy]
+	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update",
+		"plain": "no stages", "experiment": "experiment"}[w.Strategy]
 	if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
 		kind += fmt.Sprintf(", step %d/%d", w.Step+1, len(w.Steps))
 	}
@@ -304,7 +306,8 @@ func drawSteps(w status.Workload, k Look) string {
 		if w.Strategy == "blueGreen" {
 			weight = span{} // all or nothing: the switch is a step of its own
 		}
-		b.WriteString(k.line(span{"    " + sign + " ", color}, span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim},
+		b.WriteString(k.line(span{"    " + sign + " ", color}, span{padLeft(fmt.Sprint(i+1),
+			len(fmt.Sprint(len(w.Steps)))) + "  ", dim},
 			title, weight, span{note, plain}))
 	}
 	return b.String()

@@ -11,7 +11,8 @@ import (
 // Examination shows a line for each check, and the fix below it. Without a
 // terminal no line is broken.
 func Examination(e doctor.Examination, k Look) string {
-	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red, doctor.Unknown: dim}
+	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
+		doctor.Unknown: dim}
 	var b strings.Builder
 	names := 0
 	for _, f := range e.Findings {
@@ -28,7 +29,8 @@ func Examination(e doctor.Examination, k Look) string {
 	for _, f := range e.Findings {
 		for i, part := range broken(f.Message, indent) {
 			if i == 0 {
-				b.WriteString(k.line(span{Pad("  "+string(f.Status), statuses), colors[f.Status]}, span{Pad(f.Check, names) + "  ", dim}, span{part, plain}))
+				b.WriteString(k.line(span{Pad("  "+string(f.Status), statuses), colors[f.Status]},
+					span{Pad(f.Check, names) + "  ", dim}, span{part, plain}))
 				continue
 			}
 			b.WriteString(k.line(span{strings.Repeat(" ", indent) + part, plain}))

@@ -78,7 +78,8 @@ func urgency(a status.App) int {
 	if a.Held != nil && !a.Waits() {
 		return 3
 	}
-	order := []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused, rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
+	order := []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
+		rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 	if i := slices.Index(order, a.Phase); i >= 0 {
 		return i
 	}
@@ -96,7 +97,8 @@ func fleetLine(l status.Listing, k Look) string {
 	}
 	spans := []span{{l.Cluster, bold}, {fmt.Sprintf("  %d %s", len(l.Apps), plural(len(l.Apps), "app")), plain}}
 	sep := ":  "
-	for _, name := range []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, rollout.Paused, rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy} {
+	for _, name := range []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, rollout.Paused,
+		rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy} {
 		if n := counts[name]; n > 0 {
 			sign, color := mark(status.App{Phase: name})
 			spans = append(spans, span{sep, plain}, span{fmt.Sprintf("%s %d %s", sign, n, name), color})

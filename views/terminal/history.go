@@ -11,7 +11,8 @@ import (
 // History draws a few lines for each release.
 func History(h status.History, k Look) string {
 	var b strings.Builder
-	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold}, span{fmt.Sprintf("  %d %s", len(h.Releases), plural(len(h.Releases), "release")), dim}))
+	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold},
+		span{fmt.Sprintf("  %d %s", len(h.Releases), plural(len(h.Releases), "release")), dim}))
 	for _, p := range h.Releases {
 		b.WriteString("\n" + drawPast(p, k))
 	}
@@ -52,10 +53,12 @@ func drawPast(p status.Past, k Look) string {
 	} else if took > 0 {
 		when += ", took " + countdown(took)
 	}
-	b.WriteString(k.line(span{sign + " ", color}, span{Pad(name, 13), bold}, span{"  " + Pad(what, 10), color}, span{"  " + Pad(when, 22), plain},
+	b.WriteString(k.line(span{sign + " ", color}, span{Pad(name, 13), bold}, span{"  " + Pad(what, 10), color},
+		span{"  " + Pad(when, 22), plain},
 		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim}))
 	if p.Author != "" {
-		b.WriteString(k.line(span{"  " + rollout.ShortID(p.Commit) + "  " + person(p.Author), plain}, span{"  " + Clean(p.Subject), dim}))
+		b.WriteString(k.line(span{"  " + rollout.ShortID(p.Commit) + "  " + person(p.Author), plain},
+			span{"  " + Clean(p.Subject), dim}))
 	}
 	notes := notesOf(p)
 	if len(notes) > 0 {
@@ -70,7 +73,8 @@ func drawPast(p status.Past, k Look) string {
 	}
 	if k.Wide {
 		for _, t := range p.Transitions {
-			b.WriteString(k.line(span{"    " + t.At.Format("15:04:05") + "  ", dim}, span{Clean(t.Text), plain}, span{"  " + rollout.ShortID(t.Commit), dim}))
+			b.WriteString(k.line(span{"    " + t.At.Format("15:04:05") + "  ", dim}, span{Clean(t.Text), plain},
+				span{"  " + rollout.ShortID(t.Commit), dim}))
 		}
 		b.WriteString(drawAnalyses(status.App{Analyses: p.Analyses}, k))
 	}

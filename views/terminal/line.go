@@ -21,7 +21,8 @@ func Line(a status.App) string {
 	}
 	for _, w := range a.Workloads {
 		if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
-			text += fmt.Sprintf(", %s step %d/%d (%s, %s)", w.Workload, w.Step+1, len(w.Steps), w.Steps[w.Step].Text, w.Share(w.Weight))
+			text += fmt.Sprintf(", %s step %d/%d (%s, %s)", w.Workload, w.Step+1, len(w.Steps), w.Steps[w.Step].Text,
+				w.Share(w.Weight))
 		}
 	}
 	switch {

@@ -23,7 +23,8 @@ func Plans(all []plan.Plan, k Look) string {
 			continue
 		}
 		for _, s := range p.Shared {
-			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, status.Count(len(s.Apps), "app"), strings.Join(s.Apps, ", ")), dim, plain))
+			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, status.Count(len(s.Apps), "app"),
+				strings.Join(s.Apps, ", ")), dim, plain))
 		}
 		for _, a := range p.Apps {
 			b.WriteString("\n" + drawPlanned(p, a, k))
@@ -42,7 +43,8 @@ func changing(n int) string {
 
 // changeColors says how alarming a change is.
 var changeColors = map[plan.Change]paint{
-	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green, plan.Gone: yellow,
+	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green,
+	plan.Gone: yellow,
 }
 
 func drawPlanned(p plan.Plan, a plan.App, k Look) string {
@@ -56,7 +58,8 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Workload, w.Strategy, w.Sizing()), dim, plain))
 		b.WriteString(drawStages(p, w, k))
 	}
-	labels := map[plan.Level]span{plan.Refused: {"refused", red}, plan.AtOnce: {"at once", yellow}, plan.Hint: {"note", yellow}}
+	labels := map[plan.Level]span{plan.Refused: {"refused", red}, plan.AtOnce: {"at once", yellow},
+		plan.Hint: {"note", yellow}}
 	for _, n := range a.Notes {
 		text := n.Message
 		if n.Fix != "" {
@@ -95,7 +98,8 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		default:
 			text = Clean(s.Name) + ": " + text
 		}
-		rows = append(rows, []string{fmt.Sprint(i + 1), text, w.Share(s.Weight), fmt.Sprintf("%d/%d", s.Canary, s.Stable), plan.Moment(s.Enters, p.At), s.Takes()})
+		rows = append(rows, []string{fmt.Sprint(i + 1), text, w.Share(s.Weight), fmt.Sprintf("%d/%d", s.Canary, s.Stable),
+			plan.Moment(s.Enters, p.At), s.Takes()})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {

@@ -76,7 +76,8 @@ func fit(lines []string, columns, rows int) []string {
 	for height(lines, columns) > rows-1 {
 		lines = lines[:len(lines)-1]
 	}
-	return append(lines[:len(lines):len(lines)], fmt.Sprintf("… %d more lines; the window is too small for them", n-len(lines)))
+	return append(lines[:len(lines):len(lines)], fmt.Sprintf("… %d more lines; the window is too small for them",
+		n-len(lines)))
 }
 
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
