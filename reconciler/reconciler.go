@@ -158,6 +158,46 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 	return errors.Join(errs...)
 }
 
+// Pump is one of the three that a Reconciler is made of.
+type Pump string
+
+// The pumps.
+const (
+	PumpIn   Pump = "in"   // looks at Git, and brings what visits wait for
+	PumpApps Pump = "apps" // visits what is due
+	PumpOut  Pump = "out"  // records what visits have handed over
+)
+
+// Pumps lists them in the order in which RunOnce plays them.
+func Pumps() []Pump { return []Pump{PumpIn, PumpApps, PumpOut} }
+
+// Turn makes one pump do once what there is for it to do, as Run does when all of them run beside each other: a scheduler
+// that is not random, as the simulator's, lets turns of different pumps overlap. Turns of the same pump do not.
+func (r *Reconciler) Turn(ctx context.Context, pump Pump, now time.Time) error {
+	switch pump {
+	case PumpIn:
+		_, failed := r.in.bring(ctx)
+		err := errors.Join(failed, r.in.look(ctx))
+		_, failed = r.in.bring(ctx)
+		return errors.Join(err, failed)
+	case PumpApps:
+		r.renders.drain()
+		var errs []error
+		for _, app := range r.agenda.take(now) {
+			if s := r.attend(ctx, app, now); s != nil && s.err != nil {
+				errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
+			}
+		}
+		return errors.Join(errs...)
+	default:
+		if waits, _ := r.out.waits(); !waits {
+			return nil
+		}
+		err := r.out.flush(ctx, now)
+		return errors.Join(err, r.out.after(ctx, now))
+	}
+}
+
 // visitDue visits the apps that are due, and those that waited for something that can be had here and now, until none is
 // left.
 func (r *Reconciler) visitDue(ctx context.Context, now time.Time, visits map[string]*visit) (err error) {

@@ -40,6 +40,7 @@ type renders struct {
 
 // headRender is what the users' branch asks for of one app.
 type headRender struct {
+	want   string // the commit that is the newest
 	of     string // the commit that it was rendered of, "" before the first
 	app    rollout.App
 	head   strategies.Head
@@ -129,7 +130,8 @@ func (p *renders) wantHead(tree Snapshot, app rollout.App) *headRender {
 		h = &headRender{}
 		p.heads[app.Name] = h
 	}
-	p.queue(job{what{app, tree.Commit().ID, true}, tree})
+	h.want = tree.Commit().ID
+	p.queue(job{what{app, h.want, true}, tree})
 	return h
 }
 
@@ -330,8 +332,8 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 // commit it names is the one that last changed it.
 func (p *renders) headIs(j job, r *rollout.Render, err error) {
 	h := p.heads[j.app.Name]
-	if h == nil {
-		return // forgotten meanwhile
+	if h == nil || h.want != j.commit {
+		return // forgotten meanwhile, or overtaken by a newer one
 	}
 	was, same := h.head, h.of != "" && h.app == j.app
 	switch {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -46,6 +47,9 @@ var mutations = []mutation{
 	}},
 	{"pods go before proxies know that they get no requests", []string{"Calm", "Crashes"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = hurried{o.Renderer}
+	}},
+	{"whatever Git is at, everything waits for it", []string{"SlowGit", "Pumps"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &barrier{View: p.View, process: p}
 	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
@@ -149,6 +153,19 @@ func (c *patientCluster) Apply(ctx context.Context, app string, objects []rollou
 		}
 	}
 	return c.View.Apply(ctx, app, objects)
+}
+
+// barrier lets nothing happen to apps while Git is being looked at or pushed to.
+type barrier struct {
+	*View
+	process *Process
+}
+
+func (b *barrier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	if len(b.process.threads) > 1 {
+		return errors.New("all apps wait for Git")
+	}
+	return b.View.Apply(ctx, app, objects)
 }
 
 // hastyCluster applies Services a pass after the Deployments that they are for.

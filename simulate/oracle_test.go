@@ -402,6 +402,29 @@ func (o *oracle) checkPass(a *actor) {
 	}
 }
 
+// checkTurn: when visits end that were made on a look at Git which says that a release must go back, the cluster has been
+// told so, whatever Git is at meanwhile.
+func (o *oracle) checkTurn(a *actor) {
+	if a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || a.known != o.u.git.Head(testBranch) {
+		return
+	}
+	if !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute {
+		return // it may be waiting to try again
+	}
+	for _, s := range o.u.head().apps {
+		state := o.states[s.name]
+		if state.Release == nil || state.Stable == nil || state.Phase == rollout.Aborting ||
+			!a.Clone.local[state.Source] || !a.Clone.local[state.Stable.Commit] {
+			continue
+		}
+		in := o.input(a, s.name, state)
+		in.Observed = o.u.kube.Observe()
+		if d := strategies.Decide(in); d.Retreat {
+			o.checkBack(a, s.name, d.State, in.Observed)
+		}
+	}
+}
+
 // checkBack compares the cluster with a state on its way back.
 func (o *oracle) checkBack(a *actor, app string, back rollout.State, seen rollout.Observed) {
 	for _, p := range back.Progress {

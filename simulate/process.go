@@ -3,33 +3,42 @@ package simulate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
 )
 
-// errDead ends the pass of a process that is no more.
+// errDead ends what a process does that is no more.
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler, whose passes stop before each effect on the world
-// until somebody says how it ends. Between two effects nothing else runs, so a
-// scheduler that is not random decides about all there is.
+// Process is one reconciler, whose work stops before each effect on the world until somebody says how it ends.
+// Between two effects nothing else runs, so a scheduler that is not random decides about all there is: also how the
+// pumps of a process that works on several things at once interleave.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
 	View  *View
 	Clone *Clone
 
-	now     time.Time // by the process's own clock, of its present pass
-	running bool
-	next    Effect // what it is about to do
-	err     error  // of the last pass
+	now     time.Time // by the process's own clock, of what it began last
+	running bool      // something is stopped at an effect
+	next    Effect    // what the thread of the last step is about to do
+	err     error     // of what ended last
 	dead    bool
-	steps   chan step
-	resume  chan Outcome
+	threads []*thread // that are stopped, in the order in which they began
+	current *thread   // the only one that runs
 }
 
-// step is what a pass reports: the next effect, or its end.
+// thread is one thing that a process does: a whole pass, or a turn of one pump.
+type thread struct {
+	name   string
+	next   Effect
+	steps  chan step
+	resume chan Outcome
+}
+
+// step is what a thread reports: the next effect, or its end.
 type step struct {
 	effect Effect
 	ended  bool
@@ -47,7 +56,7 @@ type Parts struct {
 
 // Start returns a process that knows nothing yet.
 func Start(name string, parts Parts) *Process {
-	p := &Process{Name: name, steps: make(chan step), resume: make(chan Outcome)}
+	p := &Process{Name: name}
 	p.View = parts.Cluster.View(name, p.gate)
 	p.Clone = parts.Git.Clone(name, parts.Branch, parts.Options.Cluster, p.gate)
 	o := parts.Options
@@ -60,45 +69,79 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate is called by the pass, on its own goroutines, one at a time.
+// gate is called by the thread that runs.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
 	}
-	p.steps <- step{effect: e}
-	return <-p.resume
+	t := p.current
+	t.steps <- step{effect: e}
+	return <-t.resume
 }
 
-// Begin starts a pass, which goes on to its first effect. It reports whether
-// the pass is over already.
+// Begin starts a pass, which goes on to its first effect. It reports whether the pass is over already.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
-	p.now, p.running = now, true
-	go func() {
-		err := p.RunOnce(context.Background(), now, fetch)
-		p.steps <- step{ended: true, err: err}
-	}()
+	p.now = now
+	return p.start("pass", func() error { return p.RunOnce(context.Background(), now, fetch) })
+}
+
+// BeginTurn starts a turn of one pump, beside what the others are stopped at. It reports whether the turn is over
+// already.
+func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
+	if pump == reconciler.PumpApps {
+		p.now = now
+	}
+	return p.start(string(pump), func() error { return p.Turn(context.Background(), pump, now) })
+}
+
+func (p *Process) start(name string, work func() error) (ended bool) {
+	t := &thread{name: name, steps: make(chan step), resume: make(chan Outcome)}
+	p.threads, p.current = append(p.threads, t), t
+	go func() { t.steps <- step{err: work(), ended: true} }()
 	return p.await()
 }
 
-// Resume lets the effect that the pass is at end in some way, and the pass go
-// on to the next one. It reports whether the pass is over.
+// Stopped are the names of the threads that are stopped at an effect.
+func (p *Process) Stopped() []string {
+	var names []string
+	for _, t := range p.threads {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// Choose says which of the stopped threads Resume is about.
+func (p *Process) Choose(i int) {
+	p.current = p.threads[i]
+	p.next = p.current.next
+}
+
+// Resume lets the effect that the chosen thread is at end in some way, and the thread go on to the next one. It
+// reports whether that is over. Without a choice it is about the thread of the last step.
 func (p *Process) Resume(o Outcome) (ended bool) {
-	p.resume <- o
+	p.current.resume <- o
 	return p.await()
 }
 
 func (p *Process) await() (ended bool) {
-	s := <-p.steps
-	p.next, p.err = s.effect, s.err
-	p.running = !s.ended
+	t := p.current
+	s := <-t.steps
+	t.next, p.next, p.err = s.effect, s.effect, s.err
+	if s.ended {
+		p.threads = slices.DeleteFunc(p.threads, func(other *thread) bool { return other == t })
+		if len(p.threads) > 0 {
+			p.Choose(0)
+		}
+	}
+	p.running = len(p.threads) > 0
 	return s.ended
 }
 
-// Kill ends the process before the effect that it is at. Nothing of it reaches
-// the world any more.
+// Kill ends the process before the effects that it is at. Nothing of it reaches the world any more.
 func (p *Process) Kill() {
 	p.dead = true
-	if p.running {
+	for len(p.threads) > 0 {
+		p.Choose(0)
 		p.Resume(Outcome{Err: errDead})
 	}
 }

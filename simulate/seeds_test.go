@@ -40,6 +40,10 @@ var worlds = []world{
 	{"Eight", chaos{processes: 8, crashes: true}},
 	{"Meddling", chaos{meddling: true, crashes: true}},
 	{"Experiments", chaos{experiments: true, processes: 2, crashes: true, git: true, api: true, bad: true}},
+	{"Pumps", chaos{pumps: true, bad: true}},
+	{"SlowGit", chaos{pumps: true, git: true, crashes: true, bad: true, kills: true}},
+	{"SlowApps", chaos{pumps: true, api: true, bad: true, stale: true, scales: true}},
+	{"TwoWithPumps", chaos{pumps: true, processes: 2, crashes: true, git: true, bad: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 

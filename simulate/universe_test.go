@@ -32,6 +32,7 @@ type chaos struct {
 	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes what was applied
 
 	experiments bool // steps have experiments
+	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
 
 // universe is one random world: Git, a cluster, reconcilers and people.
@@ -68,6 +69,8 @@ type actor struct {
 	commits map[string]int
 	records map[string]int // how many there were when its pass began, by app
 	seen    string         // main, as of its last pass
+	looked  string         // main, as of the last look at Git that has ended
+	known   string         // main, as the visits of this turn know it; "" if that is not sure
 }
 
 // newUniverse makes a world whose life follows from the seed.
@@ -114,7 +117,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 }
 
 func (u *universe) restart(a *actor, name string) {
-	a.Process, a.seen = Start(name, u.parts), ""
+	a.Process, a.seen, a.looked = Start(name, u.parts), "", ""
 }
 
 func (u *universe) note(format string, args ...any) {
@@ -200,6 +203,41 @@ func (u *universe) begin(a *actor) {
 	u.pass(a, fetch)
 }
 
+// turn begins a turn of a pump that is not at something already, in a process whose pumps run beside each other.
+func (u *universe) turn(a *actor) {
+	pumps := slices.DeleteFunc(reconciler.Pumps(), func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) })
+	if len(pumps) == 0 {
+		return
+	}
+	pump := pumps[u.rng.IntN(len(pumps))]
+	u.note("TURN of %s of %s beside %v", pump, a.Name, a.Stopped())
+	switch pump {
+	case reconciler.PumpApps:
+		if a.known = ""; !slices.Contains(a.Stopped(), string(reconciler.PumpIn)) {
+			a.known = a.looked
+		}
+	case reconciler.PumpOut:
+		a.commits = map[string]int{} // a push has one transition of an app
+	}
+	if a.BeginTurn(pump, u.now(a)) {
+		u.turned(a, string(pump))
+	}
+}
+
+// turned looks at what a turn has brought: what has made a process go back is known to it whether it is recorded or not.
+func (u *universe) turned(a *actor, pump string) {
+	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
+	switch reconciler.Pump(pump) {
+	case reconciler.PumpIn:
+		if a.err == nil {
+			a.looked = a.Clone.main
+		}
+	case reconciler.PumpApps:
+		u.oracle.checkTurn(a)
+	}
+	u.oracle.remember(a)
+}
+
 // pass begins a pass without further ado.
 func (u *universe) pass(a *actor, fetch bool) {
 	a.commits, a.records = map[string]int{}, map[string]int{}
@@ -229,11 +267,19 @@ func (u *universe) step(a *actor) {
 		u.crash(a)
 		return
 	}
+	if u.chaos.pumps && !u.calm {
+		a.Choose(u.rng.IntN(len(a.threads)))
+	}
+	name := a.current.name
 	outcome := u.outcome(a.next)
 	if outcome.Err != nil {
 		u.note("  %s: %s fails: %v (happens all the same: %t)", a.Name, a.next, outcome.Err, outcome.After)
 	}
-	u.after(a, a.Resume(outcome))
+	if ended := a.Resume(outcome); name == "pass" {
+		u.after(a, ended)
+	} else if ended {
+		u.turned(a, name)
+	}
 }
 
 func (u *universe) crash(a *actor) {
@@ -288,7 +334,10 @@ func (u *universe) act() {
 		}
 	case n < 76:
 		a := u.procs[u.rng.IntN(len(u.procs))]
-		if !a.running {
+		switch {
+		case u.chaos.pumps:
+			u.turn(a)
+		case !a.running:
 			u.begin(a)
 		}
 		for range 1 + u.rng.IntN(6) {
