@@ -182,9 +182,11 @@ func (m *Metrics) Trace(stats func() reconciler.Stats) reconciler.Tracer {
 			case reconciler.PartPass:
 				m.passes.WithLabelValues(okOrError(err)).Observe(took)
 				m.lastPass.Set(seconds(now))
-				m.count(stats())
+				m.count(stats)
 			case reconciler.PartFetch, reconciler.PartPush:
 				m.git.WithLabelValues(string(part), result(err)).Observe(took)
+				m.lastPass.Set(seconds(now)) // apps at rest are not visited, and the loop is alive
+				m.count(stats)
 				if part == reconciler.PartFetch && err == nil {
 					m.lastFetch.Set(seconds(now))
 				}
@@ -209,9 +211,10 @@ func okOrError(err error) string {
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // count adds what the loop has counted since the last pass.
-func (m *Metrics) count(s reconciler.Stats) {
+func (m *Metrics) count(stats func() reconciler.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	s := stats() // under the lock: the newest come last
 	m.decided.Add(float64(s.Decided - m.stats.Decided))
 	m.commits.Add(float64(s.Commits - m.stats.Commits))
 	m.lost.Add(float64(s.Lost - m.stats.Lost))

@@ -1,0 +1,38 @@
+package reconciler
+
+import (
+	"log/slog"
+	"sync"
+)
+
+// complaints logs a problem once, not each time that it is met again.
+type complaints struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	said map[string]string // by what it is about
+}
+
+func (c *complaints) about(what string, err error) {
+	if err == nil {
+		c.mu.Lock()
+		delete(c.said, what)
+		c.mu.Unlock()
+		return
+	}
+	if c.isNew(what, err.Error()) {
+		c.log.Error("pass failed", "of", what, "error", err)
+	}
+}
+
+// isNew notes what is wrong with something, and reports whether that is another thing than before.
+func (c *complaints) isNew(what, problem string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.said == nil {
+		c.said = map[string]string{}
+	}
+	was, said := c.said[what]
+	c.said[what] = problem
+	return !said || was != problem
+}
