@@ -14,7 +14,33 @@ import (
 // asked about before: somebody has said that the release goes on.
 type experimentWait struct{ *rollout.Experiment }
 
-func (w experimentWait) traits() traits { return traits{number: 6, more: encoded(w.Experiment) + "\n"} }
+// An experiment in a digest has the names that its fields had in the first digest,
+// whatever a document calls them now.
+type (
+	experimentMark struct {
+		Templates               []templateMark
+		Analyses                []rollout.ExperimentAnalysis
+		Duration                *time.Duration
+		ProgressDeadlineSeconds int
+	}
+	templateMark struct {
+		Name        string
+		SpecRef     rollout.SpecRef
+		Replicas    int
+		Labels      map[string]string
+		Annotations map[string]string
+		Selector    map[string]any
+		Service     *string
+	}
+)
+
+func (w experimentWait) traits() traits {
+	e := experimentMark{Analyses: w.Analyses, Duration: w.Duration, ProgressDeadlineSeconds: w.ProgressDeadlineSeconds}
+	for _, t := range w.Templates {
+		e.Templates = append(e.Templates, templateMark(t))
+	}
+	return traits{number: 6, more: encoded(e) + "\n"}
+}
 
 func (experimentWait) forecast(*forecaster, *ForecastStage) {}
 
