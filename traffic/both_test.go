@@ -273,3 +273,27 @@ func TestTraefikCopiesWin(t *testing.T) {
 		}
 	}
 }
+
+// TestGatewayLeavesOtherRulesTheirRequests has a rule for /search that leads to
+// another Service: a step that matches a path moves no request of it.
+func TestGatewayLeavesOtherRulesTheirRequests(t *testing.T) {
+	for step, want := range map[rollout.StringMatch]int{
+		{Prefix: "/search"}: 0, {Exact: "/search"}: 0, {Prefix: "/search/x"}: 0, {Exact: "/search/x"}: 0,
+		{Prefix: "/s"}: 1, {Exact: "/searching"}: 1, {Prefix: "/cart"}: 1, {Prefix: "/"}: 1,
+	} {
+		e := plainObjects(t)["gatewayAPI"]
+		object := e.objects[0].Copy()
+		search := map[string]any{
+			"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/search"}}},
+			"backendRefs": []any{map[string]any{"name": "search", "port": int64(80)}},
+		}
+		rules := append([]any{search}, list(object.Map("spec")["rules"])...)
+		set(object, rules, "spec", "rules")
+		route := e.route
+		route.Managed = []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{{Path: &step}}}}
+		after := e.lay(t, []rollout.Object{object}, route)[0]
+		if got := len(list(after.Map("spec")["rules"])) - len(rules); got != want {
+			t.Errorf("%+v adds %d rules, want %d", step, got, want)
+		}
+	}
+}

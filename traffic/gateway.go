@@ -132,7 +132,7 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 			return err
 		}
 		for _, managed := range r.Managed {
-			extra, err := gatewayManaged(ref, place, rule, managed, r)
+			extra, err := gatewayManaged(ref, place, object, rule, managed, r)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 // gatewayManaged returns the rules for one managed route: a copy of the rule for
 // each way in which a request can match both.
 func gatewayManaged(
-	ref rollout.Ref, place string, rule map[string]any, managed rollout.ManagedRoute, r Route,
+	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
 	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
 		return nil, wrong(ref, "",
@@ -30,7 +30,7 @@ func gatewayManaged(
 			if err != nil {
 				return nil, err
 			}
-			if ok {
+			if ok && !gatewayTaken(object, mapping(o), both, r) {
 				combined = append(combined, both)
 			}
 		}
@@ -58,6 +58,25 @@ func gatewayManaged(
 	filter := map[string]any{"type": "RequestMirror", "requestMirror": mirror}
 	out["filters"] = append(list(out["filters"]), filter)
 	return []any{out}, nil
+}
+
+// gatewayTaken reports whether requests that a step's path is for go to a rule
+// with a longer path, which leads to other Services: they stay there.
+func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
+	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
+	for _, item := range list(object.Map("spec")["rules"]) {
+		for _, m := range list(mapping(item)["matches"]) {
+			other := mapping(mapping(m)["path"])
+			kind, value := text(other["type"]), text(other["value"])
+			if len(mapping(m)) != 1 || len(value) <= len(mine) || gatewayShares(mapping(item), r).stable >= 0 {
+				continue
+			}
+			if path == value || kind != "Exact" && kind != "RegularExpression" && below(path, value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // gatewayMatch returns what matches a rule's match and a managed route's; it is
