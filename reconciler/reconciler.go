@@ -34,10 +34,9 @@ type Options struct {
 	Trace      Tracer               // nil, or told of the parts of each pass
 	Log        *slog.Logger
 
-	Writer       string        // who commits, for cluster.yaml: a host's or a pod's name
-	Exclusive    bool          // stand down when another writer takes over, as an elected leader does
-	Workers      int           // apps looked at at once; default 16
-	PushInterval time.Duration // least time between two pushes to the state branch that are in no hurry; default 1s
+	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
+	Exclusive bool   // stand down when another writer takes over, as an elected leader does
+	Workers   int    // apps looked at at once; default 16
 }
 
 // Reconciler is three pumps: Git in (lookout), the apps, Git out (recorder). They share the record, the renders and the
@@ -75,9 +74,6 @@ type Stats struct {
 func New(o Options) *Reconciler {
 	if o.Workers == 0 {
 		o.Workers = 16
-	}
-	if o.PushInterval == 0 {
-		o.PushInterval = time.Second
 	}
 	r := &Reconciler{
 		Options: o, memories: map[string]*memory{}, agenda: &agenda{due: map[string]time.Time{}},

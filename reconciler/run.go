@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
 )
 
 // debounce collects the changes of the cluster that arrive together: a pod that becomes ready changes itself, its
@@ -76,7 +78,8 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 		}
 		if ctx.Err() == nil {
 			r.stats.passes.Add(1)
-			if s := r.attend(ctx, app, time.Now()); s != nil && ctx.Err() == nil {
+			s := r.attend(ctx, app, time.Now())
+			if s != nil && ctx.Err() == nil && !errors.Is(s.err, source.ErrNotReady) {
 				r.complain.about("app "+app, s.err)
 			}
 		}
@@ -143,6 +146,14 @@ func (r *Reconciler) interval(flag time.Duration) time.Duration {
 	return 30 * time.Second
 }
 
+// pushInterval is what the configuration in Git asks for.
+func (r *Reconciler) pushInterval() time.Duration {
+	if v := r.in.current(); v != nil && v.branch.Config != nil {
+		return v.branch.Config.PushInterval
+	}
+	return 0
+}
+
 // pumpOut records what visits hand over until the context ends. Transitions gather while a push is under way, or is younger
 // than the push interval. A retreat waits for no interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
@@ -160,7 +171,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			since = time.Now()
 			fallthrough
 		default:
-			when := later(since.Add(gathering), pushed.Add(r.PushInterval))
+			when := later(since.Add(gathering), pushed.Add(r.pushInterval()))
 			if urgent {
 				when = since
 			}

@@ -11,14 +11,17 @@ import (
 // Config is the file .gitrollout/<cluster>/config.yaml on the users' branch:
 // which apps a cluster has, and where their state is kept.
 type Config struct {
-	File        string        // the path it was read from, for messages
-	Interval    time.Duration // between polls; default 30s, at least 1s
-	StateBranch string        // default gitrollout/state/<cluster>; always below gitrollout/
-	Apps        []AppGlob     // at least one
-	Forge       *Forge        // nil: no pull requests are opened
-	Windows     []Window      // when releases may advance
-	AutoRevert  AutoRevert    // what becomes of a rejected release in Git; default AutoRevertPropose
-	Receivers   []Receiver    // who is told of what
+	File     string        // the path it was read from, for messages
+	Interval time.Duration // between polls; default 30s, at least 1s
+	// PushInterval is the least time between two pushes to the state branch that are in no hurry; default 1s. A retreat
+	// does not wait for it.
+	PushInterval time.Duration
+	StateBranch  string     // default gitrollout/state/<cluster>; always below gitrollout/
+	Apps         []AppGlob  // at least one
+	Forge        *Forge     // nil: no pull requests are opened
+	Windows      []Window   // when releases may advance
+	AutoRevert   AutoRevert // what becomes of a rejected release in Git; default AutoRevertPropose
+	Receivers    []Receiver // who is told of what
 }
 
 // AutoRevert is what gitrollout does in Git about a release that was rejected.
@@ -64,6 +67,8 @@ type AppGlob struct {
 const (
 	defaultInterval = 30 * time.Second
 	minInterval     = time.Second
+
+	defaultPushInterval = time.Second
 )
 
 // ConfigPath returns where a cluster's configuration is on the users' branch.
@@ -74,6 +79,7 @@ type configFile struct {
 	APIVersion    string         `json:"apiVersion"`
 	Kind          string         `json:"kind"` // Config
 	Interval      string         `json:"interval" like:"span" fix:"write 30s, 1m or the like"`
+	PushInterval  string         `json:"pushInterval" like:"span" fix:"write 1s, 5s or the like"`
 	StateBranch   *string        `json:"stateBranch" like:"branch"`
 	Apps          []appGlobFile  `json:"apps" needs:"name the folders of your kustomizations: - path: apps/*/overlays/prod"`
 	Forge         *Forge         `json:"forge"`
@@ -102,7 +108,10 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		Forge: raw.Forge, AutoRevert: raw.AutoRevert,
 	}
 	var err error
-	if c.Interval, err = parseInterval(file, raw.Interval); err != nil {
+	if c.Interval, err = parseInterval(file, "interval", raw.Interval, defaultInterval); err != nil {
+		return nil, err
+	}
+	if c.PushInterval, err = parseInterval(file, "pushInterval", raw.PushInterval, defaultPushInterval); err != nil {
 		return nil, err
 	}
 	if raw.StateBranch != nil {
@@ -131,17 +140,17 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	return c, nil
 }
 
-func parseInterval(file, text string) (time.Duration, error) {
+func parseInterval(file, field, text string, otherwise time.Duration) (time.Duration, error) {
 	if text == "" {
-		return defaultInterval, nil
+		return otherwise, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is not a duration", text),
+		return 0, &InvalidError{File: file, Field: field, Msg: fmt.Sprintf("%q is not a duration", text),
 			Fix: "write 30s, 1m or the like"}
 	}
 	if d < minInterval {
-		return 0, &InvalidError{File: file, Field: "interval", Msg: fmt.Sprintf("%q is less than %s", text, minInterval),
+		return 0, &InvalidError{File: file, Field: field, Msg: fmt.Sprintf("%q is less than %s", text, minInterval),
 			Fix: "use 1s or more"}
 	}
 	return d, nil

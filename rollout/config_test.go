@@ -20,16 +20,16 @@ func TestParseConfig(t *testing.T) {
 	}{
 		"defaults": {
 			"apps: [{path: apps/*/overlays/prod}]\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
+			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
 		},
 		"all set": {
-			"interval: 1m30s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge}\n- {path: \"a/[b-d]?\"}\n",
-			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
+			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge}\n- {path: \"a/[b-d]?\"}\n",
+			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, PushInterval: 10 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
 				{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge"}, {Path: "a/[b-d]?", Namespace: "default"}}},
 		},
 		"at the limit": {
 			"interval: 1s\nautoRevert: off\napps: [{path: a}]\n",
-			Config{AutoRevert: AutoRevertOff, Interval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}}},
+			Config{AutoRevert: AutoRevertOff, Interval: time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}}},
 		},
 	}
 	for name, tt := range tests {
@@ -60,6 +60,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"interval unit":      {apps + "interval: 30\n", "f/c/config.yaml: interval: is 30 where a text belongs; write 30s, 1m or the like"},
 		"interval text":      {apps + "interval: soon\n", `f/c/config.yaml: interval: "soon" is not a duration; write 30s, 1m or the like`},
 		"interval short":     {apps + "interval: 999ms\n", `f/c/config.yaml: interval: "999ms" is less than 1s; use 1s or more`},
+		"pushInterval short": {apps + "pushInterval: 10ms\n", `f/c/config.yaml: pushInterval: "10ms" is less than 1s; use 1s or more`},
 		"interval negative":  {apps + "interval: -1m\n", `f/c/config.yaml: interval: "-1m" is less than 1s; use 1s or more`},
 		"branch main":        {apps + "stateBranch: main\n", `f/c/config.yaml: stateBranch: "main" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
 		"branch empty":       {apps + "stateBranch: \"\"\n", `f/c/config.yaml: stateBranch: "" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},

@@ -107,8 +107,9 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 // TestPushesAreKeptApart: transitions that come one after the other are recorded at the push interval.
 func TestPushesAreKeptApart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
+	// What the first transition does not wait for, and the second does.
+	w.repo.CommitFiles("one push an hour", map[string]string{configFile: w.config("- path: apps/*") + "pushInterval: 1h\n"})
 	p := w.start()
-	p.PushInterval = time.Hour // what the first transition does not wait for, and the second does
 	p.run(200 * time.Millisecond)
 	w.seen("the first deployment is recorded", func() bool { return w.state().Phase != "" })
 	w.seen("its pods are ready", func() bool { return w.deployment().Status.ReadyReplicas == 2 })
