@@ -112,7 +112,7 @@ func TestPushesAreKeptApart(t *testing.T) {
 	p := w.start()
 	p.run(200 * time.Millisecond)
 	w.seen("the first deployment is recorded", func() bool { return w.state().Phase != "" })
-	w.seen("its pods are ready", func() bool { return w.deployment().Status.ReadyReplicas == 2 })
+	w.seen("its pods are ready", func() bool { return len(w.pods()["v1"]) == 2 })
 	time.Sleep(2 * time.Second)
 	if got := w.history(); len(got) != 1 {
 		t.Errorf("the push interval is an hour, and recorded are %q", got)
