@@ -1,0 +1,144 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// shelf is a Git mirror and a renderer that note what they are asked for. Renders differ by commit.
+type shelf struct {
+	away
+	here     map[string]bool
+	rendered []string
+}
+
+func (s *shelf) Held(commit string) (Snapshot, bool) { return readable(commit), s.here[commit] }
+
+func (s *shelf) Render(_ render.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
+	s.rendered = append(s.rendered, app.Name+" "+c.ID)
+	if c.ID == "bad" {
+		panic("index out of range")
+	}
+	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
+}
+
+func newShelf(here ...string) (*shelf, *Reconciler) {
+	s := &shelf{here: map[string]bool{}}
+	for _, commit := range here {
+		s.here[commit] = true
+	}
+	return s, New(Options{Repository: s, Renderer: s, Log: slog.New(slog.DiscardHandler)})
+}
+
+func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
+
+// TestCommitsAreBroughtTogether: a restart with a thousand apps whose records name a thousand commits wants all of them at
+// once, and each once.
+func TestCommitsAreBroughtTogether(t *testing.T) {
+	_, r := newShelf()
+	var all []string
+	for i := range 1000 {
+		commit := fmt.Sprintf("commit%03d", i)
+		all = append(all, commit)
+		for range 2 { // a visit may come again
+			if _, err := r.renders.render(t.Context(), app(fmt.Sprint("app", i)), commit); !errors.Is(err, source.ErrNotReady) {
+				t.Fatalf("it is %v", err)
+			}
+		}
+	}
+	slices.Sort(all)
+	if got := r.renders.missing(); !slices.Equal(got, all) {
+		t.Errorf("%d commits are missing, want %d", len(got), len(all))
+	}
+	if again := r.renders.missing(); len(again) > 0 {
+		t.Errorf("%d of them are asked for again while they are being brought", len(again))
+	}
+	// After an error, whoever still wants one asks again.
+	r.renders.brought(all, nil, errors.New("no route"))
+	_, _ = r.renders.render(t.Context(), app("app7"), all[7])
+	if again := r.renders.missing(); !slices.Equal(again, all[7:8]) {
+		t.Errorf("missing after an error: %v", again)
+	}
+}
+
+// TestCommitThatIsGone: what Git does not have any more is an error and no wait, until the next look at Git.
+func TestCommitThatIsGone(t *testing.T) {
+	s, r := newShelf()
+	_, _ = r.renders.render(t.Context(), app("shop"), "old")
+	r.renders.brought(r.renders.missing(), []string{"old"}, nil)
+	if _, err := r.renders.render(t.Context(), app("shop"), "old"); err == nil || errors.Is(err, source.ErrNotReady) {
+		t.Errorf("it is %v", err)
+	}
+	if due := r.agenda.take(r.NextDue()); !slices.Equal(due, []string{"shop"}) {
+		t.Errorf("touched are %v", due)
+	}
+	r.renders.look(readable("new"), nil)
+	s.here["old"] = true
+	_, _ = r.renders.render(t.Context(), app("shop"), "old")
+	r.renders.drain()
+	if built, err := r.renders.render(t.Context(), app("shop"), "old"); err != nil || built.Commit.ID != "old" {
+		t.Errorf("it is back, and %v", err)
+	}
+}
+
+// TestRendersOfReleasesComeFirst: users depend on them.
+func TestRendersOfReleasesComeFirst(t *testing.T) {
+	s, r := newShelf("new")
+	r.record.apps["till"] = entry{state: rollout.State{App: "till", Release: &rollout.Release{}}}
+	r.renders.look(readable("new"), []rollout.App{app("aaa"), app("shop"), app("till")})
+	r.renders.drain()
+	if want := []string{"till new", "aaa new", "shop new"}; !slices.Equal(s.rendered, want) {
+		t.Errorf("rendered %v, want %v", s.rendered, want)
+	}
+}
+
+// TestNewerHeadWins: an app becomes urgent between two pushes, so that the older head is rendered after the newer one.
+func TestNewerHeadWins(t *testing.T) {
+	_, r := newShelf("first", "second")
+	shop := app("shop")
+	r.renders.look(readable("first"), []rollout.App{shop})
+	r.record.apps["shop"] = entry{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
+	r.renders.look(readable("second"), []rollout.App{shop})
+	r.renders.drain()
+	if head, ready := r.renders.head(readable("second"), shop); !ready || head.Commit.ID != "second" {
+		t.Errorf("the head is %q, ready %t", head.Commit.ID, ready)
+	}
+	// An older head says nothing while a newer one is to be rendered.
+	if head, ready := r.renders.head(readable("third"), shop); ready || head.Render != nil {
+		t.Errorf("the third head is %+v, ready %t", head, ready)
+	}
+	// What the app is at stays at hand when the head moves on.
+	r.renders.drain()
+	if built, err := r.renders.render(t.Context(), shop, "second"); err != nil || built.Commit.ID != "second" {
+		t.Errorf("the version before is %v", err)
+	}
+}
+
+// TestPanicOfARender is that app's error.
+func TestPanicOfARender(t *testing.T) {
+	_, r := newShelf("bad")
+	r.renders.look(readable("bad"), []rollout.App{app("shop")})
+	r.renders.drain()
+	head, ready := r.renders.head(readable("bad"), app("shop"))
+	var invalid *rollout.InvalidError
+	if !ready || !errors.As(head.Err, &invalid) {
+		t.Errorf("ready %t, %v", ready, head.Err)
+	}
+}
+
+// TestRendersEnd: workers that wait for jobs end.
+func TestRendersEnd(t *testing.T) {
+	_, r := newShelf("new")
+	ended := make(chan struct{})
+	go func() { r.renders.work(); close(ended) }()
+	r.renders.look(readable("new"), []rollout.App{app("shop")})
+	r.renders.close()
+	<-ended
+}
