@@ -333,7 +333,7 @@ func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []Update {
 		autoRevert = v.branch.Config.AutoRevert
 	}
 	isNew := before.State.Phase != after.State.Phase || before.State.Reason != after.State.Reason
-	switch wanted := wantsRevert(after.State); {
+	switch wanted := propose.WantsRevert(after.State); {
 	case wanted && isNew && autoRevert != rollout.AutoRevertOff:
 		u, shared, err := r.revert(ctx, v, s)
 		switch {

@@ -9,10 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-func wantsRevert(s rollout.State) bool {
-	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
-}
-
 // revert undoes in Git what was rejected: the files that the app is built from, as of the stable commit. It is nil
 // unless the head asks for the rejected release and the app is where it was. Shared: it concerns more than
 // this app, or may do so.
@@ -49,7 +45,7 @@ func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *roll
 // wantRevert notes that an app may have something to be taken back on the users' branch.
 func (r *recorder) wantRevert(s *visit) {
 	config := s.view.branch.Config
-	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil || !wantsRevert(s.after) {
+	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil || !propose.WantsRevert(s.after) {
 		return
 	}
 	r.mu.Lock()

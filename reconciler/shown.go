@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -88,7 +89,7 @@ func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) [
 		})
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, in.App.Name)
-	if commit := r.record.isProposed(branch); commit != "" && wantsRevert(in.State) && !r.isStale(branch) {
+	if commit := r.record.isProposed(branch); commit != "" && propose.WantsRevert(in.State) && !r.isStale(branch) {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
 		if stable := r.stableOf(ctx, in); stable != nil && in.Head.Render != nil {
 			p.Changes = rollout.Changes(in.Head.Render, stable)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -55,7 +56,7 @@ func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after ro
 func (r *recorder) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	_, shut := strategies.Gate(in)
 	wanted := map[rollout.ProposalKind]bool{
-		rollout.ProposePromotion: shut, rollout.ProposeRevert: wantsRevert(in.State),
+		rollout.ProposePromotion: shut, rollout.ProposeRevert: propose.WantsRevert(in.State),
 	}
 	for kind, isWanted := range wanted {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)

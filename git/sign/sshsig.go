@@ -168,6 +168,3 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }
-
-// Fingerprint is the public key's, as ssh-keygen -l prints it.
-func (k *Key) Fingerprint() string { return ssh.FingerprintSHA256(k.signer.PublicKey()) }
