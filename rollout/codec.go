@@ -186,7 +186,7 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 }
 
 // Encode returns the bytes of the state file. Equal states are equal bytes:
-// keys are sorted, times are UTC whole seconds. The file is sealed.
+// keys are sorted, times are UTC: whole seconds, or tenths where a wait begins. The file is sealed.
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -208,14 +208,15 @@ func (s State) seal() (string, error) {
 	return "s1-" + hex.EncodeToString(sum[:8]), nil
 }
 
-// Second cuts a time to what the state records: UTC, whole seconds.
+// Second cuts a time to whole seconds in UTC, as Git and Kubernetes have them.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextSecond is the first moment that the state can record and that is not before
-// a time: where a wait begins, which is then never shorter than it was asked to be.
-func NextSecond(t time.Time) time.Time {
-	if s := Second(t); s.Before(t) {
-		return s.Add(time.Second)
+// NextTenth is the first tenth of a second that is not before a time: where a wait begins, which is then never shorter
+// than it was asked to be, and no more than that longer. Whole seconds made a release of three pauses 1.5 s longer.
+func NextTenth(t time.Time) time.Time {
+	const tenth = 100 * time.Millisecond
+	if cut := t.UTC().Truncate(tenth); !cut.Before(t) {
+		return cut
 	}
-	return Second(t)
+	return t.UTC().Truncate(tenth).Add(tenth)
 }

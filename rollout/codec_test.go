@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -292,4 +293,27 @@ func FuzzParseState(f *testing.F) {
 			t.Fatalf("round trip changed the state:\n%s", once)
 		}
 	})
+}
+
+// TestNextTenth: a wait is never shorter than it was asked to be, at most a tenth of a second longer, and is read back as
+// it was written.
+func TestNextTenth(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for late, want := range map[time.Duration]time.Duration{
+		0: 0, time.Nanosecond: 100 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond,
+		101 * time.Millisecond: 200 * time.Millisecond, 999 * time.Millisecond: time.Second,
+	} {
+		got := NextTenth(noon.Add(late).In(time.FixedZone("elsewhere", 3600)))
+		if !got.Equal(noon.Add(want)) || got.Location() != time.UTC {
+			t.Errorf("%s after noon: %s", late, got)
+		}
+		data, err := json.Marshal(Retreat{Drain: got})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Retreat
+		if _ = json.Unmarshal(data, &back); !back.Drain.Equal(got) {
+			t.Errorf("%s is read back as %s", got, back.Drain)
+		}
+	}
 }

@@ -221,10 +221,10 @@ func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
 	case v.route:
-		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.Weight, At: rollout.NextSecond(in.Now)}
+		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.Weight, At: rollout.NextTenth(in.Now)}
 		return next, m.routedText()
 	case v.begins:
-		next.Available = new(rollout.NextSecond(in.Now))
+		next.Available = new(rollout.NextTenth(in.Now))
 		return next, fmt.Sprintf("pods of the experiment at step %d/%d are available", m.Step+1, m.Of)
 	case !v.done:
 		return next, ""

@@ -30,7 +30,7 @@ func retreat(in Input, why cause) Decision {
 			delay = max(delay, abortDelay(in))
 		}
 		if delay > 0 {
-			r.Drain = rollout.NextSecond(in.Now).Add(delay)
+			r.Drain = rollout.NextTenth(in.Now).Add(delay)
 		}
 	}
 	if r.Drain.Equal(r.Routed) {

@@ -167,7 +167,7 @@ func (p *plan) at(step int) (stage, bool) {
 // progress is what is recorded of a workload that enters a stage.
 func (p *plan) progress(step int, now time.Time) rollout.Progress {
 	pr := rollout.Progress{
-		Workload: p.spec.Workload, Step: step, Of: len(p.stages), Plan: p.digest(), Entered: rollout.NextSecond(now),
+		Workload: p.spec.Workload, Step: step, Of: len(p.stages), Plan: p.digest(), Entered: rollout.NextTenth(now),
 		Name: "promote", Weight: 100,
 	}
 	if s, ok := p.at(step); ok {
