@@ -75,7 +75,7 @@ demo: build localcluster kubectl ## See it work: a release, a promotion, a rollb
 # What measures runs beside what only computes; what mostly waits runs beside what waits, on one control plane.
 test: programs vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
 	$(MAKE) --no-print-directory -j3 --output-sync test-traffic test-plain test-race
-	.ci/with-cluster $(MAKE) --no-print-directory -j4 --output-sync test-program test-servers test-demo test-localcluster
+	.ci/with-cluster $(MAKE) --no-print-directory -j2 --output-sync test-program test-servers test-demo test-localcluster
 
 test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)

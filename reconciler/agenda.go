@@ -1,17 +1,19 @@
 package reconciler
 
 import (
-	"slices"
 	"sync"
 	"time"
 )
 
-// agenda is when which app is to be visited. For RunOnce it is a list; Run has a work queue take it over.
+// agenda is when which app is to be visited. For RunOnce it is two lists; Run has a work queue take them over.
 type agenda struct {
 	mu    sync.Mutex
-	due   map[string]time.Time // the zero time is now
+	now   map[string]bool      // apps that something has happened to
+	due   map[string]time.Time // timers
 	queue queue                // nil while RunOnce is called
 }
+
+func newAgenda() *agenda { return &agenda{now: map[string]bool{}, due: map[string]time.Time{}} }
 
 // queue is what Run works on.
 type queue interface {
@@ -26,26 +28,20 @@ func (a *agenda) after(app string, wait time.Duration) {
 		a.queue.AddAfter(app, wait)
 		return
 	}
-	a.due[app] = time.Time{}
+	a.now[app] = true
 }
 
-// at makes an app due at a time, if it is not due before. The zero time is never.
+// at makes an app due at a time, instead of the one before. The zero time is never.
 func (a *agenda) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.queue != nil {
-		if !when.IsZero() {
-			a.queue.AddAfter(app, until(when))
-		}
-		return
-	}
-	now, isDue := a.due[app]
 	switch {
-	case isDue && now.IsZero():
-	case when.IsZero():
+	case a.queue == nil && when.IsZero():
 		delete(a.due, app)
-	default:
+	case a.queue == nil:
 		a.due[app] = when
+	case !when.IsZero():
+		a.queue.AddAfter(app, until(when))
 	}
 }
 
@@ -53,18 +49,20 @@ func (a *agenda) at(app string, when time.Time) {
 func (a *agenda) take(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var apps []string
 	for app, when := range a.due {
 		if !now.Before(when) {
-			apps = append(apps, app)
-			delete(a.due, app)
+			a.now[app] = true
 		}
 	}
-	slices.Sort(apps)
+	apps := sortedKeys(a.now)
+	for _, app := range apps {
+		delete(a.due, app)
+	}
+	clear(a.now)
 	return apps
 }
 
-// next is when the next app is due, zero if none is or if one is now.
+// next is when the first timer ends, zero if there is none.
 func (a *agenda) next() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

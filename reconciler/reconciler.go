@@ -76,7 +76,7 @@ func New(o Options) *Reconciler {
 		o.Workers = 16
 	}
 	r := &Reconciler{
-		Options: o, memories: map[string]*memory{}, agenda: &agenda{due: map[string]time.Time{}},
+		Options: o, memories: map[string]*memory{}, agenda: newAgenda(),
 		asked: make(chan bool, 1), wanted: make(chan struct{}, 1),
 	}
 	r.complain.log = o.Log
@@ -216,6 +216,9 @@ func (r *Reconciler) visitDue(ctx context.Context, now time.Time, visits map[str
 // attend is one pass of one app: it carries out what has become of the last one's transition, visits the app, and
 // hands over what is to be recorded.
 func (r *Reconciler) attend(ctx context.Context, app string, now time.Time) *visit {
+	if !r.isOurs(app) {
+		return nil
+	}
 	ctx, end := r.begin(ctx, PartPass, app)
 	if s := r.out.answer(app); s != nil {
 		r.conclude(ctx, s, now)
@@ -239,6 +242,18 @@ func (r *Reconciler) attend(ctx context.Context, app string, now time.Time) *vis
 	}
 	end(s.err)
 	return s
+}
+
+// isOurs reports whether there is an app of that name, or has been: an object in the cluster may say that it is of one
+// that nobody knows.
+func (r *Reconciler) isOurs(app string) bool {
+	v := r.in.current()
+	if v == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return v.apps[app] != nil || r.memories[app] != nil
 }
 
 // whileWaiting is how often an app is looked at whose transition waits for Git: what it is at is watched meanwhile, and

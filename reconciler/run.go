@@ -66,7 +66,11 @@ func (a *agenda) hand(q queue) {
 	for app, when := range a.due {
 		q.AddAfter(app, max(0, until(when)))
 	}
+	for app := range a.now {
+		q.AddAfter(app, 0)
+	}
 	clear(a.due)
+	clear(a.now)
 }
 
 // pumpApps visits apps. The queue sees to it that nobody else visits the same one.

@@ -64,7 +64,7 @@ func TestExperimentClock(t *testing.T) {
 	in, _ = trying(t, nil, 2)
 	in.Now = noon.Add(90*time.Second + time.Millisecond)
 	d = Decide(in)
-	begun := noon.Add(91 * time.Second)
+	begun := noon.Add(90*time.Second + 100*time.Millisecond)
 	if p := d.State.Progress[0]; p.Available == nil || !p.Available.Equal(begun) || p.Step != 0 {
 		t.Fatalf("with all pods available the progress is %+v", p)
 	}

@@ -28,19 +28,17 @@ func TestTroubleAtTheStart(t *testing.T) {
 		"missing":       {"-", configFile + ": does not exist; commit a Config there"},
 		"not YAML":      {"apps: [", configFile + ": is not valid YAML"},
 		"unknown field": {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napp: []\n", "app: is not a known field"},
-		"two of a name": {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}, {path: twin, name: APP}]\n", "are both the app"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			good := w.repo.Show("main", configFile)
-			w.repo.Write(map[string]string{"twin/kustomization.yaml": "resources: []\n"})
 			switch tt.config {
 			case "":
 				w.server.Fault(gittest.Faults{Status: 503})
 			case "-":
 				w.repo.Remove(configFile).Commit("no configuration")
 			default:
-				w.repo.CommitFiles("a mistake", map[string]string{configFile: strings.ReplaceAll(tt.config, "APP", w.app)})
+				w.repo.CommitFiles("a mistake", map[string]string{configFile: tt.config})
 			}
 			p := w.start()
 			for range 3 {
@@ -53,6 +51,29 @@ func TestTroubleAtTheStart(t *testing.T) {
 			}
 			w.server.Fault(gittest.Faults{})
 			p.awaitHealthy(w.repo.CommitFiles("mend", map[string]string{configFile: good}))
+		})
+	}
+}
+
+// TestOneBadFolder lists a folder that can be no app, because its name is taken or is none: the error names it at each pass,
+// and every app goes on.
+func TestOneBadFolder(t *testing.T) {
+	for name, tt := range map[string]struct{ folder, entry, want string }{
+		"a name that is taken": {"twin", "- {path: twin, name: APP}", "are both the app"},
+		"no name":              {"apps/No_Name", "", "which is not a name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			text := w.config("- path: apps/*") + strings.ReplaceAll(tt.entry, "APP", w.app) + "\n"
+			commit := w.repo.CommitFiles("a bad folder", map[string]string{
+				configFile: text, tt.folder + "/kustomization.yaml": "resources: []\n",
+			})
+			p := w.start()
+			p.awaitHealthy(commit)
+			if err := p.pass(); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error is %v, want %q", err, tt.want)
+			}
+			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
 		})
 	}
 }

@@ -43,7 +43,7 @@ var (
 const traefikFile = "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"
 
 // servedWithin is generous: test packages share few cores.
-const servedWithin = time.Minute
+const servedWithin = 3 * time.Minute
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 

@@ -401,7 +401,16 @@ func TestRetreatWithoutGit(t *testing.T) {
 		return s.Phase == rollout.Progressing && s.Release != nil && s.Stable != nil
 	})
 	w.server.Fault(gittest.Faults{Status: 503})
-	time.Sleep(time.Second)
+	for deadline := time.Now().Add(patience); w.pods.count("v2-neverready") < 2; time.Sleep(glance) {
+		if time.Now().After(deadline) {
+			t.Fatalf("what is recorded is not applied:\n%s", w.pods.history())
+		}
+	}
+	for deadline := time.Now().Add(patience); w.pods.now()["v2-neverready"] > 0; time.Sleep(glance) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not go back:\n%s", w.pods.history())
+		}
+	}
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 	if s := w.state(); s.Phase != rollout.Progressing {
 		t.Fatalf("Git recorded %s although it was away", s.Phase)
