@@ -197,8 +197,19 @@ func (w *world) touch(app string) {
 	w.touched[app]++
 }
 
-// status looks at one app. A state file that cannot be read is a thing to show.
-func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
+// status looks at one app. A state file that cannot be read is a thing to show, and so is an app at which the program
+// panics: the others are shown all the same.
+func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			a, err = status.App{
+				App: app.Name, Cluster: w.source.cluster, Path: app.Path, Phase: "Unknown", Note: w.note,
+				Held: &status.Held{
+					Reason: "Panicked", Message: fmt.Sprintf("it cannot be shown: the program panicked: %v", problem),
+				},
+			}, nil
+		}
+	}()
 	in, err := w.input(ctx, app, now)
 	if isInvalid(err) {
 		return status.App{
@@ -209,7 +220,7 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (sta
 	if err != nil {
 		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)
 	}
-	a := status.Of(in, w.source.cluster, w.heads.Proposals)
+	a = status.Of(in, w.source.cluster, w.heads.Proposals)
 	a.Note = w.note
 	remote := w.repo.Remote().String()
 	for i, n := range a.Next {

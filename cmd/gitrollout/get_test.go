@@ -1,0 +1,23 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestPanicOfALookIsShown is about a world that nothing was read into, at which the program panics.
+func TestPanicOfALookIsShown(t *testing.T) {
+	w := &world{source: sourceOptions{cluster: "test"}, apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}}}
+	l, err := w.listing(t.Context(), nil, time.Now())
+	if err != nil || len(l.Apps) != 2 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	for _, a := range l.Apps {
+		if a.Held == nil || a.Held.Reason != "Panicked" || !strings.Contains(a.Held.Message, "nil pointer") {
+			t.Errorf("%s is shown as %+v", a.App, a)
+		}
+	}
+}
