@@ -72,10 +72,11 @@ traefik: ## Build bin/traefik, a proxy for the tests (first time: about 4 minute
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
-# What measures runs beside what only computes; what mostly waits runs beside what waits, on one control plane.
+# What measures runs beside what only computes, which gives way to it. What releases on a cluster has the machine for
+# itself, one part after the other on one control plane: its deadlines are seconds, as its users' may be.
 test: programs vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
 	$(MAKE) --no-print-directory -j3 --output-sync test-traffic test-plain test-race
-	.ci/with-cluster $(MAKE) --no-print-directory -j2 --output-sync test-program test-servers test-demo test-localcluster
+	.ci/with-cluster $(MAKE) --no-print-directory -j1 test-servers test-program test-demo test-localcluster
 
 test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)
