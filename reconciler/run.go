@@ -50,11 +50,11 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	r.renders.close()
 	visits.Wait()
 	pumps.Wait()
+	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
+		return err // and records nothing any more
+	}
 	// What was decided in the last visits: a retreat that was applied is to be known to whoever goes on.
 	r.flush(context.WithoutCancel(ctx))
-	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
-		return err
-	}
 	return nil
 }
 
