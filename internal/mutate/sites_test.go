@@ -1,0 +1,71 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const sample = `package sample
+
+func less(a, b int, done bool) bool {
+	if a < b && !done {
+		return true
+	}
+	a = b + 1
+	print("left " + "out")
+	return a >= 0
+}
+`
+
+// TestMutants lists what can be changed in a small file, and that each change is
+// one that can be read.
+func TestMutants(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sample.go")
+	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := mutantsOf(dir, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, m := range all {
+		got[m.what] = true
+		changed := string(m.apply([]byte(sample)))
+		if changed == sample {
+			t.Errorf("%s changes nothing", m.what)
+		}
+		if _, err := parser.ParseFile(token.NewFileSet(), "", changed, 0); err != nil {
+			t.Errorf("%s cannot be read: %v\n%s", m.what, err, changed)
+		}
+	}
+	want := strings.Split(`< becomes <=,&& becomes ||,! goes from !done,true becomes false,`+
+		`always: if a < b && !done,never: if a < b && !done,left out: a = b + 1,+ becomes -,1 becomes 2,`+
+		`left out: print("left " + "out"),>= becomes >,0 becomes 1`, ",")
+	for _, what := range want {
+		if !got[what] {
+			t.Errorf("no mutant %q", what)
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d mutants, want %d: %v", len(all), len(want), got)
+	}
+}
+
+// TestOthers finds the packages that live through a folder's code.
+func TestOthers(t *testing.T) {
+	for folder, want := range map[string]string{
+		"analysis": "./strategies", "analysis/provider": "./reconciler/measure",
+		"rollout/schedule": "./strategies", "cmd/gitrollout": "", "views/plan": "./cmd/gitrollout",
+	} {
+		got := others(folder)
+		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || got[0] != want) {
+			t.Errorf("%s: %v, want %q first", folder, got, want)
+		}
+	}
+}
