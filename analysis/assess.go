@@ -186,11 +186,38 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop ends a run whose release goes on without it. What has not failed by then
-// is successful, as for a run of Argo Rollouts that is terminated.
+// Stop ends a run whose release goes on, or back, without it: nothing has failed by then, and nothing has
+// passed either. The run that was given is not changed.
 func Stop(r Run) Run {
-	if !r.Phase.Done() {
-		r.Phase, r.Message = Successful, "stopped"
+	if r.Phase.Done() {
+		return r
 	}
+	r.Phase, r.Metrics = Stopped, slices.Clone(r.Metrics)
+	for i := range r.Metrics {
+		if !r.Metrics[i].Phase.Done() {
+			r.Metrics[i].Phase = Stopped
+		}
+	}
+	return r
+}
+
+// Follow gives a run the metrics that its document has now: those that are new begin, those that are gone
+// judge nobody any more. A verdict that has taken its release back stays. The run that was given is not changed.
+func Follow(r Run, metrics []Progress) Run {
+	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
+	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {
+		return r
+	}
+	has := r
+	r.Metrics = nil
+	for _, m := range metrics {
+		p, ok := progressOf(has, m.Metric)
+		if !ok {
+			p = Progress{Metric: m.Metric, Phase: Pending}
+		}
+		p.DryRun = m.DryRun
+		r.Metrics = append(r.Metrics, p)
+	}
+	r.Phase, r.Message = assessRun(r)
 	return r
 }

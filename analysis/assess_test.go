@@ -85,8 +85,8 @@ func TestAssessRun(t *testing.T) {
 	if r.Phase != Successful || r.Metrics[1].Phase != Failed {
 		t.Errorf("a dry run makes the run %s, itself %s", r.Phase, r.Metrics[1].Phase)
 	}
-	if s := Stop(Start("r", "h1-x", []Metric{good}, noon)); s.Phase != Successful {
-		t.Errorf("a run that is stopped is %s", s.Phase)
+	if s := Stop(Start("r", "h1-x", []Metric{good}, noon)); s.Phase != Stopped || s.Metrics[0].Phase != Stopped {
+		t.Errorf("a run that is stopped is %s, its metric %s", s.Phase, s.Metrics[0].Phase)
 	}
 	if s := Stop(Record(Start("r", "h1-x", []Metric{{Name: "bad"}}, noon), Metric{Name: "bad"}, at)); s.Phase != Failed {
 		t.Errorf("one that had failed is %s", s.Phase)

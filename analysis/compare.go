@@ -49,7 +49,7 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 	k := float64(max(before.Count+1, looks(m, began, at)))
 	alpha := (1 - confidence) / (k * (k + 1))
 	got.Phase = Successful
-	if p := worse(c, s, m.Compare.MaxIncrease, alpha); p < alpha {
+	if p := worse(c.judged(), s.judged(), m.Compare.MaxIncrease, alpha); p < alpha {
 		got.Phase = Failed
 		got.Message = fmt.Sprintf("worse than stable by chance with a probability of %.2g, less than %.2g", p, alpha)
 	}
@@ -100,6 +100,18 @@ func sampleOf(v any) (sample, error) {
 	return s, nil
 }
 
+// mostSamples are as many as say anything.
+const mostSamples = 1_000_000_000
+
+// judged is what is judged of a sample: of a larger one as much as if it had been taken of fewer requests, which is
+// less sure, and never takes a good release for a bad one.
+func (s sample) judged() sample {
+	if s.all <= mostSamples {
+		return s
+	}
+	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
+}
+
 // worse is the probability to see at least so many bad ones of the new version
 // if it is not worse than stable by more than a margin.
 //
@@ -118,14 +130,29 @@ func worse(c, s sample, margin, alpha float64) float64 {
 // fisher is the hypergeometric probability of c.bad or more.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
-	p := 0.0
-	for k := c.bad; k <= min(bad, c.all); k++ {
-		p += math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad))
-		if k > c.bad && p > 0 && math.Exp(choose(c.all, k)+choose(s.all, bad-k)-choose(all, bad)) < p*1e-12 {
-			break
-		}
+	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
+	rise := func(k int) float64 { // from the term of k to the next one
+		return float64(c.all-k) / float64(k+1) * float64(bad-k) / float64(s.all-bad+k+1)
 	}
-	return math.Min(1, p)
+	least := max(0, bad-s.all)
+	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
+}
+
+// tail is the probability of k or more, of a distribution that falls to both sides of its mean: rise is by what the
+// term after k is larger than that of k. Terms are added from k outwards, until they make no difference. With 1e9
+// requests that are some ten thousand of them.
+func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
+	sum := 0.0
+	if float64(k) > mean {
+		for t := term(k); k <= most && t > math.Max(sum*1e-12, 1e-300); k++ {
+			sum, t = sum+t, t*rise(k)
+		}
+		return math.Min(1, sum)
+	}
+	for t := term(k - 1); k > least && t > math.Max(sum*1e-12, 1e-300); k-- {
+		sum, t = sum+t, t/rise(k-2)
+	}
+	return math.Max(0, 1-sum)
 }
 
 // choose is the logarithm of the binomial coefficient.
@@ -147,15 +174,11 @@ func binomialTail(k, n int, p float64) float64 {
 	case p <= 0:
 		return 0
 	}
-	sum := 0.0
-	for i := k; i <= n; i++ {
-		term := math.Exp(choose(n, i) + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
-		sum += term
-		if float64(i) > float64(n)*p && term < sum*1e-12 {
-			break
-		}
+	term := func(i int) float64 {
+		return math.Exp(choose(n, i) + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
 	}
-	return math.Min(1, sum)
+	rise := func(i int) float64 { return float64(n-i) / float64(i+1) * p / (1 - p) }
+	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
 // upper is the upper end of the exact confidence interval of a share: the one

@@ -1,9 +1,11 @@
 package analysis
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // The exact values are R's: fisher.test(..., alternative="greater") and
@@ -33,6 +35,65 @@ func TestWorse(t *testing.T) {
 	}
 	if got := binomialTail(3, 10, 0.1); math.Abs(got-0.0701908) > 1e-6 {
 		t.Errorf("P(X >= 3 of 10 at 0.1) = %.7f", got)
+	}
+}
+
+// TestTails compares the sums with what adding up each term gives.
+func TestTails(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	for range 2000 {
+		c := sample{all: 1 + rng.IntN(60)}
+		s := sample{all: 1 + rng.IntN(200)}
+		c.bad, s.bad = rng.IntN(c.all+1), rng.IntN(s.all+1)
+		want := 0.0
+		for k := c.bad; k <= min(c.bad+s.bad, c.all); k++ {
+			want += math.Exp(choose(c.all, k) + choose(s.all, c.bad+s.bad-k) - choose(c.all+s.all, c.bad+s.bad))
+		}
+		if got := fisher(c, s); math.Abs(got-want) > 1e-9*want+1e-12 {
+			t.Fatalf("fisher of %v and %v is %v, added up %v", c, s, got, want)
+		}
+		p := rng.Float64()
+		want = 0
+		for k := c.bad; k <= c.all; k++ {
+			want += math.Exp(choose(c.all, k) + float64(k)*math.Log(p) + float64(c.all-k)*math.Log1p(-p))
+		}
+		if got := binomialTail(c.bad, c.all, p); math.Abs(got-want) > 1e-9*want+1e-12 {
+			t.Fatalf("%d or more of %d at %v is %v, added up %v", c.bad, c.all, p, got, want)
+		}
+	}
+}
+
+// TestHugeNumbersOfRequests: whatever two servers answer is judged in a moment. A good version stays one, and a
+// worse one is seen.
+func TestHugeNumbersOfRequests(t *testing.T) {
+	const all = 1e12
+	for name, c := range map[string]struct {
+		canary, stable []any
+		margin         float64
+		want           Phase
+	}{
+		"none and all":           {[]any{0.0, all}, []any{all, all}, 0, Successful},
+		"all and none":           {[]any{all, all}, []any{0.0, all}, 0, Failed},
+		"none and all, margin":   {[]any{0.0, all}, []any{all, all}, 0.01, Successful},
+		"alike":                  {[]any{all / 100, all}, []any{all / 100, all}, 0, Successful},
+		"alike, margin":          {[]any{all / 100, all}, []any{all / 100, all}, 0.01, Successful},
+		"a little worse":         {[]any{all / 99, all}, []any{all / 100, all}, 0, Failed},
+		"within the margin":      {[]any{all / 60, all}, []any{all / 100, all}, 0.01, Successful},
+		"beyond the margin":      {[]any{all / 40, all}, []any{all / 100, all}, 0.01, Failed},
+		"few beside very many":   {[]any{2.0, 100.0}, []any{all / 100, all}, 0, Successful},
+		"half":                   {[]any{all / 2, all}, []any{all / 2, all}, 0, Successful},
+		"half of a thousand mio": {[]any{5e8, 1e9}, []any{5e8, 1e9}, 0.001, Successful},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			m := Metric{Compare: &Compare{MaxIncrease: c.margin}}
+			if got := JudgeComparison(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
+				t.Errorf("%s (%s), want %s", got.Phase, got.Message, c.want)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
 	}
 }
 
@@ -116,4 +177,82 @@ func FuzzWorse(f *testing.F) {
 			t.Errorf("none is bad, and p = %v", p)
 		}
 	})
+}
+
+// TestWorseByAMargin: stable's share is taken at the upper end of its interval for half of alpha, and the other half
+// is the test's: without the halves there were up to twice as many false alarms. The values are exact binomial sums.
+func TestWorseByAMargin(t *testing.T) {
+	for _, c := range []struct {
+		c, s                sample
+		margin, alpha, want float64
+	}{
+		{sample{9, 50}, sample{0, 100}, 0.01, 0.05, 0.0008589978490531522},
+		{sample{20, 60}, sample{3, 200}, 0.05, 0.01, 2.8171063113710506e-06},
+		{sample{12, 40}, sample{10, 100}, 0.02, 0.001, 0.6087052218083367},
+	} {
+		if got := worse(c.c, c.s, c.margin, c.alpha); math.Abs(got-c.want) > 1e-6*c.want {
+			t.Errorf("%v and %v by %v: %v, want %v", c.c, c.s, c.margin, got, c.want)
+		}
+	}
+}
+
+// TestFalseAlarms adds up the probabilities of all outcomes of two versions that are alike, or differ by the margin: no more
+// than alpha of them is taken for worse. What all measurements of a run are allowed adds up to what confidence leaves.
+func TestFalseAlarms(t *testing.T) {
+	outcome := func(k, n int, p float64) float64 {
+		return math.Exp(choose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+	}
+	worst := 0.0
+	for _, n := range [][2]int{{5, 20}, {20, 20}, {40, 15}, {30, 60}} {
+		for _, margin := range []float64{0, 0.05} {
+			for _, share := range []float64{0.01, 0.1, 0.3, 0.5, 0.8} {
+				for _, alpha := range []float64{0.2, 0.02} {
+					alarms := 0.0
+					for cb := range n[0] + 1 {
+						for sb := range n[1] + 1 {
+							if worse(sample{cb, n[0]}, sample{sb, n[1]}, margin, alpha) < alpha {
+								alarms += outcome(cb, n[0], share+margin) * outcome(sb, n[1], share)
+							}
+						}
+					}
+					worst = max(worst, alarms/alpha)
+					if alarms > alpha {
+						t.Errorf("%v requests, share %v, margin %v: %v false alarms, want at most %v", n, share, margin, alarms, alpha)
+					}
+				}
+			}
+		}
+	}
+	if worst < 0.2 {
+		t.Errorf("at most %.2g of what is allowed: it never alarms", worst)
+	}
+	spent, m := 0.0, Metric{Compare: &Compare{Confidence: 0.9}}
+	for k := range 1000 {
+		got := JudgeComparison(m, Progress{Count: k}, noon, []any{9.0, 9.0}, []any{0.0, 9e6}, noon)
+		var p, allowed float64
+		if _, err := fmt.Sscanf(got.Message, "worse than stable by chance with a probability of %g, less than %g", &p, &allowed); err != nil {
+			t.Fatalf("%q: %v", got.Message, err)
+		}
+		spent += allowed
+	}
+	if spent < 0.09 || spent > 0.101 {
+		t.Errorf("1000 measurements are allowed %v together, want nearly 0.1", spent)
+	}
+}
+
+// TestFewRequestsSayNothing, of either version.
+func TestFewRequestsSayNothing(t *testing.T) {
+	m := Metric{MinSamples: 50, Compare: &Compare{}}
+	few, enough := []any{20.0, 49.0}, []any{0.0, 50.0}
+	for name, c := range map[string]struct {
+		canary, stable []any
+		want           Phase
+	}{
+		"the new version": {few, enough, Pending}, "stable": {[]any{50.0, 50.0}, []any{0.0, 49.0}, Pending},
+		"neither": {[]any{50.0, 50.0}, enough, Failed},
+	} {
+		if got := JudgeComparison(m, Progress{}, noon, c.canary, c.stable, noon); got.Phase != c.want {
+			t.Errorf("few requests to %s: %s (%s), want %s", name, got.Phase, got.Message, c.want)
+		}
+	}
 }

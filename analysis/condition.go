@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/expr-lang/expr"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // environment is what a condition sees. Of what type the result is, nobody knows
@@ -25,12 +27,16 @@ func CheckCondition(condition string) error {
 	if arg := placeholder.FindString(condition); arg != "" {
 		return fmt.Errorf("has %s, which is out of a Secret: a condition is written down in Git", arg)
 	}
-	_, err := expr.Compile(condition, append(functions(), expr.Env(environment{}), expr.AsBool())...)
-	if err != nil {
-		reason, _, _ := strings.Cut(err.Error(), "\n") // a picture of the place follows
-		return fmt.Errorf("is not a condition: %s", reason)
+	if _, err := compileCondition(condition, &work{}); err != nil {
+		return fmt.Errorf("is not a condition: %s", firstLine(err))
 	}
 	return nil
+}
+
+// firstLine leaves out the picture of the place that follows.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // Judge makes a measurement of a result, given what was measured before. Samples
@@ -107,16 +113,9 @@ func evaluate(m Metric, result any) (Phase, error) {
 }
 
 func holds(condition string, result any) (bool, error) {
-	env := environment{Result: result}
-	program, err := expr.Compile(condition, append(functions(), expr.Env(env), expr.AsBool())...)
+	out, err := runCondition(condition, result)
 	if err != nil {
-		reason, _, _ := strings.Cut(err.Error(), "\n")
-		return false, fmt.Errorf("%s: %s", condition, reason)
-	}
-	out, err := expr.Run(program, env)
-	if err != nil {
-		reason, _, _ := strings.Cut(err.Error(), "\n") // a picture of the place follows
-		return false, fmt.Errorf("%s: %s", condition, reason)
+		return false, fmt.Errorf("%s: %s", condition, firstLine(err))
 	}
 	is, ok := out.(bool)
 	if !ok {
@@ -170,6 +169,8 @@ func number(v any) (float64, error) {
 		return float64(n), nil
 	case int64:
 		return float64(n), nil
+	case uint64:
+		return float64(n), nil
 	case json.Number:
 		return n.Float64()
 	case string:
@@ -205,7 +206,7 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue bounds what is kept of a result.
+// maxValue is how many characters are kept of a result.
 const maxValue = 120
 
 // short writes a result for people: numbers with four digits.
@@ -235,8 +236,5 @@ func short(result any) string {
 		}
 		text = string(raw)
 	}
-	if len(text) > maxValue {
-		text = text[:maxValue] + "…"
-	}
-	return text
+	return rollout.Cut(text, maxValue)
 }

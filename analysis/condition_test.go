@@ -33,6 +33,7 @@ func TestJudge(t *testing.T) {
 		"IsInf":            {"the same", Metric{FailureCondition: "isInf(result)"}, math.Inf(1), -1, Failed},
 		"AsFloat":          {"texts become numbers", Metric{SuccessCondition: "asFloat(result) > 1.5"}, "2.5", -1, Successful},
 		"AsInt":            {"whole ones", Metric{SuccessCondition: "asInt(result) == 2"}, "2", -1, Successful},
+		"AsFloatOfMuch":    {"a whole number of any size, too", Metric{SuccessCondition: "asFloat(result) > 1"}, uint64(1 << 63), -1, Successful},
 		"NotANumber":       {"if they are", Metric{SuccessCondition: "asInt(result) == 2"}, "two", -1, Errored},
 		"Field":            {"of a JSON answer", Metric{SuccessCondition: "result.ok && result.count < 10"}, map[string]any{"ok": true, "count": 5.0}, -1, Successful},
 		"NotBool":          {"a condition is true or false", Metric{SuccessCondition: "result"}, 1.0, -1, Errored},

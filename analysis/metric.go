@@ -23,6 +23,7 @@ const (
 	Failed       = rollout.AnalysisFailed
 	Errored      = rollout.AnalysisErrored
 	Inconclusive = rollout.AnalysisInconclusive
+	Stopped      = rollout.AnalysisStopped
 
 	NoDataError = rollout.NoDataError
 	NoDataWait  = rollout.NoDataWait

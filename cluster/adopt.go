@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,12 +16,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// What other tools leave behind on an object: kubectl apply's manager and the
-// annotation in which it keeps what was applied.
-const (
-	clientSideApply       = "kubectl-client-side-apply"
-	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
-)
+// lastAppliedAnnotation is where tools that apply on the client's side, such as kubectl apply and Argo CD, keep what
+// they applied.
+const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
+
+// tools are the field managers of those who bring objects from files to a cluster, as we do, besides all that begin
+// with "kubectl-". What any other manager sets, a controller or an autoscaler, is left alone.
+var tools = []string{
+	"kubectl", "before-first-apply", // the latter is what the API server calls who came before managers had names
+	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
+}
 
 // attempts bounds how often a write is repeated that lost a race.
 const attempts = 4
@@ -29,7 +33,7 @@ const attempts = 4
 // SameTemplate reports whether applying a Deployment would leave the live pod
 // template as it is, so that adopting it restarts no pod. It asks the API
 // server with a dry run, because only that knows defaults and admission. Fields
-// that an earlier kubectl apply set and that the object does not name will be
+// that another tool applied and that the object does not name will be
 // removed (see takeOver), so they count as a change. A Deployment that does not
 // exist has no same template.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
@@ -56,8 +60,8 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if !reflect.DeepEqual(podTemplate(live), podTemplate(after)) {
 		return false, nil
 	}
-	stale := child1(child1(staleFields(after.Object, c.opts.Manager), "f:spec"), "f:template")
-	return len(stale) == 0, nil
+	meant := child1(child1(meantFields(live.Object), "f:spec"), "f:template")
+	return minus(meant, within(meant, rollout.Object(d.object).Map("spec", "template"))) == nil, nil
 }
 
 // templateOnly leaves out what has nothing to do with the question and could
@@ -85,7 +89,7 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 // it. Losing the race means that somebody scales already, which is as good.
 func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
-	if !ok || !l.ownsReplicas || l.replicas == nil || !d.omitsReplicas() {
+	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{
@@ -103,50 +107,51 @@ func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver makes us the only owner of the fields in Git when the object was
-// made by other tools, so that a field which leaves Git later leaves the
-// cluster too. It is given the object after an apply, and for an object that
-// nobody else touched it sends nothing.
+// takeOver makes us the only owner of what other tools have applied, so that a
+// field which leaves Git leaves the cluster too: those that left before now with
+// the apply that follows, in the same write. An object that nobody else touched
+// costs nothing, a new one is asked for once.
 //
-//   - kubectl apply says what it applied: in an annotation, or by owning exactly
-//     that if it applied on the server's side. What of it is not in Git is
-//     removed, as the next kubectl apply would have done; a field that it owns
+//   - Who applies says what was meant: in an annotation, or by owning exactly
+//     that if it applies on the server's side. What of it is not in Git is
+//     removed, as that tool's next apply would have done; a field that it owns
 //     only because the API server had defaulted it stays. The annotation goes.
-//   - Of kubectl create, edit, patch, set or rollout and of Helm nobody knows
+//   - Of kubectl create, edit, patch, set or rollout and of Helm 3 nobody knows
 //     which fields were meant. What is not in Git stays, owned by nobody:
 //     removing a "kubectl rollout restart" would restart every pod.
 //
-// spec.replicas is never removed when Git omits it. client-go's csaupgrade
-// takes over every field that kubectl owns, defaulted ones and replicas
-// included, and then removes those: an immutable one could never be applied.
-func (c *Client) takeOver(
-	ctx context.Context, d *desired, u *unstructured.Unstructured,
-) (*unstructured.Unstructured, error) {
+// A workload of the version that it has already keeps what others share in it:
+// the template may only change with the next version, in stages. spec.replicas
+// is never removed when Git omits it. client-go's csaupgrade takes over every
+// field that kubectl owns, defaulted ones and replicas included, and then
+// removes those: an immutable one could never be applied.
+func (c *Client) takeOver(ctx context.Context, d *desired) error {
+	l, seen := d.kind.live.get(d.kind.key(d.ref))
+	if seen && (!l.shared || l.isVersion(d.annotation(rollout.AnnotationHash))) {
+		return nil
+	}
 	for range attempts {
-		change, again := ownershipChange(u.Object, c.opts.Manager, d.omitsReplicas())
+		u, err := c.server.get(ctx, d.kind, d.ref)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		change := ownershipChange(u.Object, d, c.opts.Manager)
 		if change == nil {
-			return u, nil
+			return nil
 		}
 		body, err := json.Marshal(change)
 		if err != nil {
-			return nil, fmt.Errorf("encode owners of %s: %w", describe(d.ref), err)
+			return fmt.Errorf("encode owners of %s: %w", describe(d.ref), err)
 		}
-		changed, _, err := c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
-		switch {
-		case isConflict(err):
-			if u, err = c.server.get(ctx, d.kind, d.ref); err != nil {
-				return nil, err
-			}
-			continue
-		case err != nil:
-			return nil, err
-		case !again:
-			return changed, nil
+		_, _, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
+		if !isConflict(err) {
+			return err
 		}
-		u, _, err = c.server.apply(ctx, d)
-		return u, err
 	}
-	return nil, errors.New("taking over the fields of other tools lost every race against another writer")
+	return errors.New("taking over the fields of other tools lost every race against another writer")
 }
 
 type jsonPatch struct {
@@ -155,99 +160,75 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns the patch that makes us the only owner, nil if we
-// are, and whether another apply then has fields to remove. The patch names the
-// resource version, so that it fails if anything changed meanwhile.
-func ownershipChange(object map[string]any, manager string, omitsReplicas bool) (patch []jsonPatch, again bool) {
-	ours := ownedFields(object, manager)
-	stale := staleFields(object, manager)
-	if spec, ok := child(stale, "f:spec"); ok && omitsReplicas {
-		delete(spec, "f:replicas")
-		if len(spec) == 0 {
-			delete(stale, "f:spec")
-		}
-	}
+// ownershipChange returns the patch that gives us what other tools meant to set, nil if there is nothing of
+// theirs. It names the resource version, so that it fails if anything changed meanwhile.
+func ownershipChange(object map[string]any, d *desired, manager string) []jsonPatch {
+	claimed := meantFields(object)
 	var entries []any
 	removed := false
 	for _, e := range managedEntries(object) {
-		from := originOf(e)
+		shared := within(child1(e, "fieldsV1"), d.object)
 		switch {
-		case e["manager"] == manager && e["operation"] == "Apply" && len(stale) > 0:
-			own := maps.Clone(e)
-			own["fieldsV1"] = union(ours, stale)
-			entries = append(entries, own)
-		case from == applied, from == edited && overlap(ours, child1(e, "fieldsV1")):
+		case isOwn(e, manager):
+			claimed = union(claimed, child1(e, "fieldsV1"))
+		case isTools(e) && (shared != nil || e["operation"] == "Apply"):
 			removed = true
+			if e["apiVersion"] == object["apiVersion"] {
+				claimed = union(claimed, shared)
+			}
 		default:
 			entries = append(entries, e)
 		}
 	}
 	if !removed {
-		return nil, false
+		return nil
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	patch = []jsonPatch{
+	if spec, ok := child(claimed, "f:spec"); ok && d.omitsReplicas() {
+		delete(spec, "f:replicas")
+	}
+	entries = append(entries, map[string]any{
+		"manager": manager, "operation": "Apply", "apiVersion": object["apiVersion"],
+		"fieldsType": "FieldsV1", "fieldsV1": claimed,
+	})
+	patch := []jsonPatch{
 		{Op: "replace", Path: "/metadata/managedFields", Value: entries},
-		{Op: "replace", Path: "/metadata/resourceVersion", Value: metadata["resourceVersion"]},
+		{Op: "replace", Path: "/metadata/resourceVersion", Value: rollout.Object(object).Map("metadata")["resourceVersion"]},
 	}
 	if rollout.Object(object).Annotation(lastAppliedAnnotation) != "" {
 		name := strings.ReplaceAll(lastAppliedAnnotation, "/", "~1")
 		patch = append(patch, jsonPatch{Op: "remove", Path: "/metadata/annotations/" + name})
 	}
-	return patch, len(stale) > 0
+	return patch
 }
 
-// staleFields returns the fields that a kubectl apply meant to set, that it
-// still owns, and that we do not name.
-func staleFields(object map[string]any, manager string) map[string]any {
-	ours := ownedFields(object, manager)
-	var meant map[string]any
+// meantFields returns the fields that other tools meant to set and still own.
+func meantFields(object map[string]any) map[string]any {
+	var last, meant map[string]any
+	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if it is none
 	for _, e := range managedEntries(object) {
-		if originOf(e) != applied || e["apiVersion"] != object["apiVersion"] {
+		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
 			continue // of another version: its paths may mean other fields
 		}
 		fields := child1(e, "fieldsV1")
-		if e["operation"] == "Update" {
-			fields = within(fields, lastApplied(object))
+		if e["operation"] != "Apply" {
+			fields = within(fields, last)
 		}
 		meant = union(meant, fields)
 	}
-	return minus(meant, ours)
+	return meant
 }
 
-func lastApplied(object map[string]any) map[string]any {
-	var last map[string]any
-	if json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) != nil {
-		return nil
-	}
-	return last
+// isShared reports whether another tool owns a field of ours, too, or has applied the object.
+func isShared(object map[string]any, ours map[string]any) bool {
+	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
+		return isTools(e) && (ours == nil || e["operation"] == "Apply" || overlap(ours, child1(e, "fieldsV1")))
+	})
 }
 
-// origin is who has written a manager's entry in the managed fields.
-type origin int
-
-const (
-	foreign origin = iota // controllers, autoscalers, other GitOps tools: left alone
-	applied               // kubectl apply: tells which fields were meant
-	edited                // kubectl edit and the like, Helm: does not
-)
-
-// originOf recognises the tools that people use by hand before they put an
-// object into Git. What writes subresources is a controller or an autoscaler.
-func originOf(entry map[string]any) origin {
+// isTools reports whether an entry of the managed fields is of one of tools. What
+// writes subresources is a controller or an autoscaler, whatever it is called.
+func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)
-	byKubectl := name == "kubectl" || name == "helm"
-	switch {
-	case sub != "":
-		return foreign
-	case entry["operation"] == "Apply" && byKubectl, name == clientSideApply:
-		return applied
-	case entry["operation"] != "Update":
-		return foreign
-	case byKubectl, strings.HasPrefix(name, "kubectl-"), name == "before-first-apply":
-		return edited
-	default:
-		return foreign
-	}
+	return sub == "" && (slices.Contains(tools, name) || strings.HasPrefix(name, "kubectl-"))
 }

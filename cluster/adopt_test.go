@@ -101,7 +101,16 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 			w.kubectl(adopted, "create", "-f", "-")
 			w.kubectl(adopted, "apply", "-f", "-")
 		},
-		"helm": func(w *world) { w.kubectl(adopted, "create", "--field-manager=helm", "-f", "-") },
+		"helm 3":                    func(w *world) { w.kubectl(adopted, "create", "--field-manager=helm", "-f", "-") },
+		"helm 4":                    func(w *world) { w.kubectl(adopted, serverSide("helm")...) },
+		"argo cd":                   func(w *world) { w.kubectl(adopted, "apply", "--field-manager=argocd-controller", "-f", "-") },
+		"argo cd, server-side":      func(w *world) { w.kubectl(adopted, serverSide("argocd-controller")...) },
+		"argo cd, replace":          func(w *world) { w.kubectl(adopted, "create", "--field-manager=argocd-controller", "-f", "-") },
+		"flux kustomize-controller": func(w *world) { w.kubectl(adopted, serverSide("kustomize-controller")...) },
+		"flux helm-controller":      func(w *world) { w.kubectl(adopted, "create", "--field-manager=helm-controller", "-f", "-") },
+		"flux helm-controller, server-side": func(w *world) {
+			w.kubectl(adopted, serverSide("helm-controller")...)
+		},
 	}
 	for name, create := range makers {
 		t.Run(name, func(t *testing.T) {
@@ -134,6 +143,64 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 				t.Errorf("still there: labels %v, minReadySeconds %d, containers %+v", d.Labels, d.Spec.MinReadySeconds, containers)
 			}
 		})
+	}
+}
+
+// serverSide are kubectl's arguments for what a tool does that applies on the server's side.
+func serverSide(manager string) []string {
+	return []string{"apply", "--server-side", "--field-manager=" + manager, "-f", "-"}
+}
+
+// TestWhatAToolAddedGoesInOneWrite: what another GitOps tool applied beside what Git holds, such as the label by
+// which it finds the object again, goes when the object is taken over. The pods are replaced once, not first with a
+// container that Git does not have and then without it.
+func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
+	extra := strings.NewReplacer("tier: web}", "tier: web, kustomize.toolkit.fluxcd.io/name: shop}",
+		"log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}").Replace(adopted)
+	for _, tool := range []string{"kubectl", "helm", "argocd-controller", "kustomize-controller"} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.kubectl(extra, serverSide(tool)...)
+			w.complete("shop", "shop")
+			w.wantSame(extra, true)
+			w.wantSame(adopted, false)
+			w.apply("shop", strings.Replace(adopted, "shop:v1", "shop:v2", 1))
+			d := w.deployment("shop")
+			if len(d.Labels) != 3 || len(d.Spec.Template.Spec.Containers) != 2 {
+				t.Errorf("still there: labels %v, containers %+v", d.Labels, d.Spec.Template.Spec.Containers)
+			}
+			for _, entry := range d.ManagedFields {
+				if entry.Manager == tool {
+					t.Errorf("%s still owns %s", tool, entry.FieldsV1)
+				}
+			}
+			if seen := w.complete("shop", "shop"); len(seen.Revisions) != 2 {
+				t.Errorf("the change came in %d parts: %+v", len(seen.Revisions)-1, seen.Revisions)
+			}
+		})
+	}
+}
+
+// TestWhatAToolSharesLeavesWithTheNextVersion: a program that is newer than the adoption finds fields that another
+// tool still owns, too. It replaces no pods for that, and lets go of the rest with the next version.
+func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
+	w := newWorld(t)
+	first := strings.Replace(adopted, "namespace: NS,", "namespace: NS, annotations: {gitrollout.dev/template-hash: h1-one},", 1)
+	w.apply("shop", first)
+	w.complete("shop", "shop")
+	w.kubectl(strings.Replace(adopted, "log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}", 1), serverSide("argocd-controller")...)
+	w.until("the pods with the other container", func() (bool, string) { return len(w.observe("shop", "shop").Revisions) == 2, "" })
+	before := w.complete("shop", "shop")
+	w.restart()
+	scaled := strings.Replace(first, "replicas: 2", "replicas: 3", 1)
+	w.apply("shop", scaled)
+	if after := w.complete("shop", "shop"); len(after.Revisions) != len(before.Revisions) {
+		t.Errorf("to scale replaced pods: %+v, then %+v", before.Revisions, after.Revisions)
+	}
+	w.apply("shop", strings.NewReplacer("h1-one", "h1-two", "shop:v1", "shop:v2").Replace(scaled))
+	if containers := w.deployment("shop").Spec.Template.Spec.Containers; len(containers) != 2 {
+		t.Errorf("still there: %+v", containers)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apart is the longest that an app may wait because of another one: a second, and what a busy machine adds to it. What it
-// would wait for takes half a minute.
+// apart is the longest that an app may wait because of another one: a second, and what a busy machine adds to it.
+// What it would wait for takes half a minute.
 const apart = 8 * time.Second
 
 // small is an app of two objects, as NAME.

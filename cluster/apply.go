@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -27,8 +28,9 @@ func (r Result) Changed() int { return len(r.Created) + len(r.Configured) }
 //
 // It stops at the first object that the API server does not take and returns an
 // *Error: what comes later may depend on it, and a Deployment must not start
-// pods before its configuration is there. Check finds most such errors before
-// anything is changed. An object with rollout.AnnotationGenerated takes over none
+// pods before its configuration is there. One that somebody else changes again
+// and again is put back ever more seldom, which is an error, too, and stops nothing. Check finds most
+// such errors before anything is changed. An object with rollout.AnnotationGenerated takes over none
 // that is not the app's.
 //
 // The result tells what was done, also when there is an error. It is safe to
@@ -47,7 +49,12 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	if err != nil {
 		return result, err
 	}
+	var fights error
 	for _, d := range todo {
+		if fight := c.fight(d); fight != nil {
+			fights = errors.Join(fights, fight)
+			continue
+		}
 		created, err := c.applyOne(ctx, d)
 		if err != nil {
 			return result, explain(err, d.ref, "patch")
@@ -58,7 +65,22 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 			result.Configured = append(result.Configured, d.ref)
 		}
 	}
-	return result, nil
+	return result, fights
+}
+
+// fight is why an object is left as it is for now, nil if it is not: somebody else writes the same fields again and
+// again.
+func (c *Client) fight(d *desired) error {
+	k, _ := c.memory.of(d.ref)
+	if d.kind == nil || k.digest != d.digest || !k.fighting(time.Now()) {
+		return nil
+	}
+	by := "somebody else"
+	if l, exists := d.kind.live.get(d.kind.key(d.ref)); exists && l.writer != "" {
+		by = l.writer
+	}
+	return &Error{Ref: d.ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
+		Msg: "is changed by " + by + " again and again; it is put back less often now"}
 }
 
 // toApply returns the objects that must be written.
@@ -78,17 +100,42 @@ func (c *Client) toApply(ctx context.Context, app string, all []*desired, result
 			return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no namespace, and its kind needs one",
 				Fix: "set metadata.namespace, or the app's namespace"}
 		}
-		if other := c.memory.contender(app, d.ref); other != "" {
-			return nil, &Error{Ref: d.ref, Reason: Contested, Fix: "keep it in one of them",
-				Msg: fmt.Sprintf("is in app %s and in app %s", app, other)}
+		shared, err := c.contested(app, d)
+		if err != nil {
+			return nil, err
 		}
-		if c.isApplied(d) {
+		if shared || c.isApplied(d) {
 			result.Unchanged = append(result.Unchanged, d.ref)
 		} else {
 			todo = append(todo, d)
 		}
 	}
 	return todo, nil
+}
+
+// contested refuses an object that another app has, by the label that it carries, and that the newest commit still
+// asks for there: whoever comes second must not take it, today or after a restart. What is never deleted, such as a
+// Namespace, may be in several apps, which share it if all of them say the same.
+func (c *Client) contested(app string, d *desired) (shared bool, err error) {
+	l, exists := d.kind.live.get(d.kind.key(d.ref))
+	if !exists || l.app == "" || l.app == app {
+		return false, nil
+	}
+	wanted, err := c.opts.Wants(l.app, d.ref)
+	switch {
+	case err != nil:
+		return false, &Error{Ref: d.ref, Reason: Unavailable, Err: err,
+			Msg: fmt.Sprintf("is in app %s, and what that asks for now is not known: %v", l.app, err)}
+	case wanted == nil:
+		return false, nil
+	case holdsData(d.ref):
+		theirs, err := c.prepare(app, wanted)
+		if err == nil && theirs.digest == d.digest {
+			return true, nil
+		}
+	}
+	return false, &Error{Ref: d.ref, Reason: Contested, Fix: "keep it in one of them",
+		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
 // isApplied reports whether the live object is what was applied last, and that
@@ -102,17 +149,13 @@ func (c *Client) isApplied(d *desired) bool {
 	case remembered:
 		return k.digest == d.digest && k.print == l.print
 	case l.provenBy(d):
-		c.remember(d, l)
+		c.memory.note(d, l, time.Time{})
+		if l.pending != "" {
+			d.kind.live.swap(l, l.settled())
+		}
 		return true
 	default:
 		return false
-	}
-}
-
-func (c *Client) remember(d *desired, l *live) {
-	c.memory.note(d, l)
-	if l.pending != "" {
-		d.kind.live.swap(l, l.settled())
 	}
 }
 
@@ -129,19 +172,19 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 	if err := c.handOverReplicas(ctx, d); err != nil {
 		return false, err
 	}
+	if err := c.takeOver(ctx, d); err != nil {
+		return false, err
+	}
 	u, created, err := c.server.apply(ctx, d)
 	if err != nil {
 		return false, err
-	}
-	if u, err = c.takeOver(ctx, d, u); err != nil {
-		return created, err
 	}
 	l, err := c.readLive(d.kind, u)
 	if err != nil {
 		return created, err
 	}
 	l.pending = ""
-	c.memory.note(d, l)
+	c.memory.note(d, l, time.Now())
 	d.kind.live.put(l)
 	if isCRD(d.ref) {
 		return created, c.awaitEstablished(ctx, d)

@@ -152,28 +152,76 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
+// TestObjectInTwoAppsIsRefusedAndMayMove: whoever comes second does not get it, neither from this process nor from
+// the next one.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
-	ctx := context.Background()
 	w := newWorld(t)
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
 	ref := w.ref("", "Service", "shop")
+	w.wants("a", service)
+	w.wants("b", service)
 	w.apply("a", service)
-	w.apply("b", service)
-	before := w.Stats().Writes
-	_, err := w.Apply(ctx, "a", w.objects(service))
-	var refusal *cluster.Error
-	if !errors.As(err, &refusal) || refusal.Reason != cluster.Contested || !strings.Contains(err.Error(), "is in app a and in app b") {
-		t.Errorf("error is %v", err)
+	for _, process := range []string{"first", "second"} {
+		before := w.Stats()
+		for verb, refused := range map[string]error{"Apply": w.tried("b", service), "Check": w.Check(t.Context(), "b", w.objects(service))} {
+			var refusal *cluster.Error
+			if !errors.As(refused, &refusal) || refusal.Reason != cluster.Contested || !strings.Contains(refused.Error(), "is in app b and in app a") {
+				t.Errorf("%s of the %s process says %v", verb, process, refused)
+			}
+		}
+		w.apply("a", service)
+		if after := w.Stats(); after.Writes != before.Writes || after.DryRuns != before.DryRuns {
+			t.Errorf("two apps want one object: %+v, then %+v", before, after)
+		}
+		w.restart()
 	}
+	w.wanted["a"] = nil // Git takes it out of a: that moves it, and it may move back later
 	w.apply("b", service)
-	if got := w.Stats().Writes - before; got != 0 {
-		t.Errorf("%d writes while two apps want one object", got)
-	}
-	// Git takes it out of a: that moves it, and it may move back later.
-	if gone, kept, err := w.Prune(ctx, "a", []rollout.Ref{ref}); len(gone) != 1 || len(kept) != 0 || err != nil {
+	if gone, kept, err := w.Prune(t.Context(), "a", []rollout.Ref{ref}); len(gone) != 1 || len(kept) != 0 || err != nil {
 		t.Errorf("gone %v, kept %v, %v", gone, kept, err)
 	}
-	w.apply("b", service)
+	w.wantWrites(0, "an apply of the app that has it", func() { w.apply("b", service) })
+	w.wants("a", service)
+	if err := w.tried("a", service); err == nil {
+		t.Error("the first app takes it back though the second has it")
+	}
+	w.wanted["b"] = nil
 	w.apply("a", service)
-	w.wantWrites(0, "an apply of the app that has it", func() { w.apply("a", service) })
+	w.wantWrites(0, "an apply of the app that has it again", func() { w.apply("a", service) })
+}
+
+// TestAnObjectWaitsUntilItsAppIsKnown: in the first moments of a process nobody knows what the other app asks for.
+func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
+	w := newWorld(t)
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
+	w.apply("a", service)
+	w.unknown = errors.New("is still being read")
+	var refusal *cluster.Error
+	if err := w.tried("b", service); !errors.As(err, &refusal) || !refusal.Temporary() {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestNamespaceOfSeveralApps: each overlay of a base brings the Namespace along.
+func TestNamespaceOfSeveralApps(t *testing.T) {
+	w := newWorld(t)
+	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS, labels: {team: a}}"
+	w.wants("a", namespace)
+	w.apply("a", namespace)
+	w.wantWrites(0, "the same Namespace in a second app", func() { w.apply("b", namespace) })
+	other := strings.Replace(namespace, "team: a", "team: b", 1)
+	if err := w.tried("b", other); err == nil {
+		t.Error("the second app writes another label on it")
+	}
+	w.wants("a", other) // in both at once: it is for the first one to write
+	w.wantWrites(0, "the new label in the second app", func() { w.apply("b", other) })
+	w.wantWrites(1, "the new label in the first app", func() { w.apply("a", other) })
+}
+
+// wants says that Git asks for objects in an app.
+func (w *world) wants(app, manifests string) { w.wanted[app] = w.objects(manifests) }
+
+func (w *world) tried(app, manifests string) error {
+	_, err := w.Apply(context.Background(), app, w.objects(manifests))
+	return err
 }

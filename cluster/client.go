@@ -37,6 +37,11 @@ type Options struct {
 	// watches, often several times for one change, and must return at once. It
 	// may be nil.
 	OnChange func(app string)
+
+	// Wants returns what an app's newest commit asks for of an object that carries its label, nil if it does not
+	// ask for it any more: then another app may have it. An error means that this is not known yet. Without it any
+	// app may take any object.
+	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 }
 
 // Client speaks to one cluster. It is safe for concurrent use by several
@@ -52,8 +57,9 @@ type Client struct {
 	workloads *workloads
 	memory    memory
 
-	mu     sync.Mutex
-	routes map[rollout.Ref]bool // whose status somebody observes
+	mu       sync.Mutex
+	routes   map[rollout.Ref]bool // whose status somebody observes
+	troubles troubles
 }
 
 // New returns a client for the cluster of a kubeconfig. It sends no request.
@@ -73,12 +79,16 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
 	}
+	if opts.Wants == nil {
+		opts.Wants = func(string, rollout.Ref) (rollout.Object, error) { return nil, nil }
+	}
 	c := &Client{
 		opts:      opts,
 		counts:    &counters{},
 		workloads: newWorkloads(opts.OnChange),
 		memory:    memory{known: map[rollout.Ref]known{}},
 		routes:    map[rollout.Ref]bool{},
+		troubles:  troubles{},
 	}
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil

@@ -14,11 +14,12 @@
 // else changes is lost to us and drift, whereas an autoscaler's replicas, a
 // controller's status or a foreign annotation were never ours. So:
 //
-//   - an object is written with one PATCH, without reading it first;
+//   - an object that is known is written with one PATCH, without reading it first;
 //   - it is written again only when its content in Git or the fields that we own
 //     in the live object changed, which a watch tells;
 //   - a field that Git stops naming is removed or set back to its default by the
-//     API server, provided that nobody else owns it too.
+//     API server, provided that nobody else owns it too: what other tools applied
+//     before becomes ours first.
 //
 // What was applied is also written on the object (AnnotationApplied), so that a
 // restarted process finds that there is nothing to write.

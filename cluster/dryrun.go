@@ -40,14 +40,15 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DryRunner{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached.NewMemCacheClient(finder))}, nil
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached.NewMemCacheClient(finder))
+	return &DryRunner{client: client, mapper: mapper}, nil
 }
 
 // Compare returns the object as it is, nil if it does not exist, and as it
 // would be after an apply.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
-	objects, err := d.resource(gvk.GroupKind(), o.Namespace(), gvk.Version)
+	objects, err := d.resource(ctx, gvk.GroupKind(), o.Namespace(), gvk.Version)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +72,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 
 // Get returns an object if it exists and is the app's, nil otherwise.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
-	objects, err := d.resource(schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace)
+	objects, err := d.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,9 @@ func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-func (d *DryRunner) resource(kind schema.GroupKind, namespace string, versions ...string) (dynamic.ResourceInterface, error) {
+func (d *DryRunner) resource(
+	_ context.Context, kind schema.GroupKind, namespace string, versions ...string,
+) (dynamic.ResourceInterface, error) {
 	mapping, err := d.mapper.RESTMapping(kind, versions...)
 	if meta.IsNoMatchError(err) {
 		return nil, ErrUnknownKind
@@ -93,8 +96,13 @@ func (d *DryRunner) resource(kind schema.GroupKind, namespace string, versions .
 	if err != nil {
 		return nil, err
 	}
+	return scoped(d.client, mapping, namespace), nil
+}
+
+// scoped returns the objects of a kind, those of one namespace if it has any.
+func scoped(client dynamic.Interface, mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return d.client.Resource(mapping.Resource).Namespace(namespace), nil
+		return client.Resource(mapping.Resource).Namespace(namespace)
 	}
-	return d.client.Resource(mapping.Resource), nil
+	return client.Resource(mapping.Resource)
 }

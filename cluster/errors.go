@@ -28,6 +28,7 @@ const (
 	NamespaceGone Reason = "NamespaceGone" // its namespace is being deleted
 	Missing       Reason = "Missing"       // its namespace does not exist
 	Contested     Reason = "Contested"     // it is in two apps
+	Overwritten   Reason = "Overwritten"   // somebody else writes the same fields again and again
 	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded: try again
 	Unexpected    Reason = "Unexpected"    // none of these
 )

@@ -16,12 +16,30 @@ import (
 // ownedFields returns the fieldsV1 of a manager's applies, nil when it has none.
 func ownedFields(object map[string]any, manager string) map[string]any {
 	for _, e := range managedEntries(object) {
-		if e["manager"] == manager && e["operation"] == "Apply" && (e["subresource"] == nil || e["subresource"] == "") {
-			fields, _ := e["fieldsV1"].(map[string]any)
-			return fields
+		if isOwn(e, manager) {
+			return child1(e, "fieldsV1")
 		}
 	}
 	return nil
+}
+
+// isOwn reports whether an entry of the managed fields is that of a manager's applies.
+func isOwn(entry map[string]any, manager string) bool {
+	return entry["manager"] == manager && entry["operation"] == "Apply" &&
+		(entry["subresource"] == nil || entry["subresource"] == "")
+}
+
+// writerOf returns the manager that changed an object last, status apart, of all but ours.
+func writerOf(object map[string]any, manager string) string {
+	writer, last := "", ""
+	for _, e := range managedEntries(object) {
+		name, _ := e["manager"].(string)
+		when, _ := e["time"].(string)
+		if name != manager && e["subresource"] != "status" && when >= last {
+			writer, last = name, when
+		}
+	}
+	return writer
 }
 
 func managedEntries(object map[string]any) []map[string]any {

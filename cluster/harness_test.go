@@ -30,6 +30,8 @@ type world struct {
 	cluster *testcluster.Cluster
 	ns      string
 	changes *changes
+	wanted  map[string][]rollout.Object // what Git asks for, by app
+	unknown error                       // why that is not known
 }
 
 // changes counts the calls of OnChange.
@@ -67,7 +69,10 @@ func (w *world) restart() {
 func (w *world) connect(config *rest.Config) {
 	w.t.Helper()
 	w.changes = &changes{seen: map[string]int{}}
-	c, err := cluster.New(config, cluster.Options{Cluster: "test", OnChange: w.changes.note})
+	if w.wanted == nil {
+		w.wanted = map[string][]rollout.Object{}
+	}
+	c, err := cluster.New(config, cluster.Options{Cluster: "test", OnChange: w.changes.note, Wants: w.ask})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -81,6 +86,16 @@ func (w *world) connect(config *rest.Config) {
 		c.Wait()
 	})
 	w.Client = c
+}
+
+// ask is cluster.Options.Wants.
+func (w *world) ask(app string, ref rollout.Ref) (rollout.Object, error) {
+	for _, o := range w.wanted[app] {
+		if o.Ref() == ref {
+			return o, nil
+		}
+	}
+	return nil, w.unknown
 }
 
 // objects reads manifests; NS is the namespace of the test.

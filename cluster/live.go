@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -23,11 +24,15 @@ type live struct {
 	cluster      string // rollout.AnnotationCluster
 	keep         bool   // rollout.AnnotationPrune is "disabled"
 	terminating  bool
-	applied      string // AnnotationApplied
-	print        string // fingerprint of the fields that our manager owns, "" for none
-	ownsReplicas bool   // our manager owns spec.replicas
-	replicas     any    // spec.replicas
-	awaited      string // why a CRD is not served yet, "" if it is
+	applied      string        // AnnotationApplied
+	print        string        // fingerprint of the fields that our manager owns, "" for none
+	shared       bool          // another tool owns fields of it, too, or all that it has
+	writer       string        // the field manager, other than ours, that changed it last
+	ownsReplicas bool          // our manager owns spec.replicas
+	replicas     int64         // spec.replicas, -1 if that is not a number
+	health       status.Status // "" if it is well
+	why          string        // it is not
+	awaited      string        // why a CRD is not served yet, "" if it is
 	generation   int64
 	status       string    // as JSON, only where a router may write it
 	pending      string    // the object as JSON, until the first Apply has compared it
@@ -56,12 +61,15 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 		status:      statusOf(ref, o),
 	}
 	owned := ownedFields(u.Object, c.opts.Manager)
+	l.health, l.why = healthOf(u)
+	l.shared, l.writer = isShared(u.Object, owned), writerOf(u.Object, c.opts.Manager)
 	if owned != nil {
 		l.print = fingerprint(owned, u.Object)
 		_, l.ownsReplicas = child(child1(owned, "f:spec"), "f:replicas")
 	}
-	if spec := o.Map("spec"); spec != nil {
-		l.replicas = spec["replicas"]
+	l.replicas = -1
+	if n, ok := o.Map("spec")["replicas"].(int64); ok {
+		l.replicas = n
 	}
 	if _, known := c.memory.of(ref); owned != nil && l.applied != "" && !known {
 		l.pending = pendingOf(u.Object, owned)
@@ -109,6 +117,11 @@ func (l *live) provenBy(d *desired) bool {
 	return holds(kept.Owned, d.object, kept.Object)
 }
 
+// isVersion reports whether the object is a workload that has this version already.
+func (l *live) isVersion(hash string) bool {
+	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
+}
+
 // settled is the record without what only the first comparison needs.
 func (l *live) settled() *live {
 	out := *l
@@ -120,7 +133,8 @@ func (l *live) settled() *live {
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
 	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
-	a.generation, b.generation = 0, 0
+	a.generation, b.generation, a.shared, b.shared = 0, 0, false, false
+	a.writer, b.writer, a.why, b.why = "", "", "", ""
 	a.workload, b.workload = nil, nil
 	if a != b {
 		return false
@@ -133,6 +147,9 @@ func (l *live) same(o *live) bool {
 
 // liveChanged tells the app of an object, and the one it belonged to before.
 func (c *Client) liveChanged(was, is *live) {
+	c.mu.Lock()
+	c.troubles.note(was, is)
+	c.mu.Unlock()
 	if was != nil && is != nil && was.same(is) && (was.status == is.status || !c.isRoute(is.ref)) {
 		return
 	}

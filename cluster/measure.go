@@ -32,13 +32,17 @@ func (c *Client) SecretData(ctx context.Context, namespace, name string) (map[st
 // JobState is how a Job stands.
 type JobState struct {
 	Complete, Failed bool
+	Gone             bool   // it had begun, and is not there any more
 	Stuck            string // why a container of it cannot start, "" if it can
 	Message          string
 }
 
-// EnsureJob makes a Job unless there is one of its name, and says how it stands.
-// One that has another value of the given annotation is somebody else's.
-func (c *Client) EnsureJob(ctx context.Context, object map[string]any, annotation string) (JobState, error) {
+// EnsureJob makes a Job unless there is one of its name or it has begun, and says how it stands.
+// One that has another value of the given annotation is somebody else's. An owner without uid is looked up, and
+// left out if there is none.
+func (c *Client) EnsureJob(
+	ctx context.Context, object map[string]any, annotation string, begun bool,
+) (state JobState, err error) {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {
 		return JobState{}, fmt.Errorf("read the Job: %w", err)
@@ -47,9 +51,13 @@ func (c *Client) EnsureJob(ctx context.Context, object map[string]any, annotatio
 	defer cancel()
 	ref := rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}
 	jobs := c.kube.BatchV1().Jobs(job.Namespace)
-	live, err := jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: c.opts.Manager})
-	if apierrors.IsAlreadyExists(err) {
-		live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
+	live, err := jobs.Get(ctx, job.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && begun:
+		return JobState{Gone: true}, nil
+	case apierrors.IsNotFound(err):
+		c.nameOwners(ctx, &job)
+		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: c.opts.Manager})
 	}
 	if err != nil {
 		return JobState{}, explain(err, ref, "create")
@@ -58,6 +66,18 @@ func (c *Client) EnsureJob(ctx context.Context, object map[string]any, annotatio
 		return JobState{}, fmt.Errorf("Job %s/%s exists and is not this measurement's", job.Namespace, job.Name)
 	}
 	return c.jobState(ctx, live)
+}
+
+// nameOwners completes the owners of a Job that is made, with which it goes. One that cannot be had is left out.
+func (c *Client) nameOwners(ctx context.Context, job *batchv1.Job) {
+	owners := job.OwnerReferences
+	job.OwnerReferences = nil
+	for _, o := range owners {
+		if d, err := c.kube.AppsV1().Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+			o.UID = d.UID
+			job.OwnerReferences = append(job.OwnerReferences, o)
+		}
+	}
 }
 
 // DeleteJob removes a Job and its pods.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"sync"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -11,8 +12,24 @@ import (
 type known struct {
 	digest string // of what was applied
 	print  string // fingerprint of the owned fields after it
-	app    string // for which app
-	before string // the app that had it before, until that one has let go of it
+
+	repairs  int       // how often in a row it was put back, with no change in Git and little time between
+	repaired time.Time // when last
+}
+
+// The first few times an object that somebody changes is put back at once. Whoever goes on writes it by a program,
+// and two programs that answer each other would do so at the speed of the watch: then there is a wait of 1 s, 2 s,
+// 4 s … 1 min.
+const (
+	promptRepairs = 5
+	longestRepair = time.Minute
+	peaceful      = 5 * time.Minute // without a repair, after which a new one is a first one
+)
+
+// fighting reports whether an object was put back so often that the next time has to wait.
+func (k known) fighting(now time.Time) bool {
+	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
+	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
 // memory is what this process knows of all objects that it applied.
@@ -29,28 +46,17 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note keeps what is now applied, and from which app the object came.
-func (m *memory) note(d *desired, l *live) {
+// note keeps what is now applied.
+func (m *memory) note(d *desired, l *live, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := known{digest: d.digest, print: l.print, app: l.app}
-	if was, ok := m.known[d.ref]; ok {
-		k.before = was.before
-		if was.app != k.app {
-			k.before = was.app
+	k, was := known{digest: d.digest, print: l.print}, m.known[d.ref]
+	if was.digest == d.digest && was.print != "" {
+		if k.repairs, k.repaired = 1, now; now.Before(was.repaired.Add(peaceful)) {
+			k.repairs = was.repairs + 1
 		}
 	}
 	m.known[d.ref] = k
-}
-
-// contender returns the app that took an object from this one, which wants it
-// back. An object may move between apps, but one that is in two of them would
-// go to and fro with every pass.
-func (m *memory) contender(app string, ref rollout.Ref) string {
-	if k, ok := m.of(ref); ok && k.app != app && k.before == app {
-		return k.app
-	}
-	return ""
 }
 
 // forget makes an object new if it comes back.
@@ -58,20 +64,4 @@ func (m *memory) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.known, ref)
-}
-
-// release forgets an object that is not the app's any more, but not what another
-// app knows of it.
-func (m *memory) release(app string, ref rollout.Ref) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k, ok := m.known[ref]
-	switch {
-	case !ok:
-	case k.app == app:
-		delete(m.known, ref)
-	case k.before == app:
-		k.before = ""
-		m.known[ref] = k
-	}
 }

@@ -14,6 +14,9 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		Routes:    c.observeRoutes(routes),
 	}
 	c.workloads.own(app, workloads)
+	c.mu.Lock()
+	observed.Troubled = c.troubles.of(app)
+	c.mu.Unlock()
 	for _, w := range workloads {
 		k, l := c.workloads.get(w)
 		if l == nil {

@@ -29,9 +29,7 @@ func (c *Client) Prune(
 		if err != nil {
 			return gone, kept, explain(err, ref, "list and watch")
 		}
-		if l == nil {
-			c.memory.release(app, ref)
-		} else if !l.terminating {
+		if l != nil && !l.terminating {
 			if why := c.workloads.whyKept(l); why != "" {
 				kept = append(kept, why)
 				continue
@@ -46,6 +44,26 @@ func (c *Client) Prune(
 	return gone, kept, nil
 }
 
+// Removable returns which of an app's objects are there and may be deleted with the app, and of each other one that
+// is there why it stays. It changes nothing.
+func (c *Client) Removable(
+	ctx context.Context, app string, candidates []rollout.Ref,
+) (there []rollout.Ref, kept []string, err error) {
+	for _, ref := range candidates {
+		_, l, err := c.candidate(ctx, app, ref)
+		switch {
+		case err != nil:
+			return nil, nil, explain(err, ref, "list and watch")
+		case l == nil || l.terminating:
+		case staysForGood(l) != "":
+			kept = append(kept, staysForGood(l))
+		default:
+			there = append(there, ref)
+		}
+	}
+	return there, kept, nil
+}
+
 // candidate returns the live object if it is still the app's, nil otherwise.
 // The watch sees only objects with rollout.LabelApp, so one that somebody took
 // the label from is not the app's any more and stays.
@@ -58,25 +76,37 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 		return nil, nil, err
 	}
 	l, ok := k.live.get(k.key(ref))
+	if !ok {
+		c.memory.forget(ref)
+	}
 	if !ok || l.app != app || l.cluster != c.opts.Cluster {
 		return k, nil, nil
 	}
 	return k, l, nil
 }
 
-// whyKept says why an object must stay, "" if it may go. Deleting a Namespace, a CRD or a claim deletes what
-// people put into it, for good: that is theirs to do.
+// whyKept says why an object must stay, "" if it may go.
 func (w *workloads) whyKept(l *live) string {
+	switch why := staysForGood(l); {
+	case why != "":
+		return why
+	case l.ref.Group == "" && (l.ref.Kind == "ConfigMap" || l.ref.Kind == "Secret"):
+		if user := w.userOf(l.ref); user != "" {
+			return fmt.Sprintf("%s is used by %s", describe(l.ref), user)
+		}
+	}
+	return ""
+}
+
+// staysForGood says why an object stays whatever becomes of its app, "" if it does not. Deleting a Namespace, a CRD
+// or a claim deletes what people put into it, for good: that is theirs to do.
+func staysForGood(l *live) string {
 	switch {
 	case l.keep:
 		return fmt.Sprintf("%s is annotated %s: disabled", describe(l.ref), rollout.AnnotationPrune)
 	case holdsData(l.ref):
 		return describe(l.ref) +
 			" is never deleted automatically, because everything in it would be lost; delete it by hand"
-	case l.ref.Group == "" && (l.ref.Kind == "ConfigMap" || l.ref.Kind == "Secret"):
-		if user := w.userOf(l.ref); user != "" {
-			return fmt.Sprintf("%s is used by %s", describe(l.ref), user)
-		}
 	}
 	return ""
 }

@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -157,6 +159,13 @@ func TestTableKeepsTheNewest(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,
 			OwnerReferences: []metav1.OwnerReference{{UID: "owner-" + "y", Name: owner, Controller: &yes}}}}
 	}
+	answer := func(version string) func() error { // to a write of our own
+		return func() error {
+			r, err := readPod(object("p", version, "r"))
+			tab.put(r)
+			return err
+		}
+	}
 	version := func() string {
 		r, ok := tab.get(key{"a", "p"})
 		if !ok {
@@ -169,15 +178,23 @@ func TestTableKeepsTheNewest(t *testing.T) {
 		do   func() error
 		want string
 	}{
-		{"our own write", func() error { return tab.Update(object("p", "12", "r")) }, "12"},
+		{"our own write", answer("12"), "12"},
 		{"an event from before it", func() error { return tab.Update(object("p", "9", "r")) }, "12"},
 		{"a deletion from before it", func() error { return tab.Delete(object("p", "11", "r")) }, "12"},
-		{"a list from before it", func() error { return tab.Replace(nil, "10") }, "12"},
+		{"a list from before it", func() error { return tab.Replace(nil, "11") }, "12"},
 		{"an older list that has it", func() error { return tab.Replace([]any{object("p", "8", "r")}, "11") }, "12"},
 		{"a newer event", func() error { return tab.Update(object("p", "100", "r")) }, "100"},
 		{"a newer list without it", func() error { return tab.Replace(nil, "101") }, "none"},
 		{"a new object", func() error { return tab.Add(object("p", "102", "r")) }, "102"},
 		{"its deletion", func() error { return tab.Delete(object("p", "103", "r")) }, "none"},
+		{"an answer that comes after the deletion", answer("102"), "none"},
+		{"the answer to a write after it", answer("104"), "104"},
+		{"an event", func() error { return tab.Update(object("p", "105", "r")) }, "105"},
+		{"a list of a server that was restored", func() error { return tab.Replace([]any{object("p", "40", "r")}, "50") }, "40"},
+		{"an event after that", func() error { return tab.Update(object("p", "51", "r")) }, "51"},
+		{"a second restoration, to before it was made", func() error { return tab.Replace(nil, "30") }, "none"},
+		{"an object made after that", func() error { return tab.Add(object("p", "31", "r")) }, "31"},
+		{"its end", func() error { return tab.Delete(object("p", "32", "r")) }, "none"},
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil || version() != s.want {
@@ -187,8 +204,66 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	if len(tab.byUID) != 0 || len(tab.owned) != 0 {
 		t.Errorf("indices keep %v %v", tab.byUID, tab.owned)
 	}
-	if told != 5 {
-		t.Errorf("changes were told %d times, want 5", told)
+	if told != 12 {
+		t.Errorf("changes were told %d times, want 12", told)
+	}
+}
+
+// TestRecordsOfAnyObject: people name fields as they like, and what is called replicas need not be a number.
+func TestRecordsOfAnyObject(t *testing.T) {
+	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(replicas any) *live {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Pool", "metadata": map[string]any{"name": "p"},
+			"spec": map[string]any{"replicas": replicas},
+		}}
+		l, err := c.readLive(&kind{gvk: u.GroupVersionKind()}, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, odd := range []any{nil, "many", []any{int64(1)}, map[string]any{"min": int64(1)}} {
+		if a, b := read(odd), read(odd); !a.same(b) || a.replicas != -1 {
+			t.Errorf("replicas %v: %+v is not %+v", odd, a, b)
+		}
+	}
+	if a, b := read(int64(2)), read(int64(3)); a.same(b) || a.replicas != 2 {
+		t.Errorf("%+v is as %+v", a, b)
+	}
+}
+
+// TestHealth: what each kind says in its own way.
+func TestHealth(t *testing.T) {
+	for name, c := range map[string]struct{ object, want string }{
+		"no status":      {`{kind: ConfigMap}`, ""},
+		"a failed Job":   {`{kind: Job, apiVersion: batch/v1, status: {startTime: x, conditions: [{type: Failed, status: "True", message: many}]}}`, "Failed: Job Failed. failed: 0/1"},
+		"a Job at work":  {`{kind: Job, apiVersion: batch/v1, status: {startTime: x, active: 1}}`, ""},
+		"not looked at":  {`{kind: Thing, apiVersion: a.b/v1, metadata: {generation: 2}, status: {observedGeneration: 1}}`, "InProgress: "},
+		"not ready":      {`{kind: Thing, apiVersion: a.b/v1, status: {conditions: [{type: Ready, status: "False", message: because}]}}`, "InProgress: because"},
+		"stalled":        {`{kind: Thing, apiVersion: a.b/v1, status: {conditions: [{type: Stalled, status: "True", message: because}]}}`, "Failed: because"},
+		"ready":          {`{kind: Thing, apiVersion: a.b/v1, status: {conditions: [{type: Ready, status: "True"}]}}`, ""},
+		"of another age": {`{kind: Deployment, apiVersion: apps/v1, status: {conditions: many}}`, ""},
+	} {
+		u := &unstructured.Unstructured{}
+		raw, err := yaml.YAMLToJSON([]byte(c.object))
+		if err == nil {
+			err = u.UnmarshalJSON(raw)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		health, why := healthOf(u)
+		got := string(health)
+		if got != "" {
+			got += ": " + why
+		}
+		if got != c.want && (c.want != "InProgress: " || !strings.HasPrefix(got, c.want)) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

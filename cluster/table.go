@@ -57,6 +57,7 @@ type table[R row] struct {
 	rows   map[key]R
 	byUID  map[types.UID]R
 	owned  map[types.UID]map[key]R
+	seen   string        // the newest version that the watch has brought
 	synced chan struct{} // closed when the first list is in
 	err    error         // newest error of the watch
 	failed chan struct{} // closed, and replaced, when err changes
@@ -106,11 +107,19 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put takes a row unless a newer one is there.
-func (t *table[R]) put(r R) {
+// put takes a row unless a newer one is there, or the watch has shown already that it is gone again: it may be faster
+// than the answer to the request that made the object.
+func (t *table[R]) put(r R) { t.take(r, false) }
+
+// take is put; always takes rows that are older than what is there, too.
+func (t *table[R]) take(r R, always bool) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
-	if exists && newer(was.at().version, r.at().version) {
+	known := t.seen
+	if exists {
+		known = was.at().version
+	}
+	if !always && newer(known, r.at().version) {
 		t.mu.Unlock()
 		return
 	}
@@ -120,10 +129,10 @@ func (t *table[R]) put(r R) {
 }
 
 // drop removes a row unless a newer one is there.
-func (t *table[R]) drop(k key, version string) {
+func (t *table[R]) drop(k key, version string, always bool) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
-	if !exists || newer(was.at().version, version) {
+	if !exists || !always && newer(was.at().version, version) {
 		t.mu.Unlock()
 		return
 	}
@@ -131,6 +140,15 @@ func (t *table[R]) drop(k key, version string) {
 	t.mu.Unlock()
 	var none R
 	t.changed(was, none)
+}
+
+// see notes how far the watch has come.
+func (t *table[R]) see(version string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !newer(t.seen, version) {
+		t.seen = version
+	}
 }
 
 // swap replaces a row by one of the same version, without telling anybody.
@@ -185,6 +203,7 @@ func (t *table[R]) Add(obj any) error {
 		return err
 	}
 	t.put(r)
+	t.see(r.at().version)
 	return nil
 }
 
@@ -197,11 +216,13 @@ func (t *table[R]) Delete(obj any) error {
 	if err != nil {
 		return err
 	}
-	t.drop(key{m.GetNamespace(), m.GetName()}, m.GetResourceVersion())
+	t.drop(key{m.GetNamespace(), m.GetName()}, m.GetResourceVersion(), false)
+	t.see(m.GetResourceVersion())
 	return nil
 }
 
-// Replace takes a whole new list, from the start or after a watch was lost.
+// Replace takes a whole new list, from the start or after a watch was lost. A list that is older than what the watch
+// has brought is of a cluster that was restored from a backup: it is the truth then.
 func (t *table[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -218,14 +239,18 @@ func (t *table[R]) Replace(list []any, version string) error {
 		}
 		return true
 	})
-	for _, r := range listed {
-		t.put(r)
-	}
+	t.mu.RLock()
+	restored := newer(t.seen, version)
+	t.mu.RUnlock()
 	for _, k := range gone {
-		t.drop(k, version)
+		t.drop(k, version, restored)
+	}
+	for _, r := range listed {
+		t.take(r, restored)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.seen = version
 	select {
 	case <-t.synced:
 	default:

@@ -211,10 +211,11 @@ func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
 func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload {
 	d := l.workload
 	out := rollout.ObservedWorkload{
-		Replicas: d.replicas,
-		Hash:     d.hash,
-		Serial:   d.serial,
-		Synced:   d.observed >= d.generation,
+		Replicas:  d.replicas,
+		Hash:      d.hash,
+		Serial:    d.serial,
+		Synced:    d.observed >= d.generation,
+		Available: d.available,
 	}
 	// As kubectl rollout status: all pods are of the newest template, all of them
 	// are available, and none of an older one is left.

@@ -197,6 +197,9 @@ func (r *Repo) downloadWhole(ctx context.Context, s *wire.Session, st *store, q 
 		s.Stale()
 		return err
 	}
+	if into != st {
+		r.noteParents(into)
+	}
 	for _, want := range q.Wants {
 		if into != st {
 			if err := into.reach(want, st); err != nil {

@@ -22,14 +22,15 @@ type mirror struct {
 	stateRef  string // short name
 	branch    string // short name; "" until the server's default branch is known
 	store     *store
-	live      int64                    // size of the store after its last renewal
-	downloads int                      // into the store, under way
-	heads     rollout.Heads            // as last known; Main "" before the first Fetch
-	arrived   int                      // pushes
-	pushed    map[string]pushed        // by branch, those that a look-up under way may not know of
-	uses      int                      // of commits that are not heads
-	recent    map[plumbing.Hash]int    // the last use of each
-	gone      map[plumbing.Hash]string // commits that the server does not have -> Main when it said so
+	live      int64                             // size of the store after its last renewal
+	downloads int                               // into the store, under way
+	heads     rollout.Heads                     // as last known; Main "" before the first Fetch
+	arrived   int                               // pushes
+	pushed    map[string]pushed                 // by branch, those that a look-up under way may not know of
+	uses      int                               // of commits that are not heads
+	recent    map[plumbing.Hash]int             // the last use of each
+	gone      map[plumbing.Hash]string          // commits that the server does not have -> Main when it said so
+	parents   map[plumbing.Hash][]plumbing.Hash // of commits that were fetched, by noteParents
 }
 
 // recentBytes is how much more than the heads a renewal of the store keeps of the commits that were used last:
@@ -46,6 +47,7 @@ func (m *mirror) follow(cluster, branch, state string) error {
 	}
 	m.cluster, m.store = cluster, newStore()
 	m.recent, m.gone, m.pushed = map[plumbing.Hash]int{}, map[plumbing.Hash]string{}, map[string]pushed{}
+	m.parents = map[plumbing.Hash][]plumbing.Hash{}
 	m.branch, m.stateRef = strings.TrimPrefix(branch, headsPrefix), strings.TrimPrefix(state, headsPrefix)
 	for _, branch := range []string{m.branch, m.stateRef} {
 		if _, err := branchRef(branch); branch != "" && err != nil {

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// apply makes the cluster hold what a state asks for, which is nothing before the app has followed a commit. In a
-// retreat, an object that the cluster does not take keeps neither requests nor pods from going back.
+// apply makes the cluster hold what a state asks for, which is nothing before the app has followed a commit. An app
+// that Git does not list any more is left alone, unless it is on its way back: its objects may be another app's by
+// now. In a retreat, an object that the cluster does not take keeps neither requests nor pods from going back.
 func (r *Reconciler) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
-	if state.Source == "" {
+	if state.Source == "" || s.app.unlisted != nil && state.Phase != rollout.Aborting {
 		return nil
 	}
 	app := s.app.Name
@@ -34,13 +34,13 @@ func (r *Reconciler) apply(ctx context.Context, s *visit, state rollout.State, n
 		s.memory.routing.held = strategies.Routing(state, rendered)
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
-		_, pruned := r.Applier.Prune(ctx, app, leftover)
+		_, pruned := r.remove(ctx, s, leftover)
 		err = errors.Join(err, pruned)
 	}
 	if err == nil || state.Phase != rollout.Aborting {
 		return err
 	}
-	routes, _ := strategies.Ahead(rendered) // what cannot be laid over the objects has been refused before
+	routes, _ := strategies.Ahead(rendered, nil) // what cannot be laid over the objects has been refused before
 	return r.applyEach(ctx, app, wayBack(objects, routes), err)
 }
 
@@ -72,7 +72,9 @@ func (r *Reconciler) applyEach(ctx context.Context, app string, objects []rollou
 }
 
 // desired computes what a state asks for from the commits that it names and what the cluster shows now.
-func (r *Reconciler) desired(ctx context.Context, s *visit, state rollout.State, now time.Time) ([]rollout.Object, error) {
+func (r *Reconciler) desired(
+	ctx context.Context, s *visit, state rollout.State, now time.Time,
+) ([]rollout.Object, error) {
 	in := s.input
 	in.State, in.Now = state, now
 	rendered, err := r.renders.render(ctx, s.app.App, state.Source)
@@ -81,47 +83,4 @@ func (r *Reconciler) desired(ctx context.Context, s *visit, state rollout.State,
 	}
 	r.gatherer().Look(&in)
 	return r.gatherer().Desired(ctx, in, s.memory.routing.since(state, rendered, now))
-}
-
-// prune removes what the app no longer has, once nothing of it is in use.
-func (r *Reconciler) prune(ctx context.Context, s *visit) {
-	next := &s.decision.State
-	if s.decision.Subject != "" || next.Source == "" {
-		return
-	}
-	objects, err := r.desired(ctx, s, *next, s.input.Now)
-	if err != nil {
-		return // apply has reported it
-	}
-	all := strategies.Prunable(*next, objects)
-	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool {
-		return r.renders.isElsewhere(s.app.Name, ref, s.view)
-	})
-	if len(candidates) < len(all) {
-		s.decision.Requeue = soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
-	}
-	if len(candidates) == 0 {
-		return
-	}
-	gone, err := r.Applier.Prune(ctx, s.app.Name, candidates)
-	if err != nil {
-		s.err = errors.Join(s.err, fmt.Errorf("prune: %w", err))
-	}
-	if len(gone) > 0 {
-		next.Inventory = slices.DeleteFunc(slices.Clone(next.Inventory), func(ref rollout.Ref) bool {
-			return slices.Contains(gone, ref)
-		})
-		s.decision.Subject = fmt.Sprintf("%s pruned %s", s.app.Name, listed(gone))
-	}
-}
-
-func listed(refs []rollout.Ref) string {
-	names := make([]string, len(refs))
-	for i, ref := range refs {
-		names[i] = ref.Kind + "/" + ref.Name
-	}
-	if len(names) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
 }

@@ -56,7 +56,7 @@ func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.Stat
 		return nil, nil, nil
 	}
 	said, err := q.said(a.Name, question{
-		path: rollout.PromotionPath(v.branch.Cluster, a.Name), file: a.promotion.ID, main: v.main(),
+		path: a.promotion.Path, file: a.promotion.ID, main: v.main(),
 	})
 	switch {
 	case err != nil:
@@ -102,6 +102,7 @@ func (q *approvals) answer(ctx context.Context, v *view) bool {
 	for _, app := range sortedKeys(open) {
 		said := approval{question: open[app]}
 		said.who, said.err = q.ask(ctx, said.main, said.path)
+		Beat(ctx)
 		if errors.As(said.err, &said.no) {
 			said.err = nil
 		}

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
@@ -36,6 +37,14 @@ type Repository interface {
 	Push(ctx context.Context, updates []Update) (map[string]string, error)
 }
 
+// Past tells how commits are related. It fetches commits that are not here. Merge tells what merging a commit into
+// another one would do. Between lists the commits from one to another, both of them included, the oldest first and
+// along the first parents; an error means that this is not known.
+type Past interface {
+	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
+	Between(ctx context.Context, from, to string) ([]Snapshot, error)
+}
+
 // Renderer builds one app as of one commit.
 type Renderer = source.Renderer
 
@@ -43,11 +52,12 @@ type Renderer = source.Renderer
 // Routes are the objects whose status, as their routers write it, is to be shown,
 // too. Serves asks the server whether a Service has a ready endpoint among the pods of a
 // version, which it names by its pod-template-hash. SameTemplate asks the server whether applying a Deployment would change the
-// template of the one that runs.
+// template of the one that runs, and Foreign who else has an app's objects in hand.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
 	SameTemplate(ctx context.Context, deployment rollout.Object) (bool, error)
+	Foreign(ctx context.Context, app string, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
 // Applier writes to the cluster. Check asks the server whether it would accept
@@ -63,10 +73,10 @@ type Applier interface {
 }
 
 // Analyzer measures. Measure begins what is due, in the background, and does
-// nothing about a measurement that is under way; Measured returns, once, what
-// has become of those of an app. Whoever implements it calls Touch when there is
-// something to return.
+// nothing about a measurement that is under way; what is under way for an analysis that is not going any
+// more ends. Measured returns, once, what has become of those of an app. Whoever implements it
+// calls Touch when there is something to return.
 type Analyzer interface {
-	Measure(app rollout.App, due []strategies.Measure)
+	Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure)
 	Measured(app string) []strategies.Measured
 }

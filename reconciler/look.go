@@ -39,6 +39,8 @@ type view struct {
 	keys    string
 	apps    map[string]*appView
 	behind  error // why what is known is known not to be the newest: nothing advances
+	// the users' branch from the commit before to this one; nil if that is not known
+	line []Snapshot
 }
 
 // main is the commit of the users' branch that is followed.
@@ -50,13 +52,15 @@ type appView struct {
 	promotion source.Promotion
 	calendar  rollout.Calendar
 	unlisted  *rollout.InvalidError // Git does not list it any more
+	prunes    bool                  // and its objects are to go
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
 	head      *strategies.Head      // instead of the branch's; nil for that
 }
 
 func (a *appView) same(b *appView) bool {
 	return b != nil && a.App == b.App && a.promotion.ID == b.promotion.ID && a.calendar.Equal(b.calendar) &&
-		sameText(a.unlisted, b.unlisted) && sameText(a.refused, b.refused) && (a.head == nil) == (b.head == nil)
+		sameText(a.unlisted, b.unlisted) && a.prunes == b.prunes &&
+		sameText(a.refused, b.refused) && (a.head == nil) == (b.head == nil)
 }
 
 func sameText(a, b *rollout.InvalidError) bool {
@@ -119,6 +123,9 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads Heads) (*view, er
 	}
 	if next.behind = next.branch.Behind; next.behind == nil {
 		l.config = next.branch.Config
+	}
+	if was != nil {
+		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // else the newest commit is named for all
 	}
 	l.judged = ""
 	return next, nil
@@ -190,9 +197,30 @@ func (l *lookout) findApps(was, next *view) {
 		}
 	}
 	for name, a := range next.apps {
-		a.promotion = next.branch.Promotion(name)
+		e, _ := l.record.of(name)
+		a.promotion = next.branch.Promotion(e.state.Named(a.App))
+		if a.promotion.File != nil {
+			a.promotion.File.Author = promoter(was, next, a)
+		}
 		a.calendar = next.branch.Calendar(name)
 	}
+}
+
+// promoter is the author of the commit that wrote an app's promotion file as it is.
+func promoter(was, next *view, a *appView) string {
+	if was != nil && was.apps[a.Name] != nil {
+		if before := was.apps[a.Name].promotion; before.ID == a.promotion.ID && before.File != nil {
+			return before.File.Author
+		}
+	}
+	author := a.promotion.File.Author
+	for i := len(next.line) - 1; i > 0; i-- {
+		author = next.line[i].Commit().Author
+		if e, found, err := next.line[i-1].Lookup(a.promotion.Path); err != nil || !found || e.ID != a.promotion.ID {
+			break
+		}
+	}
+	return author
 }
 
 // unlisted is an app that is on record and not in Git. If nobody knows what Git lists, because its
@@ -208,6 +236,7 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 		a.App = was.apps[name].App
 	}
 	a.unlisted = next.branch.Unlisted(a.App)
+	a.prunes = next.branch.Prunes(a.App)
 	return a
 }
 
@@ -237,7 +266,8 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 		}
 	}
 	if moved {
-		l.renders.look(next.branch.Tree, listed)
+		l.renders.look(next.branch.Tree, next.line, listed)
+		touched = append(touched, l.record.proposers()...) // to be compared with what is there now
 	}
 	if was != nil {
 		for _, name := range sortedKeys(was.apps) {
@@ -284,6 +314,7 @@ func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 		return asked, nil
 	}
 	gone, err := l.Repository.Bring(ctx, wanted)
+	Beat(ctx)
 	l.renders.brought(wanted, gone, err)
 	if err != nil {
 		l.unreachable = true // who waits is touched when Git answers

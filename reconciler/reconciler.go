@@ -23,6 +23,7 @@ type Options struct {
 	Source  rollout.Source // what cluster.yaml says of the users' branch
 
 	Repository Repository
+	Past       Past
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
@@ -32,6 +33,7 @@ type Options struct {
 	Tell       func(Report)         // nil, or told what the loop has come to, from several goroutines; returns at once
 	ShowsForge bool                 // Tell shows people on a forge what is configured of one
 	Trace      Tracer               // nil, or told of the parts of each pass
+	Ends       bool                 // after RunOnce: what was measured is recorded, or forgotten
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -54,6 +56,7 @@ type Reconciler struct {
 	wanted    chan struct{} // commits or approvals are
 	stats     counters
 	complain  complaints
+	pulse     pulse
 
 	mu       sync.Mutex
 	memories map[string]*memory
@@ -281,6 +284,7 @@ func (r *Reconciler) finish(ctx context.Context, s *visit, now time.Time) {
 	}
 	r.measure(s)
 	r.out.wantRevert(s)
+	r.out.wantProposals(s)
 	r.report(s)
 	if s.recorded && !s.decision.Stale {
 		r.touch(app) // the next transition may be due at once
@@ -350,6 +354,9 @@ func (r *Reconciler) forget(app string, v *view) {
 	if v.apps[app] == nil {
 		r.renders.forget(app)
 		r.out.drop(app)
+	}
+	if known && r.Analyzer != nil {
+		r.Analyzer.Measure(rollout.App{Name: app}, nil, nil)
 	}
 	if known {
 		r.tell(Report{Gone: []string{app}})

@@ -107,10 +107,11 @@ func (r *record) read(heads Heads, pushes int, states *source.States) (touched [
 		return nil, nil
 	}
 	if heads.Proposals != nil {
+		touched = r.ownersOf(moved(r.proposals, heads.Proposals))
 		r.proposals = heads.Proposals
 	}
 	if states == nil {
-		return nil, nil
+		return touched, nil
 	}
 	if err := r.check(states.Cluster); err != nil {
 		return nil, err
@@ -129,6 +130,30 @@ func (r *record) read(heads Heads, pushes int, states *source.States) (touched [
 	}
 	r.head, r.isKnown = heads.State, true
 	return touched, nil
+}
+
+// ownersOf are the apps on record that own any of some proposals.
+func (r *record) ownersOf(proposals map[string]string) (apps []string) {
+	for _, app := range sortedKeys(r.apps) {
+		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {
+			apps = append(apps, app)
+		}
+	}
+	return apps
+}
+
+// moved are the branches that are elsewhere than before.
+func moved(before, now map[string]string) map[string]string {
+	all := maps.Clone(now)
+	maps.DeleteFunc(all, func(branch, commit string) bool { return before[branch] == commit })
+	return all
+}
+
+// proposers are the apps that have a proposal.
+func (r *record) proposers() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ownersOf(r.proposals)
 }
 
 // readState reads one app's file, and reports whether it says anything else.
@@ -228,6 +253,10 @@ func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
 	defer r.mu.Unlock()
 	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
 	for app, state := range states {
+		if state.App == "" { // it goes on under another name
+			delete(r.apps, app)
+			continue
+		}
 		e := r.apps[app]
 		e.state, e.err = state, nil
 		r.apps[app] = e

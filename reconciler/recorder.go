@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 )
 
 // recorder is the last pump: all transitions that wait go into one commit and one push, and each visit gets its
@@ -33,9 +31,13 @@ type recorder struct {
 	pushing  map[string]*visit
 	answered map[string]*visit
 	reverts  map[string]*visit // that are to be pushed to the users' branch
+	proposes map[string]*visit // whose proposals are to be looked at
+	failed   []string          // apps whose proposals could not be pushed: again after the next look at Git
 	news     chan struct{}
 
+	refused  int               // pushes of several transitions that the server did not take
 	reverted map[string]string // by app, the head that a revert was pushed on, or tried
+	compared map[string]string // by app, what its proposals were last compared with
 	stale    map[string]stale  // proposals that were merged, by branch
 	shown    *rollout.Forge    // the configuration that the forge was told everything with
 }
@@ -44,7 +46,8 @@ func newRecorder(o *Options, record *record, renders *renders) *recorder {
 	return &recorder{
 		Options: o, record: record, renders: renders, news: make(chan struct{}, 1),
 		waiting: map[string]*visit{}, pushing: map[string]*visit{}, answered: map[string]*visit{},
-		reverts: map[string]*visit{}, reverted: map[string]string{}, stale: map[string]stale{},
+		reverts: map[string]*visit{}, proposes: map[string]*visit{}, reverted: map[string]string{},
+		compared: map[string]string{}, stale: map[string]stale{},
 	}
 }
 
@@ -90,7 +93,7 @@ func (r *recorder) waits() (waits, urgent bool) {
 	for _, s := range r.waiting {
 		urgent = urgent || s.decision.Retreat
 	}
-	return len(r.waiting)+len(r.reverts) > 0 && !r.isBehind, urgent
+	return len(r.waiting)+len(r.reverts)+len(r.proposes) > 0 && !r.isBehind, urgent
 }
 
 // looked says that the record is as Git has it.
@@ -98,6 +101,11 @@ func (r *recorder) looked() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isBehind = false
+	for _, app := range r.failed {
+		delete(r.compared, app)
+		r.touch(app)
+	}
+	r.failed = nil
 	r.notify()
 }
 
@@ -110,7 +118,7 @@ func (r *recorder) take() []*visit {
 	for _, app := range sortedKeys(r.waiting) {
 		s := r.waiting[app]
 		delete(r.waiting, app)
-		if e, _ := r.record.of(app); e.err != nil || !e.state.Equal(&s.before) {
+		if e, _ := r.record.of(app); e.err != nil || !e.state.Equal(&s.before) || !r.mayInherit(s) {
 			r.touch(app)
 			continue
 		}
@@ -120,6 +128,18 @@ func (r *recorder) take() []*visit {
 	return all
 }
 
+// mayInherit reports whether the record that an app goes on with, if any, is still what it was, and nobody is about to
+// change it. The caller holds mu.
+func (r *recorder) mayInherit(s *visit) bool {
+	if s.inherits == nil {
+		return true
+	}
+	from := s.inherits.from
+	e, _ := r.record.of(from)
+	return e.err == nil && e.state.App == from && r.waiting[from] == nil && r.pushing[from] == nil &&
+		e.state.Serial == s.inherits.state.Serial
+}
+
 // flush records what waits, and answers. The error is about the push; ErrConflict means that the branch has moved,
 // and that everything is to be decided again on what is there now.
 func (r *recorder) flush(ctx context.Context, now time.Time) error {
@@ -127,9 +147,10 @@ func (r *recorder) flush(ctx context.Context, now time.Time) error {
 	if len(all) == 0 {
 		return nil
 	}
-	made, err := r.push(ctx, v, all, now)
-	if err != nil {
-		err = fmt.Errorf("record in Git: %w", err)
+	err := r.together(ctx, v, all, now)
+	later := errors.Is(err, ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
+	if err != nil && len(all) > 1 && !later {
+		err = r.apart(ctx, v, all, now)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,20 +160,54 @@ func (r *recorder) flush(ctx context.Context, now time.Time) error {
 	for _, s := range all {
 		name := s.app.Name
 		delete(r.pushing, name)
-		if s.recorded = err == nil; s.recorded {
-			s.commit = made
-		}
 		r.answered[name] = s
 		r.touch(name)
 	}
 	return err
 }
 
-// after does what follows the record: reverts of what was rejected, what a forge has not been told, and the branches of
-// proposals that were merged a while ago.
+// together records transitions in one push, or none of them.
+func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time.Time) error {
+	made, err := r.push(ctx, v, all, now)
+	if err != nil {
+		return fmt.Errorf("record in Git: %w", err)
+	}
+	for _, s := range all {
+		s.recorded, s.commit = true, made
+	}
+	return nil
+}
+
+// mostRefused is how many transitions are tried by themselves before it is taken to be all of them that the server
+// refuses.
+const mostRefused = 3
+
+// apart records transitions one by one which a server does not take together: one of them may be what it never takes,
+// such as a text that looks like a credential. It begins with another one each time.
+func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Time) (failed error) {
+	r.refused++
+	recorded := 0
+	for i := range all {
+		s := all[(r.refused+i)%len(all)]
+		err := r.together(ctx, v, []*visit{s}, now)
+		if err == nil {
+			recorded++
+			continue
+		}
+		failed = errors.Join(failed, fmt.Errorf("app %s: %w", s.app.Name, err))
+		if errors.Is(err, ErrConflict) || recorded == 0 && i+1 == mostRefused {
+			break
+		}
+	}
+	return failed
+}
+
+// after does what follows the record: reverts of what was rejected, proposals on a branch that has moved, what a forge
+// has not been told, and the branches of proposals that were merged a while ago.
 func (r *recorder) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
+	r.renewProposals(ctx)
 	return r.tidy(ctx, now)
 }
 
@@ -171,16 +226,12 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 	removed := map[string][]rollout.Proposal{}
 	for _, s := range all {
 		wanted := r.proposals(ctx, v, s)
-		updates = append(updates, wanted...)
-		for _, u := range wanted {
-			if u.Delete {
-				removed[s.app.Name] = append(removed[s.app.Name], rollout.Proposal{Branch: u.Branch})
-			}
-		}
+		updates, removed[s.app.Name] = append(updates, wanted...), removedBy(wanted)
 	}
 	branch := r.stateBranch(v)
 	updates = append(updates, Update{
-		Branch: branch, Old: on.head, Parent: on.head, Edits: edits, Message: r.message(v, on, all), When: rollout.Second(now),
+		Branch: branch, Old: on.head, Parent: on.head, Edits: edits,
+		Message: r.message(v, on, all), When: rollout.Second(now),
 	})
 	commits, err := r.send(ctx, updates)
 	if err != nil {
@@ -228,6 +279,9 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 			return nil, nil, fmt.Errorf("state of %s: %w", s.app.Name, err)
 		}
 		files[rollout.StatePath(s.app.Name)], states[s.app.Name] = data, state
+		if s.inherits != nil {
+			files[rollout.StatePath(s.inherits.from)], states[s.inherits.from] = nil, rollout.State{}
+		}
 	}
 	if on.claims {
 		data, err := rollout.Cluster{Cluster: r.Cluster, UID: r.UID, Source: r.Source, Writer: on.writer}.Encode()
@@ -246,14 +300,14 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 func (s *visit) numbered() rollout.State {
 	state := s.decision.State
 	if isTransition(s.before, state) {
-		state.Serial = max(s.before.Serial, s.input.Observed.Serial()) + 1
+		state.Serial = max(s.before.Serial, state.Serial, s.input.Observed.Serial()) + 1
 	}
 	return state
 }
 
 func isTransition(from, to rollout.State) bool {
 	for _, s := range []*rollout.State{&from, &to} {
-		s.Serial, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, "", "", "", nil, nil
+		s.Serial, s.App, s.Path, s.Source, s.Held, s.Inventory, s.Unhealthy = 0, "", "", "", nil, nil, ""
 	}
 	return !from.Equal(&to)
 }
@@ -302,55 +356,4 @@ func trailer(s rollout.State) string {
 		text += " held=" + string(s.Held.Reason)
 	}
 	return text
-}
-
-// proposals are the branches that the transition of one app calls for: a promotion to merge while a gate is shut, a
-// revert to merge while Git asks for what was rejected, and the removal of those that are no longer
-// wanted. One that somebody removed is not made again for the same reason.
-func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []Update {
-	var updates []Update
-	before, after := s.input, s.input
-	before.State, after.State = s.before, s.decision.State
-	// As on record: a verdict shuts a gate when it is recorded, and is then to be asked about.
-	before.Runs, after.Runs = nil, nil
-
-	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, s.app.Name)
-	was, wasShut := strategies.Gate(before)
-	gate, shut := strategies.Gate(after)
-	old := r.record.isProposed(branch)
-	switch {
-	case shut && wasShut && was == gate:
-	case shut:
-		updates = append(updates, ordered(propose.Promotion(r.Cluster, s.decision.State, gate), old, v.main()))
-	case old != "" && !r.keepsFor(v, rollout.ProposePromotion, before.State, after.State):
-		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
-	}
-
-	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
-	old = r.record.isProposed(branch)
-	autoRevert := rollout.AutoRevertPropose
-	if v.branch.Config != nil {
-		autoRevert = v.branch.Config.AutoRevert
-	}
-	isNew := before.State.Phase != after.State.Phase || before.State.Reason != after.State.Reason
-	switch wanted := propose.WantsRevert(after.State); {
-	case wanted && isNew && autoRevert != rollout.AutoRevertOff:
-		u, shared, err := r.revert(ctx, v, s)
-		switch {
-		case err != nil:
-			r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
-		case u != nil && (autoRevert == rollout.AutoRevertPropose || shared):
-			u.Branch, u.Old = branch, old
-			updates = append(updates, *u)
-		}
-	case !wanted && old != "" && !r.undoes(ctx, branch, after.State) &&
-		!r.keepsFor(v, rollout.ProposeRevert, before.State, after.State):
-		updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
-	}
-	return updates
-}
-
-// ordered is the push of an order, from where its branch is to a commit on the users' branch.
-func ordered(o propose.Order, old, parent string) Update {
-	return Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
 }

@@ -28,7 +28,7 @@ type renders struct {
 	mu    sync.Mutex
 	news  *sync.Cond // a job is queued, or closed
 	heads map[string]*headRender
-	at    map[string][]built // by app, the newest first
+	at    map[string][]built // by app, the one used last first
 	wants map[string][]job   // by commit that is not here
 	asked map[string]bool    // of these, which somebody is bringing
 	gone  map[string]bool    // commits that Git does not have, until the next look
@@ -65,10 +65,12 @@ type what struct {
 type job struct {
 	what
 	tree Snapshot
+	line []Snapshot // that leads to it from the head before
 }
 
-// kept is how many renders of older commits are kept for each app: stable, the release, and what
-// superseded it.
+// kept is how many renders of older commits are kept for each app, those that were used last: stable, the release,
+// and what superseded it. What a release goes back to is used at each visit, and so is not dropped for heads
+// that came and went.
 const kept = 4
 
 func newRenders(o *Options, reader *source.Reader) *renders {
@@ -85,22 +87,23 @@ func newRenders(o *Options, reader *source.Reader) *renders {
 func (p *renders) head(tree Snapshot, app rollout.App) (head strategies.Head, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	app.Formerly = "" // the head has it by its name
 	h := p.heads[app.Name]
 	if h != nil && h.of == tree.Commit().ID && h.app == app {
 		return h.head, true
 	}
-	p.wantHead(tree, app).missed = true
+	p.wantHead(tree, nil, app).missed = true
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
 // look has the heads of apps rendered as of a commit. An app is touched if that makes a difference to it.
-func (p *renders) look(tree Snapshot, apps []rollout.App) {
+func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.gone)
 	for _, app := range apps {
 		if h := p.heads[app.Name]; h == nil || h.of != tree.Commit().ID || h.app != app {
-			p.wantHead(tree, app)
+			p.wantHead(tree, line, app)
 		}
 	}
 }
@@ -119,19 +122,19 @@ func (p *renders) prepare(record *record, v *view, apps []string) {
 			commits = append(commits, e.state.Stable.Commit)
 		}
 		for _, commit := range commits {
-			_, _ = p.render(context.Background(), a.App, commit)
+			_, _ = p.render(context.Background(), e.state.Named(a.App), commit)
 		}
 	}
 }
 
-func (p *renders) wantHead(tree Snapshot, app rollout.App) *headRender {
+func (p *renders) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *headRender {
 	h := p.heads[app.Name]
 	if h == nil {
 		h = &headRender{}
 		p.heads[app.Name] = h
 	}
 	h.want = tree.Commit().ID
-	p.queue(job{what{app, h.want, true}, tree})
+	p.queue(job{what{app, h.want, true}, tree, line})
 	return h
 }
 
@@ -145,8 +148,10 @@ func (p *renders) render(_ context.Context, app rollout.App, commit string) (*ro
 	if h := p.heads[app.Name]; h != nil && h.head.Render != nil && h.head.Render.Commit.ID == commit {
 		return h.head.Render, nil
 	}
-	for _, b := range p.at[app.Name] {
+	for i, b := range p.at[app.Name] {
 		if b.commit == commit {
+			copy(p.at[app.Name][1:i+1], p.at[app.Name][:i])
+			p.at[app.Name][0] = b
 			return b.render, b.err
 		}
 	}
@@ -164,7 +169,7 @@ func (p *renders) want(j job) {
 		p.queue(j)
 		return
 	}
-	if !slices.Contains(p.wants[j.commit], j) {
+	if !slices.ContainsFunc(p.wants[j.commit], func(known job) bool { return known.what == j.what }) {
 		p.wants[j.commit] = append(p.wants[j.commit], j)
 	}
 	if !p.asked[j.commit] {
@@ -308,7 +313,7 @@ func (p *renders) do(j job) {
 	p.touch(j.app.Name)
 }
 
-// keep keeps a render of an older commit, and the newest few of them.
+// keep keeps a render of an older commit, and the few others that were used last.
 func (p *renders) keep(app string, b built) {
 	all := slices.Insert(p.at[app], 0, b)
 	p.at[app] = all[:min(len(all), kept)]
@@ -323,9 +328,27 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 		}
 	}()
 	if j.head {
-		return p.reader.RenderHead(tree, j.app)
+		if r, err = p.reader.RenderHead(tree, j.app); err == nil {
+			r = p.since(j, r)
+		}
+		return r, err
 	}
 	return p.reader.Render(tree, j.app)
+}
+
+// since is a head with the commit that made it what it is, where several were pushed at once: that is the one
+// to be reverted, and its author released it.
+func (p *renders) since(j job, r *rollout.Render) *rollout.Render {
+	for i := len(j.line) - 2; i >= 0; i-- {
+		before, err := p.reader.Render(j.line[i], j.app)
+		if err == nil && before.Digest == r.Digest {
+			continue
+		}
+		named := *r
+		named.Commit = j.line[i+1].Commit()
+		return &named
+	}
+	return r
 }
 
 // headIs notes a head. An app whose objects come out the same keeps the head that it had, so that the
@@ -348,6 +371,9 @@ func (p *renders) headIs(j job, r *rollout.Render, err error) {
 			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head = strategies.Head{Commit: j.tree.Commit(), Render: r, Err: err}
+		if r != nil {
+			h.head.Commit = r.Commit
+		}
 	}
 	h.of, h.app = j.commit, j.app
 	if h.missed || !same {
@@ -367,27 +393,6 @@ func (p *renders) all() []*rollout.Render {
 		}
 	}
 	return out
-}
-
-// isElsewhere reports whether an object that left an app has gone to another one, or may have, because there is
-// one that cannot be rendered or is not rendered yet. It then waits for its new app, which may be
-// held, and is not deleted.
-func (p *renders) isElsewhere(app string, ref rollout.Ref, v *view) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, other := range v.apps {
-		if name == app || other.unlisted != nil {
-			continue
-		}
-		h := p.heads[name]
-		if h == nil || h.of != v.main() || h.head.Render == nil {
-			return true
-		}
-		if slices.ContainsFunc(h.head.Render.Objects, func(o rollout.Object) bool { return o.Ref() == ref }) {
-			return true
-		}
-	}
-	return false
 }
 
 // panicked is what holds an app that made its code panic.

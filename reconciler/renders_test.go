@@ -79,7 +79,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	if due := r.agenda.take(r.NextDue()); !slices.Equal(due, []string{"shop"}) {
 		t.Errorf("touched are %v", due)
 	}
-	r.renders.look(readable("new"), nil)
+	r.renders.look(readable("new"), nil, nil)
 	s.here["old"] = true
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
 	r.renders.drain()
@@ -92,7 +92,7 @@ func TestCommitThatIsGone(t *testing.T) {
 func TestRendersOfReleasesComeFirst(t *testing.T) {
 	s, r := newShelf("new")
 	r.record.apps["till"] = entry{state: rollout.State{App: "till", Release: &rollout.Release{}}}
-	r.renders.look(readable("new"), []rollout.App{app("aaa"), app("shop"), app("till")})
+	r.renders.look(readable("new"), nil, []rollout.App{app("aaa"), app("shop"), app("till")})
 	r.renders.drain()
 	if want := []string{"till new", "aaa new", "shop new"}; !slices.Equal(s.rendered, want) {
 		t.Errorf("rendered %v, want %v", s.rendered, want)
@@ -103,9 +103,9 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
-	r.renders.look(readable("first"), []rollout.App{shop})
+	r.renders.look(readable("first"), nil, []rollout.App{shop})
 	r.record.apps["shop"] = entry{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
-	r.renders.look(readable("second"), []rollout.App{shop})
+	r.renders.look(readable("second"), nil, []rollout.App{shop})
 	r.renders.drain()
 	if head, ready := r.renders.head(readable("second"), shop); !ready || head.Commit.ID != "second" {
 		t.Errorf("the head is %q, ready %t", head.Commit.ID, ready)
@@ -121,10 +121,28 @@ func TestNewerHeadWins(t *testing.T) {
 	}
 }
 
+// TestWhatIsUsedStays: while a release is in flight many heads come and go, and the version that it would go back to is
+// at hand, without a look at Git.
+func TestWhatIsUsedStays(t *testing.T) {
+	s, r := newShelf("stable")
+	shop := app("shop")
+	for i := range 20 {
+		if _, err := r.renders.render(t.Context(), shop, "stable"); i > 0 && err != nil {
+			t.Fatalf("after %d heads: %v", i, err)
+		}
+		s.here[fmt.Sprint("head", i)] = true
+		r.renders.look(readable(fmt.Sprint("head", i)), nil, []rollout.App{shop})
+		r.renders.drain()
+	}
+	if n := len(r.renders.at["shop"]); n != kept {
+		t.Errorf("%d renders are kept, want %d", n, kept)
+	}
+}
+
 // TestPanicOfARender is that app's error.
 func TestPanicOfARender(t *testing.T) {
 	_, r := newShelf("bad")
-	r.renders.look(readable("bad"), []rollout.App{app("shop")})
+	r.renders.look(readable("bad"), nil, []rollout.App{app("shop")})
 	r.renders.drain()
 	head, ready := r.renders.head(readable("bad"), app("shop"))
 	var invalid *rollout.InvalidError
@@ -138,7 +156,7 @@ func TestRendersEnd(t *testing.T) {
 	_, r := newShelf("new")
 	ended := make(chan struct{})
 	go func() { r.renders.work(); close(ended) }()
-	r.renders.look(readable("new"), []rollout.App{app("shop")})
+	r.renders.look(readable("new"), nil, []rollout.App{app("shop")})
 	r.renders.close()
 	<-ended
 }

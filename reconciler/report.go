@@ -65,13 +65,14 @@ func (a App) Note() (reason string, warning bool) {
 	if s.Held != nil {
 		return string(s.Held.Reason), !s.Held.Waits()
 	}
-	return string(s.Phase), a.Decision.Retreat || s.Phase == rollout.Stalled || s.Phase == rollout.Degraded
+	phase := s.Shown()
+	return string(phase), a.Decision.Retreat || phase == rollout.Stalled || phase == rollout.Degraded
 }
 
 // facts are the fields of a transition's log line. Those that say nothing are left out, so that a query for a field
 // finds what has it.
 func facts(cluster string, s rollout.State) []any {
-	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Phase)}
+	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Shown())}
 	add := func(key, value string) {
 		if value != "" {
 			all = append(all, key, value)
@@ -96,6 +97,7 @@ func facts(cluster string, s rollout.State) []any {
 		all = append(all, "weight", weight)
 	}
 	add("reason", s.Reason)
+	add("unhealthy", s.Unhealthy)
 	if s.Held != nil {
 		add("held", string(s.Held.Reason))
 		add("message", s.Held.Message)

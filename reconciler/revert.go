@@ -104,18 +104,10 @@ func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 }
 
 func (r *recorder) proposeInstead(ctx context.Context, s *visit, u *Update) {
-	defer r.record.begin()()
 	u.Branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	u.Old = r.record.isProposed(u.Branch)
-	commits, err := r.send(ctx, []Update{*u})
-	if err != nil {
+	if err := r.pushProposals(ctx, s, []Update{*u}); err != nil {
 		r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
-		return
-	}
-	if commits[u.Branch] != "" {
-		r.record.setProposals(map[string]string{u.Branch: commits[u.Branch]})
-		head, _ := r.record.at()
-		r.tell(Report{Config: s.view.branch.Config, Head: head, Forge: r.transitions(ctx, s.view, []*visit{s}, nil)})
 	}
 }
 

@@ -82,7 +82,8 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 		}
 		if ctx.Err() == nil {
 			r.stats.passes.Add(1)
-			s := r.attend(ctx, app, time.Now())
+			var s *visit
+			r.pulse.during(ctx, "app "+app, func(ctx context.Context) { s = r.attend(ctx, app, time.Now()) })
 			if s != nil && ctx.Err() == nil && !errors.Is(s.err, source.ErrNotReady) {
 				r.complain.about("app "+app, s.err)
 			}
@@ -109,7 +110,9 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case <-r.wanted:
-			if _, err := r.in.bring(ctx); err != nil && ctx.Err() == nil {
+			var err error
+			r.pulse.during(ctx, "commits that apps are at", func(ctx context.Context) { _, err = r.in.bring(ctx) })
+			if err != nil && ctx.Err() == nil {
 				failures++
 				r.complain.about("commits that apps are at", err)
 				at(soonest(due, time.Now().Add(backoff(failures)))) // who waits asks again after a look
@@ -123,7 +126,8 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			}
 			at(soonest(due, when))
 		case <-next.C:
-			err := r.in.look(ctx)
+			var err error
+			r.pulse.during(ctx, "Git", func(ctx context.Context) { err = r.in.look(ctx) })
 			if errors.Is(err, ErrDeposed) {
 				return err
 			}
@@ -188,11 +192,13 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			continue
 		case <-timer:
 		}
-		if waits {
-			r.flush(ctx)
-			since, pushed = time.Time{}, time.Now()
-		}
-		r.complain.about("merged proposals", r.out.after(ctx, time.Now()))
+		r.pulse.during(ctx, "the record", func(ctx context.Context) {
+			if waits {
+				r.flush(ctx)
+				since, pushed = time.Time{}, time.Now()
+			}
+			r.complain.about("merged proposals", r.out.after(ctx, time.Now()))
+		})
 	}
 }
 

@@ -25,8 +25,9 @@ const (
 // several goroutines.
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))
 
-// begin marks the beginning of a part. Without a Tracer that costs nothing.
+// begin marks the beginning of a part, which is a sign of life. Without a Tracer it costs nothing.
 func (r *Reconciler) begin(ctx context.Context, part Part, app string) (context.Context, func(error)) {
+	Beat(ctx)
 	if r.Trace == nil {
 		return ctx, func(error) {}
 	}

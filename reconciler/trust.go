@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -67,13 +68,13 @@ func (l *lookout) recorded(ctx context.Context, a *appView) (*rollout.Render, er
 	if err != nil {
 		return nil, err
 	}
-	return l.reader.Render(tree, a.App)
+	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
 // changes tells whether following a commit would make any difference to an app, which is at a render or
 // cannot be rendered.
 func (l *lookout) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
-	promotion, found, err := tree.Lookup(rollout.PromotionPath(l.Cluster, a.Name))
+	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {
 		return true
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
@@ -18,6 +17,7 @@ import (
 // written to by the visits of its app alone, of which there is one at a time.
 type memory struct {
 	runs     []rollout.AnalysisRun // the record's, with what was measured since
+	health   strategies.Health     // since when the app is well, or is not
 	routing  routing               // what the cluster was made to route
 	pending  *strategies.Decision  // a retreat that was applied, and that Git has not recorded yet
 	on       rollout.State         // the record that pending is a retreat from
@@ -33,8 +33,10 @@ type visit struct {
 	before   rollout.State // on record when the app was looked at
 	input    strategies.Input
 	decision strategies.Decision
-	changed  bool   // the state is to be recorded
-	recorded bool   // and has been
+	changed  bool         // the state is to be recorded
+	recorded bool         // and has been
+	inherits *inheritance // nil, or the record of another name that the app goes on with
+	now      time.Time
 	commit   string // that recorded it
 	after    rollout.State
 	refused  bool  // the cluster says no: ask again later
@@ -54,11 +56,16 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *
 		return nil
 	}
 	e, known := r.record.of(name)
-	if e.err != nil || !known {
+	if e.err != nil || !known || a.unlisted != nil && e.state.App == "" {
 		return nil
 	}
+	if app := e.state.Named(a.App); app != a.App {
+		named := *a
+		named.App = app
+		a = &named
+	}
 	r.stats.decided.Add(1)
-	s = &visit{app: a, memory: r.memoryOf(name), view: v, before: e.state, after: e.state}
+	s = &visit{app: a, memory: r.memoryOf(name), view: v, before: e.state, after: e.state, now: now}
 	ctx, end := r.begin(ctx, PartDecide, name)
 	defer func() { end(s.err) }()
 	defer r.rescue(s)
@@ -96,7 +103,14 @@ func (r *Reconciler) logPanic(app string, problem any, stack []byte) {
 
 // decide asks the strategies what comes next, answers what they ask, and prepares what is to be recorded.
 func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
+	if r.awaitsHeir(s) {
+		return
+	}
+	r.inherit(s)
 	unknown, err := r.gather(ctx, s, now)
+	if s.changed = s.inherits != nil; s.changed {
+		return
+	}
 	if err != nil {
 		s.err = err
 		s.decision = strategies.Decision{State: s.before}
@@ -111,13 +125,17 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		s.decision = strategies.Decide(s.input)
 	}
 	next := &s.decision.State
+	if held := s.before.Held; s.refused && held != nil && next.Held != nil && held.Reason == next.Held.Reason &&
+		held.Commit == next.Held.Commit && rollout.SameText(held.Message, next.Held.Message) {
+		next.Held = held // the server's words differ at each try
+	}
 	if s.decision.Stale {
 		s.changed = !next.Equal(&s.before)
 		return
 	}
 	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // nothing but a way back happens
 		s.err = errors.Join(s.err, unknown)
-		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue}
+		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: s.decision.Measure}
 		return
 	}
 	switch {
@@ -131,8 +149,6 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
 	}
-	// It may hold what people wrote, which must not reach the commit's trailers.
-	s.decision.Subject = strings.Join(strings.Fields(s.decision.Subject), " ")
 }
 
 // comesToRest reports whether a decision ends a retreat and begins nothing.
@@ -143,7 +159,7 @@ func (s *visit) comesToRest() bool {
 // list notes in the next state which objects it asks for.
 func (r *Reconciler) list(ctx context.Context, s *visit) {
 	next := &s.decision.State
-	if next.Source == "" {
+	if next.Source == "" || s.app.unlisted != nil {
 		return
 	}
 	if objects, err := r.desired(ctx, s, *next, s.input.Now); err == nil {
@@ -160,8 +176,11 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	if m.pending != nil && !m.on.Equal(&s.before) {
 		m.pending = nil // Git says something else since
 	}
-	if m.pending != nil {
+	switch {
+	case m.pending != nil:
 		state = m.pending.State
+	case s.inherits != nil:
+		state = s.inherits.state
 	}
 	head, ready := r.headAt(s)
 	if !ready {
@@ -178,7 +197,9 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	if err != nil {
 		return nil, err
 	}
-	s.input.Pending = m.pending
+	s.input.Pending, s.input.Ends = m.pending, r.Ends
+	m.health = m.health.Seen(s.input)
+	s.input.Health = m.health
 	s.input.Applied = m.routing.since(state, s.input.Source, now)
 	r.takeMeasurements(s)
 	return unknown, nil
@@ -232,6 +253,11 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
 		answers.Healed = new(s.err == nil)
 		r.gatherer().Look(&s.input)
+	case ask.Foreign != nil:
+		var foreign []rollout.Foreign
+		if foreign, err = r.Observer.Foreign(ctx, s.app.Name, ask.Foreign, s.input.Now); err == nil {
+			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // they may let go
+		}
 	case ask.Adoptable != nil:
 		answers.Adoptable, err = r.adoptable(ctx, ask.Adoptable)
 	case ask.Endpoints != nil:
@@ -280,7 +306,7 @@ func (r *Reconciler) accepted(ctx context.Context, s *visit, commit string) (map
 	if err != nil {
 		return nil, err
 	}
-	ahead, err := strategies.Ahead(rendered)
+	ahead, err := strategies.Ahead(rendered, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -309,10 +335,10 @@ func (r *Reconciler) takeMeasurements(s *visit) {
 	s.memory.runs = s.input.Runs
 }
 
-// measure begins what is due of the analyses that Git has on record. A run that is not recorded yet may start
-// another time.
+// measure begins what is due of the analyses that Git has on record, and ends what is under way for others. A run that
+// is not recorded yet may start another time.
 func (r *Reconciler) measure(s *visit) {
-	if r.Analyzer == nil || s.after.Phase == rollout.Aborting {
+	if r.Analyzer == nil || s.decision.Stale {
 		return
 	}
 	due := slices.DeleteFunc(slices.Clone(s.decision.Measure), func(m strategies.Measure) bool {
@@ -320,7 +346,5 @@ func (r *Reconciler) measure(s *visit) {
 			return run.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started})
 		})
 	})
-	if len(due) > 0 {
-		r.Analyzer.Measure(s.app.App, due)
-	}
+	r.Analyzer.Measure(s.app.App, strategies.Going(s.decision.State), due)
 }

@@ -68,6 +68,11 @@ func (d *document) readArgument(at string, a *argument) {
 	case a.ValueFrom != nil && a.ValueFrom.FieldRef != nil:
 		path := a.ValueFrom.FieldRef.FieldPath
 		text, ok := fieldAt(d.object, path)
+		if !ok && (strings.HasPrefix(path, "metadata.labels[") || strings.HasPrefix(path, "metadata.annotations[")) {
+			d.Warn(at+".valueFrom.fieldRef.fieldPath",
+				"%q is not in this Rollout: until it is, what asks for it cannot be measured", path)
+			return
+		}
 		if !ok {
 			d.Fail(at+".valueFrom.fieldRef.fieldPath",
 				"name a text, number or label of the Rollout, such as metadata.labels['region']",
@@ -147,6 +152,8 @@ func (m measured) values() analysis.Values {
 			values.Plain[arg.Name] = *arg.Value
 		case arg.ValueFrom != nil && arg.ValueFrom.PodTemplateHashValue != "":
 			values.Pods[arg.Name] = arg.ValueFrom.PodTemplateHashValue
+		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a label that is not there yet
+			values.Pods[arg.Name] = "{{" + arg.ValueFrom.FieldRef.FieldPath + "}}"
 		}
 	}
 	return values

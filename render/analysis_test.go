@@ -1,11 +1,13 @@
 package render
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -104,5 +106,54 @@ spec:
 	}}}
 	if diff := cmp.Diff(&step, c.Steps[1].Analysis); diff != "" {
 		t.Errorf("at the step (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnalysesOfArgoRolloutsAreRead: a background analysis that begins after the last step, and an argument out of a label that
+// the Rollout does not have yet, are warnings, because Argo Rollouts reads both. The argument is known when the label is there.
+func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
+	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
+		tree := newTree(map[string]string{
+			"app/kustomization.yaml": "resources: [app.yaml, template.yaml, rollout.yaml]\n",
+			"app/app.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:v1"}]}}
+`,
+			"app/template.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: load}
+spec:
+  args: [{name: region}]
+  metrics: [{name: load, successCondition: result < 1, provider: {web: {url: "http://metrics/{{args.region}}"}}}]
+`,
+			"app/rollout.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web, labels: ` + labels + `}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  strategy:
+    canary:
+      analysis:
+        startingStep: 2
+        templates: [{templateName: load}]
+        args: [{name: region, valueFrom: {fieldRef: {fieldPath: "metadata.labels['region']"}}}]
+      steps: [{setWeight: 20}, {pause: {}}]
+`,
+		})
+		got, err := New(CheckProviders(provider.Check)).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(got.Warnings, "\n")
+		if !strings.Contains(text, "2 is after the last step") || strings.Contains(text, "cannot be measured") == known {
+			t.Errorf("with labels %s: %s", labels, text)
+		}
+		config, err := analysis.Complete(got.Specs[0].Canary.Analysis.Metrics[0], analysis.Known{}, nil)
+		if known && (err != nil || config["url"] != "http://metrics/eu") || !known && err == nil {
+			t.Errorf("with labels %s: %v, %v", labels, config, err)
+		}
 	}
 }

@@ -141,7 +141,7 @@ func TestSpecs(t *testing.T) {
 		},
 		"argo, replicas left out": {
 			argo + "  strategy: {canary: {}}\n",
-			rollout.Spec{Canary: &rollout.Canary{}, Replicas: ptr(1), MaxSurge: quarter, MaxUnavailable: quarter, ProgressDeadlineSeconds: 600, Scaling: rollout.InPlace},
+			rollout.Spec{Canary: &rollout.Canary{}, MaxSurge: quarter, MaxUnavailable: quarter, ProgressDeadlineSeconds: 600, Scaling: rollout.InPlace},
 		},
 		"argo, surge by annotation": {
 			strings.ReplaceAll(argoHead, "%s", "surge") + "  replicas: 0\n  strategy: {canary: {maxSurge: \"50%\", maxUnavailable: 0}}\n",
@@ -181,7 +181,7 @@ func TestDeployments(t *testing.T) {
 	}{
 		"untouched":              {"a Rollout that sets nothing changes nothing", deploymentHead + "  replicas: 2\n---\n" + ownHead + "  strategy: {canary: {}}\n", map[string]any{"replicas": int64(2)}},
 		"overridden":             {"", deploymentHead + "---\n" + ownHead + "  replicas: 3\n  revisionHistoryLimit: 4\n  minReadySeconds: 5\n  progressDeadlineSeconds: 6\n  strategy: {canary: {maxSurge: 1, maxUnavailable: \"3\"}}\n", map[string]any{"replicas": int64(3), "revisionHistoryLimit": int64(4), "minReadySeconds": int64(5), "progressDeadlineSeconds": int64(6), "strategy": rolling(int64(1), "3%")}},
-		"inline":                 {"a plain Deployment of the same name", argo + "  revisionHistoryLimit: 2\n  strategy: {canary: {}}\n", map[string]any{"replicas": int64(1), "revisionHistoryLimit": int64(2), "strategy": rolling("25%", "25%")}},
+		"inline":                 {"a plain Deployment of the same name", argo + "  revisionHistoryLimit: 2\n  strategy: {canary: {}}\n", map[string]any{"revisionHistoryLimit": int64(2), "strategy": rolling("25%", "25%")}},
 		"argo, scaled to 0":      {"Argo Rollouts' migration guide has it so", deploymentHead + "  replicas: 0\n---\n" + argoRef + "  replicas: 5\n  strategy: {canary: {}}\n", map[string]any{"replicas": int64(5)}},
 		"argo, default over 0":   {"", deploymentHead + "  replicas: 0\n---\n" + argoRef + "  strategy: {canary: {}}\n", map[string]any{"replicas": int64(1)}},
 		"own kind, scaled to 0":  {"a user may want no pods", deploymentHead + "  replicas: 0\n---\n" + ownHead + "  strategy: {canary: {}}\n", map[string]any{"replicas": int64(0)}},
@@ -278,10 +278,18 @@ func TestWarnings(t *testing.T) {
 			"  strategy: {canary: {scaleDownDelaySeconds: 3}}\n",
 			[]string{"Rollout/shop/web: spec.strategy.canary.scaleDownDelaySeconds is ignored: pods are replaced in place, it needs scaling: surge"},
 		},
-		"weight goes down": {
-			"  strategy: {canary: {steps: [{setWeight: 50}, {setWeight: 20}]}}\n",
-			[]string{"Rollout/shop/web: spec.strategy.canary.steps[1].setWeight goes down from 50 to 20: the pods of the new version stay"},
+		"the delay of an abort with dynamicStableScale": {
+			"  strategy: {canary: {stableService: web, canaryService: next, trafficRouting: {gatewayAPI: {httpRoute: web}}, dynamicStableScale: true, abortScaleDownDelaySeconds: 5}}\n" +
+				"---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web}\nspec: {rules: [{backendRefs: [{name: web, port: 80}, {name: next, port: 80}]}]}\n",
+			[]string{"Rollout/shop/web: spec.strategy.canary.abortScaleDownDelaySeconds is ignored: with dynamicStableScale pods of the new version go as those of stable come back"},
 		},
+		"stable users on fewer and fewer pods": {
+			"  strategy: {canary: {stableService: web, steps: [{setWeight: 80}]}}\n",
+			[]string{"Rollout/shop/web: spec.strategy.canary.stableService keeps all its users on the stable pods, which become fewer " +
+				"with each weight as pods are replaced in place: leave it out, so that they are shared among all pods, or use scaling: surge"},
+		},
+		"weights that go down":        {"  strategy: {canary: {steps: [{setWeight: 50}, {setWeight: 20}]}}\n", nil},
+		"a stable version that stays": {"  strategy: {canary: {scaling: surge, stableService: web, steps: [{setWeight: 80}]}}\n", nil},
 		"auto promotion off": {
 			"  strategy: {blueGreen: {activeService: web, autoPromotionEnabled: false, autoPromotionSeconds: 9}}\n",
 			[]string{"Rollout/shop/web: spec.strategy.blueGreen.autoPromotionSeconds is ignored: autoPromotionEnabled is false, so a promotion is waited for"},

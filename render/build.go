@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"strings"
 	"sync"
 
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -153,6 +152,3 @@ func numbers(v any) any {
 	}
 	return v
 }
-
-// oneLine puts a text on one line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -27,7 +27,10 @@ func (a *assembly) check() error {
 	if err := a.checkExperiments(); err != nil {
 		return err
 	}
-	return a.checkTraffic()
+	if err := a.checkTraffic(); err != nil {
+		return err
+	}
+	return a.checkReadable()
 }
 
 // checkWorkload compares a Deployment's selector with its template.

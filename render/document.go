@@ -124,7 +124,10 @@ func (d *document) readCanary(form *canaryForm) {
 	}
 	if a := form.Analysis; a != nil {
 		c.Analysis = d.readAnalysis(canaryPath+".analysis", &a.analysisForm, false)
-		if c.Analysis.StartingStep = a.StartingStep; a.StartingStep > 0 && a.StartingStep >= len(c.Steps) {
+		switch c.Analysis.StartingStep = a.StartingStep; {
+		case a.StartingStep > 0 && a.StartingStep == len(c.Steps):
+			d.Warn(canaryPath+".analysis.startingStep", "%d is after the last step, so nothing is measured", a.StartingStep)
+		case a.StartingStep > len(c.Steps):
 			d.Fail(canaryPath+".analysis.startingStep", "count from 0, which is the first",
 				"%d is beyond the %d steps, so nothing would be measured", a.StartingStep, len(c.Steps))
 		}
@@ -187,6 +190,9 @@ func (d *document) readDelays(form *canaryForm) {
 	} {
 		switch {
 		case setting.given == nil:
+		case dynamic && setting.name == "abortScaleDownDelaySeconds":
+			d.Warn(canaryPath+"."+setting.name,
+				"is ignored: with dynamicStableScale pods of the new version go as those of stable come back")
 		case surge:
 			*setting.into = *setting.given
 		default:
@@ -260,7 +266,6 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 // checkSteps looks at the steps as a whole.
 func (d *document) checkSteps() {
 	names := map[string]int{}
-	weight := 0
 	for i, step := range d.spec.Canary.Steps {
 		at := fmt.Sprintf("%s.steps[%d]", canaryPath, i)
 		if first, taken := names[step.Name]; taken && step.Name != "" {
@@ -270,12 +275,10 @@ func (d *document) checkSteps() {
 			d.Fail(at+".name", "use another name", "%q means something else in a promotion", step.Name)
 		}
 		names[step.Name] = i
-		if step.SetWeight == nil {
-			continue
-		}
-		if *step.SetWeight < weight && d.spec.Scaling == rollout.InPlace {
-			d.Warn(at+".setWeight", "goes down from %d to %d: the pods of the new version stay", weight, *step.SetWeight)
-		}
-		weight = *step.SetWeight
+	}
+	c := d.spec.Canary
+	if c.StableService != "" && len(c.Steps) > 0 && c.Traffic == nil && d.spec.Scaling == rollout.InPlace {
+		d.Warn(canaryPath+".stableService", "keeps all its users on the stable pods, which become fewer with each weight "+
+			"as pods are replaced in place: leave it out, so that they are shared among all pods, or use scaling: surge")
 	}
 }

@@ -28,7 +28,7 @@ spec:
 const experimentRollout = `
 apiVersion: argoproj.io/v1alpha1
 kind: Rollout
-metadata: {name: web}
+metadata: {name: web, annotations: {gitrollout.dev/scaling: surge}}
 spec:
   progressDeadlineSeconds: 120
   workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}

@@ -50,7 +50,7 @@ func TestInvalid(t *testing.T) {
 		})
 	}
 	if cases < 380 {
-		t.Errorf("%d rejected inputs, want at least 300: some have gone", cases)
+		t.Errorf("%d rejected inputs, want at least 380: some have gone", cases)
 	}
 }
 

@@ -41,7 +41,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	if errors.As(err, &invalid) {
 		return invalid
 	}
-	text := oneLine(unquote(err.Error()))
+	text := rollout.OneLine(unquote(err.Error()))
 	text = strings.ReplaceAll(text, mount+"/", "")
 	text = strings.ReplaceAll(text, mount, ".")
 	if roots := rootPart.FindAllStringSubmatch(text, -1); len(roots) > 0 {
@@ -59,7 +59,7 @@ func reduce(fs *treeFS, file string, err error) error {
 		"$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
 	text = structPart.ReplaceAllString(text, "a $1 is no schema")
 	text = addressPart.ReplaceAllString(text, "…")
-	if text = oneLine(text); len(text) > maxMessage {
+	if text = rollout.OneLine(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
 	}
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text}

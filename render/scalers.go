@@ -82,12 +82,6 @@ func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 			a.specs[i].Replicas = nil
 		}
 	}
-	for _, d := range a.documents {
-		// A 1 that nobody wrote is no reason for a warning.
-		if d.workload == w && d.inline && d.form.Replicas == nil {
-			given = false
-		}
-	}
 	delete(spec, "replicas")
 	if given {
 		a.warn("Deployment/%s: replicas are ignored, %s scales it; leave them out of the manifest", w, shortRef(by))

@@ -119,13 +119,14 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 }
 
 // mergeReplicas returns how many pods there should be, nil if the manifests do
-// not say. Argo Rollouts' default is 1, also where the Deployment it refers to
-// has been scaled to 0, as its migration guide asks for.
+// not say: it is for others to say then, and Kubernetes begins with 1. Where the Deployment
+// that an Argo Rollout refers to has been scaled to 0, as its migration guide asks
+// for, Argo Rollouts' default of 1 counts.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
 		own = d.form.Replicas
-	case d.Argo && (own == nil || *own == 0):
+	case d.Argo && own != nil && *own == 0:
 		own = new(1)
 	}
 	if own != nil {

@@ -13,6 +13,9 @@ const (
 	AnalysisFailed       AnalysisPhase = "Failed"
 	AnalysisErrored      AnalysisPhase = "Error"        // it could not be measured
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition holds
+
+	// AnalysisStopped is gitrollout's own: its release went on or back before there was a verdict.
+	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // Done reports whether nothing will change the phase any more.

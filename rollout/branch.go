@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"bytes"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 )
@@ -9,6 +11,10 @@ import (
 // ErrConflict is the answer to a push when a branch was not where the update expected it: nothing was changed, and
 // the decision is to be made again on what is there now.
 var ErrConflict = errors.New("the branch has moved")
+
+// ErrUnreachable is the answer to a fetch or a push when there was no connection, no answer in time, or the server is
+// ill: the same may do later. Whether a push has arrived is not known.
+var ErrUnreachable = errors.New("unreachable")
 
 // Heads is where the branches that matter are. An absent branch is "".
 type Heads struct {
@@ -46,6 +52,20 @@ type Update struct {
 	When    time.Time // author's and committer's time, to the second
 	Author  Identity  // also the committer; the zero value is who the mirror commits as
 	Delete  bool      // remove the branch instead
+}
+
+// Merge is what merging one commit into another would do: the files that it writes, by path, with nil content for those
+// that it deletes. It is clean if nothing stands in its way and nothing else comes with it: it is one commit on
+// top of what the other is built on, and the other still has these files as they were there.
+type Merge struct {
+	Edits map[string][]byte
+	Clean bool
+}
+
+// Does reports whether the merge is clean and does exactly what some edits do.
+func (m Merge) Does(edits map[string][]byte) bool {
+	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+	return m.Clean && maps.EqualFunc(m.Edits, edits, same)
 }
 
 // Identity is who commits.

@@ -38,7 +38,8 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 	if !isMapping && document != nil {
 		return &InvalidError{File: file, Msg: "is not a mapping with apiVersion and kind"}
 	}
-	if version := Object(head).APIVersion(); version != APIVersion {
+	version := Object(head).APIVersion()
+	if version != APIVersion && (version != StepsVersion || kind != "Promotion") {
 		return &InvalidError{File: file, Field: "apiVersion", Msg: fmt.Sprintf("%q is not known", version),
 			Fix: "use " + APIVersion}
 	}
@@ -174,6 +175,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 		return nil, Invalidf(file, "release", "is missing while the phase is %s", s.Phase)
 	case s.Phase == Aborting && (s.Retreat == nil || s.Stable == nil):
 		return nil, Invalidf(file, "retreat", "or stable is missing while the phase is %s", s.Phase)
+	case s.Former != nil && (s.Stable == nil || s.Release != nil):
+		return nil, Invalidf(file, "former", "is there without stable, or beside release")
 	case s.Phase == Degraded && s.Stable == nil:
 		return nil, Invalidf(file, "stable", "is missing while the phase is %s", s.Phase)
 	}

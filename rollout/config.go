@@ -58,6 +58,7 @@ type AppGlob struct {
 	Path      string // slash-separated; * ? [] match within one segment, as in path.Match
 	Name      string // "" or, only without wildcards, the app's name
 	Namespace string // for namespaced objects that name none; default "default"
+	Prune     bool   // the objects of an app whose folder is removed are deleted; default false: they are left alone
 
 	field string // apps[i], for messages
 	file  string
@@ -93,6 +94,7 @@ type appGlobFile struct {
 	Path      string `json:"path" needs:"name the folder of a kustomization" like:"folder"`
 	Name      string `json:"name" is:"label"`
 	Namespace string `json:"namespace" is:"label" default:"default"`
+	Prune     bool   `json:"prune"`
 }
 
 // ParseConfig reads a configuration strictly and fills in the defaults. The
@@ -177,8 +179,8 @@ func checkBranch(branch string) string {
 }
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
-	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, field: field,
-		file: file}
+	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
+		field: field, file: file}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}

@@ -28,6 +28,7 @@ const (
 	EventHeld                 EventKind = "held"                 // something is wrong with what Git asks for
 	// a new version waits for a window to open or for a freeze to end
 	EventWaiting   EventKind = "waiting"
+	EventDegraded  EventKind = "degraded"  // what serves has not been well for longer than its deadline
 	EventRecovered EventKind = "recovered" // nothing is wrong any more
 )
 
@@ -35,7 +36,7 @@ const (
 // several, and is told once, as the first of them that somebody asked for.
 func EventKinds() []EventKind {
 	return []EventKind{
-		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventHeld,
+		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
 		EventAnalysisFailed, EventAnalysisError, EventAnalysisInconclusive,
 		EventPaused, EventPromoted, EventStarted, EventStepCompleted, EventRestored, EventRecovered,
 		EventWaiting, EventAnalysisStarted,

@@ -62,7 +62,9 @@ type ServiceFields struct {
 
 // TroubleKinds are the events that begin what an on-call service keeps open until
 // it is over.
-func TroubleKinds() []EventKind { return []EventKind{EventAborted, EventStalled, EventHeld} }
+func TroubleKinds() []EventKind {
+	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
+}
 
 // Services is the table of services, by the name of their block.
 func Services() map[string]ServiceFields {

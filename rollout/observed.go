@@ -6,6 +6,15 @@ import "time"
 type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every Deployment of the app that exists
 	Routes    map[Ref]ObservedRoute         // every object that a router acts on, as far as it exists
+	Troubled  []Trouble                     // by reference; objects of which nobody says how they are, are well
+}
+
+// Trouble is a live object of the app, of any kind, that is not what its controller is to make of it: by kstatus, the
+// rules for that which Flux and others share.
+type Trouble struct {
+	Ref     Ref
+	Failed  bool   // it does not get there by itself; otherwise it may be on its way
+	Message string // why, on one line, in the words of its controller: it may differ each time
 }
 
 // ObservedRoute is what a router says of one of its objects.
@@ -30,6 +39,7 @@ type ObservedWorkload struct {
 	Serial    int        // AnnotationSerial on it, 0 if it has none or is another app's
 	Synced    bool       // the Deployment controller has seen the newest spec (observedGeneration)
 	Complete  bool       // every pod is of the newest template and available, no old pod is left
+	Available int        // pods that the Deployment controller counts as available (status.availableReplicas)
 	Revisions []Revision // one for each ReplicaSet, newest first
 }
 

@@ -1,11 +1,13 @@
 package rollout
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Verb is the decision that a promotion file carries.
@@ -26,17 +28,27 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
 // remaining weights.
 const Full = "full"
 
+// StepsVersion is the version of a Promotion whose steps count from 1, as
+// everywhere. Those of APIVersion count from 0, and are read like that for ever.
+const StepsVersion = "gitrollout.dev/v1alpha2"
+
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users'
-// branch. It names the release by its hash, so that a late merge approves
-// nothing that it was not meant for.
+// branch. It names the release by its hash, the try of it by when that began,
+// and the workloads, so that a late merge approves nothing that it was not meant
+// for.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
 	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
-	Through    string `json:"through,omitempty"` // a step's index or name, or "full"; for promote only; default full
-	Decision   Verb   `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
-	Reason     string `json:"reason,omitempty"` // for people
-	At         string `json:"at,omitempty"`     // for people, and to make a second retry differ from the first
+	Through    string `json:"through,omitempty"` // of all workloads: a step's number from 1 or its name, or "full"
+	// instead of Through: such a step for each workload that is meant
+	Workloads map[Workload]string `json:"workloads,omitempty"`
+	Since     time.Time           `json:"since,omitzero"` // the try that is meant: its Release.Since; zero: any
+	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
+	Reason    string              `json:"reason,omitempty"` // for people
+	At        string              `json:"at,omitempty"`     // for people, and to make a second retry differ from the first
+	// AdoptAnyway takes an app over, at this version, whose objects another controller has in hand.
+	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
 	Digest string `json:"-"` // of the file's bytes
 	Author string `json:"-"` // of the head commit that the file was read from
@@ -55,7 +67,18 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 		return nil, err
 	}
 	p := wire.Promotion
-	p.Through = string(wire.Through)
+	if p.Through = string(wire.Through); p.Through != "" && wire.Workloads != nil {
+		return nil, Invalidf(file, "workloads", "and through exclude each other").WithFix("keep one of them")
+	}
+	for w, step := range wire.Workloads {
+		if p.Workloads == nil {
+			p.Workloads = map[Workload]string{}
+		}
+		p.Workloads[w] = string(step)
+	}
+	if wire.Workloads == nil {
+		p.Through = cmp.Or(p.Through, Full)
+	}
 	sum := sha256.Sum256(data)
 	p.Digest = hex.EncodeToString(sum[:5])
 	return &p, nil
@@ -64,7 +87,8 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 // promotionFile is the file's form: through: 2 is a number.
 type promotionFile struct {
 	Promotion
-	Through stepText `json:"through" default:"full"`
+	Through   stepText              `json:"through"`
+	Workloads map[Workload]stepText `json:"workloads"`
 }
 
 // stepText takes a step as people write it in YAML: through: 2 is a number.
@@ -89,26 +113,49 @@ func (s *stepText) ReadValue(raw any) error {
 }
 
 // Encode returns the bytes of the file, always the same for the same promotion.
+// What an older version of the program can read is written so that it does.
 func (p Promotion) Encode() ([]byte, error) {
-	p.APIVersion, p.Kind = APIVersion, "Promotion"
+	_, err := strconv.Atoi(p.Through)
+	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
+		p.APIVersion = StepsVersion
+	}
+	p.APIVersion, p.Kind = cmp.Or(p.APIVersion, APIVersion), "Promotion"
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate at step index of the
-// release, whose steps have the given names ("" for none). A Through that names
-// no step of the list opens nothing.
-func (p *Promotion) Opens(release Hash, names []string, index int) bool {
+// Opens reports whether the promotion opens the gate at step index of a workload
+// of the release, whose steps have the given names ("" for none). A step that is
+// not in the list opens nothing.
+func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false
 	}
-	if p.Through == Full {
-		return true
+	last, found := p.Last(w, names)
+	return found && index <= last
+}
+
+// Last returns the index of the last step of a workload that the promotion opens:
+// len(names) for all. It is false if that is none.
+func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
+	if p == nil {
+		return 0, false
 	}
-	through := slices.Index(names, p.Through)
-	if n, err := strconv.Atoi(p.Through); through < 0 && err == nil {
-		through = n
+	through := p.Through
+	if p.Workloads != nil {
+		through = p.Workloads[w]
 	}
-	return through >= 0 && through < len(names) && index <= through
+	switch n, err := strconv.Atoi(through); {
+	case through == Full:
+		return len(names), true
+	case through == "":
+		return 0, false
+	case slices.Contains(names, through):
+		return slices.Index(names, through), true
+	case p.APIVersion == APIVersion:
+		return n, err == nil && n >= 0 && n < len(names)
+	default:
+		return n - 1, err == nil && n >= 1 && n <= len(names)
+	}
 }
 
 // Says reports whether the promotion carries a decision for the release.
@@ -117,4 +164,6 @@ func (p *Promotion) Says(v Verb, release Hash) bool {
 }
 
 // OpensAll reports whether the promotion skips all the rest of the release.
-func (p *Promotion) OpensAll(release Hash) bool { return p.Says(Promote, release) && p.Through == Full }
+func (p *Promotion) OpensAll(release Hash) bool {
+	return p.Says(Promote, release) && p.Through == Full && p.Workloads == nil
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -56,6 +57,8 @@ func TestParsePromotionRefuses(t *testing.T) {
 		"WrongCase":    {"Decision: hold must not promote", promotionHead + "release: h1-1\nDecision: hold\n", "Decision", "not a known field"},
 		"Decision":     {"decisions are a closed set", promotionHead + "release: h1-1\ndecision: rollback\n", "decision", "not one of"},
 		"Kind":         {"another kind", "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nrelease: h1-1\n", "kind", "not Promotion"},
+		"Both":         {"which of them?", promotionHead + "release: h1-1\nthrough: 1\nworkloads: {shop/web: 2}\n", "workloads", "exclude each other"},
+		"NoWorkload":   {"a workload has a namespace", promotionHead + "release: h1-1\nworkloads: {web: 2}\n", "workloads[web]", "namespace"},
 		"Version":      {"another version", "apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
 		"Twice":        {"two values", promotionHead + "release: h1-1\nrelease: h1-2\n", "", "already set"},
 		"Two":          {"a second document would be ignored: what did the reviewer approve?", promotionHead + "release: h1-1\n---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
@@ -95,44 +98,83 @@ func TestPromotionDigestDiffersByBytes(t *testing.T) {
 
 func TestPromotionOpens(t *testing.T) {
 	names := []string{"", "smoke", "", "2"}
+	web, api := Workload{Namespace: "shop", Name: "web"}, Workload{Namespace: "shop", Name: "api"}
+	all, nothing := []bool{true, true, true, true}, []bool{false, false, false, false}
+	first := []bool{true, false, false, false}
+	promote := func(through string) *Promotion {
+		return &Promotion{Release: "h1-1", Decision: Promote, Through: through}
+	}
+	old := func(through string) *Promotion { p := promote(through); p.APIVersion = APIVersion; return p }
 	cases := map[string]struct {
 		reason  string
 		p       *Promotion
 		release Hash
+		of      Workload
 		want    []bool // for each index
 	}{
-		"None":       {"no file", nil, "h1-1", []bool{false, false, false, false}},
-		"Full":       {"all gates", &Promotion{Release: "h1-1", Decision: Promote, Through: Full}, "h1-1", []bool{true, true, true, true}},
-		"Index":      {"up to and including the step", &Promotion{Release: "h1-1", Decision: Promote, Through: "1"}, "h1-1", []bool{true, true, false, false}},
-		"Name":       {"up to and including the step", &Promotion{Release: "h1-1", Decision: Promote, Through: "smoke"}, "h1-1", []bool{true, true, false, false}},
-		"NameDigits": {"a name wins over an index", &Promotion{Release: "h1-1", Decision: Promote, Through: "2"}, "h1-1", []bool{true, true, true, true}},
-		"Zero":       {"only the first", &Promotion{Release: "h1-1", Decision: Promote, Through: "0"}, "h1-1", []bool{true, false, false, false}},
-		"Beyond":     {"a step that does not exist opens nothing", &Promotion{Release: "h1-1", Decision: Promote, Through: "4"}, "h1-1", []bool{false, false, false, false}},
-		"Negative":   {"nor does this one", &Promotion{Release: "h1-1", Decision: Promote, Through: "-1"}, "h1-1", []bool{false, false, false, false}},
-		"Unknown":    {"nor an unknown name", &Promotion{Release: "h1-1", Decision: Promote, Through: "smok"}, "h1-1", []bool{false, false, false, false}},
-		"Stale":      {"a late merge approves nothing else", &Promotion{Release: "h1-0", Decision: Promote, Through: Full}, "h1-1", []bool{false, false, false, false}},
-		"Hold":       {"another decision", &Promotion{Release: "h1-1", Decision: Hold, Through: Full}, "h1-1", []bool{false, false, false, false}},
-		"NoRelease":  {"nothing is in flight", &Promotion{Release: "", Decision: Promote, Through: Full}, "", []bool{false, false, false, false}},
+		"None":       {"no file", nil, "h1-1", web, nothing},
+		"Full":       {"all gates", promote(Full), "h1-1", web, all},
+		"Number":     {"up to and including the step, from 1", promote("1"), "h1-1", web, first},
+		"Name":       {"up to and including the step", promote("smoke"), "h1-1", web, []bool{true, true, false, false}},
+		"NameDigits": {"a name wins over a number", promote("2"), "h1-1", web, all},
+		"Third":      {"numbers are of all steps", promote("3"), "h1-1", web, []bool{true, true, true, false}},
+		"Last":       {"the last one", promote("4"), "h1-1", web, all},
+		"Zero":       {"there is no step 0", promote("0"), "h1-1", web, nothing},
+		"Beyond":     {"a step that does not exist opens nothing", promote("5"), "h1-1", web, nothing},
+		"Negative":   {"nor does this one", promote("-1"), "h1-1", web, nothing},
+		"Unknown":    {"nor an unknown name", promote("smok"), "h1-1", web, nothing},
+		"Empty":      {"nor none", promote(""), "h1-1", web, nothing},
+		"Stale":      {"a late merge approves nothing else", &Promotion{Release: "h1-0", Decision: Promote, Through: Full}, "h1-1", web, nothing},
+		"Hold":       {"another decision", &Promotion{Release: "h1-1", Decision: Hold, Through: Full}, "h1-1", web, nothing},
+		"NoRelease":  {"nothing is in flight", &Promotion{Release: "", Decision: Promote, Through: Full}, "", web, nothing},
+		"OldIndex":   {"an old file counts from 0", old("1"), "h1-1", web, []bool{true, true, false, false}},
+		"OldZero":    {"so its first step is 0", old("0"), "h1-1", web, first},
+		"OldBeyond":  {"and its last one is one less", old("4"), "h1-1", web, nothing},
+		"OldName":    {"names are names", old("smoke"), "h1-1", web, []bool{true, true, false, false}},
+		"Workload":   {"the workload that it names", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}}, "h1-1", web, first},
+		"Another":    {"and no other one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}}, "h1-1", api, nothing},
+		"OneFully":   {"all of one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, "h1-1", web, all},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for i, want := range tc.want {
-				if got := tc.p.Opens(tc.release, names, i); got != want {
+				if got := tc.p.Opens(tc.release, tc.of, names, i); got != want {
 					t.Errorf("%s: Opens(%d) = %t, want %t", tc.reason, i, got, want)
 				}
 			}
 		})
 	}
+	if p := (&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}); p.OpensAll("h1-1") {
+		t.Error("all of one workload is all of the release")
+	}
 }
 
 func TestPromotionEncode(t *testing.T) {
-	data, err := Promotion{Release: "h1-7b4e2a91d0", Through: "2", Decision: Promote}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := promotionHead[:len(promotionHead)-len("kind: Promotion\n")] + "decision: promote\nkind: Promotion\nrelease: h1-7b4e2a91d0\nthrough: \"2\"\n"
-	if diff := cmp.Diff(want, string(data)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	began := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	web, api := Workload{Namespace: "shop", Name: "web"}, Workload{Namespace: "shop", Name: "api"}
+	const now, before = "apiVersion: gitrollout.dev/v1alpha2\n", "apiVersion: gitrollout.dev/v1alpha1\n"
+	for name, tc := range map[string]struct {
+		p    Promotion
+		want string
+	}{
+		"Step": {Promotion{Release: "h1-7b4e2a91d0", Through: "2", Decision: Promote}, now + "decision: promote\nkind: Promotion\nrelease: h1-7b4e2a91d0\nthrough: \"2\"\n"},
+		"Try":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote, Since: began}, now + "decision: promote\nkind: Promotion\nrelease: h1-1\nsince: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
+		"Two": {Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "2", api: "6"}},
+			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nworkloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
+		"Old":   {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: \"2\"\n"},
+		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"}, // which a reconciler that is older than the command obeys
+		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: full\n"},
+	} {
+		data, err := tc.p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, string(data)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if back, err := ParsePromotion("p", data); err != nil || back.Through != tc.p.Through && tc.p.Decision == Promote {
+			t.Errorf("%s is read as %+v: %v", name, back, err)
+		}
 	}
 	if got, want := PromotionPath("prod-eu", "shop"), ".gitrollout/prod-eu/promote/shop.yaml"; got != want {
 		t.Errorf("path is %q, want %q", got, want)
@@ -142,6 +184,7 @@ func TestPromotionEncode(t *testing.T) {
 func FuzzParsePromotion(f *testing.F) {
 	f.Add([]byte(promotionHead + "release: h1-7b4e2a91d0\nthrough: full\ndecision: promote\n"))
 	f.Add([]byte(promotionHead + "release: h1-1\nthrough: 2\nat: x\nreason: y\n"))
+	f.Add([]byte(strings.Replace(promotionHead, "v1alpha1", "v1alpha2", 1) + "release: h1-1\nsince: 2026-11-22T10:00:00Z\nworkloads: {shop/web: 2, shop/api: full}\n"))
 	f.Add([]byte("---\n" + promotionHead + "release: h1-1\ndecision: abort\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := ParsePromotion("p.yaml", data)
@@ -155,7 +198,7 @@ func FuzzParsePromotion(f *testing.F) {
 		for _, names := range [][]string{nil, {""}, {"a", "b", "c"}} {
 			opened := true
 			for i := range names { // a gate is never open behind a closed one
-				now := p.Opens(p.Release, names, i)
+				now := p.Opens(p.Release, Workload{Name: "web"}, names, i)
 				if now && !opened {
 					t.Fatalf("%+v opens step %d but not an earlier one", p, i)
 				}

@@ -12,6 +12,7 @@ type App struct {
 	Name      string // unique in the cluster; a DNS label: what the glob's wildcards matched, joined by "-"
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // for namespaced objects that name none; never empty
+	Formerly  string // names that it had before, the last one first, with spaces between: older commits have it by them
 }
 
 // Commit is one commit of the users' branch, as far as releases need it.

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"strings"
 	"time"
 )
 
@@ -20,7 +21,7 @@ const (
 	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; heals by itself
 	Promoting   Phase = "Promoting"   // all steps are done: the user's own rolling update finishes it
 	Aborting    Phase = "Aborting"    // on the way back to stable
-	Degraded    Phase = "Degraded"    // stable serves, and Git asks for a rejected release
+	Degraded    Phase = "Degraded"    // stable serves, and Git asks for a rejected release; shown of what is not well, too
 	Healthy     Phase = "Healthy"     // what Git asks for is what serves
 )
 
@@ -37,23 +38,40 @@ type State struct {
 	Kind       string        `json:"kind"`       // always RolloutState
 	App        string        `json:"app"`
 	Path       string        `json:"path"`
-	Serial     int           `json:"serial"`         // counts the transitions of releases; the Deployments carry it
-	Seal       string        `json:"seal,omitempty"` // only in the file: what an edit by hand does not match
+	Formerly   []string      `json:"formerly,omitempty"` // names that the app had before, the last one first
+	Serial     int           `json:"serial"`             // counts the transitions of releases; the Deployments carry it
+	Seal       string        `json:"seal,omitempty"`     // only in the file: what an edit by hand does not match
 	Phase      Phase         `json:"phase"`
-	Reason     string        `json:"reason,omitempty"` // one sentence: why the phase is what it is
-	Held       *Held         `json:"held,omitempty"`   // what is wrong; the app stays as it is meanwhile
-	Source     string        `json:"source,omitempty"` // commit whose render is in the cluster
-	Stable     *Release      `json:"stable,omitempty"` // the last release that became available
+	Reason     string        `json:"reason,omitempty"`    // one sentence: why the phase is what it is
+	Unhealthy  string        `json:"unhealthy,omitempty"` // what has not been well at rest for longer than its deadline
+	Held       *Held         `json:"held,omitempty"`      // what is wrong; the app stays as it is meanwhile
+	Source     string        `json:"source,omitempty"`    // commit whose render is in the cluster
+	Stable     *Release      `json:"stable,omitempty"`    // the last release that all users were on
+	Former     *Former       `json:"former,omitempty"`    // what served before Stable, while its pods are kept
 	Release    *Release      `json:"release,omitempty"`
 	Progress   []Progress    `json:"progress,omitempty"` // one for each staged workload of Release, ordered
 	Analyses   []AnalysisRun `json:"analyses,omitempty"` // of Release, or of what was rejected last
 	Retreat    *Retreat      `json:"retreat,omitempty"`  // only while Aborting
 	Rejected   []Rejection   `json:"rejected,omitempty"` // newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty"` // newest first, at most MaxHistory
+	Adopts     Hash          `json:"adopts,omitempty"`   // taken over, as people said, though another controller had it
 	Pong       []Workload    `json:"pong,omitempty"`     // workloads whose stable version is behind their pong Service
+	Replicas   []Replicas    `json:"replicas,omitempty"` // what Git says since Stable.Commit, and Source may not
+	// digest of the promotion file that is no key any more: it was there at an earlier try of its release, or before
+	// the steps changed that it would open
+	Spent string `json:"spent,omitempty"`
 	// of Inventory, what is made for the release in flight and not in Git
 	Generated []Ref `json:"generated,omitempty"`
 	Inventory []Ref `json:"inventory,omitempty"`
+}
+
+// Shown is the phase for people: nobody is told Healthy of what has not been well
+// for longer than its deadline.
+func (s *State) Shown() Phase {
+	if s.Phase == Healthy && s.Unhealthy != "" {
+		return Degraded
+	}
+	return s.Phase
 }
 
 // MaxHistory bounds the rejected and verified lists.
@@ -74,6 +92,7 @@ const (
 	HeldInvalidInput   HeldReason = "InvalidInput"      // what Git asks for cannot be read, or the API server refuses it
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
 	HeldAdoption       HeldReason = "Adoption"          // something else runs already, and nothing is on record
+	HeldForeign        HeldReason = "ForeignController" // another controller has objects of an app that is not on record
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment must go back
 	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than the cluster's
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: nothing is wrong
@@ -93,6 +112,13 @@ type Release struct {
 	Templates map[Workload]Hash `json:"templates"`
 }
 
+// Former is the version from which all users have moved to the stable one, and
+// whose pods are still there.
+type Former struct {
+	Release  Release    `json:"release"`  // as it was stable
+	Progress []Progress `json:"progress"` // of the release of the version that is stable now
+}
+
 // Progress is how far one staged workload has come.
 type Progress struct {
 	Workload Workload  `json:"workload"`
@@ -105,8 +131,17 @@ type Progress struct {
 	Opened   string    `json:"opened,omitempty"` // who let it pass the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // what the routers were asked for last; nil: all traffic to stable
 
+	// It was to have no pods when that was recorded: its step begins when it is to have some.
+	Suspended bool `json:"suspended,omitempty"`
+
 	// When all pods of the step's experiment were available: the clock of the experiment. Nil before that.
 	Available *time.Time `json:"available,omitempty"`
+}
+
+// Replicas is how many pods Git asks for of a workload.
+type Replicas struct {
+	Workload Workload `json:"workload"`
+	Count    *int     `json:"count,omitempty"` // nil: an autoscaler says
 }
 
 // Retreat says how the way back goes.
@@ -115,6 +150,7 @@ type Retreat struct {
 	Routed time.Time `json:"routed"`           // when traffic went back to stable
 	Drain  time.Time `json:"drain"`            // from when canary pods may go
 	To     string    `json:"to"`               // the commit to go back to
+	Late   bool      `json:"late,omitempty"`   // it has made no progress for its deadline, and somebody was told
 }
 
 // Rejection is a hash that is not tried again until somebody says retry or the
@@ -125,6 +161,12 @@ type Rejection struct {
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
 	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: only a different one can retry
+}
+
+// Named is an app with the names that it had before, as the record knows them.
+func (s *State) Named(a App) App {
+	a.Formerly = strings.Join(s.Formerly, " ")
+	return a
 }
 
 // IsRejected returns the rejection of a hash.

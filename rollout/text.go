@@ -1,6 +1,27 @@
 package rollout
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// MaxText is the most characters that are recorded, told or shown of a text of others.
+const MaxText = 500
+
+// Printable is a text of others, such as a server's answer or a measured value, as it may stand in the record, in a
+// commit's message or on a terminal: one line without control characters, of at most MaxText.
+func Printable(text string) string { return Cut(OneLine(text), MaxText) }
+
+// varying is what texts of others have in them that differs each time: numbers, addresses, ids of requests.
+var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
+
+// SameText reports whether two texts of others say the same, whatever numbers and ids are in them: "used: 3 of 10" and
+// "used: 4 of 10", or an answer with another request's id.
+func SameText(a, b string) bool {
+	return a == b || varying.ReplaceAllString(Printable(a), "#") == varying.ReplaceAllString(Printable(b), "#")
+}
 
 // Cut shortens a text to a number of characters, the last of which then is "…".
 func Cut(text string, most int) string {
@@ -10,5 +31,42 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// OneLine joins the words of a text by single spaces.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// OneLine joins the words of a text by single spaces, and leaves out what is no character: control characters, marks
+// that turn the direction of text, and bytes that are no UTF-8.
+func OneLine(text string) string {
+	seen := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, text)
+	return strings.Join(strings.Fields(seen), " ")
+}
+
+// Printable is the state with the texts of others in it as they may be recorded. The state that was given is not
+// changed.
+func (s State) Printable() State {
+	s.Reason = Printable(s.Reason)
+	if s.Held != nil {
+		held := *s.Held
+		held.Message, s.Held = Printable(held.Message), &held
+	}
+	for _, r := range []**Release{&s.Stable, &s.Release} {
+		if *r != nil {
+			release := **r
+			release.Author, release.Subject = Printable(release.Author), Printable(release.Subject)
+			*r = &release
+		}
+	}
+	s.Rejected, s.Progress = slices.Clone(s.Rejected), slices.Clone(s.Progress)
+	for i := range s.Rejected {
+		s.Rejected[i].Reason = Printable(s.Rejected[i].Reason)
+	}
+	for i := range s.Progress {
+		s.Progress[i].Opened = Printable(s.Progress[i].Opened)
+	}
+	return s
+}

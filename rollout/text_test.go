@@ -1,6 +1,10 @@
 package rollout
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
@@ -17,5 +21,58 @@ func TestCut(t *testing.T) {
 func TestOneLine(t *testing.T) {
 	if got := OneLine("  no\r\n such\t\tthing \n"); got != "no such thing" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestPrintable: what others write is one line of what can be read, and never longer than MaxText.
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"x\x00y": "xy", "\x1b]0;owned\x07shop\x1b[2J": "]0;ownedshop[2J", "one\ntwo\u2028three": "one two three",
+		"\u202eabc\u2066": "abc", "a\xffb": "ab", "Zoë 👩\u200d🚀": "Zoë 👩\u200d🚀",
+		strings.Repeat("ä", 600): strings.Repeat("ä", 499) + "…",
+	} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestStatesArePrintable: each text of a state that others may have written is.
+func TestStatesArePrintable(t *testing.T) {
+	bad := "a\x00\n" + strings.Repeat("b", 1000)
+	s := State{
+		Reason: bad, Held: &Held{Message: bad}, Stable: &Release{Author: bad, Subject: bad}, Release: &Release{Author: bad, Subject: bad},
+		Rejected: []Rejection{{Reason: bad}}, Progress: []Progress{{Opened: bad}},
+	}
+	before := fmt.Sprintf("%+v %+v", s, *s.Held)
+	got := s.Printable()
+	texts := []string{got.Reason, got.Held.Message, got.Stable.Author, got.Stable.Subject, got.Release.Author, got.Release.Subject,
+		got.Rejected[0].Reason, got.Progress[0].Opened}
+	for i, text := range texts {
+		if text != Printable(bad) {
+			t.Errorf("text %d is %q", i, text)
+		}
+	}
+	if after := fmt.Sprintf("%+v %+v", s, *s.Held); after != before {
+		t.Error("the state that was given is changed")
+	}
+}
+
+// TestSameText: numbers and ids make no other text, words do.
+func TestSameText(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"exceeded quota: used: cpu=900m, limited: cpu=1", "exceeded quota: used: cpu=1100m, limited: cpu=1", true},
+		{"webhook denied request 8c7d0e2a-11aa-4b0b-9a51-5c8a2d1f0a11", "webhook denied request 0b7d0e2a-22bb-4b0b-9a51-5c8a2d1f0a22", true},
+		{"Invalid value: (*int64)(0xc000a1b2)", "Invalid value: (*int64)(0xc0ffee00)", true},
+		{"exceeded quota: pods", "exceeded quota: services", false},
+		{"admission webhook a denied the request", "exceeded quota", false},
+		{"same", "same", true},
+	} {
+		if got := SameText(c.a, c.b); got != c.same {
+			t.Errorf("%q and %q: %t", c.a, c.b, got)
+		}
 	}
 }

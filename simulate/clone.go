@@ -160,6 +160,53 @@ func (c *Clone) Push(_ context.Context, updates []reconciler.Update) (map[string
 	return made, nil
 }
 
+// Between is reconciler.Past's.
+func (c *Clone) Between(_ context.Context, from, to string) (line []reconciler.Snapshot, err error) {
+	for at := to; ; at = c.server.Parent(at) {
+		if at == "" {
+			return nil, fmt.Errorf("commit %s is not before %s", from, to)
+		}
+		line = append([]reconciler.Snapshot{snapshot{c.server.commits[at]}}, line...)
+		if at == from {
+			return line, nil
+		}
+	}
+}
+
+// Merge is reconciler.Past's.
+func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
+	if _, err := c.Bring(ctx, []string{commit}); err != nil {
+		return rollout.Merge{}, err
+	}
+	return c.server.Merge(commit, onto), nil
+}
+
+// Merge tells what merging a commit into another one would do.
+func (g *Git) Merge(id, onto string) rollout.Merge {
+	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
+	m := rollout.Merge{Edits: map[string][]byte{}}
+	for at := onto; at != "" && !m.Clean; at = g.Parent(at) {
+		m.Clean = was != nil && at == was.ID
+	}
+	if was == nil {
+		return m
+	}
+	for name, f := range is {
+		if was.files[name] != f {
+			m.Edits[name] = []byte(f.content)
+		}
+	}
+	for name := range was.files {
+		if _, stays := is[name]; !stays {
+			m.Edits[name] = nil
+		}
+	}
+	for name := range m.Edits {
+		m.Clean = m.Clean && now[name] == was.files[name]
+	}
+	return m
+}
+
 // move is one branch of a push.
 type move struct {
 	branch, from string

@@ -184,7 +184,9 @@ func (s *Story) push(args []string) error {
 		}
 	}
 	if len(edits) == 0 {
-		return fmt.Errorf("push %s: no file of the app has an image whose tag could be set; write push files NAME, with the changed files below NAME/ in the script", strings.Join(args, " "))
+		return fmt.Errorf(
+			"push %s: no file of the app has an image whose tag could be set; write push files NAME, with the changed files below NAME/ in the script",
+			strings.Join(args, " "))
 	}
 	s.commit("push "+strings.Join(args, " "), edits)
 	return nil
@@ -271,16 +273,15 @@ func (s *Story) merge(args []string) error {
 		if id == "" || (len(rest) > 0 && rest[0] != kind) {
 			continue
 		}
-		is, was := s.git.Files(id), s.git.Files(s.git.Parent(id))
-		edits := map[string]*string{}
-		for name, content := range is {
-			if was[name] != content {
-				edits[name] = &content
-			}
+		merge := s.git.Merge(id, s.head())
+		if !merge.Clean {
+			return fmt.Errorf("merge: %s is in conflict with %s", branch, Branch)
 		}
-		for name := range was {
-			if _, stays := is[name]; !stays {
-				edits[name] = nil
+		edits := map[string]*string{}
+		for name, content := range merge.Edits {
+			edits[name] = nil
+			if content != nil {
+				edits[name] = new(string(content))
 			}
 		}
 		s.commit("merge "+branch, edits)

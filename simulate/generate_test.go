@@ -19,11 +19,18 @@ const (
 // source is what the users' branch says at one commit.
 type source struct {
 	apps []appSource
+	slip string // what is wrong with the configuration, "" for nothing
 }
+
+// The slips that concern every app of a repository.
+const (
+	slipConfig = "config" // the configuration cannot be read
+	slipFolder = "folder" // a folder has a name that no app can have
+)
 
 // appSource is one app's folder.
 type appSource struct {
-	name      string
+	id, name  string // its first name, which its objects keep, and that of its folder
 	workloads []workloadSource
 	config    int  // something that is no template: a ConfigMap's content
 	broken    bool // it cannot be rendered
@@ -67,9 +74,16 @@ func (s source) files() map[string]*string {
 	put(rollout.ConfigPath(testCluster), map[string]any{
 		"apiVersion": rollout.APIVersion, "kind": "Config", "apps": []any{map[string]any{"path": "apps/*", "namespace": namespace}},
 	})
+	switch s.slip {
+	case slipConfig:
+		text := "apps: ["
+		out[rollout.ConfigPath(testCluster)] = &text
+	case slipFolder:
+		put("apps/New_Service/kustomization.yaml", map[string]any{"resources": []any{}})
+	}
 	for _, a := range s.apps {
 		dir := "apps/" + a.name + "/"
-		put(dir+"config.yaml", manifest("v1", "ConfigMap", a.name, map[string]any{"data": map[string]any{"n": fmt.Sprint(a.config)}}))
+		put(dir+"config.yaml", manifest("v1", "ConfigMap", a.id, map[string]any{"data": map[string]any{"n": fmt.Sprint(a.config)}}))
 		resources := []any{"config.yaml"}
 		for _, w := range a.workloads {
 			if w.gone {
@@ -169,7 +183,7 @@ var sizes = []int{0, 1, 1, 2, 3, 3, 5, 5, 7, 10, 10, 12}
 func randomSource(rng *rand.Rand) source {
 	var s source
 	for _, name := range []string{"shop", "mail"}[:1+rng.IntN(4)/3] {
-		a := appSource{name: name}
+		a := appSource{id: name, name: name}
 		for _, suffix := range []string{"-web", "-api"}[:1+rng.IntN(5)/4] {
 			a.workloads = append(a.workloads, randomWorkload(rng, name+suffix))
 		}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,14 +38,16 @@ var phases = []rollout.AnalysisPhase{
 // set is the command measure METRIC RESULT: a phase, or JSON.
 func (m *meter) set(args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("measure what? write measure METRIC Failed, or a result for its conditions: measure METRIC [0.2]")
+		return errors.New("measure what? write measure METRIC Failed, or a result for its conditions: measure METRIC [0.2]")
 	}
 	text := strings.Join(args[1:], " ")
 	r := reading{phase: rollout.AnalysisPhase(text)}
 	if !slices.Contains(phases, r.phase) {
 		r.phase = ""
 		if err := json.Unmarshal([]byte(text), &r.value); err != nil {
-			return fmt.Errorf("measure %s: %q is neither a phase (Successful, Failed, Inconclusive, Error) nor a result in JSON", args[0], text)
+			return fmt.Errorf(
+				"measure %s: %q is neither a phase (Successful, Failed, Inconclusive, Error) nor a result in JSON",
+				args[0], text)
 		}
 	}
 	m.mu.Lock()
@@ -54,10 +57,13 @@ func (m *meter) set(args []string) error {
 }
 
 // Measure is the reconciler's Analyzer: it has the results at once.
-func (m *meter) Measure(app rollout.App, due []strategies.Measure) {
+func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategies.Measure) {
+	if len(due) == 0 {
+		return
+	}
 	m.mu.Lock()
 	for _, d := range due {
-		got := strategies.Measured{Run: d.Run, Release: d.Release, Started: d.Started, Metric: d.Metric.Name, At: m.now(), Samples: -1, Phase: rollout.AnalysisSuccessful}
+		got := strategies.Result{At: m.now(), Samples: -1, Phase: rollout.AnalysisSuccessful}
 		if r, said := m.says[d.Metric.Name]; said {
 			if got.Phase, got.Value = r.phase, r.value; d.Metric.Compare != nil {
 				got.Stable = m.says["stable:"+d.Metric.Name].value
@@ -67,7 +73,7 @@ func (m *meter) Measure(app rollout.App, due []strategies.Measure) {
 			got.Message = "the script says that it cannot be measured"
 		}
 		m.counts++
-		m.done[app.Name] = append(m.done[app.Name], got)
+		m.done[app.Name] = append(m.done[app.Name], d.Judge(got))
 	}
 	m.mu.Unlock()
 	m.touch(app.Name)

@@ -51,6 +51,9 @@ var mutations = []mutation{
 	{"whatever Git is at, everything waits for it", []string{"SlowGit", "Pumps"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &barrier{View: p.View, process: p}
 	}},
+	{"a proposal stays, whatever becomes of main", []string{"Rewrites", "Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Past = &contentMerger{Clone: p.Clone}
+	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
 	}},
@@ -62,7 +65,7 @@ const enough = 200
 // TestMutations breaks the reconciler in each of these ways and counts the seeds
 // until that is caught. The table is in docs/simulator.md.
 func TestMutations(t *testing.T) {
-	for _, m := range mutations {
+	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			for i := range enough {
@@ -145,12 +148,9 @@ type patientCluster struct {
 }
 
 func (c *patientCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	a := c.u.actor(c.name)
-	recorded := c.u.oracle.desired(a, app, c.u.oracle.states[app], time.Time{})
-	for _, o := range objects {
-		if !slices.ContainsFunc(recorded, same(o)) {
-			return nil
-		}
+	o := c.u.oracle
+	if slices.ContainsFunc(objects, func(object rollout.Object) bool { return o.goesBack(app, o.states[app], object) }) {
+		return nil
 	}
 	return c.View.Apply(ctx, app, objects)
 }
@@ -275,4 +275,13 @@ func (c *busyCluster) Apply(ctx context.Context, app string, objects []rollout.O
 		}
 	}
 	return c.View.Apply(ctx, app, objects)
+}
+
+// contentMerger finds that every proposal can be merged.
+type contentMerger struct{ *Clone }
+
+func (c *contentMerger) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
+	m, err := c.Clone.Merge(ctx, commit, onto)
+	m.Clean = true
+	return m, err
 }

@@ -21,6 +21,10 @@ func (u *universe) actor(name string) *actor {
 // people push, promote, revert and err.
 func (u *universe) people() {
 	i := u.rng.IntN(len(u.head().apps))
+	if u.chaos.humans && u.rng.IntN(2) == 0 {
+		u.human(i)
+		return
+	}
 	name := u.head().apps[i].name
 	app := func(what string, change func(*appSource)) {
 		u.edit(what+" of "+name, func(s *source) { change(&s.apps[i]) })
@@ -110,6 +114,7 @@ func (u *universe) rewrite() {
 	u.note("PEOPLE force main back by %d", len(u.history)-keep)
 	u.history = u.history[:keep]
 	u.git.Set("Ann", testBranch, u.history[keep-1])
+	u.promises.asked()
 }
 
 func (u *universe) nextVersion() string {
@@ -221,7 +226,7 @@ func (u *universe) start() {
 func (u *universe) healthy() bool {
 	for _, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
-		if head == nil || s.Phase != rollout.Healthy || s.Held != nil || s.Release != nil || (s.Stable != nil && s.Stable.Hash != head.Release()) {
+		if head == nil || s.Phase != rollout.Healthy || s.Held != nil || s.Release != nil || s.Former != nil || (s.Stable != nil && s.Stable.Hash != head.Release()) {
 			return false
 		}
 	}
@@ -257,7 +262,7 @@ func (u *universe) settle() {
 		u.watch(a, false)
 		a.skew = 0
 	}
-	u.bad = map[string]bool{}
+	u.bad, u.weak = map[string]bool{}, map[string]int{}
 	for _, d := range u.kube.Deployments {
 		for _, rs := range d.Sets {
 			for _, p := range rs.Pods {
@@ -269,6 +274,7 @@ func (u *universe) settle() {
 		u.repair(head)
 	}
 	u.edit("everything is put right", func(s *source) {
+		s.slip = ""
 		for i := range s.apps {
 			a := &s.apps[i]
 			a.broken, a.promotion = false, nil
@@ -285,6 +291,7 @@ func (u *universe) settle() {
 			return
 		}
 		u.oracle.quiet()
+		u.checkProposals()
 		if u.healthy() && !u.nextDue().After(u.kube.Now) {
 			u.checkEnd()
 			return
@@ -299,6 +306,34 @@ func (u *universe) settle() {
 		}
 	}
 	u.fail("the world does not become healthy: %s", u.where())
+}
+
+// leaveAlone is a time in which nobody does anything, until nothing happens by itself any more: then a day passes like
+// any other.
+func (u *universe) leaveAlone() {
+	u.note("NOBODY does anything")
+	faults := u.chaos
+	u.chaos.crashes, u.chaos.git, u.chaos.api = false, false, false
+	defer func() { u.chaos.crashes, u.chaos.git, u.chaos.api = faults.crashes, faults.git, faults.api }()
+	for _, a := range u.procs {
+		for a.running {
+			u.step(a)
+		}
+		u.watch(a, false)
+	}
+	for range 60 {
+		if u.failure != "" || !u.rest() {
+			return
+		}
+		u.promises.atRest()
+		due := u.nextDue()
+		if !due.After(u.kube.Now) {
+			u.promises.checkWedged()
+			u.restForDays("a day on which nobody does anything")
+			return
+		}
+		u.kube.Now = due
+	}
 }
 
 // nextDue is when something happens by itself: to pods, or by a timer.
@@ -365,7 +400,7 @@ func (u *universe) liveSerial(app string) int {
 	var seen rollout.Observed
 	seen.Workloads = map[rollout.Workload]rollout.ObservedWorkload{}
 	for w, live := range u.kube.Observe().Workloads {
-		if appOf(w.Name) == app {
+		if u.oracle.appOf(w) == app {
 			seen.Workloads[w] = live
 		}
 	}
@@ -382,6 +417,17 @@ func (u *universe) listed(ref rollout.Ref) bool {
 		}
 	}
 	return false
+}
+
+// checkProposals: at rest, whatever main has become meanwhile, each proposal can be merged as it is.
+func (u *universe) checkProposals() {
+	for _, prefix := range rollout.ProposalBranches(testCluster) {
+		for _, branch := range u.git.Branches(prefix) {
+			if m := u.git.Merge(u.git.Head(branch), u.git.Head(testBranch)); !m.Clean || len(m.Edits) == 0 {
+				u.fail("%s cannot be merged: clean %t, %d files", branch, m.Clean, len(m.Edits))
+			}
+		}
+	}
 }
 
 // checkEnd: Git and the cluster agree, nothing is pinned, nothing is written
@@ -403,17 +449,23 @@ func (u *universe) checkEnd() {
 		}
 	}
 	u.checkRoutes()
+	u.promises.checkGone()
+	u.restForDays("at rest")
+}
+
+// restForDays: three days pass, and nothing is written.
+func (u *universe) restForDays(when string) {
 	moves, writes := u.moves, u.cluster.writes
 	for range 3 {
 		u.kube.Now = u.kube.Now.Add(24 * time.Hour)
 		for _, a := range u.procs {
 			a.commits = map[string]int{}
 			if err := a.Pass(u.now(a), true); err != nil {
-				u.fail("a pass at rest of %s: %v", a.Name, err)
+				u.fail("a pass %s of %s: %v", when, a.Name, err)
 			}
 		}
 		if u.kube.Micro() || u.moves != moves || u.cluster.writes != writes {
-			u.fail("something moves at rest: %d branches, %d objects", u.moves-moves, u.cluster.writes-writes)
+			u.fail("something moves %s: %d branches, %d objects", when, u.moves-moves, u.cluster.writes-writes)
 			return
 		}
 	}

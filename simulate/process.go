@@ -61,11 +61,12 @@ func Start(name string, parts Parts) *Process {
 	p.Clone = parts.Git.Clone(name, parts.Branch, parts.Options.Cluster, p.gate)
 	o := parts.Options
 	o.Writer = name
-	o.Repository, o.Observer, o.Applier, o.Workers = p.Clone, p.View, p.View, 1
+	o.Repository, o.Past, o.Observer, o.Applier, o.Workers = p.Clone, p.Clone, p.View, p.View, 1
 	if parts.Wrap != nil {
 		parts.Wrap(p, &o)
 	}
 	p.Reconciler = reconciler.New(o)
+	p.View.Wants = p.Reconciler.Wants
 	return p
 }
 

@@ -20,7 +20,7 @@ import (
 // seed takes milliseconds. TestShortcut holds it to the real one, and every
 // tenth seed lives on the real one.
 type shortcut struct {
-	known map[string]appSource // by the id of the app's folder
+	known map[string]appSource // by the path and the id of the app's folder
 	made  map[string]*rollout.Render
 }
 
@@ -34,7 +34,7 @@ func newShortcut() *shortcut {
 func (r *shortcut) learn(c *commit, s source) {
 	for _, a := range s.apps {
 		if e, found := c.root().entries["apps/"+a.name]; found {
-			r.known[e.ID] = a
+			r.known["apps/"+a.name+" "+e.ID] = a
 		}
 	}
 }
@@ -45,14 +45,15 @@ func (r *shortcut) Render(tree render.Tree, app rollout.App, commit rollout.Comm
 	if err != nil {
 		return nil, err
 	}
-	made := r.made[e.ID]
+	key := app.Path + " " + e.ID
+	made := r.made[key]
 	if made == nil {
-		a, known := r.known[e.ID]
+		a, known := r.known[key]
 		if !known || a.broken {
 			return nil, rollout.Invalidf(app.Path+"/kustomization.yaml", "resources", "missing.yaml does not exist")
 		}
 		made = a.render(app)
-		r.made[e.ID] = made
+		r.made[key] = made
 	}
 	out := *made
 	out.Commit = commit
@@ -62,7 +63,7 @@ func (r *shortcut) Render(tree render.Tree, app rollout.App, commit rollout.Comm
 func (a appSource) render(app rollout.App) *rollout.Render {
 	dir := "apps/" + a.name + "/"
 	r := &rollout.Render{App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"}}
-	config := manifest("v1", "ConfigMap", a.name, map[string]any{"data": map[string]any{"n": strconv.Itoa(a.config)}})
+	config := manifest("v1", "ConfigMap", a.id, map[string]any{"data": map[string]any{"n": strconv.Itoa(a.config)}})
 	objects := []any{config}
 	var routes, deployments []any
 	for _, w := range a.workloads {
@@ -171,6 +172,9 @@ func (w workloadSource) spec() rollout.Spec {
 		s.Canary.AbortScaleDownDelaySeconds = 0
 	}
 	w.traffic(s.Canary)
+	if s.Canary.DynamicStableScale {
+		s.Canary.AbortScaleDownDelaySeconds = 0
+	}
 	for _, raw := range c["steps"].([]any) {
 		s.Canary.Steps = append(s.Canary.Steps, stepOf(raw.(map[string]any)))
 	}

@@ -56,7 +56,8 @@ func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
 	if !found {
-		return nil, &rollout.InvalidError{File: config, Msg: "does not exist", Fix: "put a Config there, or name another cluster with --cluster"}
+		return nil, &rollout.InvalidError{File: config, Msg: "does not exist",
+			Fix: "put a Config there, or name another cluster with --cluster"}
 	}
 	parsed, err := rollout.ParseConfig(config, []byte(text))
 	if err != nil {
@@ -78,9 +79,11 @@ func NewStory(o StoryOptions) (*Story, error) {
 	s.parts = Parts{Git: s.git, Cluster: s.cluster, Branch: Branch, Options: o.Options}
 	s.parts.Options.Cluster, s.parts.Options.UID = o.Cluster, "simulated"
 	s.parts.Options.Source = rollout.Source{Repo: "simulated", Branch: Branch}
-	s.meter = &meter{says: map[string]reading{}, done: map[string][]strategies.Measured{}, now: func() time.Time { return s.cluster.Kube.Now }, touch: func(app string) { s.process.Touch(app) }}
+	s.meter = &meter{says: map[string]reading{}, done: map[string][]strategies.Measured{},
+		now: func() time.Time { return s.cluster.Kube.Now }, touch: func(app string) { s.process.Touch(app) }}
 	s.parts.Options.Analyzer = s.meter
-	first := Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string]*string{}, Links: o.Links}
+	first := Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string]*string{},
+		Links: o.Links}
 	for name, content := range o.Files {
 		first.Edits[name] = &content
 	}

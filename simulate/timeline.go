@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,8 @@ func (s *Story) Play(script string) (*Timeline, error) {
 		switch {
 		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
 			if len(t.Events) == 0 || t.Events[len(t.Events)-1].Text == "" {
-				return nil, fmt.Errorf("line %d: %q expects something of no command: write the command above it, at the margin", i+1, strings.TrimSpace(line))
+				return nil, fmt.Errorf("line %d: %q expects something of no command: write the command above it, at the margin",
+					i+1, strings.TrimSpace(line))
 			}
 			if err := t.Events[len(t.Events)-1].want(i+1, strings.TrimSpace(line)); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
@@ -262,10 +264,15 @@ func (s *Story) waiting(a rollout.App, state rollout.State) string {
 	if in.Head.Render == nil {
 		return ""
 	}
+	maps.DeleteFunc(in.Observed.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool {
+		o := s.cluster.objects[w.Ref()]
+		return o == nil || o.app != a.Name // other apps' have serials of their own
+	})
 	in.Calendar = s.calendar(a.Name)
 	path := rollout.PromotionPath(s.name, a.Name)
 	if f, found := head.files[path]; found {
-		in.Promotion, _ = rollout.ParsePromotion(path, []byte(f.content)) // one that cannot be read holds the app, which the state says
+		// One that cannot be read holds the app, which the state says.
+		in.Promotion, _ = rollout.ParsePromotion(path, []byte(f.content))
 	}
 	if d := strategies.Decide(in); d.Waiting != "" {
 		return "waits for " + d.Waiting

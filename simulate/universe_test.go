@@ -32,6 +32,7 @@ type chaos struct {
 	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes what was applied
 
 	experiments bool // steps have experiments
+	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
 
@@ -45,9 +46,13 @@ type universe struct {
 	parts    Parts
 	quick    *shortcut // nil where the real renderer is used
 	procs    []*actor
-	sources  map[string]source // by commit
-	history  []string          // of main, oldest first
-	bad      map[string]bool   // versions whose pods never become ready
+	sources  map[string]source        // by commit
+	history  []string                 // of main, oldest first
+	scaled   map[rollout.Workload]int // by a scaler or by hand, last
+	ids      map[string]string        // of apps, by every name that they ever had
+	proposed []proposal               // that there ever were
+	bad      map[string]bool          // versions whose pods never become ready
+	weak     map[string]int           // versions of which so many pods have yet to be made that never become ready
 	serial   int
 	calm     bool      // everything that was wrong is put right
 	gitDown  time.Time // until when
@@ -55,6 +60,7 @@ type universe struct {
 	apiFault time.Time // when the API server failed last
 	moves    int       // of branches
 	oracle   *oracle
+	promises *promises
 
 	verbose bool
 	trace   []string
@@ -75,13 +81,14 @@ type actor struct {
 
 // newUniverse makes a world whose life follows from the seed.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
-	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, verbose: verbose}
+	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, verbose: verbose}
 	u.git = NewGit(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
 	u.kube = u.cluster.Kube
-	u.kube.Lag = c.lag
+	u.kube.Lag, u.kube.Restarts = c.lag, true
 	u.kube.Fate = func(version string) kube.Lifetime {
-		return kube.Lifetime{Never: u.bad[version], Ready: time.Duration(u.rng.IntN(4)) * time.Second}
+		u.weak[version]--
+		return kube.Lifetime{Never: u.bad[version] || u.weak[version] >= 0, Ready: time.Duration(u.rng.IntN(4)) * time.Second}
 	}
 	var renderer reconciler.Renderer = render.New()
 	if seed%10 != 0 {
@@ -95,7 +102,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	if m.wrap != nil {
 		u.parts.Wrap = func(p *Process, o *reconciler.Options) { m.wrap(u, p, o) }
 	}
-	u.oracle = newOracle(u, renderer)
+	u.oracle, u.promises = newOracle(u, renderer), newPromises(u)
 	u.cluster.changed, u.cluster.writing = u.changed, u.oracle.checkWrite
 	for i := range max(1, c.processes) {
 		u.procs = append(u.procs, &actor{})
@@ -106,6 +113,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	}
 	first := randomSource(u.rng)
 	for i := range first.apps {
+		u.ids[first.apps[i].name] = first.apps[i].id
 		for j := range first.apps[i].workloads {
 			if w := &first.apps[i].workloads[j]; c.experiments && w.canary != nil {
 				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))
@@ -148,6 +156,7 @@ func (u *universe) changed(what string) {
 		u.touch(a)
 	}
 	u.oracle.checkPods()
+	u.promises.inCluster()
 }
 
 func (u *universe) touch(a *actor) {
@@ -159,6 +168,7 @@ func (u *universe) touch(a *actor) {
 func (u *universe) branchMoved(by, branch, from, to string) {
 	u.moves++
 	u.note("  %s moves %s from %s to %s: %s", by, branch, rollout.ShortID(from), rollout.ShortID(to), u.git.Subject(to))
+	u.propose(branch, to)
 	if branch == stateBranch {
 		u.oracle.checkState(by, from, to)
 	}
@@ -183,6 +193,7 @@ func (u *universe) push(s source, what string) {
 	if u.quick != nil {
 		u.quick.learn(u.git.commits[id], s)
 	}
+	u.promises.asked()
 }
 
 // edit pushes a change of the head.
@@ -235,7 +246,6 @@ func (u *universe) turned(a *actor, pump string) {
 	case reconciler.PumpApps:
 		u.oracle.checkTurn(a)
 	}
-	u.oracle.remember(a)
 }
 
 // pass begins a pass without further ado.
@@ -253,9 +263,6 @@ func (u *universe) after(a *actor, ended bool) {
 		return
 	}
 	u.note("  %s ends: %v", a.Name, a.err)
-	if a.err != nil {
-		u.oracle.remember(a)
-	}
 	u.oracle.checkPass(a)
 	a.seen = a.Clone.main
 }
@@ -350,11 +357,14 @@ func (u *universe) act() {
 	case n < 89:
 		if u.rest() {
 			u.oracle.quiet()
+			u.promises.atRest()
 		}
-	case n < 95:
-		u.people()
-	default:
+	case n >= 95 && !u.chaos.humans:
 		u.trouble()
+	case n >= 97:
+		u.trouble()
+	default:
+		u.people()
 	}
 }
 
@@ -468,6 +478,7 @@ func (u *universe) scale() {
 }
 
 func (u *universe) scaleTo(w rollout.Workload, n int) {
+	u.scaled[w] = n
 	if d := u.kube.Deployments[w]; d.Replicas != n {
 		u.note("SCALE %s to %d", w, n)
 		d.Replicas = n

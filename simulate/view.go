@@ -3,9 +3,11 @@ package simulate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -17,6 +19,7 @@ import (
 // itself since then.
 type View struct {
 	Stale bool
+	Wants func(app string, ref rollout.Ref) (rollout.Object, error) // as cluster.Options has it
 
 	cluster  *Cluster
 	name     string // of the process
@@ -90,6 +93,28 @@ func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	return string(template) == d.Template, nil
 }
 
+// Foreign is reconciler.Observer's. In this world there are no controllers but the reconcilers, so it is other apps
+// that have something in hand.
+func (v *View) Foreign(
+	_ context.Context, app string, objects []rollout.Object, _ time.Time,
+) ([]rollout.Foreign, error) {
+	if outcome := v.gate(Effect{Verb: "ask", Object: "whose the objects of " + app + " are"}); outcome.Err != nil {
+		return nil, outcome.Err
+	}
+	var all []rollout.Foreign
+	for _, o := range objects {
+		err := v.refuseForeign(app, o)
+		var others *rollout.InvalidError
+		switch {
+		case errors.As(err, &others):
+			all = append(all, rollout.Foreign{Ref: o.Ref(), By: "another app", Sign: others.Msg, Fix: "keep it in one of them"})
+		case err != nil:
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 func name(o rollout.Object) string { return o.Kind() + "/" + o.Name() }
 
 // Check is reconciler.Applier's.
@@ -112,7 +137,8 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 // refuseForeign keeps what is made for a release from taking over an object that
 // is not the app's.
 func (v *View) refuseForeign(app string, o rollout.Object) error {
-	if live := v.cluster.objects[o.Ref()]; live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
+	live := v.cluster.objects[o.Ref()]
+	if live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
 		return &rollout.InvalidError{Msg: fmt.Sprintf("%s exists and is in app %s", o.Ref(), live.app)}
 	}
 	return nil

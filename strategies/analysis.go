@@ -3,6 +3,7 @@ package strategies
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,18 +26,41 @@ type Measure struct {
 	Texts map[string]string
 }
 
-// Measured is what became of one.
+// Result is what a provider has said.
+type Result struct {
+	At      time.Time
+	Value   any                   // nil: no data
+	Stable  any                   // the same of the stable version, where the metric compares
+	Samples int                   // what Value is about; less than 0 if that is not known
+	Phase   rollout.AnalysisPhase // of a provider that judges itself, or Error
+	Message string
+}
+
+// Measured is what became of a measurement.
 type Measured struct {
 	Run     string
 	Release rollout.Hash
 	Started time.Time
 	Metric  string
-	At      time.Time
-	Value   any                   // nil: no data
-	Stable  any                   // the same of the stable version, where the metric compares
-	Samples int                   // what Value is about; less than 0 if that is not known
-	Phase   rollout.AnalysisPhase // of a provider that judges itself
-	Message string
+	rollout.Measurement
+}
+
+// Judge says what a result is worth. It may take a while: conditions are what users write, and results what
+// others answer. So it is done where it was measured, and not where releases are decided on.
+func (m Measure) Judge(r Result) Measured {
+	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
+	before := rollout.MetricProgress{Count: m.Number}
+	switch {
+	case r.Phase != "":
+		out.Measurement = rollout.Measurement{At: r.At, Phase: r.Phase}
+	case m.Metric.Compare != nil:
+		out.Measurement = analysis.JudgeComparison(m.Metric, before, m.Started, r.Value, r.Stable, r.At)
+	default:
+		out.Measurement = analysis.Judge(m.Metric, before, r.Value, r.Samples, r.At)
+	}
+	out.Message, out.Value = rollout.Printable(orElse(r.Message, out.Message)), rollout.Printable(out.Value)
+	out.At = rollout.Second(r.At)
+	return out
 }
 
 // runOf is one analysis that a release asks for at its present step.
@@ -50,7 +74,7 @@ type runOf struct {
 // isTried reports whether a state's release is at its steps and shows there what
 // it is worth. A version that was verified before has shown it.
 func isTried(s rollout.State) bool {
-	return s.Release != nil && s.Stable != nil && !s.Release.Fast && isHeld(s) && s.Phase != rollout.Aborting
+	return s.Release != nil && s.Stable != nil && s.Former == nil && !s.Release.Fast && isHeld(s) && s.Phase != rollout.Aborting
 }
 
 // wantedRuns are the analyses of a release's workloads at their steps.
@@ -68,22 +92,42 @@ func wantedRuns(s rollout.State, all []moving) []runOf {
 		}
 		runs = append(runs, experimentRuns(m)...)
 		if a := m.background; a != nil && m.Step >= a.StartingStep {
-			runs = append(runs, runOf{moving: m, name: m.Workload.Name + "/background", analysis: a})
+			runs = append(runs, runOf{moving: m, name: m.label + backgroundRun, analysis: a})
 		}
 	}
 	return runs
 }
 
-// runName names the run of a workload's stage: web/soak, web/step-2.
+// Names of runs after the workload's: no step's run has one that is another's.
+const (
+	backgroundRun = "/background"
+	stepRun       = "/step-"
+)
+
+// labelOf is what the names of a workload's runs begin with: its name, and its namespace where
+// another workload of the release has that name, too: web@east.
+func labelOf(s rollout.State, w rollout.Workload) string {
+	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
+	if slices.ContainsFunc(s.Progress, namesake) {
+		return w.Name + "@" + w.Namespace
+	}
+	return w.Name
+}
+
+// runName names the run of a workload's stage: web/soak, web/step-2. The name of a step that looks
+// like that of another run is not used.
 func (m moving) runName() string {
-	return m.Workload.Name + "/" + orElse(m.stage().name, fmt.Sprintf("step-%d", m.Step+1))
+	name := "/" + m.stage().name
+	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
+		name = stepRun + strconv.Itoa(m.Step+1)
+	}
+	return m.label + name
 }
 
-func isRunOf(r rollout.AnalysisRun, w rollout.Workload) bool {
-	return strings.HasPrefix(r.Name, w.Name+"/")
-}
+// owns reports whether a run is about the workload.
+func (m moving) owns(r rollout.AnalysisRun) bool { return strings.HasPrefix(r.Name, m.label+"/") }
 
-// Runs are the analyses of an app's release with what was measured since they
+// Runs are the analyses on an app's record with what was measured since they
 // were recorded.
 func Runs(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
@@ -91,11 +135,19 @@ func Runs(in Input) []rollout.AnalysisRun {
 		for _, live := range in.Runs {
 			if live.Same(r) {
 				live.Accepted = r.Accepted
-				runs[i] = live
+				runs[i] = analysis.Follow(live, r.Metrics)
 			}
 		}
 	}
 	return runs
+}
+
+// Going are the analyses of a state that are not over.
+func Going(s rollout.State) []rollout.AnalysisRun {
+	if !isTried(s) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return r.Phase.Done() })
 }
 
 // withAnalyses starts the runs that a decision's state asks for, records what
@@ -109,16 +161,21 @@ func withAnalyses(in Input, d Decision) Decision {
 	wanted := wantedRuns(d.State, movers(in))
 	runs := Runs(in)
 	for _, w := range wanted {
-		if !slices.ContainsFunc(runs, w.isRun) {
-			runs = append(runs, analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now))
-			changed = true
+		begun := analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now)
+		switch i := slices.IndexFunc(runs, w.isRun); {
+		case i < 0:
+			runs, changed = append(runs, begun), true
+		case runs[i].Phase == rollout.AnalysisStopped: // it is wanted again
+			runs[i] = begun
+		default: // the document may have other metrics by now
+			runs[i] = analysis.Follow(runs[i], begun.Metrics)
 		}
 	}
 	for i, r := range runs {
 		if !slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) }) && !r.Phase.Done() {
 			runs[i] = analysis.Stop(r)
 		}
-		if i < len(d.State.Analyses) && worthRecording(d.State.Analyses[i], runs[i]) {
+		if i < len(d.State.Analyses) && worthRecording(d.State.Analyses[i], runs[i], in.Ends) {
 			changed = true
 			d.Subject = orElse(d.Subject, fmt.Sprintf("%s analysis %s: %s", d.State.App, r.Name, inWords(runs[i])))
 		}
@@ -133,17 +190,17 @@ func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run holds what a restart must not forget: a
 // verdict, a measurement that counts towards one, or that a row of errors has
-// begun or ended. Good ones are measured again.
-func worthRecording(recorded, live rollout.AnalysisRun) bool {
-	if recorded.Phase != live.Phase {
+// begun or ended. Good ones are measured again, unless no process lives for long enough.
+func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
+	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
 	}
 	for i, p := range live.Metrics {
-		if i >= len(recorded.Metrics) {
+		was := recorded.Metrics[i]
+		if p.Metric != was.Metric {
 			return true
 		}
-		was := recorded.Metrics[i]
-		counted := p.Failed != was.Failed || p.Inconclusive != was.Inconclusive
+		counted := p.Failed != was.Failed || p.Inconclusive != was.Inconclusive || all && p.Count != was.Count
 		if counted || p.ConsecutiveErrors != was.ConsecutiveErrors || p.Phase.Done() != was.Phase.Done() {
 			return true
 		}
@@ -204,13 +261,30 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: progressOf(r, metric).Count,
 				Workload: w.Workload, Latest: w.fresh.PodHash, Stable: w.stable.PodHash,
 			}
-			if w.experiment != nil && !due.about(in, w) {
+			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
 				continue // its ReplicaSets are not there yet, or not any more
 			}
 			d.Measure = append(d.Measure, due)
 		}
 	}
 	return d
+}
+
+// lacksPods reports whether a measurement asks about pods of a version that has none.
+func (m Measure) lacksPods() bool {
+	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
+		asksAbout(m.Metric, "Stable") && m.Stable == ""
+}
+
+// asksAbout reports whether a metric has the pod-template-hash of a version, Latest or Stable, among
+// its arguments, or compares the two.
+func asksAbout(m rollout.Metric, version string) bool {
+	for _, about := range m.Pods {
+		if about == version {
+			return true
+		}
+	}
+	return m.Compare != nil
 }
 
 // progressOf is how far a metric of a run has come, the zero value before its
@@ -242,34 +316,19 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 			if !w.isRun(r) || at < 0 {
 				continue
 			}
-			metric := w.analysis.Metrics[at]
-			runs[i] = analysis.Record(r, metric, measurementOf(metric, r, got))
+			runs[i] = analysis.Record(r, w.analysis.Metrics[at], got.Measurement)
 		}
 	}
 	return runs
 }
 
-func measurementOf(m rollout.Metric, r rollout.AnalysisRun, got Measured) rollout.Measurement {
-	before := progressOf(r, m)
-	var out rollout.Measurement
-	switch {
-	case got.Phase != "":
-		out = rollout.Measurement{At: got.At.UTC(), Phase: got.Phase}
-	case m.Compare != nil:
-		out = analysis.JudgeComparison(m, before, r.Started, got.Value, got.Stable, got.At)
-	default:
-		out = analysis.Judge(m, before, got.Value, got.Samples, got.At)
-	}
-	if got.Message != "" {
-		out.Message = got.Message
-	}
-	out.At = rollout.Second(out.At)
-	return out
-}
-
-// measuredBad says which analysis of the release has failed, if one has.
+// measuredBad says which analysis of the release has failed, if one has. Those of another release, as
+// an older record may have them, judge nobody.
 func measuredBad(in Input) (string, bool) {
 	for _, r := range Runs(in) {
+		if r.Release != in.State.Release.Hash {
+			continue
+		}
 		if r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored {
 			return fmt.Sprintf("analysis %s %s: %s", r.Name, strings.ToLower(string(r.Phase)), evidence(r)), true
 		}
@@ -307,7 +366,7 @@ func evidence(r rollout.AnalysisRun) string {
 func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, movers(in))
 	for _, r := range Runs(in) {
-		open := r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && isRunOf(r, m.Workload)
+		open := r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && m.owns(r)
 		if open && slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) }) {
 			return r, true
 		}
@@ -317,10 +376,10 @@ func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
 
 // acceptedBy notes who let a workload go on though runs of it are inconclusive, so
 // that nobody is asked again at the next step.
-func acceptedBy(runs []rollout.AnalysisRun, w rollout.Workload, by string) []rollout.AnalysisRun {
+func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
-		if isRunOf(r, w) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" {
+		if m.owns(r) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" {
 			runs[i].Accepted = by
 		}
 	}
@@ -334,9 +393,9 @@ func gateInconclusive(in Input, m moving) verdict {
 	if !is {
 		return verdict{done: true}
 	}
-	if v := waitForPeople(in, m); !v.done {
+	v := waitForPeople(in, m)
+	if !v.done {
 		v.text = fmt.Sprintf("somebody to decide: analysis %s is inconclusive: %s; %s", r.Name, evidence(r), v.text)
-		return v
 	}
-	return verdict{done: true, by: promoter(in)}
+	return v
 }

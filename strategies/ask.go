@@ -10,6 +10,7 @@ import (
 // its fields is set.
 type Ask struct {
 	Heal      bool             // does the cluster take the objects that State asks for? Apply them, and observe it again
+	Foreign   []rollout.Object // has somebody else any of them in hand?
 	Adoptable []rollout.Object // would applying each of them restart no pod?
 	Endpoints []Need           // has each of them a ready endpoint?
 	Accept    string           // would the API server take the objects that Decision.State asks for as of this commit?
@@ -26,6 +27,7 @@ type Need struct {
 // whole, so an answer is set once and has an entry for all that was asked.
 type Answers struct {
 	Healed    *bool
+	Foreign   *[]rollout.Foreign
 	Adoptable map[rollout.Workload]bool
 	Endpoints map[Need]bool
 	Accepted  map[string]error // by commit: nil, or why the API server refuses it

@@ -44,7 +44,7 @@ func questionOf(t *testing.T, ask Ask) string {
 	t.Helper()
 	var kinds []string
 	for kind, is := range map[string]bool{
-		"heal": ask.Heal, "adoptable": ask.Adoptable != nil, "endpoints": ask.Endpoints != nil,
+		"heal": ask.Heal, "foreign": ask.Foreign != nil, "adoptable": ask.Adoptable != nil, "endpoints": ask.Endpoints != nil,
 		"accept": ask.Accept != "",
 	} {
 		if is {
@@ -64,6 +64,14 @@ func reply(no ...string) func(*Input, Ask) {
 		switch {
 		case ask.Heal:
 			in.Answers.Healed = new(says("heal"))
+		case ask.Foreign != nil:
+			in.Answers.Foreign = &[]rollout.Foreign{}
+			for kind, warns := range map[string]bool{"tool": true, "foreign": false} {
+				if !says(kind) {
+					sign := rollout.Foreign{Ref: ask.Foreign[0].Ref(), By: kind, Sign: "it owns it", Fix: "ask it", Warns: warns}
+					*in.Answers.Foreign = append(*in.Answers.Foreign, sign)
+				}
+			}
 		case ask.Adoptable != nil:
 			in.Answers.Adoptable = map[rollout.Workload]bool{}
 			for _, o := range ask.Adoptable {
@@ -99,6 +107,38 @@ func unmarked() Input {
 	live.Hash = ""
 	in.Observed.Workloads[web] = live
 	return in
+}
+
+// promotes is a full promotion of the head, and whether it takes the app over from others.
+func promotes(in Input, anyway bool) Input {
+	in.Promotion = &rollout.Promotion{
+		Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, AdoptAnyway: anyway,
+	}
+	return in
+}
+
+// TestAdoptedAnywayIsOnRecord: who took an app over from another controller says so once. What they approved is known also
+// after the file says something else.
+func TestAdoptedAnywayIsOnRecord(t *testing.T) {
+	in := promotes(unmarked(), true)
+	in.Promotion.Through = "adoption"
+	in.Answers = Answers{}
+	_, _, held := questions(t, in, reply("foreign", "adoptable"))
+	if held.State.Held == nil || held.State.Held.Reason != rollout.HeldAdoption || held.State.Adopts != in.Promotion.Release {
+		t.Fatalf("another template than Git's: %s", dump(held))
+	}
+	in = promotes(unmarked(), false)
+	in.State, in.Answers = held.State, Answers{}
+	_, _, done := questions(t, in, reply("foreign", "adoptable"))
+	if done.State.Held != nil || done.State.Source != commitID(0) || !strings.Contains(done.Subject, "though") {
+		t.Errorf("then it is promoted fully: %s", dump(done))
+	}
+	in = unmarked()
+	in.State, in.Answers = held.State, Answers{}
+	in.State.Adopts = "h1-another"
+	if _, _, d := questions(t, in, reply("foreign")); d.State.Held == nil || d.State.Held.Reason != rollout.HeldForeign {
+		t.Errorf("another version than the one that was approved: %s", dump(d))
+	}
 }
 
 func TestAsk(t *testing.T) {
@@ -158,11 +198,27 @@ func TestAsk(t *testing.T) {
 		},
 		"Adopted": {
 			"what runs is adopted if it is what Git says", unmarked(), nil,
-			want{"heal adoptable accept", rollout.Healthy, commitID(0), "", ""},
+			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Strange": {
 			"and held if it is not", unmarked(), []string{"adoptable"},
-			want{"heal adoptable", rollout.Pending, "", "Adoption", "already runs"},
+			want{"heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"},
+		},
+		"Foreign": {
+			"what another controller has is left to it, whatever it looks like", unmarked(), []string{"foreign", "tool"},
+			want{"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"},
+		},
+		"ForeignInFull": {
+			"also if the release is promoted fully", promotes(unmarked(), false), []string{"foreign"},
+			want{"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"},
+		},
+		"ForeignAnyway": {
+			"unless people say so", promotes(unmarked(), true), []string{"foreign"},
+			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		},
+		"Tool": {
+			"what a tool applies from files is taken over", unmarked(), []string{"tool"},
+			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Routed": {
 			"requests move once the Service has endpoints", routed(), nil,
@@ -265,9 +321,9 @@ func TestAsksEnd(t *testing.T) {
 			}
 		}
 		in.Answers = Answers{}
-		kinds := []string{"heal", "adoptable", "endpoints", "accept"}
+		kinds := []string{"heal", "adoptable", "endpoints", "accept", "foreign", "tool"}
 		asks, _, d := questions(t, in, func(in *Input, ask Ask) {
-			reply(kinds[rng.IntN(4)], kinds[rng.IntN(4)])(in, ask)
+			reply(kinds[rng.IntN(6)], kinds[rng.IntN(6)])(in, ask)
 			if ask.Heal && git != nil { // which moves pods
 				in.Observed = fuzzObserved(rng.IntN, git, in.Now)
 				in.Now = in.Now.Add(time.Duration(rng.IntN(60)) * time.Second)
@@ -281,7 +337,7 @@ func TestAsksEnd(t *testing.T) {
 			t.Fatalf("seed %d follows %s, about which nobody was asked", seed, d.State.Source)
 		}
 	}
-	for _, kind := range []string{"heal", "adoptable", "endpoints", "accept"} {
+	for _, kind := range []string{"heal", "foreign", "adoptable", "endpoints", "accept"} {
 		if seen[kind] < 10 {
 			t.Errorf("%d of 1500 inputs ask for %s: %v", seen[kind], kind, seen)
 		}

@@ -65,6 +65,7 @@ func handover(delay time.Duration, scaleUp bool, weight int) []stage {
 	s.weight, s.switched = 100, true
 	stages = append(stages, s.with("switch", "switch", noWait{}))
 	if delay > 0 {
+		s.keeps = true
 		stages = append(stages, s.with("scale-down-delay", "keep the old version "+delay.String(), delayWait{delay}))
 	}
 	return stages

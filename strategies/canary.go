@@ -50,6 +50,9 @@ func canaryStages(spec rollout.Spec) []stage {
 		switch {
 		case step.SetWeight != nil:
 			weight = *step.SetWeight
+			if c.Traffic == nil { // it is the number of pods, as setCanaryScale is
+				scale = nil
+			}
 			s.text = fmt.Sprintf("setWeight %d", weight)
 		case step.SetCanaryScale != nil:
 			scale = step.SetCanaryScale
@@ -120,6 +123,7 @@ func routedHandover(spec rollout.Spec) []stage {
 		stages = append(stages, s.with("switch", "switch", delayWait{c.Traffic.Settle}))
 	}
 	if delay := time.Duration(c.ScaleDownDelaySeconds) * time.Second; delay > 0 {
+		s.keeps = true
 		stages = append(stages, s.with("scale-down-delay", "keep the old version "+delay.String(), delayWait{delay}))
 	}
 	return stages
@@ -182,7 +186,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 	return func(n int) counts {
 		if spec.Scaling == rollout.InPlace && c.Traffic == nil {
-			return atLeast(approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0), c.MinPodsPerReplicaSet, n)
+			return inPercent(atLeast(approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0), c.MinPodsPerReplicaSet, n), n)
 		}
 		want := counts{canary: ceilShare(n, weight, full), stable: n}
 		exact := scale != nil && scale.Replicas != nil
@@ -201,8 +205,30 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 		if exact {
 			floored.canary = want.canary // an explicit number is not raised to the floor
 		}
+		if c.DynamicStableScale {
+			floored.stable = n - wholePercent(n-floored.stable, n)
+		}
 		return floored
 	}
+}
+
+// inPercent keeps so many stable pods that those which are gone are a whole
+// percentage of n. Up to 100 pods they are in any case; of 147, which are 78 new
+// and 69 old at 53 %, 53 % are 77. An integer would stay when an autoscaler halves
+// n, and take pods that serve.
+func inPercent(c counts, n int) counts {
+	gone := n - c.stable
+	kept := gone - wholePercent(gone, n)
+	return counts{canary: c.canary - kept, stable: c.stable + kept}
+}
+
+// wholePercent is the largest number of pods, at most m, that Kubernetes makes of a
+// percentage of n, rounding down.
+func wholePercent(m, n int) int {
+	if m <= 0 {
+		return m
+	}
+	return ((m+1)*100 - 1) / n * n / 100
 }
 
 // atLeast raises each version that has pods to the floor, at most to n.

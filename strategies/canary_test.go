@@ -226,16 +226,16 @@ func TestPlans(t *testing.T) {
 			},
 		},
 		"Scale": {
-			"setCanaryScale holds until matchTrafficWeight",
+			"where weights are shares of pods, setCanaryScale holds until the next setWeight",
 			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
 				scale(rollout.CanaryScale{Replicas: new(3)}), weight(20), scale(rollout.CanaryScale{Weight: new(50)}), weight(30),
 				scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(40),
 			}}},
 			[]row{
 				{Text: "setCanaryScale replicas 3", Canary: 3, Stable: 10, Wait: podsWait{}},
-				{Text: "setWeight 20", Weight: 20, Canary: 3, Stable: 10, Wait: podsWait{}},
+				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: podsWait{}},
 				{Text: "setCanaryScale weight 50", Weight: 20, Canary: 5, Stable: 10, Wait: podsWait{}},
-				{Text: "setWeight 30", Weight: 30, Canary: 5, Stable: 10, Wait: podsWait{}},
+				{Text: "setWeight 30", Weight: 30, Canary: 3, Stable: 10, Wait: podsWait{}},
 				{Text: "setCanaryScale matchTrafficWeight", Weight: 30, Canary: 3, Stable: 10, Wait: podsWait{}},
 				{Text: "setWeight 40", Weight: 40, Canary: 4, Stable: 10, Wait: podsWait{}},
 			},
@@ -352,36 +352,88 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 	}
 }
 
-func TestPlanResume(t *testing.T) {
-	steps := func(weights ...int) *plan {
-		c := &rollout.Canary{}
+// TestResumed: a changed list goes on where the two lists part, or where the
+// release is; what users have already, they keep.
+func TestResumed(t *testing.T) {
+	steps := func(weights ...int) []rollout.Step {
+		var all []rollout.Step
 		for _, w := range weights {
 			if w < 0 {
-				c.Steps = append(c.Steps, rollout.Step{Pause: &rollout.Pause{}})
+				all = append(all, rollout.Step{Pause: &rollout.Pause{}})
 				continue
 			}
-			c.Steps = append(c.Steps, rollout.Step{SetWeight: &w})
+			all = append(all, rollout.Step{SetWeight: &w})
 		}
-		return compile(rollout.Spec{Scaling: rollout.Surge, Canary: c})
+		return all
 	}
+	const gate = -1
 	cases := map[string]struct {
-		reason string
-		plan   *plan
-		weight int
-		want   int
+		reason   string
+		old, now []rollout.Step
+		step     int
+		want     int
+		kept     bool // its clock goes on
 	}{
-		"SameWeight":   {"goes on where it is", steps(20, -1, 40, -1, 60), 40, 2},
-		"Between":      {"at the next greater one", steps(10, 50, 100), 40, 1},
-		"Less":         {"a list that asks for less goes on at its last", steps(5, -1, 10, -1), 40, 2},
-		"Start":        {"before the first weight", steps(-1, 20, 40), 0, 1},
-		"OnlyPauses":   {"a list without weights starts anew", steps(-1, -1), 40, 0},
-		"Empty":        {"no steps: through", steps(), 40, 0},
-		"FirstOfEqual": {"the first of equals", steps(40, -1, 40), 40, 0},
+		"Same":         {"goes on where it is", steps(20, gate, 40), steps(20, gate, 40), 2, 2, true},
+		"Behind":       {"what comes later is no matter", steps(20, gate, 40), steps(20, gate, 60, gate), 1, 1, true},
+		"Present":      {"the step itself begins anew", steps(20, gate, 40), steps(20, gate, 30), 2, 2, false},
+		"Before":       {"back to what has changed", steps(20, gate, 60), steps(10, gate, 30, 100), 1, 0, false},
+		"Inserted":     {"a gate that was not there is not passed", steps(20, 40, gate), steps(20, gate, 40, gate), 2, 1, false},
+		"Removed":      {"a gate that is gone is not waited at", steps(20, gate, 40), steps(20, 40), 1, 1, false},
+		"Longer":       {"one that was through has a step again", steps(20), steps(20, gate), 1, 1, false},
+		"Empty":        {"no steps: through", steps(20, gate), nil, 1, 0, false},
+		"FirstGate":    {"not a pod has started", steps(gate, 40, gate), steps(gate, 60, gate), 0, 0, true},
+		"OnlyTheFirst": {"whatever the weights are", steps(40, gate), steps(40, 40, gate), 1, 1, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.plan.resume(tc.weight); got != tc.want {
-				t.Errorf("%s: got %d, want %d", tc.reason, got, tc.want)
+			old := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.old}}
+			now := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.now}}
+			in := Input{Now: noon.Add(time.Hour), Source: &rollout.Render{Specs: []rollout.Spec{old}}, plans: plans{}}
+			in.State.Release = &rollout.Release{}
+			pr := compile(old).progress(tc.step, noon)
+			m := moving{plan: compile(now), Progress: pr}
+			got := m.resumed(in, m.changeOf(in))
+			if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
+				t.Errorf("%s: got step %d since %s, want %d", tc.reason, got.Step, got.Entered, tc.want)
+			}
+			// Whether Git has lost the old list, or another version of the program has recorded it.
+			in.Source.Specs = nil
+			if got := m.resumed(in, m.changeOf(in)); got.Step > tc.want {
+				t.Errorf("without the old list it goes on at step %d", got.Step)
+			}
+			pr.Plan, in.Source.Specs = "0badcafe", []rollout.Spec{old}
+			if m := (moving{plan: compile(now), Progress: pr}); m.resumed(in, m.changeOf(in)).Step != tc.want {
+				t.Error("after an upgrade of the program it goes on elsewhere")
+			}
+		})
+	}
+}
+
+// A smaller setCanaryScale takes pods away. Where weights are shares of pods it
+// lasts to the next setWeight; with a router as in Argo Rollouts, until
+// matchTrafficWeight.
+func TestCanaryScaleCountsDown(t *testing.T) {
+	steps := []rollout.Step{
+		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},
+		{SetCanaryScale: &rollout.CanaryScale{MatchTrafficWeight: true}}, {SetWeight: new(5)},
+	}
+	cases := map[string]struct {
+		traffic *rollout.Traffic
+		want    []int
+	}{
+		"Pods":   {nil, []int{4, 2, 6, 6, 1}},
+		"Router": {&rollout.Traffic{MaxWeight: 100}, []int{4, 2, 2, 6, 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := compile(rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: steps, Traffic: tc.traffic}})
+			var got []int
+			for i := range steps {
+				got = append(got, p.countsAt(i, 10).canary)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -50,20 +50,24 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 // the others of its release. It returns the earliest deadline either way.
 func overdue(in Input) (first deadline, is bool) {
 	s := in.State
+	if s.Former != nil {
+		return first, false
+	}
 	for _, spec := range releaseSpecs(in) {
-		pr, ok := s.ProgressOf(spec.Workload)
-		if !ok && s.Stable != nil {
-			continue // its template does not change: there is no progress to make
+		hash := s.Release.Templates[spec.Workload]
+		if hash == s.StableHash(spec.Workload) {
+			continue // there is no progress to make
 		}
-		if !ok {
+		pr, ok := s.ProgressOf(spec.Workload)
+		if !ok { // it is new, or not moved in stages
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
 		m := movingOf(s, in.plans.of(spec), pr, in.Observed)
-		if s.Stable != nil && !waitsForPods(in, m) {
+		if whole := !ok || isPromoting(s); whole && serves(in, spec, hash, available) || !whole && !waitsForPods(in, m) {
 			continue
 		}
 		since := pr.Entered
-		if s.Phase == rollout.Promoting {
+		if ok && isPromoting(s) {
 			since = promotedAt(s)
 		}
 		step := orElse(pr.Name, "first deployment")
@@ -72,6 +76,16 @@ func overdue(in Input) (first deadline, is bool) {
 		first = first.earlier(d)
 	}
 	return first, first.isOver(in.Now)
+}
+
+// refused is when the cluster has not taken objects of a release for longer than
+// its deadline, while all users are on it.
+func refused(in Input) (first deadline) {
+	for _, spec := range releaseSpecs(in) {
+		const missing = "the cluster refuses objects"
+		first = first.earlier(deadlineOf(promotedAt(in.State), spec.ProgressDeadlineSeconds, "promote", missing, ""))
+	}
+	return first
 }
 
 // lateExperiment finds an experiment whose pods have made no progress for longer
@@ -107,10 +121,8 @@ func waitsForPods(in Input, m moving) bool {
 	s, ok := m.at(m.Step)
 	w, pods := s.wait.(podsWait)
 	switch {
-	case ok && (!pods || w.verdict(in, m).done):
+	case ok && (!pods || w.verdict(in, m).done) || m.Suspended || m.isSuspended():
 		return false
-	case in.State.Phase == rollout.Promoting:
-		return !m.live.Complete
 	default:
 		return !m.isThrough()
 	}
@@ -118,14 +130,11 @@ func waitsForPods(in Input, m moving) bool {
 
 // promotedAt is when the last workload of a release was through its steps.
 func promotedAt(s rollout.State) time.Time {
-	var at time.Time
+	at := s.Release.Since
 	for _, p := range s.Progress {
 		if p.Entered.After(at) {
 			at = p.Entered
 		}
-	}
-	if len(s.Progress) == 0 { // it overtook the way back from another one
-		return s.Release.Since
 	}
 	return at
 }

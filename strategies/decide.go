@@ -18,7 +18,9 @@ type Input struct {
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
 	Runs      []rollout.AnalysisRun // State.Analyses with what was measured since they were recorded
+	Ends      bool                  // the process does, after this: what was measured is recorded, or forgotten
 	Calendar  rollout.Calendar      // when releases of the app may advance
+	Health    Health                // since when it is well, or is not
 	Applied   time.Time             // since when the cluster holds what Routing says; zero if nobody looked
 	Answers   Answers               // to what earlier decisions on this input have asked
 	plans     plans
@@ -56,8 +58,9 @@ type Decision struct {
 //	   ↑               ⇅ Stalled                                                 ↓
 //	   └───────── complete, Git agrees ─────────── Aborting ─complete, Git does not→ Degraded
 func Decide(in Input) Decision {
-	in.plans = in.plans.orNew()
+	in = in.prepared()
 	was := in.State
+	in.State = reopened(was)
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
 	}
@@ -68,16 +71,22 @@ func Decide(in Input) Decision {
 		}
 		d.Subject = p.Subject
 	}
+	if !d.State.Equal(&was) {
+		d.State = d.State.Printable()
+	}
 	if h, old := d.State.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && h.Message == old.Message {
 		d.State.Held = old // the same trouble in a later commit is not a transition
 	}
-	d = withAnalyses(in, d)
+	d = withReplicas(in, withAnalyses(in, d))
+	d.State = closed(d.State)
+	d = withHealth(in, d)
 	switch same := d.State.Equal(&was); {
 	case same:
 		d.Subject = ""
 	case d.Subject == "":
 		d.Subject = d.State.App + " goes on"
 	}
+	d.Subject = rollout.Printable(d.Subject)
 	return withQuestion(in, d)
 }
 
@@ -140,6 +149,11 @@ func heldUntil(in Input) time.Time {
 	}
 	if late, _ := lateExperiment(in); !late.at.IsZero() {
 		next = soonest(next, laterOnly(late.at, in.Now))
+	}
+	for _, m := range movers(in) {
+		if w, is := m.stage().wait.(promotionWait); is && w.onTimeout == rollout.TimeoutAbort {
+			next = soonest(next, laterOnly(m.Entered.Add(w.timeout), in.Now))
+		}
 	}
 	return next
 }

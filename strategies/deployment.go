@@ -1,8 +1,6 @@
 package strategies
 
 import (
-	"fmt"
-
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -27,6 +25,9 @@ func (deployment) hold(o rollout.Object, f fence) {
 		"type":          "RollingUpdate",
 		"rollingUpdate": map[string]any{"maxSurge": f.surge(), "maxUnavailable": f.unavailable()},
 	}, "spec", "strategy")
+	if f.still {
+		setMap(o, true, "spec", "paused")
+	}
 }
 
 // own keeps it unpaused, so that kubectl rollout pause is undone.
@@ -37,58 +38,98 @@ func (deployment) own(o rollout.Object) {
 }
 
 // surge is s as a percentage that Kubernetes rounds up to s again: 1 of 3 is
-// 33 %. Always a percentage: an integer would keep its size while an autoscaler
-// changes n, and the canary's share with it. Above 100 pods it is off by less
-// than one pod in a hundred.
-func (f fence) surge() string {
-	if f.s <= 0 {
-		return "0%"
-	}
-	return fmt.Sprintf("%d%%", max(1, 100*f.s/f.n))
+// 33 %. An integer would keep its size while an autoscaler changes n, and the
+// canary's share with it; so it is one only where no percentage is exactly s,
+// as 10 of 150.
+func (f fence) surge() any {
+	return exactly(f.s, 100*f.s/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
 }
 
 // unavailable is m as a percentage that Kubernetes rounds down to m again: 1 of
-// 3 is 34 %.
-func (f fence) unavailable() string { return fmt.Sprintf("%d%%", (100*f.m+f.n-1)/f.n) }
+// 3 is 34 %; or else an integer.
+func (f fence) unavailable() any {
+	return exactly(f.m, (100*f.m+f.n-1)/f.n, func(a rollout.Amount) int { return a.RoundDown(f.n) })
+}
 
+func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
+	if a := (rollout.Amount{Value: percent, Percent: true}); resolve(a) == pods {
+		return a.String()
+	}
+	return int64(pods)
+}
+
+// fence is on the way forward as long as pods of the new version are to be
+// started and old ones to go. The Deployment controller does no more than that
+// to the template that a Deployment has: it never stops pods of the newest
+// ReplicaSet and never starts those of older ones. A share that became too large
+// by rounding when replicas changed, by somebody's hand, or by another list of
+// steps is made right the other way round: the Deployment has the stable
+// template for a while, under the hold like the new one (fence.back).
+//
+// Pods of the stable version must not count as available then, or the controller
+// would take all others for surplus. It counts them with the minReadySeconds that
+// their ReplicaSet has, which it is given together with the template, and looks at
+// the numbers of before in the same moment. So the template changes first while
+// the Deployment is paused (fence.still), and a ReplicaSet of all n available pods
+// has one fewer before that, because the controller takes such a one for the end
+// of a release, paused or not. Once nothing is available, it stays so until the
+// release ends, and the next time takes one step.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
+	surge, total := m.spec.MaxSurge.RoundUp(m.n), 0
+	for _, r := range m.live.Revisions {
+		total += r.Desired
+	}
+	short := m.stable.Hash != "" && m.stable.Desired < want.stable
+	if m.fresh.Desired <= want.canary && !short || m.live.Replicas != m.n {
+		if m.isDynamic() {
+			gone := m.drained(v, want)
+			return fence{s: max(0, want.canary-gone), m: gone, n: m.n}, true
+		}
+		return m.walk(v, m.stable, m.fresh, want, surge)
+	}
+	known := m.live.Available == 0 && m.live.Synced
+	strangers := total > m.stable.Desired+m.fresh.Desired
 	switch {
-	case m.isDynamic():
-		gone := m.drained(v, want)
-		return fence{s: max(0, want.canary-gone), m: gone, n: m.n}, true
-	case m.spec.Scaling == rollout.Surge:
-		return fence{s: want.canary, n: m.n}, true
+	case !m.live.Synced:
+		return fence{asIs: true}, true
+	case m.fresh.Ready() == 0 || known && strangers:
+		return fence{}, false // nobody misses them, or nobody can tell them from others: the stable template alone
+	case known:
+		if m.spec.Scaling == rollout.Surge {
+			surge = max(surge, m.fresh.Desired)
+		}
+		f, ok := m.walk(v, m.fresh, m.stable, counts{canary: want.stable, stable: want.canary}, surge)
+		f.back = true
+		return f, ok
+	case m.stable.Desired == m.n:
+		return m.walk(v, m.stable, m.fresh, counts{canary: m.fresh.Desired, stable: m.n - 1}, surge)
 	default:
-		return m.walk(v, want)
+		return fence{s: max(0, total-m.n), m: min(1, max(0, 1+m.n-total)), n: m.n, back: true, still: true}, true
 	}
 }
 
-// walk is the next fence on the way to a resting place of want.canary new and
-// want.stable old pods that never takes ready pods below what the user allows.
+// walk is the next fence on the way to a resting place of want.canary pods of a
+// version that comes and want.stable pods of one that goes, which never takes
+// ready pods below what the user allows.
 //
 // The Deployment controller removes old pods down to N-m whether the new ones
 // are ready or not, so m may only grow by as many pods as are ready beyond the
-// user's N-maxUnavailable:
+// user's N-maxUnavailable, or by those that are not ready and go first:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
 //	ready  8+5      s=0 m=5   5 old, 5 new: at rest
 //
 // The number of old pods that are gone already is never undone: the controller
-// would not bring them back, and the fence would only flap. So where a changed
-// list of steps asks for less than there is, it stays as it is.
+// would not bring them back, and the fence would only flap.
 //
 // A pod that the controller has given up but not yet deleted is ready and will
 // not be: each ReplicaSet counts for no more than it asks for, and pods that a
 // scale-down is about to take are no room either.
-func (m moving) walk(v View, want counts) (fence, bool) {
-	surge, unavailable := m.spec.MaxSurge.RoundUp(m.n), m.spec.MaxUnavailable.RoundDown(m.n)
+func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int) (fence, bool) {
+	unavailable := m.spec.MaxUnavailable.RoundDown(m.n)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as Kubernetes resolves percentages that both come to nothing
-	}
-	old, fresh := m.stable, m.fresh
-	if fresh.Desired > want.canary && old.Desired < want.stable {
-		want = counts{canary: fresh.Desired, stable: old.Desired}
 	}
 	restM := m.n - want.stable
 	restS := want.canary - restM
@@ -99,6 +140,9 @@ func (m moving) walk(v View, want counts) (fence, bool) {
 		spare = 0
 	}
 	less := min(restM, gone+max(0, spare))
+	if part := wholePercent(less, m.n); part > gone {
+		less = part
+	}
 	more := max(restS, min(want.canary-less, surge))
 	if less <= 0 && more <= 0 {
 		return fence{}, false

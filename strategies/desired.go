@@ -28,7 +28,7 @@ type View struct {
 // An error says that a router's objects cannot be made, which render has ruled
 // out for what it returned.
 func Desired(s rollout.State, v View) ([]rollout.Object, error) {
-	v.plans = v.plans.orNew()
+	v.plans, s = v.plans.orNew(), reopened(s)
 	pins := pinsOf(s, v)
 	objects := make([]rollout.Object, 0, len(v.Source.Objects))
 	for _, o := range v.Source.Objects {
@@ -51,14 +51,15 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 // commit: a workload of the release has no canary pod yet, so its object is
 // still stable's, or it is at an experiment.
 func NeedsStable(s rollout.State, v View) bool {
+	s = reopened(s)
 	if !isHeld(s) {
 		return false
 	}
 	v.plans = v.plans.orNew()
 	return slices.ContainsFunc(v.movers(s), func(m moving) bool {
-		_, starts := fenceOf(m, v)
+		f, starts := fenceOf(m, v)
 		_, tries := experimentAt(s, m)
-		return !starts || tries
+		return !starts || f.back || tries
 	})
 }
 
@@ -67,7 +68,7 @@ func NeedsStable(s rollout.State, v View) bool {
 func isHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
-		return s.Stable != nil
+		return s.Stable != nil && !isPromoting(s)
 	case rollout.Aborting:
 		return s.Source != s.Retreat.To
 	default:
@@ -79,37 +80,67 @@ func isHeld(s rollout.State) bool {
 // one in the cluster as it is.
 func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
+	o = withCount(s, v, w, o)
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moves || !staged || !isHeld(s) {
-		return stamp(o, s.Serial, hash, commitOf(s, w, hash), "")
+		return stamp(countInTurn(s, v, spec, o), s.Serial, hash, commitOf(s, w, hash), "")
 	}
 	f, ok := fenceOf(movingOf(s, v.plans.of(spec), p, v.Observed), v)
 	if !ok {
-		return stableWorkload(s, v, w, o)
+		return stableWorkload(s, v, w, o, "")
+	}
+	if f.asIs {
+		return nil
 	}
 	status := fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s",
 		min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App)
-	o = stamp(o, s.Serial, hash, s.Release.Commit, status)
-	kinds[o.Kind()].hold(o, f)
+	if f.back {
+		o = stableWorkload(s, v, w, o, status)
+	} else {
+		o = stamp(o, s.Serial, hash, s.Release.Commit, status)
+	}
+	if o != nil {
+		kinds[o.Kind()].hold(o, f)
+	}
 	return o
 }
 
 // stableWorkload returns the object of the stable commit, with as many replicas
 // as the newest one asks for: how many is not staged. It is nil when that commit
 // has none: what is not known to be safe is not applied.
-func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
+func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := workloadOf(v.Stable, w)
 	if !found {
 		return nil
 	}
-	stable = stamp(stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, "")
-	if n, set := o.Map("spec")["replicas"]; set {
-		setMap(stable, n, "spec", "replicas")
-	} else {
-		delete(stable.Map("spec"), "replicas")
-	}
+	stable = stamp(stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, status)
+	setReplicas(stable, o.Map("spec")["replicas"])
 	return stable
+}
+
+// withCount is an object with the number of pods that Git asks for now.
+func withCount(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
+	spec, staged := v.Source.Spec(w)
+	n := asked(s, spec)
+	if !staged || sameCount(n, spec.Replicas) {
+		return o
+	}
+	o = o.Copy()
+	if n == nil {
+		setReplicas(o, nil)
+	} else {
+		setReplicas(o, int64(*n))
+	}
+	return o
+}
+
+func setReplicas(o rollout.Object, n any) {
+	if n == nil {
+		delete(o.Map("spec"), "replicas")
+	} else {
+		setMap(o, n, "spec", "replicas")
+	}
 }
 
 func workloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {

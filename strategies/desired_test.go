@@ -294,7 +294,7 @@ func TestExplain(t *testing.T) {
 		got.Roles = append(got.Roles, string(r.Role))
 	}
 	got.GateStep, got.GateShut = Gate(in)
-	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "1"}
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "2"}
 	_, shut := Gate(in)
 	got.GateClosed = shut
 	want := line{

@@ -79,7 +79,7 @@ func TestExperimentClock(t *testing.T) {
 	}
 	in.Now = begun.Add(time.Hour)
 	if d = Decide(in); d.State.Progress[0].Step != 1 || d.State.Progress[0].Available != nil ||
-		d.State.Analyses[0].Phase != rollout.AnalysisSuccessful {
+		d.State.Analyses[0].Phase != rollout.AnalysisStopped {
 		t.Errorf("after the duration: %+v, %+v", d.State.Progress, d.State.Analyses)
 	}
 }
@@ -172,7 +172,7 @@ func TestExperimentDesired(t *testing.T) {
 	if diff := cmp.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {
 		t.Errorf("without the stable commit (-want +got):\n%s", diff)
 	}
-	ahead, err := Ahead(h.at(commitID(1)))
+	ahead, err := Ahead(h.at(commitID(1)), h.at(commitID(1)).Objects)
 	if err != nil || len(ahead) != 3 {
 		t.Errorf("the API server is asked about %d objects ahead (%v), want two Deployments and a Service", len(ahead), err)
 	}

@@ -41,7 +41,7 @@ type ExplainedRevision struct {
 // Explain describes each staged workload of an app. It takes the same input as
 // Decide and changes nothing.
 func Explain(in Input) []Explanation {
-	in.plans = in.plans.orNew()
+	in = in.prepared()
 	source := in.Head.Render
 	if source == nil || in.State.Source != in.Head.Commit.ID {
 		source = orRender(in.Source, source)
@@ -67,7 +67,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	p := in.plans.of(spec)
 	live := in.Observed.Workloads[spec.Workload]
 	e := Explanation{
-		Workload: spec.Workload, Strategy: p.strategy, Replicas: replicas(spec, live), Step: len(p.stages), Full: p.full(),
+		Workload: spec.Workload, Strategy: p.strategy, Replicas: replicas(in.State, spec, live), Step: len(p.stages), Full: p.full(),
 	}
 	for _, s := range p.stages {
 		e.Steps = append(e.Steps, ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight})

@@ -64,7 +64,7 @@ func Predict(in Planned) Forecast {
 	}
 	c := &forecaster{in: in, plan: p, at: in.Now, known: true, last: counts{stable: in.Replicas}}
 	switch {
-	case in.First || in.Replicas == 0:
+	case in.First:
 		c.step = len(p.stages)
 	case in.Fast:
 		c.step = p.passed
@@ -83,7 +83,7 @@ func Predict(in Planned) Forecast {
 		Name: "promote", Text: "rolling update", Weight: f.Full, Canary: in.Replicas, Wait: WaitPods,
 		Shut: shut, Enters: c.moment(),
 	}
-	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, in.Replicas-c.last.canary, 0)
+	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, available(in.Spec, in.Replicas)-c.last.canary, 0)
 	c.pass(end.AtLeast)
 	f.add(end)
 	f.Ends = c.moment()

@@ -17,6 +17,7 @@ type gate struct {
 var gates = gateList{
 	{"hold", gateHold},
 	{"healed", gateHealed},
+	{"suspended", gateSuspended},
 	{"routers", gateRouters},
 	{"inconclusive", gateInconclusive},
 	{"wait", gateWait},
@@ -24,7 +25,7 @@ var gates = gateList{
 }
 
 // fullGates are those that a promotion of everything does not open.
-var fullGates = gates.except("routers", "inconclusive", "wait")
+var fullGates = gates.except("suspended", "routers", "inconclusive", "wait")
 
 type gateList []gate
 
@@ -47,18 +48,32 @@ func (all gateList) except(names ...string) gateList {
 // gateHold keeps a release where it is while its document or its promotion file
 // says so.
 func gateHold(in Input, m moving) verdict {
-	if !userHolds(in, m.spec) {
-		return verdict{done: true}
+	if by := holder(in, in.State.Release.Hash, m.spec.Paused); by != "" {
+		return verdict{paused: true, text: "the end of " + by}
 	}
-	by := "paused: true in the Rollout document"
-	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
-		by = "decision: hold by " + orElse(in.Promotion.Author, "a promotion file")
-	}
-	return verdict{paused: true, text: "the end of " + by}
+	return verdict{done: true}
 }
 
-func userHolds(in Input, spec rollout.Spec) bool {
-	return spec.Paused || in.Promotion.Says(rollout.Hold, in.State.Release.Hash)
+// holder is what keeps a release where it is, "" if nothing does.
+func holder(in Input, release rollout.Hash, paused bool) string {
+	switch {
+	case in.Promotion.Says(rollout.Hold, release):
+		return "decision: hold by " + orElse(in.Promotion.Author, "a promotion file")
+	case paused:
+		return "paused: true in the Rollout document"
+	default:
+		return ""
+	}
+}
+
+// keptBack is what keeps the head's release from its first step, "" if nothing
+// does.
+func keptBack(in Input) string {
+	head := in.Head.Render
+	paused := func(s rollout.Spec) bool {
+		return s.Paused && in.State.StableHash(s.Workload) != head.Templates[s.Workload]
+	}
+	return holder(in, head.Release(), slices.ContainsFunc(head.Specs, paused))
 }
 
 // gateHealed keeps a release where it is until the cluster has accepted what
@@ -71,6 +86,28 @@ func gateHealed(in Input, m moving) verdict {
 	return verdict{paused: ok && s.wait.traits().pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
+// gateSuspended keeps a release where it is while its workload has no pods: nothing
+// is staged, and so nothing is seen, until somebody asks for some. One that was
+// scaled to nothing for good does not keep the others of its release from their
+// end, and it goes on with them.
+func gateSuspended(in Input, m moving) verdict {
+	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || othersAreThrough(in) {
+		return verdict{done: true}
+	}
+	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
+}
+
+// isSuspended reports whether the workload is to have no pods before the decision
+// to promote.
+func (m moving) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.handover() }
+
+// othersAreThrough reports whether workloads of the release have pods, and all
+// of those are through their steps.
+func othersAreThrough(in Input) bool {
+	others := slices.DeleteFunc(movers(in), func(m moving) bool { return m.n == 0 })
+	return len(others) > 0 && !slices.ContainsFunc(others, func(m moving) bool { return !m.isThrough() })
+}
+
 // gateWait asks the step itself.
 func gateWait(in Input, m moving) verdict {
 	s, ok := m.at(m.Step)
@@ -78,35 +115,4 @@ func gateWait(in Input, m moving) verdict {
 		return verdict{done: true}
 	}
 	return s.wait.verdict(in, m)
-}
-
-// TimedPause returns the step whose pause the clock ends, for the promotion that
-// ends it before: the furthest one if several workloads wait.
-func TimedPause(in Input) (step int, found bool) {
-	in.plans = in.plans.orNew()
-	for _, m := range movers(in) {
-		_, is := m.stage().wait.(timerWait)
-		if is && !m.isThrough() && in.State.Phase != rollout.Aborting && !gates.verdict(in, m).due.IsZero() {
-			step, found = max(step, m.Step), true
-		}
-	}
-	return step, found
-}
-
-// Gate returns the step whose gate is shut, for the proposal that opens it: the
-// furthest one if several workloads wait. It is false while no workload waits
-// for a promotion.
-func Gate(in Input) (step int, shut bool) {
-	s := in.State
-	in.plans = in.plans.orNew()
-	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
-		return 0, false
-	}
-	for _, m := range movers(in) {
-		_, waits := m.stage().wait.(promotionWait)
-		if _, is := inconclusive(in, m); (waits || is) && !waitForPeople(in, m).done {
-			step, shut = max(step, m.Step), true
-		}
-	}
-	return step, shut
 }

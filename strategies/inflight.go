@@ -13,12 +13,13 @@ import (
 func decideInFlight(in Input) Decision {
 	s, head := in.State, in.Head.Render
 	target := head.Release()
-	if missing, ok := lostSpec(in); ok {
-		msg := fmt.Sprintf("the Rollout document of %s %s was removed while its release %s is in flight; "+
-			"restore it, revert the release, or promote it fully first", missing.Ref().Kind, missing, s.Release.Hash)
-		return hold(s, rollout.HeldRolloutRemoved, msg, in.Head.Commit.ID)
-	}
-	if target != s.Release.Hash {
+	missing, isLost := lostSpec(in)
+	switch {
+	case s.Former != nil && (isLost || target != s.Release.Hash && target != s.Stable.Hash):
+		return keepFormer(in)
+	case isLost:
+		return withoutDocument(in, missing)
+	case target != s.Release.Hash:
 		return leave(in, target)
 	}
 	if reason, ok := mustRetreat(in); ok {
@@ -28,18 +29,55 @@ func decideInFlight(in Input) Decision {
 		}
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
-	if in.Source == nil || in.Source.Digest != head.Digest || replanned(in) {
-		if raises(in) {
-			if d, shut := waitForWindow(in, "the new list of steps"); shut {
-				return d
-			}
-		}
+	if in.Source == nil || in.Source.Digest != head.Digest {
 		return adopt(in)
 	}
-	if s.Phase == rollout.Promoting || s.Stable == nil {
+	if isPromoting(s) || s.Stable == nil {
 		return decidePromoting(in)
 	}
 	return advance(in)
+}
+
+// withoutDocument goes on with a release of which a Rollout document is gone. What
+// brings it to an end works as ever, by the documents of the commit that the cluster
+// follows; apart from that it stays where it is.
+func withoutDocument(in Input, missing rollout.Workload) Decision {
+	s, head, asked := in.State, in.Head.Commit, askedFor(in)
+	reason, goesBack := mustRetreat(in)
+	switch {
+	case s.Stable != nil && goesBack:
+		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+	case s.Stable != nil && asked == s.Stable.Hash:
+		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: s.Stable.Commit})
+	case in.Source != nil && asked == s.Release.Hash && isPromoting(s):
+		in.Head.Render = in.Source
+		return decidePromoting(in)
+	case in.Source != nil && asked == s.Release.Hash && in.Promotion.OpensAll(asked):
+		in.Head.Render = in.Source
+		return advance(in)
+	}
+	d := hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s %s was removed while its release "+
+		"%s is in flight; restore it, revert the release, or promote it fully first", missing.Ref().Kind, missing,
+		s.Release.Hash), head.ID)
+	d.Requeue = heldUntil(in)
+	return d
+}
+
+// askedFor is the release that the head would be with the Rollout documents that
+// it lacks of the workloads that were staged so far.
+func askedFor(in Input) rollout.Hash {
+	templates := in.Head.Render.Staged()
+	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
+		if r == nil {
+			continue
+		}
+		for w := range r.Templates {
+			if hash, exists := in.Head.Render.Templates[w]; exists {
+				templates[w] = hash
+			}
+		}
+	}
+	return rollout.ReleaseHash(templates)
 }
 
 // lostSpec finds a workload of the release whose Rollout document is no longer
@@ -69,46 +107,20 @@ func leave(in Input, target rollout.Hash) Decision {
 		return startFirst(in)
 	case target == s.Stable.Hash:
 		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID})
+	case areMoved(in, s.Progress):
+		return settled(in, Decision{State: s})
+	case isMoving(in):
+		in.Head.Render = in.Source
+		return advance(in)
+	case isPromoting(s) && servesAll(in, aPod):
+		return becomeStable(in)
 	default:
-		return retreat(in, cause{
-			reason: fmt.Sprintf("superseded by %s of %s in %s", target, head.Author, head.Short()), to: s.Stable.Commit,
-		})
-	}
-}
-
-// replanned reports whether the recorded steps are not those that the document
-// compiles to, although Git has not changed: another version of this program
-// recorded them.
-func replanned(in Input) bool {
-	return in.State.Phase != rollout.Promoting && slices.ContainsFunc(movers(in), moving.isReplanned)
-}
-
-func (m moving) isReplanned() bool { return m.digest() != m.Plan }
-
-// adopt follows a change that is not a new version: replicas, Services, steps.
-// A changed list of steps goes on where no pod has to move back.
-func adopt(in Input) Decision {
-	s := in.State
-	s.Source = in.Head.Commit.ID
-	s.Progress = slices.Clone(s.Progress)
-	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
-	for _, m := range movers(in) { // without those whose Deployment left the app; the promotion removes it
-		if s.Phase == rollout.Promoting || !m.isReplanned() {
-			continue
+		by := head.Author
+		if target != "" {
+			by = fmt.Sprintf("%s of %s", target, by)
 		}
-		next := m.progress(m.resume(m.Weight), in.Now)
-		if m.Routed != nil { // the new list says which users are matched, and its step which weight is next
-			next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
-		}
-		s.Progress[m.index(s)] = next
-		ofThis := func(r rollout.AnalysisRun) bool { return isRunOf(r, m.Workload) }
-		s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), ofThis)
-		subject = fmt.Sprintf("%s steps changed by %s, goes on at %s", s.App, in.Head.Commit.Short(), next.Name)
+		return retreat(in, cause{reason: fmt.Sprintf("superseded by %s in %s", by, head.Short()), to: s.Stable.Commit})
 	}
-	if s.Phase != rollout.Promoting && s.Stable != nil {
-		s.Phase = phaseOf(in, s.Progress)
-	}
-	return Decision{State: s, Subject: subject}
 }
 
 // mustRetreat says why the release in flight must go back, if it must.
@@ -123,6 +135,9 @@ func mustRetreat(in Input) (string, bool) {
 			reason += ": " + in.Promotion.Reason
 		}
 		return reason, true
+	}
+	if s.Former != nil {
+		return "", false // it is stable: only people take users back
 	}
 	if reason, ok := measuredBad(in); ok {
 		return reason, true
@@ -153,6 +168,12 @@ func advance(in Input) Decision {
 			continue
 		}
 		d.Requeue = soonest(d.Requeue, m.nextPod(in))
+		if m.isSuspended() != m.Suspended {
+			next, what := m.suspend(in)
+			s.Progress[m.index(*s)] = next
+			moved = append(moved, what)
+			continue
+		}
 		v := m.verdict(in)
 		next, what := m.move(in, v)
 		switch {
@@ -163,19 +184,22 @@ func advance(in Input) Decision {
 		case v.route:
 			needs = append(needs, needsOf(in, m)...)
 		case v.by != "":
-			s.Analyses = acceptedBy(s.Analyses, m.Workload, v.by)
+			s.Analyses = acceptedBy(s.Analyses, m, v.by)
 		}
 		s.Progress[m.index(*s)] = next
 		moved = append(moved, what)
 	}
 	d.Waiting = textOf(waits)
 	if len(moved) == 0 {
-		return rest(in, d, waits)
+		return settled(in, rest(in, d, waits))
 	}
 	s.Phase, s.Reason = phaseOf(in, s.Progress), ""
 	d.Subject = s.App + " " + strings.Join(moved, ", ")
+	if s.Former != nil {
+		d.Subject = formerGoes(*s)
+	}
 	d.Ask = askEndpoints(in, needs)
-	return d
+	return settled(in, d)
 }
 
 // index is where a state has the progress of the workload.
@@ -208,11 +232,24 @@ func (m moving) nextPod(in Input) (due time.Time) {
 // verdict asks all gates or, where somebody has promoted the release fully, those
 // that this does not open.
 func (m moving) verdict(in Input) verdict {
-	full := in.Promotion.OpensAll(in.State.Release.Hash) && m.Step < m.passed
-	if full && fullGates.verdict(in, m).done {
+	if m.Step < m.passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
 	}
+	if m.isSuspended() && othersAreThrough(in) && gateHold(in, m).done {
+		return verdict{done: true, rides: true}
+	}
 	return gates.verdict(in, m)
+}
+
+// suspend records that a workload is to have no pods, or that it is to have some
+// again: the clocks of its step begin then.
+func (m moving) suspend(in Input) (rollout.Progress, string) {
+	next := m.Progress
+	next.Suspended, next.Entered = !m.Suspended, rollout.NextTenth(in.Now)
+	if next.Suspended {
+		return next, fmt.Sprintf("Suspended: 0 replicas at step %d/%d %s", m.Step+1, m.Of, m.Name)
+	}
+	return next, fmt.Sprintf("%d replicas: step %d/%d %s begins", m.n, m.Step+1, m.Of, m.Name)
 }
 
 // move is how far a workload has come after a verdict, and that in words; "" if
@@ -230,8 +267,11 @@ func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 		return next, ""
 	}
 	step := m.Step + 1
-	if v.full {
+	switch {
+	case v.full:
 		step = m.passed
+	case v.rides:
+		step = m.handover()
 	}
 	next = m.progress(step, in.Now)
 	next.Opened, next.Routed = v.by, m.Routed
@@ -263,16 +303,24 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 	works := func(w verdict) bool { return !w.paused }
 	switch late, ok := overdue(in); {
 	case reason != "":
-		phase = rollout.Stalled
+		phase, reason = rollout.Stalled, toldReason(d.State, reason)
 	case len(waits) > 0 && !slices.ContainsFunc(waits, works):
 		phase = rollout.Paused
 	case ok:
-		phase, reason = rollout.Stalled, late.reason
+		phase, reason = rollout.Stalled, toldReason(d.State, late.reason)
 	case !late.at.IsZero():
 		d.Requeue = soonest(d.Requeue, late.at)
 	}
-	if d.State.Phase != phase {
+	if phase != rollout.Stalled {
+		var due time.Time
+		reason, due = lessRouted(in)
+		d.Requeue = soonest(d.Requeue, due)
+	}
+	switch {
+	case d.State.Phase != phase:
 		d.Subject = fmt.Sprintf("%s %s", d.State.App, describe(phase, d.Waiting, reason))
+	case d.State.Reason != reason:
+		d.Subject = d.State.App + " " + orElse(reason, "routes as many requests as its step asks for again")
 	}
 	d.State.Phase, d.State.Reason = phase, reason
 	return d
@@ -289,62 +337,74 @@ func describe(phase rollout.Phase, waiting, reason string) string {
 	}
 }
 
-// decidePromoting waits until every pod is of the new version and available.
+// decidePromoting waits until all users are on the new version.
 func decidePromoting(in Input) Decision {
 	s := in.State
-	if complete(in, in.Head.Render) && in.Answers.IsHealed() {
-		stable := *s.Release
-		stable.Since, stable.Fast = rollout.Second(in.Now), false
-		s.Pong = swapped(in)
-		s.Stable, s.Release, s.Progress, s.Analyses = &stable, nil, nil, nil
-		s.Phase, s.Reason, s.Verified = rollout.Healthy, "", remember(s.Verified, stable.Hash)
-		commit := rollout.ShortID(stable.Commit)
-		subject := fmt.Sprintf("%s healthy at %s (%s by %s)", s.App, stable.Hash, commit, stable.Author)
-		return Decision{State: s, Subject: subject}
-	}
-	phase := rollout.Promoting
-	if s.Stable == nil {
-		phase = rollout.Progressing
-	}
-	d := Decision{State: s, Waiting: "all pods to be of the new version and available"}
-	late, isLate := overdue(in)
 	switch {
-	case isLate && s.Stable == nil:
-		phase, d.State.Reason = rollout.Stalled, late.reason
+	case s.Former != nil:
+		return removeFormer(in)
+	case areMoved(in, s.Progress):
+		return settled(in, Decision{State: s})
+	}
+	late, isLate := overdue(in)
+	d := Decision{State: s, Waiting: "all pods to be of the new version and available"}
+	if servesAll(in, available) {
+		if in.Answers.IsHealed() {
+			return becomeStable(in)
+		}
+		d.Waiting = "the cluster to accept all objects of " + rollout.ShortID(s.Source)
+		late = refused(in)
+		isLate = late.isOver(in.Now)
+	}
+	next := &d.State
+	next.Phase = rollout.Promoting
+	if s.Stable == nil {
+		next.Phase = rollout.Progressing
+	}
+	switch {
 	case isLate:
-		d.State.Reason = late.reason // Promoting stays the phase: it is what the objects follow from
-	case s.Phase == rollout.Stalled:
-		d.State.Reason = ""
-	}
-	if !isLate && !late.at.IsZero() {
+		next.Phase = rollout.Stalled
+		next.Reason = toldReason(s, late.reason)
+	default:
 		d.Requeue = late.at
+		if s.Stable != nil || s.Phase == rollout.Stalled {
+			next.Reason = ""
+		}
 	}
-	if d.State.Reason != s.Reason || phase != s.Phase {
-		d.Subject = fmt.Sprintf("%s %s: %s", s.App, strings.ToLower(string(phase)), orElse(d.State.Reason, "goes on"))
+	if next.Phase != s.Phase {
+		d.Subject = fmt.Sprintf("%s %s: %s", s.App, strings.ToLower(string(next.Phase)), orElse(next.Reason, "goes on"))
 	}
-	d.State.Phase = phase
+	for _, spec := range releaseSpecs(in) {
+		d.Requeue = soonest(d.Requeue, servesNext(in.Now, minReady(spec), in.Observed.Workloads[spec.Workload].Revisions...))
+	}
 	return d
 }
 
-// complete reports whether every staged workload of a render runs nothing but
-// that render's template, available.
-func complete(in Input, r *rollout.Render) bool {
-	for _, spec := range r.Specs {
-		live, ok := in.Observed.Workloads[spec.Workload]
-		if !ok || !live.Complete || live.Hash != r.Templates[spec.Workload] || oldPods(live) {
-			return false
-		}
+// toldReason is why a release is stalled: what was said first, for as long as it
+// is. Texts about pods change with each restart, and that is no transition.
+func toldReason(s rollout.State, reason string) string {
+	if s.Phase == rollout.Stalled {
+		return s.Reason
 	}
-	return true
+	return reason
 }
 
-// oldPods reports whether pods of an older template are left. The Deployment's
-// status says so too, but later: it adds up what ReplicaSets have reported, and
-// one that is scaled down at once may not have reported the pods it had.
-func oldPods(live rollout.ObservedWorkload) bool {
-	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
-		return !r.Current && r.Hash != live.Hash && r.Pods > 0
-	})
+// becomeStable ends a release: from now on it is what serves.
+func becomeStable(in Input) Decision {
+	s, stable := in.State, stableOf(in)
+	s.Pong, s.Spent = swapped(in), spend(in, s)
+	s.Stable, s.Release, s.Progress, s.Analyses = &stable, nil, nil, nil
+	s.Phase, s.Reason, s.Verified = rollout.Healthy, "", remember(s.Verified, stable.Hash)
+	return Decision{State: s, Subject: healthyText(s.App, stable)}
+}
+
+// isPromoting reports whether a release is through its steps, so that its objects
+// are the user's own: Kubernetes replaces what is left.
+func isPromoting(s rollout.State) bool {
+	isStill := func(p rollout.Progress) bool { return p.Step < p.Of }
+	isReleasing := s.Stable != nil && s.Release != nil
+	return s.Phase == rollout.Promoting ||
+		s.Phase == rollout.Stalled && isReleasing && !slices.ContainsFunc(s.Progress, isStill)
 }
 
 func soonest(a, b time.Time) time.Time {

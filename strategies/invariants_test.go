@@ -24,11 +24,14 @@ type sim struct {
 	failure   string
 	watched   map[rollout.Workload]*watched
 	bad       map[string]bool // versions whose pods never become ready
+	mayGoBack bool            // people or a verdict have asked for an older version than the newest stable one
 	overtaken bool            // somebody promoted a release fully before the way back from another had ended
 	written   rollout.Phase   // of the state that was applied last
 	flights   int             // commits since the world last changed
 	serial    int             // of versions
 	judging   bool
+	crashes   int
+	files     map[string]*fileSeen
 }
 
 // chaos is what a world may do to its pods besides releasing. The strictest
@@ -41,11 +44,14 @@ type chaos struct {
 	lag     bool // controllers see each other's work late
 
 	experiments bool // steps have experiments
+	settings    bool // what is no step changes during releases, too; proposals are merged
 }
 
 // watched is what the invariants remember of one workload.
 type watched struct {
 	guard.Guard
+	forward
+	unwell
 
 	release, plan     string // the release that the limits below are of
 	leastOld, mostNew int    // what its steps allow so far, while the hold is on
@@ -65,7 +71,7 @@ func newSim(seed uint64, c chaos, first source, verbose bool) *sim {
 		loop: newLoop(newHistory(first), k), rng: rng, chaos: c,
 		watched: map[rollout.Workload]*watched{}, bad: map[string]bool{}, verbose: verbose,
 	}
-	k.Lag = c.lag
+	k.Lag, s.noisy = c.lag, true
 	k.OnChange = func(what string) {
 		s.note("    %s", what)
 		s.checkPods()
@@ -129,6 +135,8 @@ func (s *sim) checkPods() {
 		if trouble != "" {
 			s.fail("%s", trouble)
 		}
+		s.checkForward(w, d, spec, x)
+		x.disturbed = x.disturbed || s.isMadeRight(w, d)
 		if !x.Up {
 			continue
 		}
@@ -138,11 +146,22 @@ func (s *sim) checkPods() {
 	}
 }
 
+// isMadeRight reports whether too large a share is being made right: the Deployment has the stable template, and pods
+// of the release. Some of them are started again then.
+func (s *sim) isMadeRight(w rollout.Workload, d *kube.Deployment) bool {
+	if s.state.Release == nil || rollout.Hash(d.Annotations[rollout.AnnotationHash]) != s.state.StableHash(w) {
+		return false
+	}
+	return slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
+		return rs.Replicas > 0 && rollout.Hash(rs.Annotations[rollout.AnnotationHash]) == s.state.Release.Templates[w]
+	})
+}
+
 func (s *sim) checkCounts(w rollout.Workload, d *kube.Deployment, x *watched) {
 	for _, rs := range d.Sets {
 		switch rollout.Hash(rs.Annotations[rollout.AnnotationHash]) {
 		case s.state.StableHash(w):
-			if rs.Replicas < x.leastOld {
+			if rs.Replicas < x.leastOld-1 { // a share that is made right begins with one stable pod fewer (ADR 0017)
 				s.fail("%s: %d stable pods are left, the step keeps %d", w, rs.Replicas, x.leastOld)
 			}
 		case s.releaseHash(w):
@@ -216,11 +235,11 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 		return
 	}
 	x.onHold = true
-	if o.Annotation(rollout.AnnotationHash) == string(state.StableHash(w)) {
-		s.fail("%s: the hold is on the stable template", w)
-	}
-	if !isHeld(state) {
+	if !isHeld(state) && state.Former == nil {
 		s.fail("%s: the hold is on in phase %s", w, state.Phase)
+	}
+	if state.Former != nil {
+		state.Progress, state.Release = state.Former.Progress, state.Stable
 	}
 	p, _ := state.ProgressOf(w)
 	spec, _ := s.git.at(state.Source).Spec(w)
@@ -271,6 +290,8 @@ func (s *sim) checkClosed(in Input, d Decision) {
 
 func (s *sim) checkDecision(in Input, d Decision) {
 	s.checkClosed(in, d)
+	s.allowBack(in, d)
+	s.checkGates(in, d)
 	if in.Pending != nil && !d.Retreat && !d.Stale {
 		s.fail("%q follows a retreat that is not recorded", d.Subject)
 	}
@@ -286,7 +307,7 @@ func (s *sim) checkDecision(in Input, d Decision) {
 	if releaseID(in.State) == releaseID(d.State) {
 		for _, p := range d.State.Progress {
 			was, ok := in.State.ProgressOf(p.Workload)
-			if !ok || was.Plan != p.Plan {
+			if !ok || was.Plan != p.Plan || was.Suspended { // without pods it goes along with the others
 				continue
 			}
 			full := in.Promotion.OpensAll(d.State.Release.Hash)
@@ -316,7 +337,7 @@ func dump(v any) string {
 		v = struct {
 			Input
 			Answers string
-		}{in, fmt.Sprint(a.Healed != nil, a.IsHealed(), a.Adoptable, a.Endpoints, a.Accepted)}
+		}{in, fmt.Sprint(a.Healed != nil, a.IsHealed(), a.Foreign, a.Adoptable, a.Endpoints, a.Accepted)}
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -354,6 +375,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 
 // quiet forgives nothing from now on where everything is in order again.
 func (s *sim) quiet() {
+	s.checkHealth()
 	for w, d := range s.kube.Deployments {
 		if x := s.watch(w); s.serving(w, d) >= x.Floor {
 			x.Excused = 0

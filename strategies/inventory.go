@@ -16,7 +16,7 @@ func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 // Generated returns the references of what is made for the release in flight and
 // is not in Git: what the state already lists, and what is desired now.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
-	if s.Release == nil {
+	if reopened(s).Release == nil {
 		return nil
 	}
 	inGit := func(o rollout.Object) bool { return o.Annotation(rollout.AnnotationGenerated) == "" }
@@ -32,7 +32,7 @@ func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 // Prunable returns what the inventory lists and the objects lack. It is empty
 // while a release is in flight: both versions' objects are in use then.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
-	if s.Release != nil || s.Held != nil {
+	if s.Release != nil || s.Former != nil || s.Held != nil {
 		return nil
 	}
 	return without(s.Inventory, desired)

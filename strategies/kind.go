@@ -23,31 +23,47 @@ var kinds = map[string]kind{"Deployment": deployment{}}
 
 // fence is s pods more and m old pods less than the n that a workload has at
 // rest.
-type fence struct{ s, m, n int }
+type fence struct {
+	s, m, n int
+	back    bool // old pods are those of the new version, and pods of the stable one are started
+	still   bool // nothing moves
+	asIs    bool // nothing is written until the controller has seen what was written last
+}
 
 // fenceOf returns the fence for the stage that a workload is at. It is false
 // while there is nothing to hold: no canary pod is asked for, or none may start
 // yet because the stable pods are too few.
 func fenceOf(m moving, v View) (fence, bool) {
-	want := m.want()
-	if m.n > 0 && m.stillRouted(v) {
-		// Old pods that went to make room for these do not come back either.
-		want = counts{
-			canary: max(want.canary, m.fresh.Desired),
-			stable: min(want.stable, max(m.stable.Desired, m.n-m.fresh.Desired)),
-		}
-	}
+	want := m.resting(v)
 	known := m.stable.Hash != ""
-	if want.canary == 0 || (!known && m.fresh.Pods == 0) {
+	switch {
+	case want.canary == 0 || !known && m.fresh.Pods == 0:
 		// Until stable's ReplicaSet carries its hash, nothing says how many old
 		// pods there are, nor what to pin Services to.
 		return fence{}, false
-	}
-	whole := m.spec.Scaling == rollout.Surge && !m.isDynamic()
-	if want.stable > 0 && m.stable.Desired == 0 && (m.fresh.Desired == 0 || whole) {
+	case want.stable > 0 && m.stable.Desired == 0:
 		// The workload comes back from no pods at all: under the hold all new
 		// ones would be the canary's.
 		return fence{}, false
+	default:
+		return kinds[m.Workload.Ref().Kind].fence(m, want, v)
 	}
-	return kinds[m.Workload.Ref().Kind].fence(m, want, v)
+}
+
+// resting is what the stage comes to rest at, and the pods beside it that proxies
+// may still send requests to. Old pods that went to make room for those do not
+// come back either.
+func (m moving) resting(v View) counts {
+	want := m.want()
+	if m.n == 0 || !m.stillRouted(v) {
+		return want
+	}
+	kept := m.fresh.Desired
+	if m.isSettled(v) && m.isRoutedAsPlanned() {
+		kept = min(kept, m.planned().canary)
+	}
+	if kept > want.canary {
+		want = counts{canary: kept, stable: min(want.stable, max(m.stable.Desired, m.n-m.fresh.Desired))}
+	}
+	return want
 }

@@ -82,7 +82,7 @@ func (l *lab) crash(t testing.TB) {
 
 // live releases until there is a verdict, or a time is up: whatever is due is
 // measured at once. It returns the last phase of the run.
-func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Measured) rollout.AnalysisPhase {
+func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {
 		d := l.step()
@@ -97,8 +97,8 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 		}
 		for _, m := range d.Measure {
 			got := measure(m, l.Now)
-			got.Run, got.Release, got.Started, got.Metric, got.At = m.Run, m.Release, m.Started, m.Metric.Name, l.Now
-			l.Runs = Record(l.Input, got)
+			got.At = l.Now
+			l.Runs = Record(l.Input, m.Judge(got))
 		}
 		if len(d.Measure) > 0 {
 			continue
@@ -116,7 +116,7 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 }
 
 // what a provider may say at a moment.
-var said = map[rollout.AnalysisPhase]Measured{
+var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1},
 	rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
 	rollout.AnalysisErrored:      {Phase: rollout.AnalysisErrored, Message: "no answer", Samples: -1},
@@ -154,7 +154,7 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 		}
 		live := func(crashAt int) (*lab, rollout.AnalysisPhase, int) {
 			l, n := *start, 0
-			phase := l.live(t, start.Now.Add(20*time.Minute), func(_ Measure, now time.Time) Measured {
+			phase := l.live(t, start.Now.Add(20*time.Minute), func(_ Measure, now time.Time) Result {
 				if n++; n-1 == crashAt {
 					l.crash(t)
 				}
@@ -188,6 +188,37 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 		rollout.AnalysisInconclusive, rollout.AnalysisErrored} {
 		if verdicts[phase] < sequences/50 {
 			t.Errorf("only %d are %s: the test shows little", verdicts[phase], phase)
+		}
+	}
+}
+
+// TestAProcessForEachMeasurement: processes that end after each measurement pass an analysis of many, and come to each verdict,
+// as one that lives on.
+func TestAProcessForEachMeasurement(t *testing.T) {
+	for want, says := range map[rollout.AnalysisPhase][]rollout.AnalysisPhase{
+		rollout.AnalysisSuccessful: {rollout.AnalysisSuccessful}, rollout.AnalysisFailed: {"", rollout.AnalysisFailed},
+		rollout.AnalysisErrored: {rollout.AnalysisErrored},
+	} {
+		l := newLab(t, rollout.Metric{Name: "m", Interval: 10 * time.Second, Count: 5, FailureLimit: 1, ConsecutiveErrorLimit: 3,
+			Retention: 10, SuccessCondition: "result < 0.3", FailureCondition: "result > 0.7"})
+		l.Ends = true
+		made := 0
+		for l.Now = l.Now.Add(time.Minute); !l.State.Analyses[0].Phase.Done() && made < 20; l.Now = l.Now.Add(time.Minute) {
+			for _, m := range Decide(l.Input).Measure {
+				say := says[made%len(says)]
+				if say == "" {
+					say = rollout.AnalysisSuccessful
+				}
+				made++
+				r := said[say]
+				r.At = l.Now
+				l.Runs = Record(l.Input, m.Judge(r))
+			}
+			l.step()
+			l.crash(t)
+		}
+		if got := l.State.Analyses[0].Phase; got != want {
+			t.Errorf("after %d measurements it is %s, want %s", made, got, want)
 		}
 	}
 }

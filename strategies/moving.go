@@ -11,6 +11,7 @@ import (
 type moving struct {
 	*plan
 	rollout.Progress
+	label  string // of its analyses
 	live   rollout.ObservedWorkload
 	exists bool // in the cluster
 	n      int  // pods that it should have
@@ -19,9 +20,9 @@ type moving struct {
 }
 
 func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed) moving {
-	m := moving{plan: p, Progress: pr}
+	m := moving{plan: p, Progress: pr, label: labelOf(s, pr.Workload)}
 	m.live, m.exists = o.Workloads[pr.Workload]
-	m.n = replicas(p.spec, m.live)
+	m.n = replicas(s, p.spec, m.live)
 	m.stable, _ = m.live.Find(s.StableHash(pr.Workload))
 	m.fresh, _ = m.live.Find(s.Release.Templates[pr.Workload])
 	return m

@@ -124,7 +124,7 @@ func (m moving) place(s rollout.State) place {
 		return left
 	case m.hasSwitched(m.Step):
 		return switched
-	case s.Phase == rollout.Promoting:
+	case isPromoting(s):
 		return promoting
 	default:
 		return atSteps

@@ -29,6 +29,7 @@ var worlds = map[string]chaos{
 	"Crashes":     {crashes: true, bad: true},
 	"Lag":         {lag: true, bad: true},
 	"Everything":  {kills: true, scales: true, crashes: true, bad: true, lag: true},
+	"Settings":    {crashes: true, settings: true},
 	"Experiments": {crashes: true, bad: true, experiments: true},
 }
 
@@ -207,7 +208,8 @@ func (s *sim) act() {
 		s.hpa()
 	case s.chaos.crashes && n == 99:
 		s.note("CRASH")
-		s.pending = nil
+		s.pending, s.health = nil, Health{}
+		s.crashes++
 	}
 }
 
@@ -253,6 +255,9 @@ func (s *sim) people() {
 				w.spec.Canary = &canary
 			}
 		})
+	case n < 54 && s.chaos.settings:
+		what = "change settings"
+		s.git.push(func(x *source) { otherSettings(s.rng, &x.workloads[s.rng.IntN(len(x.workloads))].spec) })
 	case n < 55:
 		what = "toggle a Rollout document"
 		s.git.push(func(x *source) { w := &x.workloads[s.rng.IntN(len(x.workloads))]; w.plain = !w.plain })
@@ -309,6 +314,10 @@ func (s *sim) promotion() *rollout.Promotion {
 	if p.Decision == rollout.Promote && s.rng.IntN(3) > 0 {
 		p.Through = []string{"0", "1", "2", "3", "4", "promotion", "first", "-1", "99"}[s.rng.IntN(9)]
 	}
+	if key := Key(s.input(s.state, s.settled)); s.chaos.settings && key != nil && s.rng.IntN(2) == 0 {
+		key.Digest, key.Author = p.Digest, p.Author
+		return key
+	}
 	return p
 }
 
@@ -344,7 +353,7 @@ func (s *sim) settle() {
 		}
 		s.quiet()
 		head := s.git.at(s.git.headID())
-		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil &&
+		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil && s.state.Former == nil &&
 			(s.state.Stable == nil || s.state.Stable.Hash == head.Release()) && !s.nextDue().After(s.kube.Now) {
 			s.checkEnd(head)
 			return

@@ -156,3 +156,21 @@ func randomSteps(rng *rand.Rand, scaling rollout.Scaling) []rollout.Step {
 	}
 	return steps
 }
+
+// otherSettings changes what is no step: how long pods stay, who promotes, and now
+// and then the whole strategy.
+func otherSettings(rng *rand.Rand, spec *rollout.Spec) {
+	switch {
+	case rng.IntN(4) == 0:
+		other := randomSpec(rng, spec.Workload.Name)
+		spec.Scaling, spec.Canary, spec.BlueGreen = other.Scaling, other.Canary, other.BlueGreen
+	case spec.BlueGreen != nil:
+		b := randomBlueGreen(rng, spec.Workload.Name)
+		b.PreviewService = spec.BlueGreen.PreviewService
+		spec.BlueGreen = b
+	case spec.Scaling == rollout.Surge && !spec.Canary.DynamicStableScale:
+		c := *spec.Canary
+		c.ScaleDownDelaySeconds = rng.IntN(3) * 15
+		spec.Canary = &c
+	}
+}

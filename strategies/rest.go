@@ -9,8 +9,16 @@ import (
 
 // decideAtRest handles an app without a release in flight.
 func decideAtRest(in Input) Decision {
+	if in.State.Stable == nil {
+		in.State.Stable = standing(in)
+	}
 	s, head := in.State, in.Head.Render
 	target := head.Release()
+	if asked := askedFor(in); s.Stable != nil && asked != target {
+		if rejection, ok := s.IsRejected(asked); ok && !isRetried(in.Promotion, rejection) {
+			return degraded(in, rejection) // without its document it would be released at once
+		}
+	}
 	stable := rollout.Hash("")
 	if s.Stable != nil {
 		stable = s.Stable.Hash
@@ -31,7 +39,31 @@ func decideAtRest(in Input) Decision {
 	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) {
 		return d
 	}
-	return startRelease(in, "")
+	return startRelease(in)
+}
+
+// standing is what serves of an app that has had no Rollout documents: what the
+// cluster was given of workloads that have one now, and runs alone. It is nil if
+// that is nothing.
+func standing(in Input) *rollout.Release {
+	if in.Source == nil {
+		return nil
+	}
+	templates := map[rollout.Workload]rollout.Hash{}
+	for _, spec := range in.Head.Render.Specs {
+		live, hash := in.Observed.Workloads[spec.Workload], in.Source.Templates[spec.Workload]
+		if hash != "" && live.Hash == hash && !halfway(live, hash) {
+			templates[spec.Workload] = hash
+		}
+	}
+	if len(templates) == 0 {
+		return nil
+	}
+	c := in.Source.Commit
+	return &rollout.Release{
+		Commit: in.State.Source, Hash: rollout.ReleaseHash(templates), Author: c.Author, Subject: c.Subject,
+		Since: rollout.Second(in.Now), Templates: templates,
+	}
 }
 
 // noneRuns reports that no staged workload of the head has a stable template:

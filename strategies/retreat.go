@@ -2,6 +2,8 @@ package strategies
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -43,8 +45,10 @@ func retreat(in Input, why cause) Decision {
 		}
 		s.Rejected = append([]rollout.Rejection{rejection}, s.Rejected...)
 		s.Rejected = s.Rejected[:min(len(s.Rejected), rollout.MaxHistory)]
+		isIt := func(h rollout.Hash) bool { return h == s.Release.Hash }
+		s.Verified = slices.DeleteFunc(slices.Clone(s.Verified), isIt)
 	}
-	s.Phase, s.Reason, s.Retreat = rollout.Aborting, why.reason, r
+	s.Phase, s.Reason, s.Retreat, s.Spent = rollout.Aborting, why.reason, r, spend(in, s)
 	return Decision{
 		State: s, Retreat: true, Requeue: laterOnly(r.Drain, in.Now),
 		Subject: fmt.Sprintf("%s back to %s: %s", s.App, s.Stable.Hash, why.reason),
@@ -74,18 +78,25 @@ func decideAborting(in Input) Decision {
 	}
 	s := in.State
 	target := in.Head.Render.Release()
-	_, rejected := s.IsRejected(target)
-	if in.Promotion.OpensAll(target) && target != s.Stable.Hash && !rejected && !isShut(in) {
+	if in.Promotion.OpensAll(target) && in.Promotion.Since.IsZero() && isAwaited(in) {
 		return overtake(in)
 	}
-	d := Decision{State: s, Waiting: "all pods to be of the stable version", Requeue: laterOnly(drainAt(in), in.Now)}
+	texts, late := returning(in)
+	d := Decision{State: s, Waiting: strings.Join(texts, "; "), Requeue: laterOnly(drainAt(in), in.Now)}
+	if !s.Retreat.Late && late.isOver(in.Now) {
+		told := *s.Retreat
+		told.Late = true
+		d.State.Retreat, d.State.Reason = &told, s.Reason+"; "+late.reason
+		d.Subject = fmt.Sprintf("%s still on its way back to %s: %s", s.App, s.Stable.Hash, late.reason)
+	}
+	d.Requeue = soonest(d.Requeue, laterOnly(late.at, in.Now))
 	if target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
 		// Git came back to stable while the retreat was under way: its
 		// configuration is the one to retreat to.
-		d.State.Source, d.State.Retreat = in.Head.Commit.ID, &rollout.Retreat{
-			Reject: s.Retreat.Reject, Routed: s.Retreat.Routed, Drain: s.Retreat.Drain, To: in.Head.Commit.ID,
-		}
+		to := *d.State.Retreat
+		to.To = in.Head.Commit.ID
+		d.State.Source, d.State.Retreat = to.To, &to
 		d.Subject = fmt.Sprintf("%s back to %s as of %s", s.App, s.Stable.Hash, in.Head.Commit.Short())
 	}
 	return d
@@ -97,7 +108,7 @@ func decideAborting(in Input) Decision {
 // so there is no progress, and Services select all pods.
 func overtake(in Input) Decision {
 	in.State.Release, in.State.Retreat = nil, nil
-	d := startRelease(in, "")
+	d := startRelease(in)
 	d.State.Progress, d.State.Phase = nil, rollout.Promoting
 	d.Subject = fmt.Sprintf("%s release %s overtakes the way back, promoted by %s",
 		d.State.App, d.State.Release.Hash, promoter(in))
@@ -115,7 +126,7 @@ func finishRetreat(in Input) (Decision, bool) {
 		s.Source = s.Retreat.To
 		return Decision{State: s, Retreat: true, Subject: s.App + " removes the pods of " + string(s.Release.Hash)}, true
 	}
-	if !in.Answers.IsHealed() || in.Source == nil || !complete(in, in.Source) {
+	if texts, _ := returning(in); in.Answers.Healed == nil || len(texts) > 0 {
 		return Decision{}, false
 	}
 	if in.Head.Render == nil { // Git cannot be read: come to rest at stable
@@ -130,14 +141,29 @@ func finishRetreat(in Input) (Decision, bool) {
 	return decideAtRest(after), true
 }
 
-// drainAt is when the new version's pods may go: when the record says so, and not
-// before every proxy has learnt of a route that was late to be applied.
+// drainAt is when the new version's pods may go: when the record says so or as soon
+// as another version wants to be released, and not before every proxy has learnt
+// of the routes.
 func drainAt(in Input) time.Time {
-	at := in.State.Retreat.Drain
-	if settle := settling(in); settle > 0 && !in.Applied.IsZero() && in.Applied.Add(settle).After(at) {
+	at, settle := in.State.Retreat.Drain, settling(in)
+	if isAwaited(in) {
+		at = soonest(at, rollout.NextTenth(in.State.Retreat.Routed).Add(settle))
+	}
+	if settle > 0 && !in.Applied.IsZero() && in.Applied.Add(settle).After(at) {
 		return in.Applied.Add(settle)
 	}
 	return at
+}
+
+// isAwaited reports whether Git asks for a version that may start as soon as the
+// way back has ended.
+func isAwaited(in Input) bool {
+	if in.Head.Render == nil || isShut(in) {
+		return false
+	}
+	target := in.Head.Render.Release()
+	rejection, rejected := in.State.IsRejected(target)
+	return target != "" && target != in.State.Stable.Hash && (!rejected || isRetried(in.Promotion, rejection))
 }
 
 func laterOnly(t, now time.Time) time.Time {

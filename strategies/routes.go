@@ -54,12 +54,23 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead are the routers' objects in all forms that releases of a render will
-// give them, each once, without what the render has already, and those of its
-// experiments: the API server can be asked about them before a release begins.
-func Ahead(r *rollout.Render) ([]rollout.Object, error) {
+// Ahead are what releases of a render will apply beside the objects that are applied
+// now, so that the API server can be asked about it before one begins: the staged
+// workloads, where those still have stable's templates, the routers' objects in all forms
+// that they will have, each once, without what the render has already, and
+// those of experiments.
+func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plans{}
 	all := experimentsAhead(r, known)
+	for _, spec := range r.Specs {
+		own, found := workloadOf(r, spec.Workload)
+		isAsked := func(o rollout.Object) bool {
+			return o.Ref() == spec.Workload.Ref() && reflect.DeepEqual(o.Map("spec")["template"], own.Map("spec")["template"])
+		}
+		if found && !slices.ContainsFunc(now, isAsked) {
+			all = append(all, own)
+		}
+	}
 	for _, spec := range r.Specs {
 		p := known.of(spec)
 		if p.routing == nil {
@@ -104,9 +115,9 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	m := movingOf(s, p, pr, v.Observed)
 	r.Active = true
 	r.StablePods, r.CanaryPods = m.pinned(s, v)
-	switch s.Phase {
-	case rollout.Aborting:
-	case rollout.Promoting:
+	switch {
+	case s.Phase == rollout.Aborting:
+	case isPromoting(s):
 		if p.swaps() {
 			r.Weight = r.Max
 		}
@@ -115,7 +126,7 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 		if m.Routed == nil || ready == 0 {
 			break
 		}
-		r.Weight = within(m.Routed.Weight, r.Max, m.countsAt(m.Routed.Step, m.n), ready, knownOf(m.stable, t, v.Now))
+		r.Weight = within(m.Routed.Weight, r.Max, m.planned(), ready, knownOf(m.stable, t, v.Now))
 		r.Managed = m.routesAt(m.Routed.Step)
 	}
 	return r
@@ -129,6 +140,7 @@ func (p *plan) swaps() bool { return p.pingPong && len(p.stages) > 0 }
 // the cluster holds it, whichever is later: a push may take longer than proxies do.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
+	s = reopened(s)
 	for _, m := range moversOf(s, source.Specs, rollout.Observed{}, nil) {
 		if m.routing != nil && m.Routed != nil {
 			r := m.Routed
@@ -186,6 +198,48 @@ func within(weight, full int, want counts, canary, stable int) int {
 		return weight
 	}
 	return c * weight * full / (c*weight + s*(full-weight))
+}
+
+// planned is what the weight that was routed last is to be borne by: the pods of the
+// step that it was routed at, or fewer, where a later one with the same weight asked for
+// fewer.
+func (m moving) planned() counts {
+	c := m.countsAt(m.Routed.Step, m.n)
+	for step := m.Routed.Step + 1; step <= m.Step && !m.needsRouting(); step++ {
+		c.canary = min(c.canary, m.countsAt(step, m.n).canary)
+	}
+	return c
+}
+
+// isRoutedAsPlanned reports whether the weight that was routed last is the one of its step. It is not after an edit of
+// the list, until the routers have been asked for the new one's: how many pods the old weight needs is not known then.
+func (m moving) isRoutedAsPlanned() bool {
+	s, ok := m.at(m.Routed.Step)
+	return !ok || s.weight == m.Routed.Weight
+}
+
+// lessRouted says that the new version gets fewer requests than were routed to it,
+// because pods of it are missing, and when that may be over. It is over once its
+// pods have been there for a while: a pod that crashes again and again is one
+// transition.
+func lessRouted(in Input) (reason string, due time.Time) {
+	for _, m := range movers(in) {
+		t := m.routing
+		if t == nil || m.Routed == nil || m.Routed.Weight == 0 || in.State.Phase == rollout.Aborting {
+			continue
+		}
+		known := learnt(t)
+		if in.State.Reason != "" {
+			known = max(known, wellFor)
+		}
+		ready := min(m.fresh.Serving(in.Now, known), m.fresh.Desired)
+		want := m.countsAt(m.Routed.Step, m.n)
+		if within(m.Routed.Weight, m.full(), want, ready, knownOf(m.stable, t, in.Now)) < m.Routed.Weight {
+			reason = fmt.Sprintf("fewer requests go to the new version of %s than its step asks for: it lacks pods", m.Workload)
+			due = soonest(due, servesNext(in.Now, known, m.fresh))
+		}
+	}
+	return reason, due
 }
 
 // needsRouting reports whether the step asks the routers for something else than
@@ -254,8 +308,12 @@ func (m moving) routedText() string {
 }
 
 // gateRouters keeps a release where it is until every proxy has learnt of its
-// routes, and while a router does not take them.
+// routes, and while a router does not take them. A changed list may go on at a
+// step that waits for no pods, with another weight than before.
 func gateRouters(in Input, m moving) verdict {
+	if _, pods := m.stage().wait.(podsWait); !pods && m.needsRouting() {
+		return podsWait{}.verdict(in, m)
+	}
 	t := m.routing
 	if m.Routed == nil || t == nil {
 		return verdict{done: true}

@@ -63,6 +63,8 @@ type script struct {
 	life   map[string]kube.Lifetime
 	output []string
 	config int
+
+	rejects bool // the API server does not take one of the objects, and takes all others
 }
 
 func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
@@ -83,6 +85,7 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	k := kube.New(rand.New(rand.NewPCG(1, 1)), noon)
 	s := &script{loop: newLoop(newHistory(first), k), life: map[string]kube.Lifetime{}}
 	k.Fate = func(version string) kube.Lifetime { return s.life[version] }
+	s.loop.misses = func() bool { return s.rejects }
 	s.loop.commits = func(_, _ rollout.State, subject string) { s.print("  commit %s", subject) }
 	return s, timeline
 }
@@ -137,7 +140,7 @@ func (s *script) play(t *testing.T, timeline string) string {
 // status is where the app is, in one line.
 func (s *script) status() string {
 	var parts []string
-	phase := string(s.state.Phase)
+	phase := string(s.state.Shown())
 	for _, p := range s.state.Progress {
 		if s.state.Phase != rollout.Aborting {
 			phase += fmt.Sprintf(" %s %d/%d %s (%d%%)", p.Workload.Name, min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
@@ -171,6 +174,9 @@ func (s *script) status() string {
 	if s.state.Reason != "" && !strings.Contains(parts[len(parts)-1], s.state.Reason) {
 		parts = append(parts, s.state.Reason)
 	}
+	if s.state.Unhealthy != "" {
+		parts = append(parts, s.state.Unhealthy)
+	}
 	return strings.Join(parts, " | ")
 }
 
@@ -197,13 +203,13 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	arg := func(i int) string { return append(args, "", "")[i] }
 	switch verb {
 	case "start", "crash":
-		s.settled, s.pending, s.runs = false, nil, nil
+		s.settled, s.pending, s.runs, s.health = false, nil, nil, Health{}
 	case "measure": // measure web/step-2/errors Failed [why]: a metric of a run, or the one of an experiment's run
 		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
 		for _, r := range s.state.Analyses {
 			if r.Name == arg(0) || r.Name+"/"+name == arg(0) {
 				s.runs = Record(s.input(s.state, s.settled), Measured{Run: r.Name, Release: r.Release, Started: r.Started,
-					Metric: name, At: s.kube.Now, Phase: rollout.AnalysisPhase(arg(1)), Message: arg(2)})
+					Metric: name, Measurement: rollout.Measurement{At: s.kube.Now, Phase: rollout.AnalysisPhase(arg(1)), Message: arg(2)}})
 			}
 		}
 	case "push": // push v2, push web=v2 api=v3, push config
@@ -212,6 +218,11 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.revert()
 	case "promote", "hold", "abort", "retry":
 		s.decide(rollout.Verb(verb), arg(0))
+	case "merge": // the proposal to open the gates that are shut
+		p := Key(s.input(s.state, s.settled))
+		s.config++
+		p.Author, p.Digest = "Ann", fmt.Sprint(s.config)
+		s.git.push(func(x *source) { x.promotion = p })
 	case "withdraw":
 		s.git.push(func(x *source) { x.promotion = nil })
 	case "break", "fix":
@@ -222,13 +233,16 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 			t.Fatal(err)
 		}
 		s.edit(arg(0), func(w *staged) { c := *w.spec.Canary; c.Steps = readSteps(t, steps); w.spec.Canary = &c })
+	case "spec": // spec web {replicas: 10, scaling: surge, ...}: the whole document, and the Deployment's own
+		spec := readSpec(t, []byte(strings.Join(args[1:], " ")), arg(0))
+		s.edit(arg(0), func(w *staged) { w.spec = spec })
 	case "replicas": // replicas web 5
 		s.edit(arg(0), func(w *staged) { w.spec.Replicas = new(readInt(t, arg(1))) })
 	case "document", "workload", "pause": // document web off, workload api on, pause web on
 		s.edit(arg(0), func(w *staged) {
 			switch verb {
 			case "document":
-				w.plain = arg(1) == "off"
+				w.plain, w.version = arg(1) == "off", orElse(arg(2), w.version)
 			case "workload":
 				w.gone = arg(1) == "off"
 			default:
@@ -254,6 +268,8 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	case "kill": // kill 2 pods of v2: kill v2 2
 		left := readInt(t, arg(1))
 		s.pods(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
+	case "reject": // the API server does not take one of the objects: reject on
+		s.rejects = arg(0) == "on"
 	case "scale": // an autoscaler: scale web 20
 		d := s.kube.Deployments[rollout.Workload{Namespace: testApp.Namespace, Name: arg(0)}]
 		d.Replicas = readInt(t, arg(1))
@@ -333,6 +349,9 @@ func (s *script) edit(name string, change func(*staged)) {
 // release that is not in flight.
 func (s *script) decide(verb rollout.Verb, through string) {
 	release := s.git.at(s.git.headID()).Release()
+	if release == "" && s.state.Release != nil {
+		release = s.state.Release.Hash // its Rollout document is gone
+	}
 	if through == "stale" {
 		release, through = "h1-stale", rollout.Full
 	}

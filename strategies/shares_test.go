@@ -60,21 +60,21 @@ func (w *worldOf) poisson(mean float64) float64 {
 
 // compared is what the documentation's query for a comparison returns: all that
 // there was since the beginning, which is less than its ten minutes.
-func (w *worldOf) compared() Measured {
+func (w *worldOf) compared() Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
-	return Measured{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
+	return Result{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
 }
 
 // share is what the query of the first example returns: of the last minute.
-func (w *worldOf) share() Measured {
+func (w *worldOf) share() Result {
 	last := len(w.at) - 1
 	first := slices.IndexFunc(w.at, func(at time.Time) bool { return w.at[last].Sub(at) <= time.Minute })
 	all := w.sums[last][0][1] - w.sums[first][0][1]
 	if all == 0 {
-		return Measured{Value: []any{}, Samples: -1}
+		return Result{Value: []any{}, Samples: -1}
 	}
-	return Measured{Value: []any{(w.sums[last][0][0] - w.sums[first][0][0]) / all}, Samples: -1}
+	return Result{Value: []any{(w.sums[last][0][0] - w.sums[first][0][0]) / all}, Samples: -1}
 }
 
 // verdicts are those of many releases.
@@ -91,12 +91,12 @@ func median(all []float64) float64 {
 }
 
 // judge releases so many versions with the whole decision in the loop.
-func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*worldOf) Measured) verdicts {
+func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*worldOf) Result) verdicts {
 	var v verdicts
 	for i := range releases {
 		w := &worldOf{rng: rand.New(rand.NewPCG(seed, i)), kindOf: kind}
 		l := *start
-		phase := l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Measured {
+		phase := l.live(t, start.Now.Add(time.Hour), func(_ Measure, now time.Time) Result {
 			w.ask(now)
 			return result(w)
 		})

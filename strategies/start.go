@@ -11,12 +11,46 @@ import (
 // adoption of what runs already.
 func decideFirst(in Input) Decision {
 	release := newRelease(in)
+	if p := in.Promotion; p.Says(rollout.Promote, release.Hash) && p.AdoptAnyway {
+		in.State.Adopts = release.Hash
+	}
+	others := inOtherHands(in)
+	if len(others) > 0 && !others[0].Warns && in.State.Adopts != release.Hash {
+		in.State.Phase = rollout.Pending
+		return hold(in.State, rollout.HeldForeign, fmt.Sprintf(
+			"%s; %s, or take it over as it is: gitrollout promote %s --adopt-anyway",
+			others[0], others[0].Fix, in.App.Name), in.Head.Commit.ID)
+	}
 	d, settled := adoption(in, release)
 	if !settled {
 		d = firstDeployment(in, release)
 	}
 	d.Ask = askAdoptable(in)
+	if in.Answers.Foreign == nil && len(in.Head.Render.Objects) > 0 {
+		d.Ask = &Ask{Foreign: in.Head.Render.Objects}
+	}
+	if len(others) > 0 && d.State.Held == nil {
+		d.Subject += fmt.Sprintf(", though %s; %s", others[0], others[0].Fix)
+	}
 	return d
+}
+
+// inOtherHands are the signs that somebody else has objects of the app in hand, those first that must keep it from
+// being taken over.
+func inOtherHands(in Input) []rollout.Foreign {
+	if in.Answers.Foreign == nil {
+		return nil
+	}
+	return slices.SortedStableFunc(slices.Values(*in.Answers.Foreign), func(a, b rollout.Foreign) int {
+		switch {
+		case a.Warns == b.Warns:
+			return 0
+		case b.Warns:
+			return -1
+		default:
+			return 1
+		}
+	})
 }
 
 // adoption decides about an app of which something runs already. What is not what
@@ -78,7 +112,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
-	s.Stable, s.Release, s.Progress, s.Source = nil, &release, nil, in.Head.Commit.ID
+	s.Stable, s.Release, s.Progress, s.Analyses, s.Source = nil, &release, nil, nil, in.Head.Commit.ID
 	s.Phase, s.Reason = rollout.Progressing, "first deployment: no stable version to protect, so no steps"
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
@@ -100,9 +134,8 @@ func newRelease(in Input) rollout.Release {
 }
 
 // startRelease puts the head at its first step. A hash that served well before
-// is rolled out without pauses and weights; so is one with no steps and one
-// whose workloads have no pods to protect.
-func startRelease(in Input, why string) Decision {
+// is rolled out without pauses and weights; so is one with no steps.
+func startRelease(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
 	release.Fast = isFast(in, release.Hash)
@@ -113,7 +146,7 @@ func startRelease(in Input, why string) Decision {
 		stable.Commit = s.Source // the newest that serves with it: what an abort goes back to
 		s.Stable = &stable
 	}
-	s.Release, s.Retreat, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, why
+	s.Release, s.Retreat, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, ""
 	s.Progress, s.Analyses = firstProgress(in, release), nil
 	s.Phase = phaseOf(in, s.Progress)
 	subject := fmt.Sprintf("%s release %s by %s", s.App, release.Hash, release.Author)
@@ -138,13 +171,14 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 		}
 		p := in.plans.of(spec)
 		step := 0
-		switch {
-		case replicas(spec, in.Observed.Workloads[spec.Workload]) == 0:
-			step = len(p.stages)
-		case release.Fast:
+		if release.Fast {
 			step = p.passed
 		}
-		all = append(all, p.progress(step, in.Now))
+		first := p.progress(step, in.Now)
+		s := in.State
+		s.Release = &release
+		first.Suspended = movingOf(s, p, first, in.Observed).isSuspended()
+		all = append(all, first)
 	}
 	return all
 }
@@ -159,7 +193,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 		if !ok || pr.Step >= pr.Of {
 			continue
 		}
-		if s, ok := in.plans.of(spec).at(pr.Step); !ok || !s.wait.traits().pauses {
+		if s, ok := in.plans.of(spec).at(pr.Step); !pr.Suspended && (!ok || !s.wait.traits().pauses) {
 			return rollout.Progressing
 		}
 		phase = rollout.Paused
@@ -167,12 +201,13 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether the hash is among the verified ones that each
-// workload's rollbackWindow still covers. The stable hash itself is the first
-// verified one and does not count.
+// isFast reports whether the hash is among the versions that served before stable
+// did, which alone are verified, and each workload's rollbackWindow still covers
+// it. Stable itself is the first verified one and does not count, and neither
+// does one that was rejected since.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
-	if i < 0 {
+	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
 		return false
 	}
 	for _, spec := range in.Head.Render.Specs {
@@ -183,9 +218,13 @@ func isFast(in Input, h rollout.Hash) bool {
 	return true
 }
 
-// remember puts a hash at the head of a bounded list.
+// remember puts a version at the head of a bounded list of those before it. One
+// that comes back is followed by what was before it then: what came later was
+// left, and is not gone back to.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
-	others := slices.DeleteFunc(slices.Clone(list), func(o rollout.Hash) bool { return o == h })
-	out := append([]rollout.Hash{h}, others...)
+	if i := slices.Index(list, h); i >= 0 {
+		return slices.Clone(list[i:])
+	}
+	out := append([]rollout.Hash{h}, list...)
 	return out[:min(len(out), rollout.MaxHistory)]
 }

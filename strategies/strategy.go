@@ -78,6 +78,7 @@ type stage struct {
 	counts   func(n int) counts
 	wait     wait
 	switched bool // the stable or active Service selects the new version
+	keeps    bool // users are all on the new version, and only the old one's pods stay
 	final    bool // it follows the decision to promote: it is finished, whatever the time is
 }
 
@@ -129,25 +130,30 @@ func (p *plan) names() []string {
 	return names
 }
 
-// digest identifies the list of stages, so that a change of steps in flight is
-// noticed.
+// digest identifies the list of stages, as this version of the program compiles
+// it.
 func (p *plan) digest() string {
 	if p.key != "" {
 		return p.key
 	}
 	var b strings.Builder
 	for _, s := range p.stages {
-		c := s.counts(100)
-		w := s.wait.traits()
-		fmt.Fprintf(&b, "%s|%s|%d|%d|%d|%d|%s|%t\n%s",
-			s.name, s.text, s.weight, c.canary, c.stable, w.number, w.duration, s.switched, w.more)
-		if len(s.routes) > 0 {
-			b.WriteString(encoded(s.routes) + "\n")
-		}
+		b.WriteString(s.name + "|" + s.meaning())
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	p.key = hex.EncodeToString(sum[:4])
 	return p.key
+}
+
+// meaning is what a stage asks for and what ends it, whatever the user calls it.
+func (s stage) meaning() string {
+	c, w := s.counts(100), s.wait.traits()
+	text := fmt.Sprintf("%s|%d|%d|%d|%d|%s|%t\n%s",
+		s.text, s.weight, c.canary, c.stable, w.number, w.duration, s.switched, w.more)
+	if len(s.routes) > 0 {
+		text += encoded(s.routes) + "\n"
+	}
+	return text
 }
 
 // encoded is the JSON of what is made of texts, numbers and JSON.
@@ -166,6 +172,7 @@ func (p *plan) at(step int) (stage, bool) {
 
 // progress is what is recorded of a workload that enters a stage.
 func (p *plan) progress(step int, now time.Time) rollout.Progress {
+	step = min(step, len(p.stages)) // another version of this program may have compiled more of them
 	pr := rollout.Progress{
 		Workload: p.spec.Workload, Step: step, Of: len(p.stages), Plan: p.digest(), Entered: rollout.NextTenth(now),
 		Name: "promote", Weight: 100,
@@ -185,6 +192,14 @@ func (p *plan) handover() int {
 	return len(p.stages)
 }
 
+// moved is the first stage at which all users have the new version.
+func (p *plan) moved() int {
+	if i := slices.IndexFunc(p.stages, func(s stage) bool { return s.switched }); i >= 0 {
+		return i
+	}
+	return p.handover()
+}
+
 // hasSwitched reports whether users reach the new version at a step.
 func (p *plan) hasSwitched(step int) bool {
 	return slices.ContainsFunc(p.stages[:min(step+1, len(p.stages))], func(s stage) bool { return s.switched })
@@ -197,47 +212,12 @@ func (p *plan) routesAt(step int) []rollout.ManagedRoute {
 }
 
 // countsAt is what a step comes to rest at; after the last one, what the last
-// one did. Pods are moved forward only, so a step that asks for less than an
-// earlier one keeps what there is. One that asks for no canary pod at all starts
-// anew from the stable template.
+// one did.
 func (p *plan) countsAt(step, n int) counts {
 	if len(p.stages) == 0 {
 		return counts{}
 	}
-	i := min(step, len(p.stages)-1)
-	c := p.stages[i].counts(n)
-	for i--; i >= 0 && c.canary > 0; i-- {
-		before := p.stages[i].counts(n)
-		if before.canary == 0 {
-			break
-		}
-		c = counts{canary: max(c.canary, before.canary), stable: min(c.stable, before.stable)}
-	}
-	return c
-}
-
-// resume finds where a release that asked for a weight goes on in a changed
-// list: at the first stage that waits for pods and asks for at least as much,
-// so that no pod moves back. A list that asks for less everywhere goes on at
-// its last such stage. Example: at 40 in [20, 40, 60], the new list [10, 50,
-// 100] goes on at 50. A release that asked for no pod yet does not skip an
-// experiment.
-func (p *plan) resume(weight int) int {
-	last := 0
-	for i, s := range p.stages {
-		switch s.wait.(type) {
-		case experimentWait:
-			if weight == 0 {
-				return i
-			}
-		case podsWait:
-			last = i
-			if s.weight >= weight {
-				return i
-			}
-		}
-	}
-	return last
+	return p.stages[min(step, len(p.stages)-1)].counts(n)
 }
 
 // full is the weight that is everything.
@@ -257,15 +237,6 @@ func (p *plan) services(s rollout.State) (main, side string) {
 		return p.side, p.main
 	}
 	return p.main, p.side
-}
-
-// replicas returns the number of pods that the workload should have: what Git
-// says, or what the cluster's autoscaler has set.
-func replicas(spec rollout.Spec, live rollout.ObservedWorkload) int {
-	if spec.Replicas != nil {
-		return *spec.Replicas
-	}
-	return live.Replicas
 }
 
 func minReady(spec rollout.Spec) time.Duration {

@@ -14,15 +14,15 @@ type wait interface {
 	forecast(c *forecaster, s *ForecastStage)
 }
 
-// traits are what the digest of a plan has of a wait, and whether it pauses: for
-// people or the clock, and not for pods. The digest is in users' records: another
-// one for the same wait moves releases that are in flight to the start of their
-// step.
+// traits are what the digest of a plan has of a wait, whether it pauses, for people
+// or the clock and not for pods, and whether a promotion ends it before it is
+// over.
 type traits struct {
 	number   int // of the kind of wait
 	duration time.Duration
 	more     string // lines
 	pauses   bool
+	early    bool
 }
 
 // verdict says whether a step is done and, if not, what it waits for.
@@ -35,6 +35,7 @@ type verdict struct {
 	broken string    // why it will not be done by waiting, "" if it may
 	route  bool      // the step's pods serve: its weight and routes are due
 	full   bool      // somebody has promoted all steps at once
+	rides  bool      // it has no pods, and the others of its release are through
 	begins bool      // the experiment's pods are available: its clock and its analyses are due
 }
 

@@ -8,28 +8,47 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// analysisWait waits until the stage's analysis has passed. One that does not
-// know has been asked about before: somebody has said that the release goes on.
+// analysisWait waits until the stage's analysis has passed, or until somebody lets
+// the release pass it. One that does not know has been asked about before: somebody
+// has said that the release goes on.
 type analysisWait struct{ *rollout.Analysis }
 
-func (w analysisWait) traits() traits { return traits{number: 5, more: encoded(w.Analysis) + "|0s|\n"} }
+func (w analysisWait) traits() traits {
+	return traits{number: 5, more: encoded(w.Analysis) + "|0s|\n", early: true}
+}
 
-func (analysisWait) verdict(in Input, m moving) verdict {
+func (w analysisWait) verdict(in Input, m moving) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
 	}
 	runs, name := Runs(in), m.runName()
+	lacks := func(metric rollout.Metric) bool { return asksAbout(metric, "Latest") && m.fresh.PodHash == "" }
 	i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
 	switch {
+	case i >= 0 && runs[i].Phase == rollout.AnalysisSuccessful:
+		return verdict{done: true}
+	case i >= 0 && runs[i].Phase == rollout.AnalysisInconclusive:
+		return verdict{done: true, by: runs[i].Accepted}
+	case m.isOpen(in):
+		return verdict{done: true, by: promoter(in)}
 	case i < 0:
 		return verdict{text: "analysis " + name + " to start"}
-	case runs[i].Phase == rollout.AnalysisSuccessful:
-		return verdict{done: true}
-	case runs[i].Phase == rollout.AnalysisInconclusive:
-		return verdict{done: true, by: promoter(in)}
+	case slices.ContainsFunc(w.Metrics, lacks):
+		return m.withoutPods("analysis " + name)
 	default:
 		return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(runs[i]))}
 	}
+}
+
+// withoutPods waits for the first pod that an analysis asks about. Where no step before it starts one, it
+// would wait for ever.
+func (m moving) withoutPods(who string) verdict {
+	v := verdict{text: who + ": a pod of the new version"}
+	if m.want().canary == 0 && m.n > 0 {
+		v.broken = who + " asks about pods of the new version, and no earlier step starts one; " +
+			"put a setWeight or a setCanaryScale before it"
+	}
+	return v
 }
 
 // forecast: with interval 1m and count 5, an analysis that passes takes at least

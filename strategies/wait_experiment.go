@@ -10,7 +10,8 @@ import (
 )
 
 // experimentWait waits for the experiment's pods, then for its duration and for
-// the analyses that it is not over without. One that does not know has been
+// the analyses that it is not over without, or until somebody lets the release pass
+// it. One that does not know has been
 // asked about before: somebody has said that the release goes on.
 type experimentWait struct{ *rollout.Experiment }
 
@@ -39,7 +40,7 @@ func (w experimentWait) traits() traits {
 	for _, t := range w.Templates {
 		e.Templates = append(e.Templates, templateMark(t))
 	}
-	return traits{number: 6, more: encoded(e) + "\n"}
+	return traits{number: 6, more: encoded(e) + "\n", early: true}
 }
 
 func (experimentWait) forecast(*forecaster, *ForecastStage) {}
@@ -47,6 +48,9 @@ func (experimentWait) forecast(*forecaster, *ForecastStage) {}
 func (w experimentWait) verdict(in Input, m moving) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
+	}
+	if m.isOpen(in) {
+		return verdict{done: true, by: promoter(in)}
 	}
 	if m.Available == nil {
 		return w.available(in, m)
@@ -64,7 +68,7 @@ func (w experimentWait) verdict(in Input, m moving) verdict {
 		i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
 		switch {
 		case i >= 0 && runs[i].Phase == rollout.AnalysisInconclusive:
-			return verdict{done: true, by: promoter(in)}
+			return verdict{done: true, by: runs[i].Accepted}
 		case i < 0 && a.Required:
 			waits = append(waits, "analysis "+name+" to start")
 		case i >= 0 && a.Required && runs[i].Phase != rollout.AnalysisSuccessful:

@@ -25,8 +25,6 @@ func (podsWait) verdict(in Input, m moving) verdict {
 	switch {
 	case !m.exists:
 		return verdict{text: m.Workload.Ref().Kind + " " + m.Workload.String() + " to exist"}
-	case m.n == 0 && m.Step < m.passed && m.stage().weight > 0:
-		return verdict{text: "replicas: the workload has none"}
 	case serving < want.canary:
 		v := verdict{text: fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.canary)}
 		if m.fresh.Problem != "" {
@@ -37,13 +35,20 @@ func (podsWait) verdict(in Input, m moving) verdict {
 	case m.n > 0 && routes && m.live.Synced:
 		return waitForEndpoints(in, m)
 	case (m.spec.Scaling == rollout.InPlace || m.isDynamic()) && m.stable.Desired > want.stable:
-		more := m.stable.Desired - want.stable
-		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d have yet to go", more, m.stable.Desired)}
+		return toGo("old", m.stable.Desired-want.stable, m.stable)
+	case m.fresh.Desired > want.canary:
+		return toGo("new", m.fresh.Desired-want.canary, m.fresh)
+	case m.stable.Desired < want.stable && m.stable.Hash != "":
+		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d are back", m.stable.Desired, want.stable)}
 	case !m.live.Synced:
 		return verdict{text: "the " + m.Workload.Ref().Kind + " controller"}
 	default:
 		return verdict{done: true}
 	}
+}
+
+func toGo(version string, more int, r rollout.Revision) verdict {
+	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d have yet to go", version, more, r.Desired)}
 }
 
 // waitForEndpoints lets the routers be asked once the Service of the new version has

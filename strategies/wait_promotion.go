@@ -44,7 +44,8 @@ func (w promotionWait) forecast(c *forecaster, s *ForecastStage) {
 // release back then.
 func (w promotionWait) isLate(in Input, m moving) bool {
 	late := w.timeout > 0 && w.onTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.timeout))
-	return late && !waitForPromotion(in, m).done && !userHolds(in, m.spec)
+	kept := m.Suspended || m.isSuspended() || holder(in, in.State.Release.Hash, m.spec.Paused) != ""
+	return late && !kept && !waitForPromotion(in, m).done
 }
 
 // waitForPromotion waits until somebody lets the release pass its step.
@@ -53,7 +54,7 @@ func waitForPromotion(in Input, m moving) verdict {
 	switch {
 	case release.Fast:
 		return verdict{done: true}
-	case in.Promotion.Opens(release.Hash, m.names(), m.Step):
+	case m.isOpen(in):
 		return verdict{done: true, by: promoter(in)}
 	default:
 		return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, m.Step+1, m.Of)}
@@ -69,7 +70,13 @@ func waitForPeople(in Input, m moving) verdict {
 	return waitForPromotion(in, m)
 }
 
-func promoter(in Input) string { return orElse(in.Promotion.Author, "a promotion file") }
+// promoter is who wrote the promotion file, which there may be none of.
+func promoter(in Input) string {
+	if in.Promotion == nil {
+		return "nobody"
+	}
+	return orElse(in.Promotion.Author, "a promotion file")
+}
 
 // timedOut says which pause nobody has ended in time, if its document wants the
 // release back then.

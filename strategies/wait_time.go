@@ -16,7 +16,9 @@ type timerWait struct {
 	zone     string
 }
 
-func (w timerWait) traits() traits { return traits{number: 2, duration: w.duration, pauses: true} }
+func (w timerWait) traits() traits {
+	return traits{number: 2, duration: w.duration, pauses: true, early: true}
+}
 
 func (w timerWait) verdict(in Input, m moving) verdict {
 	if v := waitForPromotion(in, m); v.done {

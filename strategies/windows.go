@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"fmt"
-	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -28,12 +27,14 @@ func isShut(in Input) bool {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow leaves an app as it is while its calendar is shut and its head
-// asks for an advance. What it records stays the same while windows follow each
-// other: the moment at which the last of them is over, if that is known.
+// waitForWindow leaves an app as it is while its calendar is shut, or somebody
+// keeps it where it is, and its head asks for an advance. What it records stays
+// the same while windows follow each other: the moment at which the last of them
+// is over, if that is known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
-	if !is {
+	by := keptBack(in)
+	if !is && by == "" {
 		return Decision{}, false
 	}
 	s, head := in.State, in.Head.Commit
@@ -44,7 +45,10 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
 	until := "for the release windows to open"
+	waits := waitText(shut)
 	switch {
+	case by != "":
+		until, waits = "for the end of "+by, "the end of "+by
 	case shut.Exact:
 		until = shut.When()[len(", "):]
 	case shut.Freeze != nil:
@@ -53,7 +57,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	message := fmt.Sprintf("%s of %s by %s waits %s", what, head.Short(), head.Author, until)
 	d := hold(s, rollout.HeldClosed, message, head.ID)
 	d.Subject = fmt.Sprintf("%s: %s", s.App, d.Waiting)
-	d.Waiting, d.Requeue = waitText(shut), shut.Until
+	d.Waiting, d.Requeue = waits, shut.Until
 	return d, true
 }
 
@@ -68,15 +72,4 @@ func finishFirst(in Input, wait Decision) Decision {
 	d.State.Held, d.Requeue = wait.State.Held, soonest(d.Requeue, wait.Requeue)
 	d.Subject, d.Waiting = orElse(d.Subject, wait.Subject), wait.Waiting
 	return d
-}
-
-// raises reports whether a changed list of steps would go on at a larger weight.
-func raises(in Input) bool {
-	if in.State.Phase == rollout.Promoting || in.State.Stable == nil || in.State.Release.Fast {
-		return false
-	}
-	return slices.ContainsFunc(movers(in), func(m moving) bool {
-		next, found := m.at(m.resume(m.Weight))
-		return m.isReplanned() && (!found || next.weight > m.Weight)
-	})
 }

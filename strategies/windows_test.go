@@ -139,7 +139,7 @@ func TestPauseUntil(t *testing.T) {
 		t.Errorf("then: %q, waits for %s", d.Subject, d.Waiting)
 	}
 	in.Now = noon
-	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "1",
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "2",
 		Author: "Ann"}
 	if d := Decide(in); !strings.Contains(d.Subject, "promoted by Ann") {
 		t.Errorf("promoted: %q, waits for %s", d.Subject, d.Waiting)

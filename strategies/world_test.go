@@ -199,6 +199,9 @@ type loop struct {
 	pending *Decision             // memory: a retreat that could not be recorded yet
 	settled bool                  // of the last pass
 	runs    []rollout.AnalysisRun // memory: state.Analyses with what was measured since
+	health  Health                // memory
+	noisy   bool
+	looks   int
 
 	calendar rollout.Calendar
 	plans    plans // a world compiles each spec once, and not each decision
@@ -210,6 +213,7 @@ type loop struct {
 	commits func(was, is rollout.State, subject string) // sees each commit of the state branch
 	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
 	refuses func(commit string) bool                    // the API server does not take what a commit asks for
+	misses  func() bool                                 // the API server does not take one object, that is no Deployment
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
@@ -217,18 +221,35 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 		git: git, kube: k, plans: plans{}, between: func() {}, decided: func(Input, Decision) {},
 		wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
-		refuses: func(string) bool { return false },
+		refuses: func(string) bool { return false }, misses: func() bool { return false },
 	}
+}
+
+// observe is what the cluster shows. In a noisy world why pods are not ready is
+// said in other words at each look, as kubelets count restarts.
+func (l *loop) observe() rollout.Observed {
+	o := l.kube.Observe()
+	if l.looks++; !l.noisy {
+		return o
+	}
+	for _, live := range o.Workloads {
+		for i, r := range live.Revisions {
+			if r.Problem != "" {
+				live.Revisions[i].Problem += fmt.Sprintf(" (restarted %d times)", l.looks)
+			}
+		}
+	}
+	return o
 }
 
 // input gathers what a decision depends on.
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
-		Promotion: l.git.head().promotion, Observed: l.kube.Observe(), Answers: Answers{Healed: &settled},
-		Calendar: l.calendar, Runs: l.runs, plans: l.plans,
+		Promotion: l.git.head().promotion, Observed: l.observe(), Answers: Answers{Healed: &settled},
+		Calendar: l.calendar, Runs: l.runs, Health: l.health, plans: l.plans,
 	}
-	if d := Decide(in); d.Ask != nil && d.Ask.Adoptable != nil {
+	for d := Decide(in); d.Ask != nil && (d.Ask.Foreign != nil || d.Ask.Adoptable != nil); d = Decide(in) {
 		in = l.answer(in, *d.Ask)
 	}
 	return in
@@ -239,7 +260,9 @@ func (l *loop) answer(in Input, ask Ask) Input {
 	switch {
 	case ask.Heal:
 		l.settled = l.apply(in.State)
-		in.Answers.Healed, in.Observed = new(l.settled), l.kube.Observe()
+		in.Answers.Healed, in.Observed = new(l.settled), l.observe()
+	case ask.Foreign != nil:
+		in.Answers.Foreign = &[]rollout.Foreign{}
 	case ask.Adoptable != nil:
 		in.Answers.Adoptable = map[rollout.Workload]bool{}
 		for _, o := range ask.Adoptable {
@@ -262,7 +285,7 @@ func (l *loop) answer(in Input, ask Ask) Input {
 
 // desired is what a state asks for now.
 func (l *loop) desired(s rollout.State) []rollout.Object {
-	v := View{Now: l.kube.Now, Source: l.git.at(s.Source), Observed: l.kube.Observe(), plans: l.plans}
+	v := View{Now: l.kube.Now, Source: l.git.at(s.Source), Observed: l.observe(), plans: l.plans}
 	if v.Source == nil {
 		return nil
 	}
@@ -279,7 +302,8 @@ func (l *loop) pass() Decision {
 		s = l.pending.State
 	}
 	in := l.input(s, false)
-	in.Answers, in.Pending = Answers{}, l.pending
+	l.health = l.health.Seen(in)
+	in.Answers, in.Pending, in.Health = Answers{}, l.pending, l.health
 	d := Decide(in)
 	for asks := 0; d.Ask != nil; asks++ {
 		if asks == maxAsks {
@@ -332,7 +356,7 @@ func (l *loop) apply(s rollout.State) bool {
 		l.remove(ref)
 	}
 	l.applied(s, objects)
-	return true
+	return !l.misses()
 }
 
 // remove deletes an object and what it owns.
@@ -366,7 +390,7 @@ func (l *loop) rest() bool {
 			}
 		}
 		before := l.fingerprint()
-		if d := l.pass(); d.Subject == "" && l.settled && before == l.fingerprint() {
+		if d := l.pass(); d.Subject == "" && (l.settled || l.misses()) && before == l.fingerprint() {
 			return true
 		}
 	}

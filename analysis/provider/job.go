@@ -15,11 +15,11 @@ import (
 
 // job runs a Kubernetes Job for each measurement, in the Rollout's namespace. One
 // that completes is successful, one that fails has failed, and one whose image
-// cannot be pulled is inconclusive: it would never end.
+// cannot be pulled is inconclusive: it would never end. So is one that somebody deletes, and it is not made again.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
-		"an image that cannot be pulled is inconclusive",
+		"an image that cannot be pulled is inconclusive, and so is a Job that somebody deletes",
 	keys:   "what the Job's pods have",
 	config: func() config { return &jobConfig{} },
 }
@@ -27,10 +27,10 @@ var job = provider{
 // Jobs makes Jobs. The cluster implements it.
 type Jobs interface {
 	// Ensure makes a Job unless there is one of that name, and says how it
-	// stands. One that is there without the same AnnotationMeasurement is
-	// somebody else's, which is an error. An error changes nothing that asking
-	// again would not find.
-	Ensure(ctx context.Context, object map[string]any) (JobState, error)
+	// stands. One that has begun is not made again. One that is there without the same
+	// AnnotationMeasurement is somebody else's, which is an error. An error changes nothing that asking
+	// again would not find. An owner without uid is looked up, and left out if there is none.
+	Ensure(ctx context.Context, object map[string]any, begun bool) (JobState, error)
 	// Delete removes a Job and its pods. One that is not there is removed.
 	Delete(ctx context.Context, namespace, name string) error
 }
@@ -39,6 +39,7 @@ type Jobs interface {
 type JobState struct {
 	Complete bool   // its condition Complete is true
 	Failed   bool   // its condition Failed is true
+	Gone     bool   // it had begun, and is not there any more
 	Stuck    string // why a container of it cannot start: ErrImagePull, ImagePullBackOff, InvalidImageName; "" if it can
 	Message  string // of the condition, or of what it is stuck with
 }
@@ -113,7 +114,7 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 		return Result{}, errors.New("the measurement has no ID, so its Job could not be found again")
 	}
 	name := jobName(s.request.ID)
-	state, err := s.deps.Jobs.Ensure(ctx, c.object(s.request, name))
+	state, err := s.deps.Jobs.Ensure(ctx, c.object(s.request, name), s.request.Metadata["job-name"] == name)
 	if err != nil {
 		return Result{}, fmt.Errorf("job %s/%s: %w", s.request.Namespace, name, err)
 	}
@@ -124,6 +125,8 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 		result.Phase = analysis.Successful
 	case state.Failed:
 		result.Phase, result.Message = analysis.Failed, strings.TrimSuffix("the Job failed: "+state.Message, ": ")
+	case state.Gone:
+		result.Phase, result.Message = analysis.Inconclusive, "somebody has deleted the Job before it was over"
 	case state.Stuck != "":
 		result.Phase, result.Message = analysis.Inconclusive,
 			strings.TrimSuffix("the Job cannot start: "+state.Stuck+": "+state.Message, ": ")
@@ -154,12 +157,22 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		annotations[key] = value
 	}
 	labels[LabelMeasurement], annotations[AnnotationMeasurement] = "true", r.ID
+	spec := maps.Clone(c.Spec)
+	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
+	spec["ttlSecondsAfterFinished"] = max(ttl, leastTTL)
 	return map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": map[string]any{"name": name, "namespace": r.Namespace, "labels": labels, "annotations": annotations},
-		"spec":     c.Spec,
+		"metadata": map[string]any{
+			"name": name, "namespace": r.Namespace, "labels": labels, "annotations": annotations,
+			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": r.Rollout}},
+		},
+		"spec": spec,
 	}
 }
+
+// leastTTL is how long a Job that is over stays for somebody to read its verdict, a day in seconds: who has read it
+// deletes it. One that went sooner would be run again by a process that starts then.
+const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 

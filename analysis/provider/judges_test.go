@@ -153,10 +153,12 @@ type fakeJobs struct {
 	made    []map[string]any
 	state   JobState
 	err     error
+	begun   bool
 	deleted []string
 }
 
-func (f *fakeJobs) Ensure(_ context.Context, object map[string]any) (JobState, error) {
+func (f *fakeJobs) Ensure(_ context.Context, object map[string]any, begun bool) (JobState, error) {
+	f.begun = begun
 	for _, made := range f.made {
 		if cmp.Equal(made["metadata"], object["metadata"]) {
 			return f.state, f.err
@@ -172,7 +174,7 @@ func (f *fakeJobs) Delete(_ context.Context, namespace, name string) error {
 }
 
 func jobRequest() Request {
-	return Request{Kind: "job", Namespace: "shop", ID: "checkout/7d9f/Integration Tests/12", Config: map[string]any{
+	return Request{Kind: "job", Namespace: "shop", Rollout: "checkout", ID: "checkout/7d9f/Integration Tests/12", Config: map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"foo": "bar"}, "annotations": map[string]any{"a": "b"}},
 		"spec": map[string]any{"backoffLimit": 1, "template": map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
@@ -193,6 +195,7 @@ func TestJob(t *testing.T) {
 		"failed silently":  {JobState{Failed: true}, nil, analysis.Failed, "the Job failed"},
 		"no image":         {JobState{Stuck: "ErrImagePull", Message: "not found"}, nil, analysis.Inconclusive, "the Job cannot start: ErrImagePull: not found"},
 		"failed and stuck": {JobState{Failed: true, Stuck: "ErrImagePull"}, nil, analysis.Failed, "the Job failed"},
+		"gone":             {JobState{Gone: true}, nil, analysis.Inconclusive, "somebody has deleted the Job before it was over"},
 		"forbidden":        {JobState{}, errors.New("forbidden"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,9 +225,10 @@ func TestJobObject(t *testing.T) {
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{
 			"name": name, "namespace": "shop", "labels": map[string]any{"foo": "bar", LabelMeasurement: "true"},
-			"annotations": map[string]any{"a": "b", AnnotationMeasurement: "checkout/7d9f/Integration Tests/12"},
+			"annotations":     map[string]any{"a": "b", AnnotationMeasurement: "checkout/7d9f/Integration Tests/12"},
+			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"}},
 		},
-		"spec": map[string]any{"backoffLimit": int64(1), "template": map[string]any{"spec": map[string]any{
+		"spec": map[string]any{"backoffLimit": int64(1), "ttlSecondsAfterFinished": int64(86400), "template": map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
 		}}},
 	}
@@ -233,6 +237,23 @@ func TestJobObject(t *testing.T) {
 	}
 	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil || !cmp.Equal(jobs.deleted, []string{"shop/" + name}) {
 		t.Errorf("deleted %v, %v", jobs.deleted, err)
+	}
+}
+
+// TestJobStaysToBeRead: who starts late finds the Job that is over, and does not run it again. One that it has seen
+// running is not made again either.
+func TestJobStaysToBeRead(t *testing.T) {
+	for given, want := range map[int]int64{0: 86400, 10: 86400, 604800: 604800} {
+		jobs, request := &fakeJobs{}, jobRequest()
+		request.Config["spec"].(map[string]any)["ttlSecondsAfterFinished"] = given
+		got, err := Measure(t.Context(), Deps{Jobs: jobs}, request)
+		if ttl := jobs.made[0]["spec"].(map[string]any)["ttlSecondsAfterFinished"]; err != nil || ttl != want || jobs.begun {
+			t.Errorf("with %d: %v, want %d; begun %t; %v", given, ttl, want, jobs.begun, err)
+		}
+		request.Metadata = got.Metadata
+		if _, err := Measure(t.Context(), Deps{Jobs: jobs}, request); err != nil || !jobs.begun {
+			t.Errorf("asked again: begun %t, %v", jobs.begun, err)
+		}
 	}
 }
 

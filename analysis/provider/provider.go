@@ -131,6 +131,15 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
+// Timeout is how long the requests of a measurement may take together.
+func Timeout(r Request) time.Duration {
+	c, err := parse(r.Kind, r.Config)
+	if err != nil {
+		return 0
+	}
+	return c.timeout()
+}
+
 // Stop ends what a measurement that is Running has begun, and removes what one
 // that is over has left. It may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {

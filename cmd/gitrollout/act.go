@@ -54,13 +54,20 @@ proposal gitrollout/promote/<cluster>/<app> does too. The file names the release
 by its hash: it approves this release and no other.
 
 --through takes a step's name or its number as "gitrollout get" shows it; the
-release then passes every gate up to and including that step. --full opens all
-gates and skips the weights that are left.`,
+release then passes every gate up to and including that step, and skips timed
+pauses, analyses and experiments on the way. --full does so to the end, and skips
+the weights that are left. Pods are waited for in any case.
+
+--adopt-anyway is for an app that gitrollout has no record of and that is held
+as ForeignController: it is taken over from Argo Rollouts, Flagger or whoever
+has it, at this version and once.`,
 		Example: `  gitrollout promote shop
   gitrollout promote shop --through 6
   gitrollout promote shop --full`,
 	}, rollout.Promote)
 	cmd.Flags().BoolVar(&a.Full, "full", false, "open all gates and skip the remaining weights")
+	cmd.Flags().BoolVar(&a.AdoptAnyway, "adopt-anyway", false,
+		"take the app over though another controller has it in hand")
 	cmd.Flags().StringVar(&a.Through, "through", "",
 		"open all gates up to this `step`: its name, or its number as get shows it")
 	complete(cmd, "through", stepNames)
@@ -130,8 +137,7 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(c.out, said)
-	return err
+	return c.say(said)
 }
 
 // act carries out what somebody asks for one app, unless check refuses it, and says what has become of it.

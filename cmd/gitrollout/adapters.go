@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
@@ -39,6 +40,16 @@ func (r *repository) Snapshot(ctx context.Context, commit string) (reconciler.Sn
 		return nil, err
 	}
 	return s, nil
+}
+
+// Between is reconciler.Past's.
+func (r *repository) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
+	line, err := r.Line(ctx, from, to)
+	all := make([]reconciler.Snapshot, len(line))
+	for i, s := range line {
+		all[i] = s
+	}
+	return all, err
 }
 
 // Held is reconciler.Repository's.
@@ -92,6 +103,20 @@ func (a applier) Prune(ctx context.Context, app string, candidates []rollout.Ref
 	gone, _, err := a.client.Prune(ctx, app, candidates)
 	return gone, err
 }
+
+// beating has each request to the cluster be a sign of life of the work that it is sent for.
+func beating(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		reconciler.Beat(r.Context())
+		return next.RoundTrip(r)
+	})
+}
+
+// roundTrip is an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip is http.RoundTripper's.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // grace is how long a pass may go on after the program was told to stop.
 // Kubernetes kills a pod after 30 seconds.

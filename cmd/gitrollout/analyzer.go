@@ -14,12 +14,13 @@ import (
 )
 
 // newAnalyzer makes the worker that measures for the loop's analyses.
-func newAnalyzer(ctx context.Context, client *cluster.Client, touch func(app string), log *slog.Logger) *measure.Worker {
+func newAnalyzer(ctx context.Context, l *loop, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
-			Client: call.Clients(), Secret: ownSecrets(client), Jobs: jobs{client}, Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now,
+			Client: call.Clients(), Secret: ownSecrets(l.client), Jobs: jobs{l.client}, Now: time.Now,
+			Getenv: os.Getenv, ReadFile: os.ReadFile,
 		},
-		Touch: touch,
+		Touch: func(app string) { l.Touch(app) },
 		Trouble: func(app, metric string, err error) {
 			log.Warn("measurement", "app", app, "metric", metric, "error", err)
 		},
@@ -40,8 +41,8 @@ func ownSecrets(client *cluster.Client) func(context.Context, string, string) (m
 type jobs struct{ client *cluster.Client }
 
 // Ensure is provider.Jobs'.
-func (j jobs) Ensure(ctx context.Context, object map[string]any) (provider.JobState, error) {
-	state, err := j.client.EnsureJob(ctx, object, provider.AnnotationMeasurement)
+func (j jobs) Ensure(ctx context.Context, object map[string]any, begun bool) (provider.JobState, error) {
+	state, err := j.client.EnsureJob(ctx, object, provider.AnnotationMeasurement, begun)
 	return provider.JobState(state), err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,22 +16,28 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// completeApps completes the names of apps. It says nothing if Git cannot be
-// read without asking.
-func completeApps() func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeApps completes the names of apps.
+func completeApps() cobra.CompletionFunc {
+	return completeNames((*world).names)
+}
+
+// completeNames completes the only argument. It says nothing if Git cannot be read without asking.
+func completeNames(names func(*world) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
 		if len(args) > 0 || w == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return w.names(), cobra.ShellCompDirectiveNoFileComp
+		return names(w), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // complete completes the values of a flag from what Git says.
 func complete(cmd *cobra.Command, flag string, values func(w *world, args []string) []string) {
 	// The error would be that there is no such flag, which the help's test finds.
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
+		[]string, cobra.ShellCompDirective,
+	) {
 		w := quietWorld(cmd)
 		if w == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -51,7 +58,8 @@ func quietWorld(cmd *cobra.Command) *world {
 	defer cancel()
 	w, err := openWorld(ctx, sourceOptions{
 		repo: text("repo"), branch: text("branch"), cluster: text("cluster"), credentialOptions: credentialOptions{
-			sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"), key: text("git-key"), proxy: text("git-proxy"),
+			sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"),
+			key: text("git-key"), proxy: text("git-proxy"),
 		},
 	}, streams{out: io.Discard, err: io.Discard})
 	if err != nil {
@@ -72,7 +80,7 @@ func knownHashes(w *world, args []string) []string {
 	}
 	var hashes []string
 	add := func(h rollout.Hash, what string) {
-		if h != "" && !slices.ContainsFunc(hashes, func(known string) bool { return known[:min(len(h), len(known))] == string(h) }) {
+		if h != "" && !slices.ContainsFunc(hashes, func(known string) bool { return strings.HasPrefix(known, string(h)) }) {
 			hashes = append(hashes, fmt.Sprintf("%s\t%s", h, what))
 		}
 	}

@@ -35,7 +35,9 @@ func (w *world) connect(ctx context.Context, target clusterOptions, changed func
 		uid, err = client.UID(ctx)
 	}
 	if err == nil && w.uid != "" && uid != w.uid {
-		err = fmt.Errorf("this is not cluster %s: its uid is %s, and the state branch is for %s; choose another with --context", w.source.cluster, uid, w.uid)
+		err = fmt.Errorf(
+			"this is not cluster %s: its uid is %s, and the state branch is for %s; choose another with --context",
+			w.source.cluster, uid, w.uid)
 	}
 	if err != nil {
 		cancel()

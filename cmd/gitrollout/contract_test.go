@@ -87,6 +87,10 @@ func (r *realCluster) Serves(ctx context.Context, service rollout.Ref, podHash s
 	return r.client.Serves(ctx, service, podHash)
 }
 
+func (r *realCluster) Foreign(ctx context.Context, app string, o []rollout.Object, now time.Time) ([]rollout.Foreign, error) {
+	return r.client.Foreign(ctx, app, o, now)
+}
+
 func (r *realCluster) SameTemplate(ctx context.Context, o rollout.Object) (bool, error) {
 	return r.client.SameTemplate(ctx, o)
 }

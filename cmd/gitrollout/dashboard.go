@@ -61,7 +61,8 @@ func (o *dashOptions) check() error {
 	case o.actions && o.tokens == "":
 		return usagef("--dashboard-actions is set, and nothing says who may do what: name a file with --dashboard-tokens")
 	case o.issuer != "" && (o.client == "" || o.url == ""):
-		return usagef("--dashboard-oidc-issuer needs --dashboard-oidc-client and --dashboard-url, to which the provider sends people back")
+		return usagef(
+			"--dashboard-oidc-issuer needs --dashboard-oidc-client and --dashboard-url, to which the provider sends people back")
 	}
 	return nil
 }

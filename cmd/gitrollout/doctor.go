@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/terminal"
 
@@ -74,7 +76,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	config, err := c.target.config()
 	if err != nil {
 		const fix = "name a kubeconfig with --kubeconfig or KUBECONFIG"
-		e.Add("cluster", doctor.Problem, fix, "%s", strings.TrimSuffix(doctor.OneLine(err), ": "+fix))
+		e.Add("cluster", doctor.Problem, fix, "%s", strings.TrimSuffix(rollout.OneLine(err.Error()), ": "+fix))
 	} else {
 		c.cluster(w, config).Examine(ctx, e, now)
 	}
@@ -94,12 +96,16 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 // cluster is what there is to examine of the cluster; w is nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: patience}
+	if server, err := cluster.NewDryRunner(config); err == nil {
+		look.Foreign = server.Foreign
+	}
 	if w == nil {
 		return look
 	}
 	look.Name, look.UID, look.Apps = w.source.cluster, w.uid, []doctor.App{}
 	for _, name := range w.names() {
-		look.Apps = append(look.Apps, doctor.App{Name: name, Render: w.head(w.apps[name]).Render})
+		s, _ := w.states.Of(name)
+		look.Apps = append(look.Apps, doctor.App{Name: name, Known: s.Stable != nil, Render: w.head(w.apps[name]).Render})
 	}
 	return look
 }

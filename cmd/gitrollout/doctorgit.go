@@ -99,21 +99,23 @@ func (c *doctorCommand) examinePush(ctx context.Context, e *doctor.Examination, 
 	switch {
 	case errors.Is(err, git.ErrRejected):
 		e.Add("git.push", doctor.Problem,
-			"let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server", "the server refuses branches below gitrollout/: %v", doctor.OneLine(err))
+			"let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server",
+			"the server refuses branches below gitrollout/: %v", err)
 		return
 	case errors.Is(err, git.ErrAuth):
 		e.Add("git.push", doctor.Problem,
-			"give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)", "the credentials may read, and not push: %v", doctor.OneLine(err))
+			"give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)",
+			"the credentials may read, and not push: %v", err)
 		return
 	case err != nil:
-		e.Add("git.push", doctor.Problem, gitFix(err), "%v", doctor.OneLine(err))
+		e.Add("git.push", doctor.Problem, gitFix(err), "%v", err)
 		return
 	}
 	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
 		e.Add("git.push", doctor.Problem,
 			"allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand",
 			"branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v",
-			doctor.OneLine(err))
+			err)
 		return
 	}
 	e.Add("git.push", doctor.Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)",
@@ -144,7 +146,7 @@ func (c *doctorCommand) examineForge(ctx context.Context, e *doctor.Examination,
 		case w.state == nil && b.name == w.config().StateBranch:
 			e.Add("forge.protection", doctor.Unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
 		case err != nil:
-			e.Add("forge.protection", doctor.Unknown, "", "%s: %v", b.name, doctor.OneLine(err))
+			e.Add("forge.protection", doctor.Unknown, "", "%s: %v", b.name, err)
 		case protected:
 			e.Add("forge.protection", doctor.Healthy, "", "%s is protected", b.name)
 		default:

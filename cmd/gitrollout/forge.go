@@ -107,7 +107,8 @@ func (o *hookOptions) secret() (string, error) {
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return "",
-			usagef("--webhook-address is set, and there is no secret for it, so anybody could make it fetch; set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same at the forge")
+			usagef(
+				"--webhook-address is set, and there is no secret for it, so anybody could make it fetch; set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same at the forge")
 	}
 	return string(text), nil
 }

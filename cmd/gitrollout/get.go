@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -220,7 +224,7 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (a s
 	if err != nil {
 		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)
 	}
-	a = status.Of(in, w.source.cluster, w.heads.Proposals)
+	a = status.Of(in, w.source.cluster, w.proposals(ctx, in))
 	a.Note = w.note
 	remote := w.repo.Remote().String()
 	for i, n := range a.Next {
@@ -230,4 +234,37 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (a s
 		}
 	}
 	return a, nil
+}
+
+// proposals are the branches that exist, but for those of an app of which everything is to be seen that somebody has
+// written to, or that cannot be merged: nobody is told to merge them.
+func (w *world) proposals(ctx context.Context, in strategies.Input) map[string]string {
+	all := maps.Clone(w.heads.Proposals)
+	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
+		rollout.ProposePromotion: func(m rollout.Merge) bool { return propose.Mergeable(w.source.cluster, in, m) },
+		rollout.ProposeRevert:    func(m rollout.Merge) bool { return w.restores(ctx, in, m) },
+	} {
+		branch := rollout.ProposalBranch(kind, w.source.cluster, in.App.Name)
+		if all[branch] == "" || !w.detail {
+			continue
+		}
+		if m, err := w.repo.Merge(ctx, all[branch], w.heads.Main); err == nil && !is(m) {
+			delete(all, branch)
+		}
+	}
+	return all
+}
+
+// restores tells about a merge that takes back what was rejected. What an undo goes back to is what a person has
+// asked for, and only has to be about the app's files.
+func (w *world) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
+	if !propose.WantsRevert(in.State) || in.State.Stable == nil || in.Head.Render == nil {
+		return m.Clean
+	}
+	stable, err := w.renderAt(ctx, in.App, in.State.Stable.Commit)
+	if err != nil {
+		return m.Clean
+	}
+	tree, err := w.repo.Snapshot(ctx, stable.Commit.ID)
+	return err == nil && propose.Restores(m, tree, slices.Concat(stable.Files, in.Head.Render.Files))
 }

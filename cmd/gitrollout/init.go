@@ -84,7 +84,9 @@ func (c *initCommand) run(dir string) error {
 		if cluster == "" {
 			cluster = clusters[0]
 		}
-		return usagef("%s exists already, and nothing is overwritten; name another cluster with --cluster, or an app with --app", rollout.ConfigPath(cluster))
+		return usagef(
+			"%s exists already, and nothing is overwritten; name another cluster with --cluster, or an app with --app",
+			rollout.ConfigPath(cluster))
 	case !configured:
 		p, more, err := c.propose(tree)
 		if err != nil {
@@ -148,7 +150,8 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 			_, _ = fmt.Fprintln(c.err, t)
 		}
 		return p, told, &failure{code: exitFailed,
-			err: errors.New("there is no app: no folder has a kustomization that could be rendered; write one, such as apps/shop/kustomization.yaml")}
+			err: errors.New(
+				"there is no app: no folder has a kustomization that could be rendered; write one, such as apps/shop/kustomization.yaml")}
 	}
 	return p, told, nil
 }
@@ -216,7 +219,7 @@ func (c *initCommand) checked(tree render.Tree, cluster string) error {
 
 func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []string) error {
 	for _, t := range told {
-		if _, err := fmt.Fprintln(c.out, t); err != nil {
+		if err := c.say(t); err != nil {
 			return err
 		}
 	}
@@ -228,14 +231,14 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 		case f.Changes:
 			verb = "changed "
 		}
-		if _, err := fmt.Fprintf(c.out, "%s %s\n", verb, f.Path); err != nil {
+		if err := c.say(verb + " " + f.Path); err != nil {
 			return err
 		}
 		if c.dryRun {
 			if strings.HasSuffix(f.Path, ".json") {
 				continue
 			}
-			if _, err := fmt.Fprint(c.out, indented(f.Content)); err != nil {
+			if err := c.say(indented(f.Content)); err != nil {
 				return err
 			}
 			continue

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -97,11 +98,11 @@ apiVersion: batch/v1
 kind: Job
 metadata: {name: check, namespace: `+ns+`, annotations: {gitrollout.dev/measurement-id: mine}}
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:v1-run1h"}]}}}`)
-	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement); err != nil {
+	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err != nil {
 		t.Fatal(err)
 	}
 	object["metadata"].(map[string]any)["annotations"] = map[string]any{provider.AnnotationMeasurement: "yours"}
-	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement); err == nil || !strings.Contains(err.Error(), "exists and is not this measurement's") {
+	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err == nil || !strings.Contains(err.Error(), "exists and is not this measurement's") {
 		t.Errorf("somebody else's Job: error %v", err)
 	}
 	if _, err := client.SecretData(t.Context(), ns, "nobody"); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {
@@ -113,6 +114,54 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:
 	}
 	if data, err := client.SecretData(t.Context(), ns, "metrics"); err != nil || data["token"] != "t0ken" {
 		t.Errorf("%v, %v", data, err)
+	}
+}
+
+// TestJobsBelongToTheirDeployment: what is left of a measurement goes with the Deployment that it was about, and one
+// that somebody deletes is not made again.
+func TestJobsBelongToTheirDeployment(t *testing.T) {
+	t.Parallel()
+	kube := testcluster.Shared(t)
+	ns := kube.Namespace(t)
+	client, err := cluster.New(kube.Config, cluster.Options{Cluster: "test", OnChange: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "shop", Image: "shop:v1"}}}}
+	shop, err := kube.Kube.AppsV1().Deployments(ns).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32), Selector: metav1.SetAsLabelSelector(pods.Labels), Template: pods},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := provider.Deps{Jobs: jobs{client}, Now: time.Now}
+	request := provider.Request{Kind: "job", Namespace: ns, ID: "m", Rollout: "shop", Started: time.Now(), Config: fromYAML(t, `
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image: "check:v1-run1h"}]}}}`)}
+	got, err := provider.Measure(t.Context(), deps, request)
+	if err != nil || got.Phase != rollout.AnalysisRunning {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	all, err := kube.Kube.BatchV1().Jobs(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) != 1 || len(all.Items[0].OwnerReferences) != 1 || all.Items[0].OwnerReferences[0].UID != shop.UID {
+		t.Fatalf("the Jobs are %+v, %v", all.Items, err)
+	}
+	if err := kube.Kube.BatchV1().Jobs(ns).Delete(t.Context(), all.Items[0].Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}); err != nil {
+		t.Fatal(err)
+	}
+	request.Metadata = got.Metadata
+	for deadline := time.Now().Add(time.Minute); got.Phase == rollout.AnalysisRunning; time.Sleep(20 * time.Millisecond) {
+		if got, err = provider.Measure(t.Context(), deps, request); err != nil || time.Now().After(deadline) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if got.Phase != rollout.AnalysisInconclusive {
+		t.Errorf("a Job that was deleted makes its measurement %s", got.Phase)
+	}
+	request.ID, request.Metadata, request.Rollout = "n", nil, "gone"
+	if got, err := provider.Measure(t.Context(), deps, request); err != nil || got.Phase != rollout.AnalysisRunning {
+		t.Errorf("without its Deployment: %+v, %v", got, err)
 	}
 }
 

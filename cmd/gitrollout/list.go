@@ -8,7 +8,8 @@ import (
 )
 
 func newList(s streams) *cobra.Command {
-	c := &lookCommand{streams: s, draw: func(l status.Listing, _ bool, k terminal.Look) string { return terminal.List(l, k) }}
+	c := &lookCommand{streams: s}
+	c.draw = func(l status.Listing, _ bool, k terminal.Look) string { return terminal.List(l, k) }
 	f := &terminal.Filter{}
 	c.only = f.Apply
 	cmd := &cobra.Command{
@@ -49,6 +50,7 @@ func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags.BoolVar(&f.Held, "held", false, "only apps that are left as they are because something is wrong")
 	flags.BoolVar(&f.Waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
-	flags.StringVar(&f.Sort, "sort", "", "name, or urgency: what needs a look first (default: name; in place on a terminal urgency)")
+	flags.StringVar(&f.Sort, "sort", "",
+		"name, or urgency: what needs a look first (default: name; in place on a terminal urgency)")
 	complete(cmd, "phase", func(*world, []string) []string { return terminal.PhaseNames() })
 }

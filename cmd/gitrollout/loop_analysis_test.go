@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -72,5 +74,77 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	}
 	if message := w.repo.Message("gitrollout/revert/test/" + w.app); !strings.Contains(message, "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ") {
 		t.Errorf("the revert does not say what was measured:\n%s", message)
+	}
+}
+
+// TestGatesOfWhatIsOverAreNotAsked: a webhook that confirms is asked again and again while its release waits for it, and
+// not after the release was taken back.
+func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	gated := func(tag string) map[string]string {
+		return with(judgedVersion(tag, server.URL), map[string]string{"load.yaml": `apiVersion: gitrollout.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: load}
+spec: {metrics: [{name: gate, provider: {webhook: {url: "` + server.URL + `", type: confirm-rollout}}}]}
+`})
+	}
+	w := newLoopWorld(t, gated("v1"))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	w.push("v2", gated("v2"))
+	p.await("asking", func(rollout.State) bool { return asked.Load() > 1 })
+	w.push("v1 again", gated("v1"))
+	s := p.await("back", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+	if len(s.Analyses) != 1 || s.Analyses[0].Phase != rollout.AnalysisStopped {
+		t.Errorf("on record are %+v", s.Analyses)
+	}
+	n := asked.Load()
+	time.Sleep(5 * time.Second)
+	if more := asked.Load() - n; more > 1 { // one was on its way
+		t.Errorf("the gate is asked %d times after its release", more)
+	}
+}
+
+// TestOnceMeasures: a release that is measured three times comes through by calls of once alone.
+func TestOnceMeasures(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		fmt.Fprint(w, `{"load": 0.1}`)
+	}))
+	t.Cleanup(server.Close)
+	thrice := func(tag string) map[string]string {
+		files := judgedVersion(tag, server.URL)
+		files["load.yaml"] = strings.Replace(files["load.yaml"], "- name: load\n", "- name: load\n    count: 3\n    interval: 1s\n", 1)
+		return files
+	}
+	w := newLoopWorld(t, thrice("v1"))
+	once := func(until func(rollout.State) bool) rollout.State {
+		t.Helper()
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+			var out bytes.Buffer
+			args := []string{"once", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig}
+			if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != 0 {
+				t.Fatalf("once: %d\n%s", code, out.String())
+			}
+			s := w.state()
+			if until(s) {
+				return s
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("in vain: %+v", s)
+			}
+		}
+	}
+	once(func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.push("v2", thrice("v2"))
+	s := once(func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
+	if p := s.Analyses[0].Metrics[0]; p.Successful != 3 || asked.Load() != 3 {
+		t.Errorf("asked %d times, on record %+v", asked.Load(), p)
 	}
 }

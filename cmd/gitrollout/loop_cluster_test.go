@@ -38,7 +38,7 @@ func (w *loopWorld) configMaps() []string {
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)
-		files["app.yaml"] = strings.Replace(files["app.yaml"], `:`+tag+`"}`, `:`+tag+`-stop2s", envFrom: [{configMapRef: {name: env}}]}`, 1)
+		files["app.yaml"] = strings.Replace(files["app.yaml"], `:`+tag+`"}`, `:`+tag+`-stop10s", envFrom: [{configMapRef: {name: env}}]}`, 1)
 		files["kustomization.yaml"] = "resources: [" + strings.Join(append([]string{"app.yaml", "service.yaml", "rollout.yaml"}, more...), ", ") + "]\n" +
 			"configMapGenerator:\n- {name: env, literals: [tag=" + tag + "]}\n"
 		for _, name := range []string{"a.yaml", "b.yaml", "kept.yaml"} {
@@ -273,7 +273,7 @@ func TestApplyFails(t *testing.T) {
 		gaps = append(gaps, fmt.Sprint(at[i]-at[i-1]))
 	}
 	t.Logf("tried again after %v", gaps)
-	if len(at) < 6 || len(at) > 13 || at[len(at)-1]-at[len(at)-2] < 55*time.Second {
+	if len(at) < 6 || len(at) > 13 || at[len(at)-1]-at[len(at)-2] < 50*time.Second {
 		t.Errorf("tried at %v, want longer and longer pauses up to a minute", at)
 	}
 	w.api.refuse()

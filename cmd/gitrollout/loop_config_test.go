@@ -152,7 +152,7 @@ func TestAppLeavesGit(t *testing.T) {
 	writes := w.api.count()
 	w.repo.CommitFiles("a slip", map[string]string{configFile: strings.Replace(good, "apps/*", "app/*", 1)})
 	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
-	for _, want := range []string{"no longer lists " + w.app, "apps/" + w.app, "left as they are", rollout.StatePath(w.app)} {
+	for _, want := range []string{"no longer lists " + w.app, "apps/" + w.app, "left as they are", "gitrollout remove " + w.app + " --cluster test"} {
 		if !strings.Contains(s.Held.Message, want) {
 			t.Errorf("the reason does not name %q: %s", want, s.Held.Message)
 		}

@@ -270,7 +270,8 @@ func TestHistoryIsRewritten(t *testing.T) {
 				// with the reason, until its files are what Git asks for again.
 				w.push("v3", version("v3", halfThenGate))
 				p.await("on the way back", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
-				if err := p.passes(3); err == nil && !strings.Contains(w.log.String(), "history rewritten") {
+				err := p.passes(3)
+				if said := fmt.Sprint(err) + w.log.String(); !strings.Contains(said, "history rewritten") {
 					t.Errorf("nothing says that the stable commit is gone: %v\n%s", err, w.log)
 				}
 				if now := w.pods(); len(now["v1"]) != len(pods["v1"]) {

@@ -29,7 +29,7 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("it changes %s", files)
 	}
 	promotion, err := rollout.ParsePromotion("x", []byte(w.repo.Show(branch, rollout.PromotionPath("test", w.app))))
-	if err != nil || promotion.Release != s.Release.Hash || promotion.Through != "1" || promotion.Decision != rollout.Promote {
+	if err != nil || promotion.Release != s.Release.Hash || promotion.Through != "2" || !promotion.Since.Equal(s.Release.Since) || promotion.Decision != rollout.Promote {
 		t.Errorf("promotion %+v, %v", promotion, err)
 	}
 	for _, want := range []string{w.app, "step 2", string(s.Release.Hash), second[:7], "Dev <dev@example.com>", "Faster checkout", "50%", "git revert " + second[:7]} {
@@ -48,12 +48,12 @@ func TestPromotionProposal(t *testing.T) {
 	if id := w.repo.Ref(branch); id != "" {
 		t.Errorf("%s is there again", id)
 	}
-	// The same decision by hand, and the next gate has its own.
+	// The same decision by hand, in the form in which steps counted from 0, and the next gate has its own.
 	w.repo.CommitFiles("promote", map[string]string{rollout.PromotionPath("test", w.app): fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", func(s rollout.State) bool { return s.Progress[0].Step == 2 && s.Phase == rollout.Paused })
 	next := w.repo.Ref(branch)
-	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, rollout.PromotionPath("test", w.app)), `through: "2"`) {
+	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, rollout.PromotionPath("test", w.app)), `through: "3"`) {
 		t.Fatalf("the second gate's proposal is %q", next)
 	}
 	// Main moves on elsewhere; a plain merge applies.
@@ -62,6 +62,18 @@ func TestPromotionProposal(t *testing.T) {
 	if now := w.repo.Ref(branch); now != next {
 		t.Errorf("an unrelated commit replaced %s by %s", next, now)
 	}
+	// Somebody writes to the branch: nobody is told to merge that, and it is made anew.
+	merge := "git merge origin/" + branch
+	w.wantText(w.command(exitOK, "get", w.app), merge)
+	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
+	if text := w.command(exitOK, "get", w.app); strings.Contains(text, merge) {
+		t.Errorf("it says to merge what somebody else has put there:\n%s", text)
+	}
+	_ = p.passes(2)
+	if files := w.repo.InBare("diff", "--name-only", "main", branch); files != rollout.PromotionPath("test", w.app) {
+		t.Errorf("made anew, it changes %s", files)
+	}
+	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.repo.Merge(branch)
 	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	if id := w.repo.Ref(branch); id != "" {

@@ -104,8 +104,8 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	p.awaitHeld("key is not in the file of --verify-commits")
 
 	w.signs(key)
-	good := w.push("signed", map[string]string{"note": "3"})
-	s = p.awaitPaused(good)
+	w.push("signed", map[string]string{"note": "3"})
+	s = p.awaitPaused(evil) // the commit that made the version, which the signed head now vouches for
 	if s.Held != nil || s.Stable.Commit != first {
 		t.Errorf("the state is %+v", s)
 	}

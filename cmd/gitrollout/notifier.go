@@ -26,7 +26,9 @@ import (
 
 // newNotifier makes the worker that tells people what the state branch records.
 // It has a connection to Git of its own, so that no pass waits for it.
-func newNotifier(ctx context.Context, l *loop, writer string, options git.Options, log *slog.Logger) (*worker.Worker, error) {
+func newNotifier(
+	ctx context.Context, l *loop, writer string, options git.Options, log *slog.Logger,
+) (*worker.Worker, error) {
 	options.Cluster, options.Keys = "", nil
 	records, err := git.Open(ctx, options)
 	if err != nil {
@@ -65,7 +67,8 @@ func newNotifier(ctx context.Context, l *loop, writer string, options git.Option
 }
 
 func serviceDeps(client *cluster.Client) service.Deps {
-	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client), Getenv: os.Getenv, ReadFile: os.ReadFile, Now: time.Now}
+	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client), Getenv: os.Getenv, ReadFile: os.ReadFile,
+		Now: time.Now}
 }
 
 // toldRecord is the record of who was told of what, on its branch.

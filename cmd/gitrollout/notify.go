@@ -103,8 +103,7 @@ func (c *notifyTest) run(ctx context.Context) error {
 	if err := service.Send(ctx, serviceDeps(client), r, m); err != nil {
 		return fmt.Errorf("%s (%s): %w", r.Name, r.Service, err)
 	}
-	_, err = fmt.Fprintf(c.out, "%s (%s) has taken it: %s\n", r.Name, r.Service, m.Title)
-	return err
+	return c.say(fmt.Sprintf("%s (%s) has taken it: %s", r.Name, r.Service, m.Title))
 }
 
 func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) {

@@ -35,8 +35,10 @@ type observeOptions struct {
 
 func (o *observeOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.metrics, "metrics-address", defaultMetrics, "serve /metrics, /healthz and /readyz at `host:port`, \"\" for nowhere")
-	flags.StringVar(&o.pprof, "pprof-address", "", "serve Go's profiles at this loopback `host:port`, path /debug/pprof/ (default: nowhere)")
+	flags.StringVar(&o.metrics, "metrics-address", defaultMetrics,
+		"serve /metrics, /healthz and /readyz at `host:port`, \"\" for nowhere")
+	flags.StringVar(&o.pprof, "pprof-address", "",
+		"serve Go's profiles at this loopback `host:port`, path /debug/pprof/ (default: nowhere)")
 	o.flags = flags
 }
 
@@ -45,6 +47,7 @@ type outside struct {
 	log     *slog.Logger
 	standby bool // waits for its turn before it looks at Git
 	metrics atomic.Pointer[metrics.Metrics]
+	hung    atomic.Value // func() string: what the loop hangs at, nil before there is one
 	tracing *tracing.Tracing
 	synced  atomic.Bool // the caches of the cluster are
 	read    atomic.Bool // Git was, or it is not this process' turn
@@ -84,7 +87,9 @@ func (seen *outside) listenPprof(address string) error {
 		return usagef("--pprof-address: %v", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return usagef("--pprof-address %s is not of this machine alone; use 127.0.0.1:%s, and kubectl port-forward to reach a pod's", address, address[len(host)+1:])
+		return usagef(
+			"--pprof-address %s is not of this machine alone; use 127.0.0.1:%s, and kubectl port-forward to reach a pod's",
+			address, address[len(host)+1:])
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -118,17 +123,30 @@ func (seen *outside) handler() http.Handler {
 			m.Handler().ServeHTTP(w, r)
 			return
 		}
-		http.Error(w, "starting: "+seen.waiting(), http.StatusServiceUnavailable)
+		http.Error(w, seen.waiting(), http.StatusServiceUnavailable)
 	})
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if text := seen.waiting(); text != "" {
-			http.Error(w, "not ready: "+text, http.StatusServiceUnavailable)
+	mux.HandleFunc("GET /healthz", probe(seen.hangs))
+	mux.HandleFunc("GET /readyz", probe(seen.waiting))
+	return mux
+}
+
+// probe answers that all is well unless something says what is not.
+func probe(trouble func() string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if text := trouble(); text != "" {
+			http.Error(w, text, http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ok\n")
-	})
-	return mux
+	}
+}
+
+// hangs says what the loop hangs at, "" if it does not, or has not begun.
+func (seen *outside) hangs() string {
+	if hung, is := seen.hung.Load().(func() string); is {
+		return hung()
+	}
+	return ""
 }
 
 // waiting says what it takes to be ready, "" if nothing. What was ready stays so:
@@ -136,19 +154,21 @@ func (seen *outside) handler() http.Handler {
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
-		return "the cluster is being read"
+		return "not ready: the cluster is being read"
 	case !seen.read.Load():
-		return "Git has not been read"
+		return "not ready: Git has not been read"
 	default:
 		return ""
 	}
 }
 
 // attach shows a loop, before its first pass.
-func (seen *outside) attach(ctx context.Context, l *loop) error {
+func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) error {
+	seen.hung.Store(hung)
 	v := versionOf()
 	m := metrics.New(metrics.Options{
-		Cluster: l.source.cluster, Branch: l.source.branch, Version: v.Version, Revision: v.Commit, GoBuild: v.Go, Now: time.Now,
+		Cluster: l.source.cluster, Branch: l.source.branch, Version: v.Version, Revision: v.Commit, GoBuild: v.Go,
+		Now: time.Now,
 	})
 	m.Watch(counted(l))
 	seen.metrics.Store(m)

@@ -50,7 +50,7 @@ func TestProbes(t *testing.T) {
 		}
 	}
 	probe(503, "the cluster is being read")
-	if code, body := answer(t, seen.handler(), "/metrics"); code != 503 || !strings.Contains(body, "starting") {
+	if code, body := answer(t, seen.handler(), "/metrics"); code != 503 || !strings.Contains(body, "not ready") {
 		t.Errorf("metrics before there are any: %d %q", code, body)
 	}
 	seen.synced.Store(true)
@@ -64,6 +64,10 @@ func TestProbes(t *testing.T) {
 	_, end = seen.noteFetch(t.Context(), "fetch", "")
 	end(io.ErrUnexpectedEOF) // Git is down later: nothing that a restart would mend
 	probe(200, "ok")
+	seen.hung.Store(func() string { return "no sign of life for 5m0s from: app web" })
+	if code, body := answer(t, seen.handler(), "/healthz"); code != 503 || !strings.Contains(body, "app web") {
+		t.Errorf("healthz of a loop that hangs is %d %q", code, body)
+	}
 }
 
 func TestMetricsAddress(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 func newOnce(s streams) *cobra.Command {
@@ -25,8 +24,10 @@ func newOnce(s streams) *cobra.Command {
 		Short: "Make one pass: look at Git and the cluster, and do what is due",
 		Long: `Make one pass: look at Git and the cluster, and do what is due now.
 
-Each app makes at most one transition, which is printed as one line. A cron job
-that calls this is a complete, if slow, reconciler.
+Each app makes at most one transition, which is printed as one line, and another
+one when what was measured calls for it. What is measured is waited for, up to a
+minute, and is recorded. A cron job that calls this is a complete, if slow,
+reconciler.
 
 The exit code is not 0 if something went wrong with any app.`,
 		Example: `  gitrollout once --repo /srv/git/shop.git --cluster kind`,
@@ -39,7 +40,7 @@ The exit code is not 0 if something went wrong with any app.`,
 			ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer release()
 			context.AfterFunc(ctx, release)
-			l, err := newLoop(ctx, source, keys, target, writer{id: hostname()}, log, s)
+			l, err := newLoop(ctx, source, keys, target, writer{id: hostname(), ends: true}, log, s)
 			if err != nil {
 				return err
 			}
@@ -47,7 +48,7 @@ The exit code is not 0 if something went wrong with any app.`,
 			told := &transitions{streams: s}
 			l.outlets.others = append(l.outlets.others, told.tell)
 			stop := l.startBackground()
-			err = l.RunOnce(ctx, time.Now(), true)
+			err = errors.Join(l.RunOnce(ctx, time.Now(), true), l.collect(ctx))
 			stop()
 			if err = errors.Join(err, l.Unreadable()); err != nil {
 				return err
@@ -65,6 +66,16 @@ The exit code is not 0 if something went wrong with any app.`,
 	return cmd
 }
 
+// collect waits for what a pass has begun to measure, and makes another one for what was found.
+func (l *loop) collect(ctx context.Context) error {
+	patient, end := context.WithTimeout(ctx, time.Minute)
+	defer end()
+	if l.analyzer.Settle(patient) {
+		return l.RunOnce(ctx, time.Now(), false)
+	}
+	return nil
+}
+
 // transitions prints what happened, a line each.
 type transitions struct {
 	streams
@@ -79,7 +90,7 @@ func (t *transitions) tell(r reconciler.Report) {
 	for _, a := range r.Apps {
 		if a.Happened {
 			t.n++
-			_, _ = fmt.Fprintln(t.out, terminal.Clean(a.Decision.Subject))
+			_ = t.say(a.Decision.Subject)
 		}
 	}
 }

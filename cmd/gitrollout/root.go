@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // streams are where a command reads and writes.
@@ -15,13 +17,19 @@ type streams struct {
 	out, err io.Writer
 }
 
+// say prints lines that may hold what others wrote, which does not control the terminal then.
+func (s streams) say(text string) error {
+	_, err := io.WriteString(s.out, terminal.CleanLines(text))
+	return err
+}
+
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(streams{in: stdin, out: stdout, err: stderr})
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !isSilent(err) {
-		_, _ = fmt.Fprintln(stderr, "gitrollout: "+message(err))
+		_, _ = io.WriteString(stderr, terminal.CleanLines("gitrollout: "+message(err)))
 	}
 	return int(codeOf(err))
 }
@@ -39,7 +47,8 @@ step, and writes each step back to Git.
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
 which push one small file to your branch, undo, which pushes a proposal to merge,
-state, which mends the record, notify test, which sends a sample, and doctor,
+state, which mends the record, remove, which deletes what an app that left Git
+has in the cluster, notify test, which sends a sample, and doctor,
 which tries out whether it may push. init writes files, and pushes nothing.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
@@ -65,7 +74,7 @@ which tries out whether it may push. init writes files, and pushes nothing.`,
 	inGroup(root, "look", newGet(s), newList(s), newHistory(s), newStatus(s), newRender(s), newDiff(s), newValidate(s),
 		newSimulate(s), newDashboard(s))
 	inGroup(root, "look", newPlan(s), newSchema(s))
-	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newState(s))
+	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newRemove(s), newState(s))
 	inGroup(root, "serve", newInit(s), newDoctor(s), newRun(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
 	asCalled(root, programName())

@@ -48,9 +48,12 @@ point the forge's webhook for pushes at http://host:port/webhook.
 A web page of all releases is at --dashboard-address; see: gitrollout dashboard --help
 
 At --metrics-address it serves metrics for Prometheus, and /healthz and /readyz
-for probes. With OTEL_EXPORTER_OTLP_ENDPOINT set, each pass is sent as a trace.
+for probes. When a piece of its work gets nowhere for 5 minutes (and for ten
+intervals) it fails its probe, gives the Lease up and ends. With
+OTEL_EXPORTER_OTLP_ENDPOINT set, each pass is sent as a trace.
 
-SIGINT or SIGTERM ends it after the pass in progress; a second one at once.`,
+SIGINT or SIGTERM ends it after the pass in progress, and after 25 seconds in any
+case; a second one at once.`,
 		Example: `  gitrollout run --repo https://git.example.com/shop.git --cluster prod-eu
   gitrollout run --repo /srv/git/shop.git --cluster kind --interval 2s`,
 		Args: noArguments,
@@ -107,10 +110,12 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer l.close()
-	if err := seen.attach(ctx, l); err != nil {
+	hung := func() string { return l.Hung(c.interval) }
+	if err := seen.attach(ctx, l, hung); err != nil {
 		return err
 	}
-	log.Info("reconciling", "cluster", l.source.cluster, "repo", l.remote, "branch", l.source.branch, "api", l.server, "version", versionOf().Version)
+	log.Info("reconciling", "cluster", l.source.cluster, "repo", l.remote, "branch", l.source.branch, "api", l.server,
+		"version", versionOf().Version)
 	if listener != nil {
 		stop, err := serveHooks(listener, secret, l, log)
 		if err != nil {
@@ -125,7 +130,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	defer stopDashboard()
 	stop := l.startBackground()
 	err = c.election.lead(ctx, l.kube, l.source.cluster, who.id, log,
-		seen.leads(func(ctx context.Context) error { return l.Run(ctx, c.interval) }))
+		seen.leads(supervised(10*time.Second, hung, func(ctx context.Context) error { return l.Run(ctx, c.interval) })))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err

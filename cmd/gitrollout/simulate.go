@@ -18,7 +18,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate"
 	"gitrollout.dev/gitrollout/views/status"
-	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 type simulateCommand struct {
@@ -106,7 +105,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	if done, err := c.output.write(c.streams, timeline); err != nil {
 		return err
 	} else if !done {
-		if _, err := io.WriteString(c.out, cleanLines(timeline.String())); err != nil {
+		if err := c.say(timeline.String()); err != nil {
 			return err
 		}
 	}
@@ -115,17 +114,6 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 			status.Count(timeline.Failed, "expectation"))}
 	}
 	return nil
-}
-
-// cleanLines keeps what files hold from controlling the terminal, and the lines
-// as they stand.
-func cleanLines(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		words := strings.TrimLeft(line, " ")
-		b.WriteString(strings.Repeat(" ", len(line)-len(words)) + terminal.Clean(words) + "\n")
-	}
-	return b.String()
 }
 
 // playbook is a script as it was read.

@@ -31,6 +31,15 @@ func TestExamplesAsScripts(t *testing.T) {
 	}
 }
 
+// TestAppsWaitForThemselves releases one app of several: the others have records of their own, which are
+// younger or older than that one's.
+func TestAppsWaitForThemselves(t *testing.T) {
+	code, out, errs := simulated(t, "start\npush shop=v2\n+10s\npush shop=v3\n+1m\n", "-", "--dir", "../../examples/several-apps")
+	if code != 0 || strings.Contains(out, "serial") || !strings.Contains(out, "waits for promotion of v3") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
 const canary = "../../examples/canary"
 
 func TestSimulate(t *testing.T) {

@@ -58,7 +58,8 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, rollout.
 		return nil, who, err
 	}
 	if w.state == nil {
-		return nil, who, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.config().StateBranch, w.source.cluster)
+		return nil, who, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
+			w.config().StateBranch, w.source.cluster)
 	}
 	if cluster {
 		err = w.connect(ctx, c.target, nil, c.streams)
@@ -66,28 +67,37 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, rollout.
 	return w, who, err
 }
 
-// push commits edits to the state branch. change makes them from what is there
-// now, again if somebody else pushes at the same time.
-func (c *stateCommand) push(ctx context.Context, w *world, subject string, change func(*git.Snapshot) (map[string][]byte, error)) error {
+// push commits edits to the state branch, and says so.
+func (c *stateCommand) push(
+	ctx context.Context, w *world, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+) error {
 	if c.dryRun {
 		_, err := fmt.Fprintln(c.out, "nothing was pushed (--dry-run)")
 		return err
 	}
+	id, err := c.commit(ctx, w, subject, change)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.config().StateBranch)
+	return err
+}
+
+// commit commits edits to the state branch. change makes them from what is there
+// now, again if somebody else pushes at the same time.
+func (c *stateCommand) commit(
+	ctx context.Context, w *world, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+) (id string, err error) {
 	message := fmt.Sprintf("%s: %s\n\n", w.source.cluster, subject) +
 		rollout.Trailer(rollout.TrailerCluster, w.source.cluster) + rollout.Trailer(rollout.TrailerSource, w.heads.Main)
-	var id string
-	err := slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
+	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
 		id, err = w.repo.CommitToBranch(ctx, w.config().StateBranch, func(now *git.Snapshot) (rollout.Update, error) {
 			edits, err := change(now)
 			return rollout.Update{Edits: edits, Message: message, When: time.Now()}, err
 		})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.config().StateBranch)
-	return err
+	return id, err
 }
 
 func newStateRepair(s streams) *cobra.Command {
@@ -136,7 +146,8 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("%s is not on the state branch at %s: there is no record of %s to repair", path, rollout.ShortID(tree.Commit().ID), app)
+		return fmt.Errorf("%s is not on the state branch at %s: there is no record of %s to repair", path,
+			rollout.ShortID(tree.Commit().ID), app)
 	}
 	state, err := rollout.ParseEditedState(path, data)
 	if err != nil {
@@ -155,7 +166,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	if data, err = state.Encode(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(c.out, "%s is then %s\n", app, status.Standing(*state)); err != nil {
+	if err := c.say(fmt.Sprintf("%s is then %s", app, status.Standing(*state))); err != nil {
 		return err
 	}
 	return c.push(ctx, w, fmt.Sprintf("%s repaired by %s", app, who.Name), func(*git.Snapshot) (map[string][]byte, error) {
@@ -216,21 +227,26 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	if _, err := w.startOver(w.state, uid, now, func(app, what string) { _, _ = fmt.Fprintf(c.out, "%s: %s\n", app, what) }); err != nil {
+	tell := func(app, what string) { _ = c.say(app + ": " + what) }
+	if _, err := w.startOver(w.state, uid, now, tell); err != nil {
 		return err
 	}
-	return c.push(ctx, w, fmt.Sprintf("cluster %s adopted by %s", uid, who.Name), func(state *git.Snapshot) (map[string][]byte, error) {
-		return w.startOver(state, uid, now, func(string, string) {})
-	})
+	return c.push(ctx, w, fmt.Sprintf("cluster %s adopted by %s", uid, who.Name),
+		func(state *git.Snapshot) (map[string][]byte, error) {
+			return w.startOver(state, uid, now, func(string, string) {})
+		})
 }
 
 // startOver returns the edits that make a state branch one for another cluster.
-func (w *world) startOver(tree render.Tree, uid string, now time.Time, tell func(app, what string)) (map[string][]byte, error) {
+func (w *world) startOver(
+	tree render.Tree, uid string, now time.Time, tell func(app, what string),
+) (map[string][]byte, error) {
 	data, found, err := source.ReadFile(tree, rollout.ClusterPath)
 	if err != nil {
 		return nil, err
 	}
-	of := &rollout.Cluster{Cluster: w.source.cluster, Source: rollout.Source{Repo: w.repo.Remote().String(), Branch: w.source.branch}}
+	users := rollout.Source{Repo: w.repo.Remote().String(), Branch: w.source.branch}
+	of := &rollout.Cluster{Cluster: w.source.cluster, Source: users}
 	if found {
 		if of, err = rollout.ParseCluster(data); err != nil {
 			return nil, err
@@ -297,10 +313,12 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	now := time.Now().UTC()
 	archive := rollout.ArchiveBranch(w.source.cluster, now)
 	if c.dryRun {
-		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config().StateBranch, archive, rollout.ShortID(w.heads.State))
+		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config().StateBranch, archive,
+			rollout.ShortID(w.heads.State))
 		return err
 	}
-	message := fmt.Sprintf("%s: compacted by %s\n\nWhat was here is on the branch %s.\n\n", w.source.cluster, who.Name, archive) +
+	message := fmt.Sprintf("%s: compacted by %s\n\n", w.source.cluster, who.Name) +
+		fmt.Sprintf("What was here is on the branch %s.\n\n", archive) +
 		rollout.Trailer(rollout.TrailerCluster, w.source.cluster) + rollout.Trailer(rollout.TrailerArchive, w.heads.State)
 	var root string
 	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
@@ -310,6 +328,7 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.config().StateBranch, rollout.ShortID(root), archive, rollout.ShortID(w.heads.State))
+	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.config().StateBranch, rollout.ShortID(root),
+		archive, rollout.ShortID(w.heads.State))
 	return err
 }

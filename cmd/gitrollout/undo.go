@@ -90,7 +90,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 		})
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(c.out, said)
+		err = c.say(said)
 	}
 	return err
 }
@@ -118,9 +118,12 @@ func (w *world) undo(ctx context.Context, name string, u undo) (o propose.Order,
 }
 
 // versionBefore finds the version to go back to.
-func (w *world) versionBefore(ctx context.Context, app rollout.App, s rollout.State, u undo) (to propose.Version, err error) {
+func (w *world) versionBefore(
+	ctx context.Context, app rollout.App, s rollout.State, u undo,
+) (to propose.Version, err error) {
 	if u.to == "" || strings.HasPrefix(u.to, "h1-") {
-		to, err = propose.Back(s, rollout.Hash(u.to), func() ([]propose.Version, error) { return w.versions(ctx, app.Name, u.depth) })
+		known := func() ([]propose.Version, error) { return w.versions(ctx, app.Name, u.depth) }
+		to, err = propose.Back(s, rollout.Hash(u.to), known)
 	} else {
 		to, err = w.versionAt(ctx, app, u.to)
 	}
@@ -163,10 +166,13 @@ func (w *world) versions(ctx context.Context, app string, depth int) ([]propose.
 }
 
 // undoOrder is the commit that makes an app what it was in a version.
-func (w *world) undoOrder(ctx context.Context, app rollout.App, s rollout.State, to propose.Version, reason string) (propose.Order, error) {
+func (w *world) undoOrder(
+	ctx context.Context, app rollout.App, s rollout.State, to propose.Version, reason string,
+) (propose.Order, error) {
 	old, err := w.repo.Snapshot(ctx, to.Commit)
 	if err != nil {
-		return propose.Order{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w", rollout.ShortID(to.Commit), err)
+		return propose.Order{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w",
+			rollout.ShortID(to.Commit), err)
 	}
 	from := w.head(app)
 	if from.Render == nil {
@@ -181,7 +187,8 @@ func (w *world) undoOrder(ctx context.Context, app rollout.App, s rollout.State,
 	if err != nil {
 		return propose.Order{}, err
 	}
-	o := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Undo(s, to, old.Commit().Subject, v, terminal.Clean(reason))
+	o := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Undo(s, to, old.Commit().Subject, v,
+		terminal.Clean(reason))
 	o.When = time.Now()
 	return o, nil
 }
@@ -213,7 +220,9 @@ func drawOrder(o propose.Order) string {
 }
 
 // pushUndo pushes a proposal over the one that there is, and says how to merge it.
-func (w *world) pushUndo(ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version) (said string, err error) {
+func (w *world) pushUndo(
+	ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version,
+) (said string, err error) {
 	if len(o.Edits) == 0 {
 		return fmt.Sprintf("nothing to undo: %s asks for what %s was at %s", w.source.branch, name, to), nil
 	}

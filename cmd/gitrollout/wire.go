@@ -15,6 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -29,6 +30,7 @@ type loop struct {
 	kube     *rest.Config
 	stop     context.CancelFunc
 	client   *cluster.Client
+	analyzer *measure.Worker
 	created  *repository
 	forge    *forge.Worker
 	notifier *worker.Worker
@@ -42,10 +44,11 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer is under which name a loop commits, and whether it stands down for another one.
+// writer is under which name a loop commits, and for how long.
 type writer struct {
 	id        string
-	exclusive bool
+	exclusive bool // it stands down for another one
+	ends      bool // after one pass
 }
 
 // newLoop connects Git and the cluster to a reconciler.
@@ -64,9 +67,14 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo, renderer: newRenderer()}
+	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo,
+		renderer: newRenderer()}
+	config.Wrap(beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
-	l.client, err = cluster.New(config, cluster.Options{Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) }})
+	l.client, err = cluster.New(config, cluster.Options{
+		Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) },
+		Wants: func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
+	})
 	if err != nil {
 		return nil, &failure{code: exitCluster, err: err}
 	}
@@ -84,13 +92,13 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		l.close()
 		return nil, err
 	}
+	l.analyzer = newAnalyzer(watching, l, log)
 	l.outlets = &outlets{forge: l.forge, notifier: l.notifier, client: l.client}
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
-		Writer: who.id, Exclusive: who.exclusive,
-		Repository: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
-		Analyzer: newAnalyzer(watching, l.client, func(app string) { l.Touch(app) }, log),
-		Tell:     l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
+		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
+		Repository: repo, Past: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
+		Tell: l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
 		Approve: approver(repo.Repo, options.Keys), Believe: stateCheck(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
@@ -106,7 +114,9 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 }
 
 // readySource is where Git is and whose signatures count, once that is known to make sense together.
-func readySource(ctx context.Context, source sourceOptions, keys trustOptions, s streams) (sourceOptions, git.Options, error) {
+func readySource(
+	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
+) (sourceOptions, git.Options, error) {
 	trusted, err := keys.open()
 	switch {
 	case err != nil:
@@ -130,9 +140,11 @@ func readySource(ctx context.Context, source sourceOptions, keys trustOptions, s
 func (o clusterOptions) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, &failure{code: exitCluster, err: errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG")}
+		err = errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG")
+		return nil, &failure{code: exitCluster, err: err}
 	}
 	if err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("kubeconfig: %w", err)}

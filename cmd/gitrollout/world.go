@@ -148,6 +148,9 @@ func (w *world) selected(args []string) ([]rollout.App, error) {
 // app finds an app by name; if there is none it suggests those that are close.
 func (w *world) app(name string) (rollout.App, error) {
 	if app, ok := w.apps[name]; ok {
+		if s, err := w.states.Of(name); err == nil {
+			app = s.Named(app)
+		}
 		return app, nil
 	}
 	text := fmt.Sprintf("cluster %s has no app %q", w.source.cluster, name)
@@ -174,7 +177,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	if !listed {
 		a.Path = a.State.Path
 	}
-	promotion := w.branch.Promotion(app.Name)
+	promotion := w.branch.Promotion(a.State.Named(app))
 	if promotion.Err != nil && !isInvalid(promotion.Err) {
 		return strategies.Input{}, promotion.Err
 	}

@@ -13,8 +13,8 @@ import (
 
 // What went wrong, for callers to act upon with errors.Is. No error of this package holds a credential.
 var (
-	ErrAuth        = errors.New("not authorised")         // or we do not accept the server's host key
-	ErrUnreachable = errors.New("unreachable")            // or no answer in time, or the server is ill
+	ErrAuth        = errors.New("not authorised") // or we do not accept the server's host key
+	ErrUnreachable = rollout.ErrUnreachable
 	ErrNotFound    = errors.New("not found")              // a repository, branch or commit
 	ErrRejected    = errors.New("rejected by the server") // a push; its message is in the text
 )

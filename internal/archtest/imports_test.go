@@ -38,9 +38,11 @@ var table = map[string]rule{
 	"git":                {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
 	"git/wire":           {own: []string{"publish/call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"git/sign":           {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
-	"render":             {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"}},
+	"render": {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{
+		"k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
+	}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
-		"k8s.io/klog/v2",
+		"github.com/fluxcd/cli-utils/pkg/kstatus/status", "k8s.io/klog/v2",
 	}, kubernetes...)},
 	"publish/call":           {own: []string{"rollout"}},
 	"analysis/provider":      {own: []string{"analysis", "publish/call", "rollout"}, others: []string{"k8s.io/client-go/util/jsonpath"}},
@@ -79,6 +81,7 @@ var table = map[string]rule{
 	"internal/e2e/tracing":   {},
 	"internal/e2e/traffic":   {},
 	"internal/crds":          {own: []string{"internal/testbin"}, others: kubernetes},
+	"internal/mutate":        {},
 	"internal/giteatest":     {own: []string{"internal/testbin"}},
 	"internal/gittest":       {others: []string{"golang.org/x/crypto/ssh"}},
 	"internal/proxytest":     {own: []string{"internal/crds", "internal/testbin", "internal/testcluster"}, others: kubernetes},

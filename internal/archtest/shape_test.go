@@ -61,8 +61,10 @@ func TestNoInit(t *testing.T) {
 // clocks are the files besides the commands, the tests and what serves them
 // that may ask what time it is. Everything else is told.
 var clocks = map[string]string{
-	"reconciler/run.go": "it makes passes at intervals, and hands each the time",
-	"cluster/event.go":  "an Event says when it was made; nothing follows from it",
+	"reconciler/run.go":   "it makes passes at intervals, and hands each the time",
+	"reconciler/pulse.go": "work that hangs is told by the time since it was last seen to get on",
+	"cluster/apply.go":    "two writers of one field are told by how often they write it in a minute",
+	"cluster/event.go":    "an Event says when it was made; nothing follows from it",
 }
 
 func TestClock(t *testing.T) {

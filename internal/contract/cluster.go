@@ -46,6 +46,7 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 		"what is applied is shown at once":            appliedIsShown,
 		"what is as asked for is not written":         idempotent,
 		"the hold stops a release where it says":      holdStops,
+		"the hold goes back to fewer new pods":        holdGoesBack,
 		"what somebody changed is put back":           driftIsUndone,
 		"what somebody deleted is made again":         deletedComesBack,
 		"a refusal changes nothing and says so":       refused,
@@ -80,6 +81,16 @@ func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 			},
 		},
 	}
+}
+
+// held is one version under the hold.
+func (c *clusterTest) held(name, version string, n int, surge, unavailable string, paused bool) rollout.Object {
+	o := c.deployment(name, version, n)
+	spec := o.Map("spec")
+	spec["minReadySeconds"], spec["progressDeadlineSeconds"], spec["paused"] = int64(hold), int64(hold+1), paused
+	spec["strategy"] = map[string]any{"type": "RollingUpdate",
+		"rollingUpdate": map[string]any{"maxSurge": surge, "maxUnavailable": unavailable}}
+	return o
 }
 
 func (c *clusterTest) config(name, value string) rollout.Object {
@@ -149,11 +160,7 @@ func idempotent(c *clusterTest) {
 func holdStops(c *clusterTest) {
 	c.apply(c.deployment("web", "v1", 4))
 	c.complete("web")
-	next := c.deployment("web", "v2", 4)
-	spec := next.Map("spec")
-	spec["minReadySeconds"], spec["progressDeadlineSeconds"] = int64(hold), int64(hold+1)
-	spec["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "50%", "maxUnavailable": "0%"}}
-	c.apply(next)
+	c.apply(c.held("web", "v2", 4, "50%", "0%", false))
 	if live := c.see("web"); live.Hash != "h1-v2" || live.Complete {
 		c.Errorf("right after Apply it is %+v", live)
 	}
@@ -174,6 +181,43 @@ func holdStops(c *clusterTest) {
 	if r, _ := c.see("web").Find("h1-v1"); r.PodHash != old.PodHash || r.ReadySince[3].After(old.ReadySince[3].Add(time.Second)) {
 		c.Errorf("back at v1 it is %+v, it was %+v: pods were replaced", r, old)
 	}
+}
+
+// holdGoesBack takes the way from 10 old and 4 new pods to 10 and 1: one old pod
+// less, the old template while the Deployment is paused, the old template under
+// the hold, and the new one again. No pod goes that is not to go.
+func holdGoesBack(c *clusterTest) {
+	const n = 10
+	c.apply(c.deployment("web", "v1", n))
+	c.complete("web")
+	fewest := [2]int{n, 4}
+	rest := func(what string, old, fresh int, more func(rollout.ObservedWorkload) bool) {
+		c.Helper()
+		c.Await(c.T, what, func() bool {
+			live := c.see("web")
+			v1, _ := live.Find("h1-v1")
+			v2, _ := live.Find("h1-v2")
+			fewest = [2]int{min(fewest[0], v1.Desired), min(fewest[1], v2.Desired)}
+			return live.Synced && v1.Ready() == old && v2.Ready() == fresh && v1.Desired == old && v2.Desired == fresh && more(live)
+		})
+	}
+	whatever := func(rollout.ObservedWorkload) bool { return true }
+	c.apply(c.held("web", "v2", n, "40%", "0%", false))
+	rest("10 old and 4 new", n, 4, whatever)
+	fewest = [2]int{n, 4}
+	c.apply(c.held("web", "v2", n, "30%", "10%", false))
+	rest("one old pod less", n-1, 4, whatever)
+	c.apply(c.held("web", "v1", n, "30%", "0%", true))
+	rest("no pod is available", n-1, 4, func(live rollout.ObservedWorkload) bool { return live.Available == 0 })
+	c.apply(c.held("web", "v1", n, "10%", "90%", false))
+	rest("10 old and 1 new", n, 1, whatever)
+	c.apply(c.held("web", "v2", n, "10%", "0%", false))
+	rest("the new template, and no pod moves", n, 1, func(live rollout.ObservedWorkload) bool { return live.Hash == "h1-v2" })
+	if fewest != [2]int{n - 1, 1} {
+		c.Errorf("there were as few as %v pods", fewest)
+	}
+	c.apply(c.deployment("web", "v1", n))
+	c.complete("web")
 }
 
 func driftIsUndone(c *clusterTest) {

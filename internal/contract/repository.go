@@ -57,6 +57,7 @@ func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 		"the configuration names the state branch":        stateBranchNamed,
 		"without a server nothing is known to have moved": serverDown,
 		"a push whose answer is lost has happened once":   answerLost,
+		"what a merge would do is known before it":        mergeIsForeseen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -292,4 +293,46 @@ func answerLost(r *repositoryTest) {
 	}
 	r.want("the same push again", r.push(state("", "a", "1"))[stateBranch], there)
 	r.want("state", r.fetch().State, there)
+}
+
+// mergeIsForeseen asks what merging a proposal would do, while main moves in every way.
+func mergeIsForeseen(r *repositoryTest) {
+	first := r.fetch().Main
+	made := r.push(promote("", first, "1"))[proposal]
+	is := func(what string, clean bool) {
+		r.Helper()
+		main := r.fetch().Main
+		m, err := r.repo.(reconciler.Past).Merge(r.Context(), made, main)
+		if err != nil || m.Clean != clean {
+			r.Errorf("%s: clean %t, %v; want %t", what, m.Clean, err, clean)
+		}
+		if clean != m.Does(map[string][]byte{"p": []byte("1")}) || m.Does(map[string][]byte{"p": nil}) || m.Does(nil) {
+			r.Errorf("%s: it does %q", what, m.Edits)
+		}
+	}
+	is("main is where it was", true)
+	for i := range 3 {
+		r.remote.Commit(r.T, "main", map[string]string{"other": string(rune('a' + i))})
+		is("main has moved", true)
+	}
+	moved := r.remote.Commit(r.T, "main", map[string]string{"p": "2"})
+	is("main has the file", false)
+	r.remote.Force(r.T, "main", first)
+	is("main is back", true)
+	r.remote.Commit(r.T, "main", map[string]string{"elsewhere": "x"})
+	on := r.fetch().Main
+	made = r.push(promote(made, on, "1"))[proposal]
+	is("it is made anew", true)
+	line, err := r.repo.(reconciler.Past).Between(r.Context(), first, on)
+	if err != nil || len(line) != 2 || line[0].Commit().ID != first || line[1].Commit().ID != on {
+		r.Errorf("between two heads are %v, %v", line, err)
+	}
+	if line, err := r.repo.(reconciler.Past).Between(r.Context(), made, on); err == nil {
+		r.Errorf("from what main has not to main are %v", line)
+	}
+	r.remote.Force(r.T, "main", moved)
+	is("main's history has not what it is built on", false)
+	r.remote.Force(r.T, "main", on)
+	made = r.remote.Commit(r.T, proposal, map[string]string{"q": "2"})
+	is("somebody has added a commit", false)
 }

@@ -72,6 +72,13 @@ func newInbox(t *testing.T) *inbox {
 }
 
 // kinds are the events' types, in order, each event once.
+// told are the events that have come.
+func (b *inbox) told() []event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.events)
+}
+
 func (b *inbox) kinds() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +172,7 @@ func TestNotifiedOnce(t *testing.T) {
 	b.awaitKinds(t, told...)
 	w.restartAfterKill()
 	time.Sleep(2 * time.Second)
-	if events, chat := len(b.events), b.messages(); events != len(told) || len(chat) != len(told) {
+	if events, chat := len(b.told()), b.messages(); events != len(told) || len(chat) != len(told) {
 		t.Errorf("told %d events and %d messages, want %d: %q", events, len(chat), len(told), chat)
 	}
 	out, err := w.cli("notify", "test", "--to", "chat", "--event", "completed")
@@ -178,7 +185,7 @@ func TestNotifiedOnce(t *testing.T) {
 	if out, err := w.cli("notify", "test"); err == nil || !strings.Contains(out, "name a receiver with --to: events, chat") {
 		t.Errorf("a sample for nobody: %v\n%s", err, out)
 	}
-	if e := b.events[3]; e.Data.Release == "" || e.Data.Author == "" || !strings.Contains(e.Data.Text, "gitrollout/promote/test/") {
+	if e := b.told()[3]; e.Data.Release == "" || e.Data.Author == "" || !strings.Contains(e.Data.Text, "gitrollout/promote/test/") {
 		t.Errorf("the pause is told as %+v", e)
 	}
 }
@@ -246,7 +253,7 @@ func TestNotifiedByTwo(t *testing.T) {
 	w.story(func() {})
 	b.awaitKinds(t, told...)
 	time.Sleep(time.Second)
-	if len(b.events) != len(told) || len(b.messages()) != len(told) {
-		t.Errorf("told %d events and %d messages, want %d: %q", len(b.events), len(b.messages()), len(told), b.messages())
+	if len(b.told()) != len(told) || len(b.messages()) != len(told) {
+		t.Errorf("told %d events and %d messages, want %d: %q", len(b.told()), len(b.messages()), len(told), b.messages())
 	}
 }

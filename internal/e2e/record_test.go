@@ -49,7 +49,9 @@ func TestClusterIsLost(t *testing.T) {
 	if s := w.state(); s.Release.Commit != second {
 		t.Errorf("the release is %+v, want %s", s.Release, second)
 	}
-	if history := w.pods.history(); strings.Index(history, "v2") < strings.Index(history, "ready map[v1:2]") {
+	history := w.pods.history()
+	stable, _, there := strings.Cut(history, "ready map[v1:2]")
+	if !there || strings.Contains(stable, "v2") {
 		t.Errorf("the release began before stable was there:\n%s", history)
 	}
 	w.promote()

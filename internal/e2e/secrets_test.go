@@ -172,16 +172,8 @@ func TestSecretsStayInside(t *testing.T) {
 		w.push("good", with("v2", nil))
 		w.await("not held", func(s rollout.State) bool { return s.Held == nil })
 		commit := w.push(name, with("v2", files))
-		held := false
-		for deadline := time.Now().Add(20 * time.Second); !held && time.Now().Before(deadline); time.Sleep(glance) {
-			s := w.state()
-			if held = s.Held != nil; held {
-				t.Logf("%s: %s", name, s.Held.Message)
-			} else if s.Source == commit {
-				t.Logf("%s is accepted", name)
-				break
-			}
-		}
+		seen := w.await(name+" is held, or accepted", func(s rollout.State) bool { return s.Held != nil || s.Source == commit })
+		t.Logf("%s: held %+v", name, seen.Held)
 		if out, err := w.cli("diff", w.app); err != nil {
 			p.search(t, "diff, "+name, withoutObjects(out))
 		}

@@ -89,6 +89,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 				g.Excused++ // each set's share is rounded
 			}
 		}
+		g.Excused += d.Moved()
 	}
 	g.Replicas, g.Floor = d.Replicas, floor
 }

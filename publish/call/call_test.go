@@ -97,8 +97,8 @@ func TestNobodyListens(t *testing.T) {
 
 // TestNoTimeForAnotherTry says what was wrong, not that time is up.
 func TestNoTimeForAnotherTry(t *testing.T) {
-	r, asked := scripted(t, "5", 503)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	r, asked := scripted(t, "10", 503)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // late for a request, and sooner than the next one
 	defer cancel()
 	_, err := newCaller().Do(ctx, r)
 	var failed *Error

@@ -185,6 +185,48 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// transport is an http.RoundTripper.
+type transport func(*http.Request) *http.Response
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+// TestNoRedirectOutOfTLS has a server send a request on to itself, by HTTPS or without: nothing secret goes over a
+// connection that others can read.
+func TestNoRedirectOutOfTLS(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to string
+		follows  bool
+	}{
+		"still HTTPS":   {"https://forge.example", "https://forge.example/there", true},
+		"from now on":   {"http://forge.example", "https://forge.example/there", true},
+		"never was":     {"http://forge.example", "http://forge.example/there", true},
+		"no more HTTPS": {"https://forge.example", "http://forge.example/there", false},
+		"another port":  {"https://forge.example", "https://forge.example:8443/there", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			caller := newCaller()
+			caller.Client = func(bool) *http.Client {
+				return &http.Client{Transport: transport(func(r *http.Request) *http.Response {
+					asked = append(asked, r.URL.String())
+					res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}
+					if r.URL.Path == "/here" {
+						res.StatusCode = http.StatusTemporaryRedirect
+						res.Header.Set("Location", c.to)
+					}
+					return res
+				})}
+			}
+			_, err := caller.Do(t.Context(), Request{
+				Method: http.MethodGet, Base: c.from + "/here", Header: http.Header{"Authorization": {"Bearer " + secret}},
+			})
+			if (err == nil) != c.follows || (len(asked) == 2) != c.follows {
+				t.Errorf("asked %v, %v", asked, err)
+			}
+		})
+	}
+}
+
 // TestUntrusted asks a server with a certificate of its own.
 func TestUntrusted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))

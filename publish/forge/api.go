@@ -60,7 +60,6 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 		return err
 	}
 	caller := call.Caller{Client: a.client, Secrets: &call.Secrets{}, Now: a.now, Most: maxAnswer}
-	caller.Secrets.Hide(token)
 	r := call.Request{Method: method, Base: a.base, Path: path, Query: values, Header: a.header(token)}
 	answer, err := caller.JSON(ctx, r, in, out)
 	a.heed(answer.Header)

@@ -128,3 +128,57 @@ func TestHookReadsFew(t *testing.T) {
 		t.Errorf("status %d", w.Code)
 	}
 }
+
+// FuzzHook sends requests of anybody, who does not know the secret, and then the same bodies as the forge would sign
+// them: the former make nobody fetch, whatever they hold, and the latter only by a push to the branch that is followed.
+func FuzzHook(f *testing.F) {
+	names := []string{
+		"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token", "Webhook-Signature",
+	}
+	body := push("refs/heads/main", "acme/deploy")
+	for i := range names {
+		f.Add(i, "sha256="+signed("guess", body), fmt.Sprint(time.Now().Unix()), "application/json", []byte(body))
+		f.Add(i, "v1,AAAA", "", "application/x-www-form-urlencoded", []byte("payload="+url.QueryEscape(body)))
+	}
+	f.Add(0, "", "x", "", []byte(`{"ref":null,"repository":[]}`))
+	f.Add(2, signed("", body), "9223372036854775807", "application/x-www-form-urlencoded;", []byte("payload=%zz"))
+	f.Fuzz(func(t *testing.T, which int, signature, stamp, kind string, body []byte) {
+		pushed := 0
+		h, err := NewHook(Hook{
+			Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Now: time.Now,
+			Pushed: func() { pushed++ },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(name, signature string) int {
+			r := httptest.NewRequest(http.MethodPost, HookPath, bytes.NewReader(body))
+			for header, value := range map[string]string{
+				name: signature, "Content-Type": kind, "Webhook-Timestamp": stamp, "Webhook-Id": "id1",
+				"X-GitHub-Event": "push", "X-Gitea-Event": "push", "X-Gitlab-Event": "Push Hook",
+			} {
+				r.Header[http.CanonicalHeaderKey(header)] = []string{value}
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		name := names[uint(which)%uint(len(names))]
+		if signature == hookSecret || strings.Contains(signature, signed(hookSecret, string(body))) {
+			return // it knows the secret
+		}
+		if code := send(name, signature); code != http.StatusUnauthorized || pushed > 0 {
+			t.Fatalf("%s %q of a stranger is answered %d, and %d pushes", name, signature, code, pushed)
+		}
+		send("X-Hub-Signature-256", "sha256="+signed(hookSecret, string(body)))
+		text, err := url.QueryUnescape(string(body))
+		if err != nil {
+			text = string(body)
+		}
+		// JSON may write its characters as numbers.
+		plain := !strings.Contains(text, `\`)
+		if pushed > 0 && plain && (!strings.Contains(text, "refs/heads/main") || !strings.Contains(strings.ToLower(text), "deploy")) {
+			t.Errorf("it is fetched for %q", body)
+		}
+	})
+}

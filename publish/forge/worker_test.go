@@ -250,6 +250,23 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
+// TestTokenIsNotTold has each forge repeat the token in its refusal, as it stands and as the header has it.
+func TestTokenIsNotTold(t *testing.T) {
+	for _, known := range forges {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = fmt.Fprintf(w, `{"message": "t0ken is wrong; you sent %s"}`, strings.ReplaceAll(fmt.Sprint(r.Header), `"`, ""))
+		}))
+		a := newAPI(server.URL, time.Now)
+		a.header = known.header
+		err := a.call(context.Background(), http.MethodGet, "/x", nil, nil)
+		if err == nil || strings.Contains(err.Error(), "t0ken") || !strings.Contains(err.Error(), "is wrong; you sent") {
+			t.Errorf("%s: error %v", known.name, err)
+		}
+		server.Close()
+	}
+}
+
 func newAPI(base string, now func() time.Time) *api {
 	token := func(context.Context) (string, error) { return "t0ken", nil }
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}

@@ -65,8 +65,8 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	for name, a := range c.apps {
 		s := a.state
 		if s.Phase != "" {
-			count[s.Phase]++
-			send(c.phase, 1, name, string(s.Phase))
+			count[s.Shown()]++
+			send(c.phase, 1, name, string(s.Shown()))
 		}
 		if s.Held != nil {
 			send(c.held, 1, name, string(s.Held.Reason))

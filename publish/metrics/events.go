@@ -89,7 +89,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 		c.Retreat = span(before.Retreat.Routed, now)
 	}
 	for _, run := range after.Analyses {
-		if run.Phase.Done() && !wasDone(before, run) {
+		if run.Phase.Done() && run.Phase != rollout.AnalysisStopped && !wasDone(before, run) {
 			c.Verdicts = append(c.Verdicts, run.Phase)
 		}
 	}

@@ -48,6 +48,9 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 		if kinds[0] == rollout.EventHeld {
 			e.Trouble = now[len(now)-1]
 		}
+		if kinds[0] == rollout.EventDegraded {
+			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
+		}
 	}
 	about := before // what has ended is about the release that was
 	if after.Release != nil {
@@ -133,6 +136,7 @@ var outcomes = map[rollout.EventKind]rollout.Outcome{
 	rollout.EventCompleted: rollout.OutcomeGood, rollout.EventRestored: rollout.OutcomeGood,
 	rollout.EventRecovered: rollout.OutcomeGood,
 	rollout.EventAborted:   rollout.OutcomeBad, rollout.EventStalled: rollout.OutcomeBad,
+	rollout.EventDegraded:       rollout.OutcomeBad,
 	rollout.EventHeld:           rollout.OutcomeBad,
 	rollout.EventAnalysisFailed: rollout.OutcomeBad, rollout.EventAnalysisError: rollout.OutcomeBad,
 }
@@ -161,7 +165,7 @@ func title(e rollout.Event) string {
 		rollout.EventAnalysisStarted: "analysis started", rollout.EventAnalysisFailed: "analysis failed",
 		rollout.EventAnalysisError: "analysis could not measure", rollout.EventAnalysisInconclusive: "analysis inconclusive",
 		rollout.EventStalled: "release stalled" + where, rollout.EventHeld: "held", rollout.EventWaiting: "release waits",
-		rollout.EventRecovered: "recovered",
+		rollout.EventDegraded: "not well", rollout.EventRecovered: "recovered",
 	}[e.Kind]
 	title := e.App + " in " + e.Cluster + ": " + what
 	if e.Repeat {

@@ -68,6 +68,8 @@ func run(phase rollout.AnalysisPhase) func(*rollout.State) {
 
 func TestKinds(t *testing.T) {
 	stalled := with(atStep(rollout.Stalled, 0, ""), func(s *rollout.State) { s.Reason = "late" })
+	unwell := with(healthy("v1"), func(s *rollout.State) { s.Unhealthy = "Deployment shop/web: 0 of 5 pods are ready" })
+	late := with(retreating(true), func(s *rollout.State) { s.Retreat.Late = true })
 	for _, c := range []struct {
 		name          string
 		before, after rollout.State
@@ -93,7 +95,14 @@ func TestKinds(t *testing.T) {
 		{"it stalls", atStep(rollout.Progressing, 0, ""), stalled, []rollout.EventKind{"stalled"}},
 		{"it goes on by itself", stalled, atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"recovered"}},
 		{"it stalls and is aborted", stalled, retreating(true), []rollout.EventKind{"aborted"}},
-		{"a promotion is late", atStep(rollout.Promoting, 3, ""), with(atStep(rollout.Promoting, 3, ""), func(s *rollout.State) { s.Reason = "late" }), []rollout.EventKind{"stalled"}},
+		{"a promotion is late", atStep(rollout.Promoting, 3, ""), with(atStep(rollout.Stalled, 3, ""), func(s *rollout.State) { s.Reason = "late" }), []rollout.EventKind{"stalled"}},
+		{"it serves, and is not well", healthy("v1"), unwell, []rollout.EventKind{"degraded"}},
+		{"it is still not well", unwell, unwell, nil},
+		{"it is well again", unwell, healthy("v1"), []rollout.EventKind{"recovered"}},
+		{"a release begins while it is not well", unwell, atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"started"}},
+		{"a way back is late", retreating(true), late, []rollout.EventKind{"stalled"}},
+		{"it is still late", late, late, nil},
+		{"it is back, late", late, degraded(), []rollout.EventKind{"restored"}},
 		{"Git is wrong", healthy("v1"), with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), []rollout.EventKind{"held"}},
 		{"in another way", with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), with(healthy("v1"), held("InvalidInput", "y.yaml: bad")), []rollout.EventKind{"held"}},
 		{"Git is right again", with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), healthy("v1"), []rollout.EventKind{"recovered"}},
@@ -120,7 +129,7 @@ func TestKinds(t *testing.T) {
 func states() []rollout.State {
 	return []rollout.State{
 		{}, healthy("v1"), healthy("v2"), degraded(), retreating(true), retreating(false), atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""),
-		atStep(rollout.Stalled, 1, ""), atStep(rollout.Promoting, 3, "Ann"), with(atStep(rollout.Promoting, 3, ""), func(s *rollout.State) { s.Reason = "late" }),
+		atStep(rollout.Stalled, 1, ""), atStep(rollout.Promoting, 3, "Ann"), with(atStep(rollout.Stalled, 3, ""), func(s *rollout.State) { s.Reason = "late" }),
 		with(healthy("v1"), held("InvalidInput", "bad")), with(degraded(), held("InvalidInput", "bad")), with(atStep(rollout.Paused, 1, ""), held(rollout.HeldClosed, "until Monday")),
 		with(retreating(true), run(rollout.AnalysisFailed)), with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)),
 	}

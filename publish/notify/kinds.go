@@ -16,7 +16,9 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 	isNew := a != nil && (b == nil || b.Reason != a.Reason || b.Message != a.Message)
 	is[rollout.EventHeld] = isNew && !a.Waits()
 	is[rollout.EventWaiting] = a.Waits() && (!b.Waits() || b.Commit != a.Commit)
-	is[rollout.EventRecovered] = len(troubles("", before)) > 0 && len(troubles("", after)) == 0
+	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
+	isOver := len(troubles("", before)) > 0 && len(troubles("", after)) == 0
+	is[rollout.EventRecovered] = isOver && (before.Unhealthy == "" || after.Release == nil)
 	var kinds []rollout.EventKind
 	for _, kind := range rollout.EventKinds() {
 		if is[kind] {
@@ -63,10 +65,9 @@ func moved(before, after rollout.State) (stepped, opened bool) {
 	return stepped, opened
 }
 
-// stalls reports whether a release is later than its deadline. A promotion that
-// is late stays one, and has a reason.
+// stalls reports whether a release, or its way back, is later than its deadline.
 func stalls(s rollout.State) bool {
-	return s.Phase == rollout.Stalled || (s.Phase == rollout.Promoting && s.Reason != "")
+	return s.Phase == rollout.Stalled || (s.Retreat != nil && s.Retreat.Late)
 }
 
 var analysisEvents = map[rollout.AnalysisPhase]rollout.EventKind{
@@ -87,9 +88,12 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
+// unhealthy names the trouble of an app that is at rest and not well.
+const unhealthy = "unhealthy"
+
 // troubles names what is wrong with an app: each name is the same for as long as
 // the trouble lasts, from a release that stalls to the revert of it. There are
-// two at most, and the release's is first.
+// three at most, and the release's is first.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {
@@ -97,6 +101,9 @@ func troubles(prefix string, s rollout.State) []string {
 		all = append(all, prefix+string(s.Rejected[0].Hash))
 	case s.Release != nil && (stalls(s) || (s.Phase == rollout.Aborting && s.Retreat != nil && s.Retreat.Reject)):
 		all = append(all, prefix+string(s.Release.Hash))
+	}
+	if s.Unhealthy != "" {
+		all = append(all, prefix+unhealthy)
 	}
 	if s.Held != nil && !s.Held.Waits() {
 		all = append(all, prefix+"held")

@@ -11,7 +11,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +30,7 @@ type Options struct {
 	Trouble  func(app, metric string, err error) // told of what is no result: a panic, or what could not be tidied up
 	Parallel int                                 // measurements of an app at once; default 8
 	Again    time.Duration                       // how often one that is still running is asked again; default 2s
+	Judging  time.Duration                       // how long a result may be judged; default 10s
 }
 
 // Worker measures. Its methods are for any goroutine.
@@ -35,16 +38,32 @@ type Worker struct {
 	Options
 	ctx context.Context
 
-	mu    sync.Mutex
-	slots map[string]chan struct{} // by app: one that asks a server which hangs keeps no other waiting
-	busy  map[string]bool          // what was begun and is not collected
-	done  map[string][]found       // by app
+	mu       sync.Mutex
+	stations map[string]*station // by app
 }
 
-// found is a measurement that is over.
-type found struct {
-	key string
-	strategies.Measured
+// station is where the measurements of one app are made.
+type station struct {
+	slots chan struct{}    // an app that asks a server which hangs keeps no other waiting
+	tasks map[string]*task // what was begun and is not collected
+	left  []leftover
+}
+
+// task is a measurement from when it is begun until it is collected.
+type task struct {
+	strategies.Measure
+	app    string
+	slots  chan struct{}
+	end    context.CancelFunc
+	waits  bool // for what it has begun, such as a Job, or for somebody to open a gate
+	isDone bool
+	found  strategies.Measured
+}
+
+// leftover is a request that has failed, or was given up: what it has begun may be there.
+type leftover struct {
+	strategies.Measure
+	provider.Request
 }
 
 // New returns a Worker whose measurements end with ctx.
@@ -55,147 +74,281 @@ func New(ctx context.Context, o Options) *Worker {
 	if o.Again == 0 {
 		o.Again = 2 * time.Second
 	}
-	return &Worker{Options: o, ctx: ctx, slots: map[string]chan struct{}{}, busy: map[string]bool{},
-		done: map[string][]found{}}
+	if o.Judging == 0 {
+		o.Judging = 10 * time.Second
+	}
+	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure begins what is due, is not under way and was not found since the last
-// Measured: whoever says that it is due may not have seen that.
-func (w *Worker) Measure(app rollout.App, due []strategies.Measure) {
-	for _, m := range due {
-		key := fmt.Sprintf("%s %s %s %s %s", app.Name, m.Run, m.Release, m.Started.Format(time.RFC3339), m.Metric.Name)
-		w.mu.Lock()
-		under := w.busy[key]
-		w.busy[key] = true
-		slots := w.slots[app.Name]
-		if slots == nil {
-			slots = make(chan struct{}, w.Parallel)
-			w.slots[app.Name] = slots
+// Measure begins what is due, is not under way and was not found since the last Measured: whoever says that it is
+// due may not have seen that. Going are all runs of the app that are not over: what is under way for
+// another one, or for a metric that has left it, is ended, and what it has begun is removed.
+func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.stations[app.Name]
+	if b == nil && len(due) == 0 {
+		return
+	}
+	if b == nil {
+		b = &station{slots: make(chan struct{}, w.Parallel), tasks: map[string]*task{}}
+		w.stations[app.Name] = b
+	}
+	for key, t := range b.tasks {
+		if isGoing(going, t.Measure) {
+			continue
 		}
-		w.mu.Unlock()
-		if !under {
-			go w.work(app, m, key, slots)
+		if t.end(); t.isDone {
+			delete(b.tasks, key)
 		}
 	}
+	for _, m := range due {
+		key := fmt.Sprintf("%s %s %s %s", m.Run, m.Release, m.Started.Format(time.RFC3339), m.Metric.Name)
+		if b.tasks[key] == nil {
+			ctx, end := context.WithCancel(w.ctx)
+			b.tasks[key] = &task{Measure: m, app: app.Name, slots: b.slots, end: end}
+			go w.work(ctx, b, key)
+		}
+	}
+	b.left = slices.DeleteFunc(b.left, func(l leftover) bool {
+		if isGoing(going, l.Measure) {
+			return false
+		}
+		go w.tidy(app.Name, l)
+		return true
+	})
+	w.clear(app.Name)
+}
+
+// isGoing reports whether a run wants a measurement, still.
+func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
+	return slices.ContainsFunc(going, func(r rollout.AnalysisRun) bool {
+		return r.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started}) &&
+			slices.ContainsFunc(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == m.Metric.Name })
+	})
 }
 
 // Measured returns and forgets what was found for an app.
-func (w *Worker) Measured(app string) []strategies.Measured {
+func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var got []strategies.Measured
-	for _, f := range w.done[app] {
-		delete(w.busy, f.key)
-		got = append(got, f.Measured)
+	b := w.stations[app]
+	if b == nil {
+		return nil
 	}
-	delete(w.done, app)
+	for _, key := range slices.Sorted(maps.Keys(b.tasks)) {
+		if t := b.tasks[key]; t.isDone {
+			got = append(got, t.found)
+			delete(b.tasks, key)
+		}
+	}
 	return got
 }
 
-func (w *Worker) work(app rollout.App, m strategies.Measure, key string, slots chan struct{}) {
-	got := w.measure(app, m, slots)
-	if w.ctx.Err() != nil {
-		return
+// Settle waits until nothing is under way but what waits for a Job or for a gate that is shut. It reports whether
+// anything was found.
+func (w *Worker) Settle(ctx context.Context) (found bool) {
+	for w.isBusy(&found) && ctx.Err() == nil {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
+	return found
+}
+
+func (w *Worker) isBusy(found *bool) (busy bool) {
 	w.mu.Lock()
-	w.done[app.Name] = append(w.done[app.Name], found{key, got})
+	defer w.mu.Unlock()
+	for _, b := range w.stations {
+		for _, t := range b.tasks {
+			busy, *found = busy || !t.isDone && !t.waits, *found || t.isDone
+		}
+	}
+	return busy
+}
+
+func (w *Worker) work(ctx context.Context, b *station, key string) {
+	w.mu.Lock()
+	t := b.tasks[key]
 	w.mu.Unlock()
-	w.Touch(app.Name)
+	defer t.end()
+	got := w.measure(ctx, t)
+	w.mu.Lock()
+	isOver := ctx.Err() != nil // its analysis, or the process
+	if t.found, t.isDone = got, true; isOver {
+		delete(b.tasks, key)
+		w.clear(t.app)
+	}
+	w.mu.Unlock()
+	if !isOver {
+		w.Touch(t.app)
+	}
+}
+
+// clear forgets an app for which nothing is done.
+func (w *Worker) clear(app string) {
+	if b := w.stations[app]; b != nil && len(b.tasks)+len(b.left) == 0 {
+		delete(w.stations, app)
+	}
 }
 
 // measure makes one measurement. A panic in it is an error of it; what it says
 // may have been anybody's, so it is not for Git.
-func (w *Worker) measure(app rollout.App, m strategies.Measure, slots chan struct{}) (got strategies.Measured) {
-	got = strategies.Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name, At: w.Deps.Now(),
-		Samples: -1}
+func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
+	failed := func(text string) strategies.Measured {
+		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			w.Trouble(app.Name, m.Metric.Name, fmt.Errorf("the measurement panicked: %v\n%s", p, debug.Stack()))
-			got.Phase, got.Message = analysis.Errored,
-				fmt.Sprintf("the provider %s failed inside; gitrollout's log says how", m.Metric.Provider)
+			w.Trouble(t.app, t.Metric.Name, fmt.Errorf("the measurement panicked: %v", p))
+			got = failed(fmt.Sprintf("the provider %s failed inside; gitrollout's log says how", t.Metric.Provider))
 		}
 	}()
-	result, err := w.ask(app, m, m.Latest, "", slots)
+	at := w.Deps.Now()
+	result, err := w.ask(ctx, t, t.Latest, "")
 	if err != nil {
-		got.Phase, got.Message = analysis.Errored, err.Error()
-		return got
+		return failed(err.Error())
 	}
-	got.Value, got.Phase, got.Message = result.Value, result.Phase, result.Message
-	if m.Metric.Compare != nil {
-		stable, err := w.ask(app, m, m.Stable, "-stable", slots)
+	found := strategies.Result{At: at, Value: result.Value, Samples: -1, Phase: result.Phase, Message: result.Message}
+	if t.Metric.Compare != nil {
+		stable, err := w.ask(ctx, t, t.Stable, "-stable")
 		if err != nil {
-			got.Phase, got.Message = analysis.Errored, err.Error()
-			return got
+			return failed(err.Error())
 		}
-		got.Stable = stable.Value
+		found.Stable = stable.Value
+	}
+	got, err = within(w.Judging, func() (strategies.Measured, error) { return t.Judge(found), nil })
+	if err != nil {
+		return failed("its conditions: " + err.Error())
 	}
 	return got
 }
 
-// ask makes one request, and again while it is still running. Latest is the
-// version that it is about.
-func (w *Worker) ask(
-	app rollout.App, m strategies.Measure, latest, suffix string, slots chan struct{},
-) (provider.Result, error) {
+// within waits for what computes with the texts of others, and may take as long as they like: then that goes on by
+// itself, and is of no use to anybody.
+func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
+	type outcome struct {
+		got      T
+		err      error
+		panicked error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if p := recover(); p != nil {
+				o.panicked = fmt.Errorf("%v\n%s", p, debug.Stack())
+			}
+			done <- o
+		}()
+		o.got, o.err = do()
+	}()
+	select {
+	case o := <-done:
+		if o.panicked != nil {
+			panic(o.panicked)
+		}
+		return o.got, o.err
+	case <-time.After(limit):
+		return got, fmt.Errorf("it takes longer than %s", limit)
+	}
+}
+
+// request is what is asked of the provider. Latest is the version that it is about.
+func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
-	config, err := analysis.Complete(m.Metric, analysis.Known{Latest: latest, Stable: m.Stable, Texts: m.Texts},
+	config, err := analysis.Complete(t.Metric, analysis.Known{Latest: latest, Stable: t.Stable, Texts: t.Texts},
 		func(ref rollout.SecretRef) (string, error) {
-			data, err := w.Deps.Secret(w.ctx, m.Workload.Namespace, ref.Name)
+			data, err := w.Deps.Secret(ctx, t.Workload.Namespace, ref.Name)
 			if err != nil {
 				return "", err
 			}
 			text, ok := data[ref.Key]
 			if !ok {
-				return "", fmt.Errorf("Secret %s/%s has no key %s", m.Workload.Namespace, ref.Name, ref.Key)
+				return "", fmt.Errorf("Secret %s/%s has no key %s", t.Workload.Namespace, ref.Name, ref.Key)
 			}
 			secrets = append(secrets, text)
 			return text, nil
 		})
+	return provider.Request{
+		Kind: t.Metric.Provider, Config: config, Namespace: t.Workload.Namespace, ID: t.id() + suffix,
+		Rollout: t.Workload.Name, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Secrets: secrets,
+	}, err
+}
+
+// ask makes one request, and again while it is still running.
+func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
+	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
-		return provider.Result{}, err
+		return result, err
 	}
-	request := provider.Request{
-		Kind: m.Metric.Provider, Config: config, Namespace: m.Workload.Namespace, ID: id(app, m) + suffix,
-		Rollout: m.Workload.Name, Hash: latest, Started: m.Started, Interval: m.Metric.Interval, Secrets: secrets,
-	}
+	asked := false
+	defer func() {
+		if asked {
+			w.leave(t, request, err == nil || ctx.Err() != nil)
+		}
+	}()
 	for {
-		// A gate that stays shut for hours holds no slot.
 		select {
-		case slots <- struct{}{}:
-		case <-w.ctx.Done():
-			return provider.Result{}, w.ctx.Err()
+		case t.slots <- struct{}{}:
+		case <-ctx.Done():
+			return result, ctx.Err()
 		}
-		result, err := measureOnce(w.ctx, w.Deps, request, slots)
-		if err != nil {
-			return result, err // the next one has the same ID, and finds what this one began
-		}
-		if result.Phase != analysis.Running {
-			if stop := provider.Stop(w.ctx, w.Deps, request); stop != nil {
-				w.Trouble(app.Name, m.Metric.Name, fmt.Errorf("what it left behind stays: %w", stop))
-			}
-			return result, nil
+		asked = true
+		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
+			defer func() { <-t.slots }()
+			return provider.Measure(ctx, w.Deps, request)
+		})
+		if err != nil || result.Phase != analysis.Running {
+			return result, err
 		}
 		request.Metadata = result.Metadata
+		w.mu.Lock()
+		t.waits = true // a gate that stays shut for hours holds no slot
+		w.mu.Unlock()
 		select {
 		case <-time.After(w.Again):
-		case <-w.ctx.Done():
-			return result, w.ctx.Err()
+		case <-ctx.Done():
+			return result, ctx.Err()
 		}
 	}
 }
 
-// measureOnce gives the slot back, however the provider ends.
-func measureOnce(
-	ctx context.Context, deps provider.Deps, r provider.Request, slots chan struct{},
-) (provider.Result, error) {
-	defer func() { <-slots }()
-	return provider.Measure(ctx, deps, r)
+// grace is what a provider may take beyond its own time limit, which ends requests, and not what is made of answers.
+const grace = 5 * time.Second
+
+// leave removes what a request has begun that is over. One that has failed is made again, under the same ID, and finds
+// what the first has begun: then it is removed, or when its analysis is over.
+func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
+	l := leftover{t.Measure, r}
+	w.mu.Lock()
+	b := w.stations[t.app]
+	if b != nil {
+		b.left = slices.DeleteFunc(b.left, func(o leftover) bool { return o.ID == r.ID })
+		if !isOver {
+			b.left = append(b.left, l)
+		}
+	}
+	w.mu.Unlock()
+	if isOver {
+		w.tidy(t.app, l)
+	}
+}
+
+// tidy removes what a measurement has begun.
+func (w *Worker) tidy(app string, l leftover) {
+	ctx, end := context.WithTimeout(w.ctx, time.Minute)
+	defer end()
+	if err := provider.Stop(ctx, w.Deps, l.Request); err != nil && w.ctx.Err() == nil {
+		w.Trouble(app, l.Metric.Name, fmt.Errorf("what it left behind stays: %w", err))
+	}
 }
 
 // id names a measurement, so that one that is asked for again after a crash
 // finds what the first one began.
-func id(app rollout.App, m strategies.Measure) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", app.Name, m.Run, m.Release,
-		m.Started.UTC().Format(time.RFC3339), m.Metric.Name, m.Number))
+func (t *task) id() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app, t.Run, t.Release,
+		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))
 	return hex.EncodeToString(sum[:5])
 }

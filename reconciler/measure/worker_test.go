@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +32,7 @@ type bench struct {
 	touched chan string
 	mu      sync.Mutex
 	trouble []string
+	going   []rollout.AnalysisRun
 }
 
 func newBench(t *testing.T, change func(*Options)) *bench {
@@ -73,6 +76,20 @@ func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
 	}
 }
 
+// begin measures for analyses that go on, as all that were begun before do.
+func (b *bench) begin(app rollout.App, due []strategies.Measure) {
+	b.going = append(b.going, going(due)...)
+	b.Measure(app, b.going, due)
+}
+
+func going(due []strategies.Measure) (runs []rollout.AnalysisRun) {
+	for _, m := range due {
+		runs = append(runs, rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started,
+			Metrics: []rollout.MetricProgress{{Metric: m.Metric.Name}}})
+	}
+	return runs
+}
+
 func web(url string) rollout.Metric {
 	return rollout.Metric{Name: "errors", Provider: "web", Config: map[string]any{"url": url}}
 }
@@ -101,9 +118,10 @@ func serve(t *testing.T, before func(*http.Request)) (url string, asked *atomic.
 func TestMeasures(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, nil)
-	b.Measure(shop, due(web(url)))
+	b.begin(shop, due(web(url)))
 	got := b.measured(t, "shop")
-	if len(got) != 1 || got[0].Value != 1.0 || got[0].Phase != "" || !got[0].At.Equal(noon) || got[0].Run != "shop/step-1" || got[0].Metric != "errors" || got[0].Samples != -1 {
+	if len(got) != 1 || got[0].Value != "1" || got[0].Phase != analysis.Successful ||
+		!got[0].At.Equal(noon) || got[0].Run != "shop/step-1" || got[0].Metric != "errors" {
 		t.Errorf("measured %+v", got)
 	}
 	if again := b.Measured("shop"); len(again) > 0 {
@@ -117,16 +135,16 @@ func TestNotTwice(t *testing.T) {
 	release := make(chan struct{})
 	url, asked := serve(t, func(*http.Request) { <-release })
 	b := newBench(t, nil)
-	b.Measure(shop, due(web(url)))
-	b.Measure(shop, due(web(url))) // it is under way
+	b.begin(shop, due(web(url)))
+	b.begin(shop, due(web(url))) // it is under way
 	close(release)
 	<-b.touched
-	b.Measure(shop, due(web(url))) // it is over, and nobody has looked
+	b.begin(shop, due(web(url))) // it is over, and nobody has looked
 	time.Sleep(50 * time.Millisecond)
 	if got := b.Measured("shop"); len(got) != 1 || asked.Load() != 1 {
 		t.Errorf("asked %d times: %+v", asked.Load(), got)
 	}
-	b.Measure(shop, due(web(url))) // the next one
+	b.begin(shop, due(web(url))) // the next one
 	if got := b.measured(t, "shop"); len(got) != 1 || asked.Load() != 2 {
 		t.Errorf("asked %d times: %+v", asked.Load(), got)
 	}
@@ -143,11 +161,11 @@ func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 	for i := range 5 {
 		m := web(hanging)
 		m.Name = fmt.Sprint("hangs-", i)
-		b.Measure(rollout.App{Name: "other"}, due(m))
+		b.begin(rollout.App{Name: "other"}, due(m))
 	}
 	time.Sleep(20 * time.Millisecond)
-	b.Measure(shop, due(web(url)))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Value != 1.0 {
+	b.begin(shop, due(web(url)))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Value != "1" {
 		t.Errorf("measured %+v", got)
 	}
 }
@@ -165,7 +183,7 @@ func TestSlots(t *testing.T) {
 	for i := range 10 {
 		m := web(url)
 		m.Name = fmt.Sprint("m", i)
-		b.Measure(shop, due(m))
+		b.begin(shop, due(m))
 	}
 	for n := 0; n < 10; {
 		n += len(b.measured(t, "shop"))
@@ -180,12 +198,21 @@ type gates struct {
 	mu      sync.Mutex
 	asked   []string
 	open    bool
+	gone    bool
 	deleted int
+	refuses error // to delete
+	fails   error
 }
 
-func (g *gates) Ensure(_ context.Context, job map[string]any) (provider.JobState, error) {
+func (g *gates) Ensure(_ context.Context, job map[string]any, begun bool) (provider.JobState, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.fails != nil {
+		return provider.JobState{}, g.fails
+	}
+	if begun && g.gone {
+		return provider.JobState{Gone: true}, nil
+	}
 	g.asked = append(g.asked, job["metadata"].(map[string]any)["name"].(string))
 	if g.open {
 		return provider.JobState{Complete: true}, nil
@@ -197,21 +224,22 @@ func (g *gates) Delete(context.Context, string, string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deleted++
-	return errors.New("not allowed")
+	return g.refuses
 }
+
+var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+	"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "c:1"}},
+}}}}}
 
 // What runs for long is asked again and again, under the same name, and keeps no
 // slot meanwhile. What it leaves behind is told of.
 func TestRunningHoldsNoSlot(t *testing.T) {
-	g := &gates{}
+	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
-	job := rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "c:1"}},
-	}}}}}
-	b.Measure(shop, due(job))
-	b.Measure(shop, due(web(url)))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Metric != "errors" || got[0].Phase != "" {
+	b.begin(shop, due(job))
+	b.begin(shop, due(web(url)))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Metric != "errors" || got[0].Phase != analysis.Successful {
 		t.Errorf("measured %+v", got)
 	}
 	for asked := 0; asked < 3; time.Sleep(time.Millisecond) {
@@ -244,7 +272,7 @@ func TestPanic(t *testing.T) {
 		o.Parallel = 1
 		o.Deps.Client = func(bool) *http.Client { panic("at s3cr3t-t0ken") }
 	})
-	b.Measure(shop, due(web("http://127.0.0.1:1")))
+	b.begin(shop, due(web("http://127.0.0.1:1")))
 	got := b.measured(t, "shop")
 	if len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "web failed inside") || strings.Contains(got[0].Message, "s3cr3t") {
 		t.Errorf("measured %+v", got)
@@ -254,10 +282,24 @@ func TestPanic(t *testing.T) {
 		t.Errorf("told %q", b.trouble)
 	}
 	b.mu.Unlock()
-	b.Measure(shop, due(web("http://127.0.0.1:1")))
+	b.begin(shop, due(web("http://127.0.0.1:1")))
 	if got := b.measured(t, "shop"); len(got) != 1 {
 		t.Errorf("after a panic it is not measured again: %+v", got)
 	}
+}
+
+// TestJudgingEnds: conditions that take long are an error, and the next measurement is made.
+func TestJudgingEnds(t *testing.T) {
+	url, _ := serve(t, nil)
+	b := newBench(t, func(o *Options) { o.Judging = time.Millisecond })
+	long := web(url)
+	long.SuccessCondition = "let r = 1..300; all(r, {all(r, {true})})"
+	b.begin(shop, due(long))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "takes longer than 1ms") {
+		t.Errorf("measured %+v", got)
+	}
+	b.begin(shop, due(web(url)))
+	b.measured(t, "shop")
 }
 
 // What is under way when the process ends is nobody's any more.
@@ -272,11 +314,11 @@ func TestEnd(t *testing.T) {
 	b := newBench(t, nil)
 	b.ctx = ctx
 	b.Parallel = 1
-	b.Measure(shop, due(web(url)))
+	b.begin(shop, due(web(url)))
 	<-begun
 	second := web(url)
 	second.Name = "waits for a slot"
-	b.Measure(shop, due(second))
+	b.begin(shop, due(second))
 	cancel()
 	time.Sleep(50 * time.Millisecond)
 	if got := b.Measured("shop"); len(got) > 0 || len(b.touched) > 0 {
@@ -309,12 +351,12 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 		},
 	}
 	b := newBench(t, nil)
-	b.Measure(shop, due(m))
+	b.begin(shop, due(m))
 	got := b.measured(t, "shop")
-	if len(got) != 1 || fmt.Sprint(got[0].Value, got[0].Stable) != "[1 100] [1 100]" {
+	if len(got) != 1 || got[0].Value != "1 of 100 (1%), stable 1 of 100 (1%)" {
 		t.Errorf("measured %+v", got)
 	}
-	b.Measure(shop, due(m))
+	b.begin(shop, due(m))
 	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "403 Forbidden") || strings.Contains(got[0].Message, "s3cr3t") {
 		t.Errorf("measured %+v", got)
 	}
@@ -324,8 +366,109 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	}
 	mu.Unlock()
 	m.Secrets["token"] = rollout.SecretRef{Name: "metrics", Key: "other"}
-	b.Measure(shop, due(m))
+	b.begin(shop, due(m))
 	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || got[0].Message != "Secret shop/metrics has no key other" {
 		t.Errorf("measured %+v", got)
+	}
+}
+
+// TestOverIsOver: what waits for a gate or a Job when its release is over asks nobody any more, and what it
+// has begun is removed. What was found and not collected says nothing either.
+func TestOverIsOver(t *testing.T) {
+	asked := make(chan struct{}, 1000)
+	shut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(shut.Close)
+	gate := rollout.Metric{Name: "gate", Provider: "webhook", Config: map[string]any{"url": shut.URL, "type": "confirm-rollout"}}
+	hanging, _ := serve(t, func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	g := &gates{}
+	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
+	slow := web(hanging)
+	slow.Name = "slow"
+	for _, m := range []rollout.Metric{gate, job, slow} {
+		b.begin(shop, due(m))
+	}
+	for range 3 {
+		<-asked
+	}
+	b.Measure(shop, b.going, nil) // they go on
+	<-asked
+	b.Measure(shop, going(due(slow)), nil)
+	waitFor(t, "only what goes on", func() bool { return len(b.under()) == 1 })
+	for len(asked) > 0 {
+		<-asked
+	}
+	time.Sleep(50 * time.Millisecond)
+	if n := len(asked); n > 0 {
+		t.Errorf("a gate of what is over is asked %d times", n)
+	}
+	waitFor(t, "the Job to be removed", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.deleted == 1 })
+	b.Measure(shop, nil, nil)
+	waitFor(t, "nothing to be left", func() bool { return len(b.under()) == 0 })
+	if got := b.Measured("shop"); len(got) > 0 || len(b.touched) > 0 {
+		t.Errorf("measured %+v", got)
+	}
+	b.mu.Lock()
+	if len(b.trouble) > 0 {
+		t.Errorf("told %q", b.trouble)
+	}
+	b.mu.Unlock()
+}
+
+// TestFailedRequestsAreTidiedUp: a Job that was begun by a request which failed is not forgotten when its analysis
+// ends before the next one.
+func TestFailedRequestsAreTidiedUp(t *testing.T) {
+	g := &gates{fails: errors.New("the API server is away")}
+	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
+	b.begin(shop, due(job))
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored {
+		t.Fatalf("measured %+v", got)
+	}
+	b.Measure(shop, b.going, nil)
+	if g.deleted > 0 {
+		t.Error("the Job is removed, and its analysis goes on")
+	}
+	b.Measure(shop, nil, nil)
+	waitFor(t, "the Job to be removed", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.deleted == 1 })
+	if n := len(b.under()); n > 0 || len(b.stations) > 0 {
+		t.Errorf("%d measurements are under way, and something is remembered", n)
+	}
+}
+
+// TestDeletedJobIsNotMadeAgain: somebody who deletes a Job that hangs is asked what its release is worth.
+func TestDeletedJobIsNotMadeAgain(t *testing.T) {
+	g := &gates{}
+	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
+	b.begin(shop, due(job))
+	waitFor(t, "the Job", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return len(g.asked) > 1 })
+	g.mu.Lock()
+	g.gone = true
+	g.mu.Unlock()
+	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Inconclusive || !strings.Contains(got[0].Message, "deleted") {
+		t.Errorf("measured %+v", got)
+	}
+}
+
+// under is what is under way for an app.
+func (b *bench) under() []string {
+	b.Worker.mu.Lock()
+	defer b.Worker.mu.Unlock()
+	if s := b.stations["shop"]; s != nil {
+		return slices.Collect(maps.Keys(s.tasks))
+	}
+	return nil
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package propose
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +27,9 @@ type Action struct {
 	Reason  string       `json:"reason,omitempty"`  // of hold, abort and undo
 	Full    bool         `json:"full,omitempty"`    // of promote: all gates, and the weights that are left
 	Through string       `json:"through,omitempty"` // of promote: up to this step, a name or a number from 1
-	Off     bool         `json:"off,omitempty"`     // of hold: end it
+	// AdoptAnyway, of promote, takes an app over whose objects another controller has in hand.
+	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
+	Off         bool `json:"off,omitempty"` // of hold: end it
 }
 
 // StillAbout is an error when the action was meant for another release than the one it would be done to.
@@ -78,6 +82,8 @@ func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
 
 func decide(in strategies.Input, a Action) (decision, error) {
 	switch {
+	case a.Verb == rollout.Promote && a.AdoptAnyway:
+		return adoptAnyway(in, a.Full)
 	case a.Verb == rollout.Promote && (a.Full || a.Through == rollout.Full):
 		return promoteFully(in)
 	case a.Verb == rollout.Promote && a.Through != "":
@@ -99,59 +105,92 @@ func decide(in strategies.Input, a Action) (decision, error) {
 // promoteFully opens everything; it is also the way to replace a Deployment
 // that runs something which Git does not know.
 func promoteFully(in strategies.Input) (decision, error) {
-	d := decision{
-		subject: "Promote " + in.App.Name + " fully",
-		then:    in.App.Name + " skips the steps that are left; " + watchHint(in.App.Name),
-	}
+	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	if h := in.State.Held; h != nil && h.Reason == rollout.HeldAdoption && in.Head.Render != nil {
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 		d.then = "what runs is replaced at once by what Git says; " + watchHint(in.App.Name)
 		return d, nil
 	}
-	release, err := inFlight(in)
-	if err != nil {
+	if _, err := inFlight(in); err != nil {
 		return d, err
 	}
-	d.promotion = &rollout.Promotion{Release: release.Hash, Through: rollout.Full, Decision: rollout.Promote}
+	d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
+	d.then = in.App.Name + " goes on to the end, and waits for pods alone" + skips(in, d.promotion) + watchHint(in.App.Name)
 	return d, nil
 }
 
-// promoteGate opens the gate that is shut, or ends the timed pause that runs.
+// adoptAnyway takes an app over that another controller has in hand; full replaces what runs, too, if Git says something
+// else.
+func adoptAnyway(in strategies.Input, full bool) (decision, error) {
+	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
+		return decision{}, errors.New("it is not held because another controller has it")
+	}
+	p := &rollout.Promotion{
+		Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: "adoption", AdoptAnyway: true,
+	}
+	if full {
+		p.Through = rollout.Full
+	}
+	return decision{promotion: p, subject: "Adopt " + in.App.Name + " anyway",
+		then: "it is taken over from who has it now; " + watchHint(in.App.Name)}, nil
+}
+
+// promoteGate opens the gates that are shut, or ends what the release waits at.
 func promoteGate(in strategies.Input) (decision, error) {
-	release, err := inFlight(in)
-	if err != nil {
+	if _, err := inFlight(in); err != nil {
 		return decision{}, err
 	}
 	if h := in.State.Held; h != nil {
 		return decision{}, fmt.Errorf("it is held, and a promotion does not change that: %s", h.Message)
 	}
-	step, shut := strategies.Gate(in)
-	if at, open := opened(in, release); !shut && open {
-		d := throughStep(in, release, at)
-		d.promotion = in.Promotion // pushing it again changes nothing
-		return d, nil
+	switch key, early := strategies.Key(in), strategies.Early(in); {
+	case key != nil:
+		return promoted(in, key), nil
+	case strategies.IsOpen(in):
+		return promoted(in, in.Promotion), nil // pushing it again changes nothing
+	case early != nil:
+		return promoted(in, early), nil
+	default:
+		return decision{}, notAtGate(in)
 	}
-	if !shut {
-		if step, shut = strategies.TimedPause(in); !shut {
-			return decision{}, notAtGate(in)
-		}
-	}
-	return throughStep(in, release, step), nil
 }
 
-// opened finds the step in progress that the promotion on the branch opens
-// already.
-func opened(in strategies.Input, release *rollout.Release) (step int, found bool) {
-	for _, e := range strategies.Explain(in) {
-		names := make([]string, len(e.Steps))
-		for i, s := range e.Steps {
-			names[i] = s.Name
-		}
-		if e.Step < len(e.Steps) && in.Promotion.Opens(release.Hash, names, e.Step) {
-			step, found = max(step, e.Step), true
-		}
+// promoted lets the release pass what a promotion opens.
+func promoted(in strategies.Input, p *rollout.Promotion) decision {
+	name, past := in.App.Name, past(p)
+	return decision{
+		promotion: p, subject: "Promote " + name + " " + past,
+		then: fmt.Sprintf("%s goes on %s as soon as pods serve%s%s", name, past, skips(in, p), watchHint(name)),
 	}
-	return step, found
+}
+
+// past says in words through which steps a promotion lets a release go.
+func past(p *rollout.Promotion) string {
+	switch {
+	case p.Workloads != nil:
+		var all []string
+		for w, step := range p.Workloads {
+			all = append(all, fmt.Sprintf("step %s of %s", step, w))
+		}
+		slices.Sort(all)
+		return "past " + strings.Join(all, " and ")
+	case p.Through == rollout.Full:
+		return "fully"
+	case p.APIVersion == rollout.APIVersion: // a file from when steps counted from 0
+		n, _ := strconv.Atoi(p.Through)
+		return fmt.Sprintf("past step %d", n+1)
+	default:
+		return "past step " + p.Through
+	}
+}
+
+// skips says what a promotion passes without waiting for it.
+func skips(in strategies.Input, p *rollout.Promotion) string {
+	all := strategies.Skipped(in, p)
+	if len(all) == 0 {
+		return "; "
+	}
+	return ", and skips " + strings.Join(all, ", ") + "; "
 }
 
 // notAtGate says what the release does instead of waiting for a promotion.
@@ -167,39 +206,43 @@ func notAtGate(in strategies.Input) error {
 			break
 		}
 	}
-	return fmt.Errorf("%s; to promote ahead of time: --through STEP or --full", text)
+	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to a step that the user names.
+// promoteThrough opens all gates up to a step that the user names, of each workload
+// that has such a step and has not passed it.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
-	release, err := inFlight(in)
-	if err != nil {
+	if _, err := inFlight(in); err != nil {
 		return decision{}, err
 	}
-	var known []string
+	unknown := &UnknownStepError{Through: through}
+	behind, to := 0, map[rollout.Workload]int{}
 	for _, e := range strategies.Explain(in) {
+		if _, moves := in.State.ProgressOf(e.Workload); !moves {
+			continue
+		}
 		for i, s := range e.Steps {
-			if through == s.Name || through == strconv.Itoa(i+1) {
-				return throughStep(in, release, i), nil
+			number := strconv.Itoa(i + 1)
+			switch {
+			case through != s.Name && through != number:
+			case i < e.Step:
+				behind = i + 1
+			default:
+				to[e.Workload] = i + 1
 			}
-			if len(known) <= i {
-				known = append(known, strconv.Itoa(i+1))
+			if len(unknown.Steps) <= i {
+				unknown.Steps = append(unknown.Steps, number)
 			}
-			if s.Name != "" {
-				known[i] = s.Name
-			}
+			unknown.Steps[i] = cmp.Or(s.Name, unknown.Steps[i])
 		}
 	}
-	return decision{}, &UnknownStepError{Through: through, Steps: known}
-}
-
-// throughStep writes a step's index, which counts from 0, as the proposals do.
-func throughStep(in strategies.Input, release *rollout.Release, step int) decision {
-	name := in.App.Name
-	return decision{
-		promotion: &rollout.Promotion{Release: release.Hash, Through: strconv.Itoa(step), Decision: rollout.Promote},
-		subject:   fmt.Sprintf("Promote %s past step %d", name, step+1),
-		then:      fmt.Sprintf("%s goes on past step %d at the next pass; %s", name, step+1, watchHint(name)),
+	switch {
+	case len(to) > 0:
+		return promoted(in, strategies.KeyThrough(in.State, to, in.Now)), nil
+	case behind > 0:
+		return decision{}, fmt.Errorf("it is past step %d already", behind)
+	default:
+		return decision{}, unknown
 	}
 }
 

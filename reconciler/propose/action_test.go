@@ -69,8 +69,8 @@ func TestDecide(t *testing.T) {
 		then    string
 		err     string
 	}{
-		"Fully":                 {shop(), Action{Verb: rollout.Promote, Full: true}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "skips the steps", ""},
-		"ThroughFull":           {shop(), Action{Verb: rollout.Promote, Through: "full"}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "skips the steps", ""},
+		"Fully":                 {shop(), Action{Verb: rollout.Promote, Full: true}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "waits for pods alone", ""},
+		"ThroughFull":           {shop(), Action{Verb: rollout.Promote, Through: "full"}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "waits for pods alone", ""},
 		"ThroughNothing":        {shop(), Action{Verb: rollout.Promote, Through: "smok"}, "", "", "", `--through "smok" is not a step`},
 		"Hold":                  {shop(), Action{Verb: rollout.Hold, Reason: "lunch"}, "reason: lunch\nrelease: h1-2", "Hold release h1-2 of shop in prod\n" + about + "\nReason: lunch\n", "hold shop --off", ""},
 		"NoHold":                {shop(), Action{Verb: rollout.Hold, Off: true}, "", "", "", "no hold to end"},
@@ -106,6 +106,82 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.message, o.Message); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestPromote: what a promotion opens, for which workloads, and what it says that it skips.
+func TestPromote(t *testing.T) {
+	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
+	at := func(steps map[rollout.Workload]int) strategies.Input {
+		in := shop()
+		in.State.Release.Since = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+		in.State.Phase, in.State.Progress, in.Source = rollout.Paused, nil, &rollout.Render{}
+		for _, w := range []rollout.Workload{api, web} {
+			step, moves := steps[w]
+			if !moves {
+				continue
+			}
+			metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Count: 3}}}
+			in.Source.Specs = append(in.Source.Specs, rollout.Spec{Workload: w, Scaling: rollout.Surge, Replicas: new(4), Canary: &rollout.Canary{
+				Steps: []rollout.Step{
+					{SetWeight: new(20)}, {Pause: &rollout.Pause{}}, {Analysis: metrics}, {Pause: &rollout.Pause{Duration: new(time.Hour)}},
+					{Name: "half-" + w.Name, SetWeight: new(50)},
+				},
+			}})
+			in.State.Progress = append(in.State.Progress, rollout.Progress{Workload: w, Step: step, Of: 5, Entered: in.Now})
+		}
+		in.Answers.Healed = new(true)
+		return in
+	}
+	one := func(step int) strategies.Input { return at(map[rollout.Workload]int{web: step}) }
+	held := one(1)
+	held.State.Held = &rollout.Held{Message: "it is not valid"}
+	merged := one(1)
+	merged.Promotion = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "3"}
+	spent := one(1)
+	spent.Promotion, spent.State.Spent = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "2", Digest: "d"}, "d"
+	cases := map[string]struct {
+		in   strategies.Input
+		a    Action
+		file string
+		then string
+		err  string
+	}{
+		"AtAGate":      {one(1), Action{}, `since: "2026-11-22T08:00:00Z"` + "\nthrough: \"2\"", "goes on past step 2 as soon as pods serve; ", ""},
+		"AtAnAnalysis": {one(2), Action{}, `through: "3"`, "past step 3 as soon as pods serve, and skips step 3/5 of shop/web (analysis errors); ", ""},
+		"AtATimer":     {one(3), Action{}, `through: "4"`, "and skips step 4/5 of shop/web (pause 1h0m0s); ", ""},
+		"ForPods":      {one(4), Action{}, "", "", "is at step 5/5 (setWeight 50)"},
+		"Through":      {one(1), Action{Through: "4"}, `through: "4"`, "skips step 3/5 of shop/web (analysis errors), step 4/5 of shop/web (pause 1h0m0s); ", ""},
+		"ByName":       {one(1), Action{Through: "half-web"}, `through: "5"`, "past step 5", ""},
+		"Behind":       {one(3), Action{Through: "2"}, "", "", "it is past step 2 already"},
+		"Full": {one(1), Action{Full: true}, "through: full",
+			"skips step 3/5 of shop/web (analysis errors), step 4/5 of shop/web (pause 1h0m0s), step 5/5 of shop/web (setWeight 50); ", ""},
+		"Held":         {held, Action{}, "", "", "a promotion does not change that"},
+		"Merged":       {merged, Action{}, `through: "3"`, "past step 3", ""},
+		"Spent":        {spent, Action{}, `at: "2026-11-22T10:00:00Z"`, "past step 2", ""},
+		"Siblings":     {at(map[rollout.Workload]int{web: 1, api: 4}), Action{}, "workloads:\n  shop/web: \"2\"", "past step 2 of shop/web as soon", ""},
+		"TwoGates":     {at(map[rollout.Workload]int{web: 1, api: 1}), Action{}, "workloads:\n  shop/api: \"2\"\n  shop/web: \"2\"", "past step 2 of shop/api and step 2 of shop/web", ""},
+		"ThroughOne":   {at(map[rollout.Workload]int{web: 1, api: 1}), Action{Through: "half-api"}, "workloads:\n  shop/api: \"5\"", "step 5 of shop/api", ""},
+		"ThroughBoth":  {at(map[rollout.Workload]int{web: 1, api: 1}), Action{Through: "4"}, "workloads:\n  shop/api: \"4\"\n  shop/web: \"4\"", "step 4 of shop/api and step 4 of shop/web", ""},
+		"ThroughWhich": {at(map[rollout.Workload]int{web: 1, api: 1}), Action{Through: "6"}, "", "", "they are: 1, 2, 3, 4, half-web"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.a.Verb = rollout.Promote
+			o, err := Target{Cluster: "prod", Branch: "main"}.Decide(c.in, c.a)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("the error is %v, want one with %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"]); !strings.Contains(file, c.file) || !strings.Contains(o.Then, c.then) {
+				t.Errorf("%s\n%s", file, o.Then)
 			}
 		})
 	}

@@ -48,14 +48,12 @@ func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion is the proposal to let a release pass the gate that has shut at a step, which counts from 0. Its time
-// is when the step began, so that the same gate makes the same commit.
-func Promotion(cluster string, s rollout.State, gate int) Order {
-	o, _ := Target{Cluster: cluster}.promotion(s.App, // a Promotion of texts can always be encoded
-		&rollout.Promotion{Release: s.Release.Hash, Through: fmt.Sprint(gate), Decision: rollout.Promote}, rollout.State{},
-		time.Time{})
+// Promotion is the proposal to let a release pass the gates that a promotion opens. Its time is when the step
+// began, so that the same gates make the same commit.
+func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Order {
+	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
-	o.Subject = fmt.Sprintf("Promote %s past step %d", s.App, gate+1)
+	o.Subject = "Promote " + s.App + " " + past(key)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in %s\n\n%s\n\n", o.Subject, cluster, releaseLine(s.Release, ""))
 	b.WriteString(measured(s))

@@ -11,7 +11,8 @@ import (
 )
 
 func TestPromotion(t *testing.T) {
-	o := Promotion("prod", shop().State, 1)
+	key := &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "2"}
+	o := Promotion("prod", shop().State, key)
 	want := Order{
 		Branch: "gitrollout/promote/prod/shop", Subject: "Promote shop past step 2", When: shop().State.Progress[0].Entered,
 		Edits: o.Edits,
@@ -28,8 +29,9 @@ To undo the release, before or after that: git revert c2c2c2c
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Error(diff)
 	}
+	web := rollout.Workload{Namespace: "shop", Name: "shop"}
 	file, err := rollout.ParsePromotion("p", o.Edits[rollout.PromotionPath("prod", "shop")])
-	if err != nil || !file.Opens("h1-2", []string{"", "", ""}, 1) || file.Opens("h1-2", []string{"", "", ""}, 2) {
+	if err != nil || !file.Opens("h1-2", web, []string{"", "", ""}, 1) || file.Opens("h1-2", web, []string{"", "", ""}, 2) {
 		t.Errorf("the file %+v does not open that gate alone: %v", file, err)
 	}
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/render"
@@ -81,26 +82,48 @@ func (b *Branch) Unlisted(a rollout.App) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		File: rollout.ConfigPath(b.Cluster), Field: "apps",
 		Msg: fmt.Sprintf("no longer lists %s (%s); its objects are left as they are", a.Name, a.Path),
-		Fix: fmt.Sprintf("list it again, or remove it for good: kubectl delete all,cm,secret -A -l %s=%s, "+
-			"then delete %s on the state branch", rollout.LabelApp, a.Name, rollout.StatePath(a.Name)),
+		Fix: fmt.Sprintf("list it again, or remove it for good: gitrollout remove %s --cluster %s", a.Name, b.Cluster),
 	}
+}
+
+// Prunes reports whether the objects of an app that Git no longer lists are to go: an entry of the configuration
+// says so, and still names the folder, which is not there any more.
+func (b *Branch) Prunes(a rollout.App) bool {
+	_, found, err := b.Tree.Lookup(a.Path)
+	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
+		return glob.Prune && matches(glob, a.Path)
+	})
 }
 
 // Promotion is an app's promotion file.
 type Promotion struct {
+	Path string             // "" if there is none
 	ID   string             // of the blob, "" if there is none
 	File *rollout.Promotion // nil if there is none, or if Err is set
 	Err  error              // why it cannot be understood
 }
 
-// Promotion reads an app's promotion file.
-func (b *Branch) Promotion(app string) Promotion {
-	name := rollout.PromotionPath(b.Cluster, app)
+// Promotion reads an app's promotion file. That of a name that the app had before counts while there is none of its
+// present name: what was held stays held.
+func (b *Branch) Promotion(app rollout.App) Promotion {
+	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
+		if _, listed := b.Find(name); listed && name != app.Name {
+			continue // it is another app's now
+		}
+		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
+		if p != (Promotion{}) {
+			return p
+		}
+	}
+	return Promotion{}
+}
+
+func (b *Branch) promotionAt(name string) Promotion {
 	entry, found, err := b.Tree.Lookup(name)
 	if err != nil || !found {
 		return Promotion{Err: err}
 	}
-	p := Promotion{ID: entry.ID}
+	p := Promotion{Path: name, ID: entry.ID}
 	data, err := b.Tree.ReadBlob(entry.ID)
 	if err == nil {
 		p.File, err = rollout.ParsePromotion(name, data)
@@ -174,7 +197,8 @@ func Clusters(tree render.Tree) ([]string, error) {
 // missing is what is wrong with a commit that has no configuration for a cluster.
 func missing(tree render.Tree, cluster string) error {
 	err := &rollout.InvalidError{
-		File: rollout.ConfigPath(cluster), Msg: "does not exist", Fix: "commit a Config there, or name another cluster with --cluster",
+		File: rollout.ConfigPath(cluster), Msg: "does not exist",
+		Fix: "commit a Config there, or name another cluster with --cluster",
 	}
 	if clusters, listErr := Clusters(tree); listErr == nil && len(clusters) > 0 {
 		err.Fix = "name one of these with --cluster: " + strings.Join(clusters, ", ")

@@ -41,8 +41,9 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
 	}
+	in.App = a.State.Named(a.App)
 	if a.State.Source != "" {
-		in.Source, err = g.RenderAt(ctx, a.App, a.State.Source)
+		in.Source, err = g.RenderAt(ctx, in.App, a.State.Source)
 	}
 	if !errors.Is(err, ErrNotReady) {
 		err = nil

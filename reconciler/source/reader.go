@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"gitrollout.dev/gitrollout/render"
@@ -72,6 +73,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	if err != nil {
 		return now
 	}
+	names := append([]string{now.Name}, strings.Fields(now.Formerly)...)
 	// Nearly always the app was where it is, which takes no search.
 	if entry, found, err := tree.Lookup(now.Path); err == nil && found && entry.Kind == rollout.Dir {
 		for _, glob := range config.Apps {
@@ -87,9 +89,12 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	if err != nil {
 		return now
 	}
-	for _, then := range apps {
-		if then.Name == now.Name {
-			return then
+	for _, name := range names {
+		for _, then := range apps {
+			if then.Name == name {
+				then.Name = now.Name
+				return then
+			}
 		}
 	}
 	return now

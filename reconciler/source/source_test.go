@@ -208,15 +208,15 @@ func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 // TestPromotion reads a promotion file, none, and one that cannot be understood.
 func TestPromotion(t *testing.T) {
 	file := ".gitrollout/prod/promote/shop.yaml"
-	if p := open(t, first, nil).Promotion("shop"); p.ID != "" || p.File != nil || p.Err != nil {
+	if p := open(t, first, nil).Promotion(rollout.App{Name: "shop"}); p.ID != "" || p.File != nil || p.Err != nil {
 		t.Errorf("none: %+v", p)
 	}
 	good := "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-0123456789\nthrough: full\ndecision: promote\n"
-	p := open(t, first.with("second", map[string]string{file: good}), nil).Promotion("shop")
+	p := open(t, first.with("second", map[string]string{file: good}), nil).Promotion(rollout.App{Name: "shop"})
 	if p.Err != nil || p.File == nil || p.File.Release != "h1-0123456789" || p.File.Author != "Ann <ann@example.com>" {
 		t.Errorf("good: %+v", p)
 	}
-	p = open(t, first.with("second", map[string]string{file: "release: 3\n"}), nil).Promotion("shop")
+	p = open(t, first.with("second", map[string]string{file: "release: 3\n"}), nil).Promotion(rollout.App{Name: "shop"})
 	if p.Err == nil || p.ID == "" {
 		t.Errorf("bad: %+v", p)
 	}

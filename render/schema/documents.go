@@ -58,6 +58,9 @@ func fileSchema(kind string) node {
 	if kind == "Config" {
 		services(s["properties"].(node))
 	}
+	if kind == "Promotion" { // its steps count from 0 in the first version
+		return headed(s, kind, rollout.StepsVersion+" "+rollout.APIVersion)
+	}
 	return headed(s, kind, rollout.APIVersion)
 }
 

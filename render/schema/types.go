@@ -25,6 +25,8 @@ func (m *maker) of(t reflect.Type, f rollout.Field) node {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return m.duration(f)
+	case reflect.TypeFor[time.Time]():
+		return node{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[[]byte](), reflect.TypeFor[any]():
 		return anything()
 	}

@@ -115,7 +115,10 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	}
 	was, exists := k.Deployments[w]
 	if exists {
-		next.Replicas = was.Replicas
+		next.Replicas, next.paused = was.Replicas, was.paused
+	}
+	if paused, ok := o.Map("spec")["paused"].(bool); ok {
+		next.paused = paused
 	}
 	if n, ok := o.Map("spec")["replicas"].(int64); ok {
 		next.Replicas = int(n)
@@ -138,7 +141,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		return nil
 	}
 	changed := was.Template != next.Template || was.Replicas != next.Replicas || was.minReady != next.minReady ||
-		was.recreate != next.recreate || was.surge != next.surge || was.unavailable != next.unavailable
+		was.recreate != next.recreate || was.paused != next.paused || was.surge != next.surge || was.unavailable != next.unavailable
 	if !changed && maps.Equal(was.Annotations, next.Annotations) {
 		return nil
 	}
@@ -147,9 +150,9 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	}
 	was.Template, was.Annotations = next.Template, next.Annotations
 	was.Replicas, was.minReady = next.Replicas, next.minReady
-	was.recreate, was.surge, was.unavailable = next.recreate, next.surge, next.unavailable
-	k.OnChange(fmt.Sprintf("Deployment %s is %s, minReady %d, surge %s, unavailable %s",
-		w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable))
+	was.recreate, was.paused, was.surge, was.unavailable = next.recreate, next.paused, next.surge, next.unavailable
+	k.OnChange(fmt.Sprintf("Deployment %s is %s, minReady %d, surge %s, unavailable %s, paused %t",
+		w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused))
 	return nil
 }
 

@@ -27,6 +27,7 @@ type Cluster struct {
 	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as they were applied last
 	Fate        func(version string) Lifetime  // what becomes of a pod
 	OnChange    func(what string)              // called after each micro-step that changed something
+	Restarts    bool                           // pods that never become ready are restarted all the time, and say how often
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
 	serial      int
 }
@@ -45,7 +46,7 @@ type Deployment struct {
 	Template             string // JSON
 	Replicas             int
 	minReady             int
-	recreate             bool
+	recreate, paused     bool
 	surge, unavailable   rollout.Amount
 	Sets                 []*ReplicaSet // oldest first
 	writes               []write       // what the controller's present sync has yet to write

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -43,6 +44,11 @@ func (k *Cluster) microDeployment() string {
 			if did := d.scale(w.set, w.Replicas); did != "" {
 				return did
 			}
+			if len(d.writes) == 0 {
+				if did := d.writeStatus(); did != "" {
+					return did
+				}
+			}
 		}
 	}
 	return ""
@@ -60,14 +66,15 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 }
 
 // syncDeployment is DeploymentController.syncDeployment. It queues what it
-// would write to ReplicaSets and writes the rest at once.
+// would write to ReplicaSets and writes the rest at once, but its status after
+// those.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
 	if fresh != nil {
 		did = d.copyToReplicaSet(fresh, olds)
 	}
-	if d.isScalingEvent() {
+	if d.paused || d.isScalingEvent() {
 		d.scaleProportionally(fresh, olds)
 	} else if d.recreate {
 		k.rolloutRecreate(d, fresh, olds)
@@ -78,10 +85,10 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 		}
 		d.rolloutRolling(fresh, olds)
 	}
-	if wrote := d.writeStatus(fresh); wrote != "" && did == "" {
-		did = wrote
+	if len(d.writes) > 0 {
+		return did
 	}
-	return did
+	return cmp.Or(did, d.writeStatus())
 }
 
 // split is FindNewReplicaSet (the oldest of equals) and FindOldReplicaSets.
@@ -241,11 +248,11 @@ func (d *Deployment) isScalingEvent() bool {
 func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) {
 	all := active(append(slices.Clone(olds), fresh))
 	switch {
-	case len(all) == 1:
-		d.queue(all[0], d.Replicas, false)
+	case len(all) <= 1:
+		if only := activeOrLatest(all, fresh, olds); only != nil {
+			d.queue(only, d.Replicas, false)
+		}
 		return
-	case len(all) == 0:
-		return // no active set has a note that differs
 	case fresh != nil && fresh.Replicas == d.Replicas && fresh.desiredNote == d.Replicas &&
 		fresh.status.available == d.Replicas:
 		for _, rs := range active(olds) {
@@ -296,6 +303,18 @@ func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) 
 	}
 }
 
+// activeOrLatest is util.FindActiveOrLatest, where no more than one set is active.
+func activeOrLatest(active []*ReplicaSet, fresh *ReplicaSet, olds []*ReplicaSet) *ReplicaSet {
+	switch {
+	case len(active) == 1:
+		return active[0]
+	case fresh == nil && len(olds) > 0:
+		return slices.MaxFunc(olds, func(a, b *ReplicaSet) int { return a.number - b.number })
+	default:
+		return fresh
+	}
+}
+
 // fraction is util.getReplicaSetFraction.
 func (d *Deployment) fraction(rs *ReplicaSet) int {
 	if d.Replicas == 0 {
@@ -312,7 +331,21 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
 }
 
-func (d *Deployment) writeStatus(fresh *ReplicaSet) string {
+// Moved is how many pods of each ReplicaSet a scaling that is due takes from it or
+// gives to it beyond its share. The controller goes by the size that all of them had
+// together when that one was scaled last, which may be long ago.
+func (d *Deployment) Moved() int {
+	surge, _ := d.fenceposts()
+	total, moved := sizeOf(d.Sets), 0
+	for _, rs := range active(d.Sets) {
+		off := rs.Replicas + d.fraction(rs) - rs.Replicas*(d.Replicas+surge)/total
+		moved += max(off, -off)
+	}
+	return moved
+}
+
+func (d *Deployment) writeStatus() string {
+	fresh, _ := d.split()
 	was, seen := d.status, d.Observed
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
 	for _, rs := range d.Sets {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -43,6 +44,7 @@ func (k *Cluster) Observe() rollout.Observed {
 			Replicas: d.Replicas, Hash: rollout.Hash(d.Annotations[rollout.AnnotationHash]), Synced: d.Observed == d.Generation,
 			Complete: d.Observed == d.Generation && d.status.updated == d.Replicas &&
 				d.status.Replicas == d.Replicas && d.status.available == d.Replicas,
+			Available: d.status.available,
 		}
 		live.Serial, _ = strconv.Atoi(d.Annotations[rollout.AnnotationSerial])
 		for _, rs := range d.Sets {
@@ -54,7 +56,9 @@ func (k *Cluster) Observe() rollout.Observed {
 				if p.Ready {
 					r.ReadySince = append(r.ReadySince, p.Since)
 				} else if p.Never {
-					r.Problem = "CrashLoopBackOff"
+					if r.Problem = "CrashLoopBackOff"; k.Restarts {
+						r.Problem = fmt.Sprintf("pod %s: CrashLoopBackOff, restarted %d times", p.Name, int(k.Now.Sub(p.created).Minutes()))
+					}
 				}
 			}
 			slices.SortFunc(r.ReadySince, time.Time.Compare)

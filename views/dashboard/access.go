@@ -86,7 +86,7 @@ func (a *Access) read() (*rules, error) {
 	}
 	for i, p := range r.People {
 		field := fmt.Sprintf("people[%d]", i)
-		if p.Email == "" || p.Name == "" || strings.ContainsAny(p.Name+p.Email, "<>\n\r\x00") {
+		if !isAuthor(p.Name, p.Email) {
 			return nil, rollout.Invalidf(a.File, field, "needs a name and an email, as commits have them: %q, %q", p.Name,
 				p.Email)
 		}
@@ -109,6 +109,11 @@ func (a *Access) read() (*rules, error) {
 		}
 	}
 	return &r, nil
+}
+
+// isAuthor reports whether a commit can be by somebody of that name and address.
+func isAuthor(name, email string) bool {
+	return name != "" && email != "" && !strings.ContainsAny(name+email, "<>\n\r\x00")
 }
 
 func (r right) check(file, field string) error {

@@ -249,6 +249,9 @@ func TestAccessFile(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"Good":        {"", "", ""},
 		"UnknownKey":  {"kind: DashboardAccess", "kind: DashboardAccess\nsurprise: 1", "surprise"},
+		"OtherKind":   {"kind: DashboardAccess", "kind: Rollout", "kind"},
+		"NoKind":      {"kind: DashboardAccess\n", "", "kind"},
+		"Markup":      {"email: ann@example.com", `email: "ann@example.com> <root@example.com"`, "people[0]"},
 		"Version":     {"gitrollout.dev/v1alpha1", "gitrollout.dev/v9", "v9"},
 		"NoEmail":     {"email: ann@example.com", "email: \"\"", "people[0]"},
 		"Newline":     {"name: Ann Lee", `name: "Ann\nLee"`, "people[0]"},

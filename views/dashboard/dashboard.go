@@ -140,7 +140,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	if !s.knows(r.Host) {
 		fail(w, http.StatusMisdirectedRequest,
-			"this is the dashboard of "+s.Board.Cluster()+", and not of "+r.Host+"; if it is meant to be, name it with --dashboard-url")
+			"this is the dashboard of "+s.Board.Cluster()+", and not of "+r.Host+
+				"; if it is meant to be, name it with --dashboard-url")
 		return
 	}
 	if err := s.origin.Check(r); err != nil {

@@ -135,11 +135,12 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 		return Person{}, fmt.Errorf("the claims: %w", err)
 	}
 	email, _ := claims["email"].(string)
-	if verified, said := claims["email_verified"].(bool); email == "" || (said && !verified) {
+	// Some providers say it as a text, and some do not say it.
+	if verified := claims["email_verified"]; email == "" || verified != nil && fmt.Sprint(verified) != "true" {
 		return Person{}, errors.New("the identity provider does not vouch for an email address, and commits need one")
 	}
 	name, _ := claims["name"].(string)
-	if name = cmp.Or(name, email); strings.ContainsAny(name+email, "<>\n\r\x00") {
+	if name = cmp.Or(name, email); !isAuthor(name, email) {
 		return Person{}, fmt.Errorf("%q <%q> cannot be a commit's author", name, email)
 	}
 	rules, err := s.Access.read()

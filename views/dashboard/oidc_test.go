@@ -31,19 +31,25 @@ func TestOIDC(t *testing.T) {
 		in     bool
 		may    string // with the app shop
 	}{
-		"Ann":             {claims: map[string]any{"email": "ann@example.com", "email_verified": true, "name": "Ann L."}, in: true, may: "[promote hold]"},
-		"AnnInCapitals":   {claims: map[string]any{"email": "Ann@Example.com"}, in: true, may: "[promote hold]"},
-		"ReleaseManager":  {claims: map[string]any{"email": "kim@example.com", "groups": []string{"dev", "release-managers"}}, in: true, may: "[promote hold abort retry undo]"},
-		"GroupAsText":     {claims: map[string]any{"email": "kim@example.com", "groups": "release-managers"}, in: true, may: "[promote hold abort retry undo]"},
-		"Stranger":        {claims: map[string]any{"email": "eve@example.com", "groups": []string{"dev"}}, in: true, may: "[]"},
-		"NoEmail":         {claims: map[string]any{"name": "X"}},
-		"UnverifiedEmail": {claims: map[string]any{"email": "ann@example.com", "email_verified": false}},
-		"NameWithMarkup":  {claims: map[string]any{"email": "kim@example.com", "name": "Kim <root@example.com>"}},
-		"OtherAudience":   {claims: map[string]any{"email": "ann@example.com", "aud": "another"}},
-		"OtherIssuer":     {claims: map[string]any{"email": "ann@example.com", "iss": "https://evil.example"}},
-		"OtherNonce":      {claims: map[string]any{"email": "ann@example.com", "nonce": "replayed"}},
-		"Expired":         {claims: map[string]any{"email": "ann@example.com", "exp": time.Now().Add(-time.Hour).Unix()}},
-		"OtherKey":        {claims: map[string]any{"email": "ann@example.com"}, sign: other},
+		"Ann":              {claims: map[string]any{"email": "ann@example.com", "email_verified": true, "name": "Ann L."}, in: true, may: "[promote hold]"},
+		"AnnInCapitals":    {claims: map[string]any{"email": "Ann@Example.com"}, in: true, may: "[promote hold]"},
+		"ReleaseManager":   {claims: map[string]any{"email": "kim@example.com", "groups": []string{"dev", "release-managers"}}, in: true, may: "[promote hold abort retry undo]"},
+		"GroupAsText":      {claims: map[string]any{"email": "kim@example.com", "groups": "release-managers"}, in: true, may: "[promote hold abort retry undo]"},
+		"Stranger":         {claims: map[string]any{"email": "eve@example.com", "groups": []string{"dev"}}, in: true, may: "[]"},
+		"NoEmail":          {claims: map[string]any{"name": "X"}},
+		"UnverifiedEmail":  {claims: map[string]any{"email": "ann@example.com", "email_verified": false}},
+		"UnverifiedAsText": {claims: map[string]any{"email": "ann@example.com", "email_verified": "false"}},
+		"UnverifiedAsZero": {claims: map[string]any{"email": "ann@example.com", "email_verified": 0}},
+		"VerifiedAsText":   {claims: map[string]any{"email": "ann@example.com", "email_verified": "true"}, in: true, may: "[promote hold]"},
+		"EmailWithMarkup":  {claims: map[string]any{"email": "kim@example.com> <root@example.com", "name": "Kim"}},
+		"EmailOfTwoLines":  {claims: map[string]any{"email": "kim@example.com\ncommitter root <root@example.com", "name": "Kim"}},
+		"NameOfTwoLines":   {claims: map[string]any{"email": "kim@example.com", "name": "Kim\nGitrollout-Release: h1-0"}},
+		"NameWithMarkup":   {claims: map[string]any{"email": "kim@example.com", "name": "Kim <root@example.com>"}},
+		"OtherAudience":    {claims: map[string]any{"email": "ann@example.com", "aud": "another"}},
+		"OtherIssuer":      {claims: map[string]any{"email": "ann@example.com", "iss": "https://evil.example"}},
+		"OtherNonce":       {claims: map[string]any{"email": "ann@example.com", "nonce": "replayed"}},
+		"Expired":          {claims: map[string]any{"email": "ann@example.com", "exp": time.Now().Add(-time.Hour).Unix()}},
+		"OtherKey":         {claims: map[string]any{"email": "ann@example.com"}, sign: other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := oidctest.New(t)

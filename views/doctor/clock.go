@@ -2,12 +2,8 @@ package doctor
 
 import (
 	"net/http"
-	"strings"
 	"time"
 )
-
-// OneLine is an error without its line breaks.
-func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // The differences of clocks that are told: pauses and windows are by this
 // machine's clock, ages of pods by the cluster's.
@@ -22,7 +18,7 @@ func Clock(e *Examination, check, whose string, client *http.Client, request *ht
 	before := now()
 	response, err := client.Do(request)
 	if err != nil {
-		e.Add(check, Unknown, "", "%s has not answered: %v", whose, OneLine(err))
+		e.Add(check, Unknown, "", "%s has not answered: %v", whose, err)
 		return
 	}
 	_ = response.Body.Close()

@@ -31,6 +31,7 @@ const oldestKubernetes = 25
 // App is an app as Git has it.
 type App struct {
 	Name   string
+	Known  bool            // it is on record: it was taken over already
 	Render *rollout.Render // nil if it cannot be rendered
 }
 
@@ -42,6 +43,9 @@ type Cluster struct {
 	UID    string // that the state branch is for, "" if it is for none yet
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
+
+	// Foreign returns the signs that another controller has objects in hand; nil if nobody can look.
+	Foreign func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
 // Examine looks at the cluster. Now is this machine's clock.
@@ -51,7 +55,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	config.Impersonate.UserName = c.As
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		e.Add("cluster", Problem, "", "%v", OneLine(err))
+		e.Add("cluster", Problem, "", "%v", err)
 		return
 	}
 	version, err := client.Discovery().ServerVersion()
@@ -60,7 +64,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 		if c.As != "" {
 			fix = "check that --as is spelled right, and that you may impersonate: kubectl auth can-i impersonate users"
 		}
-		e.Add("cluster", Problem, fix, "%s does not answer: %v", config.Host, OneLine(err))
+		e.Add("cluster", Problem, fix, "%s does not answer: %v", config.Host, err)
 		return
 	}
 	minor, _ := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
@@ -79,26 +83,58 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())))
 	x.ask(ctx)
 	c.examineSecrets(ctx, e, client)
+	c.examineHands(ctx, e, now())
 	c.examineUID(ctx, e, client)
 }
 
 func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, now func() time.Time) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		e.Add("clock.cluster", Unknown, "", "%v", OneLine(err))
+		e.Add("clock.cluster", Unknown, "", "%v", err)
 		return
 	}
 	host, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		e.Add("clock.cluster", Unknown, "", "%v", OneLine(err))
+		e.Add("clock.cluster", Unknown, "", "%v", err)
 		return
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host.JoinPath("version").String(), nil)
 	if err != nil {
-		e.Add("clock.cluster", Unknown, "", "%v", OneLine(err))
+		e.Add("clock.cluster", Unknown, "", "%v", err)
 		return
 	}
 	Clock(e, "clock.cluster", "the API server", transport, request, now)
+}
+
+// examineHands looks for other controllers that have what the apps name. They would fight over it.
+func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
+	if c.Foreign == nil {
+		e.Add("cluster.controllers", Unknown, "", "who has the objects of the apps in hand cannot be seen")
+		return
+	}
+	free := true
+	for _, app := range c.Apps {
+		if app.Render == nil {
+			continue
+		}
+		signs, err := c.Foreign(ctx, app.Render.Objects, now)
+		if err != nil {
+			e.Add("cluster.controllers", Unknown, "", "who has the objects of %s in hand cannot be seen: %v",
+				app.Name, err)
+			return
+		}
+		for _, sign := range signs {
+			status := Problem
+			if sign.Warns || app.Known {
+				status = Warning
+			}
+			e.Add("cluster.controllers", status, sign.Fix, "app %s: %s", app.Name, sign)
+			free = false
+		}
+	}
+	if free {
+		e.Add("cluster.controllers", Healthy, "", "no other controller has the objects of the apps in hand")
+	}
 }
 
 // right is one thing that somebody may do or not.
@@ -229,7 +265,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	var order []place
 	for i, r := range all {
 		if errs[i] != nil {
-			x.e.Add("cluster.rights", Unknown, "", "the API server does not say what %s may do: %v", x.who, OneLine(errs[i]))
+			x.e.Add("cluster.rights", Unknown, "", "the API server does not say what %s may do: %v", x.who, errs[i])
 			return
 		}
 		if p := (place{r.namespace, r.group, r.resource}); denied[i] {
@@ -274,7 +310,7 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kube
 					switch {
 					case err != nil:
 						e.Add("cluster.secrets", Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v",
-							app.Name, k.namespace, k.secret, OneLine(err))
+							app.Name, k.namespace, k.secret, err)
 					case s.Data[k.key] == nil:
 						e.Add("cluster.secrets", Problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", app.Name,
 							k.namespace, k.secret, k.key)
@@ -294,7 +330,7 @@ func (c Cluster) examineUID(ctx context.Context, e *Examination, client kubernet
 	case err != nil:
 		e.Add("cluster.uid", Problem,
 			`add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`,
-			"the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", OneLine(err))
+			"the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", err)
 	case c.UID != "" && string(ns.UID) != c.UID:
 		e.Add("cluster.uid", Problem,
 			"choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt",

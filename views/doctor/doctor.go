@@ -5,7 +5,11 @@
 // Its neighbours: package render, which it lets build every app; views/terminal, which draws what is found.
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
 
 // Examination is what is found of Git and the cluster. It is the form of its JSON.
 type Examination struct {
@@ -36,7 +40,8 @@ const (
 
 // Add notes the result of a check. Fix is what to do about it, "" for nothing.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
-	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: fmt.Sprintf(format, args...), Fix: fix})
+	message := rollout.OneLine(fmt.Sprintf(format, args...)) // what servers say may have lines
+	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})
 	switch status {
 	case Problem:
 		e.Problems++

@@ -119,8 +119,10 @@ func endless(a App) []Note {
 			}
 			all = append(all, Note{
 				Level: Refused, Code: "NoPods", Object: w.Workload.Ref().String(),
-				Message: fmt.Sprintf("step %d, %s, never ends: it sends %s of the requests to the new version, which has no pods then", i+1, s.Text, w.Share(s.Weight)),
-				Fix:     "give it pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
+				Message: fmt.Sprintf(
+					"step %d, %s, never ends: it sends %s of the requests to the new version, which has no pods then",
+					i+1, s.Text, w.Share(s.Weight)),
+				Fix: "give it pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
 			})
 			break
 		}
@@ -141,8 +143,10 @@ func (c comparison) atOnce(o Object) []Note {
 	case (kind == "apps/StatefulSet" || kind == "apps/DaemonSet") && was != nil && now != nil && templateChanged(was, now):
 		return []Note{{
 			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
-			Message: fmt.Sprintf("%s %s gets its new pods by Kubernetes' own rolling update: only Deployments are moved in stages", ref.Kind, ref.Name),
-			Fix:     "set spec.updateStrategy to what the pods can bear, and watch the change",
+			Message: fmt.Sprintf(
+				"%s %s gets its new pods by Kubernetes' own rolling update: only Deployments are moved in stages",
+				ref.Kind, ref.Name),
+			Fix: "set spec.updateStrategy to what the pods can bear, and watch the change",
 		}}
 	}
 	return nil
@@ -173,7 +177,8 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	if len(mounts) > 0 {
 		all = append(all, Note{
 			Level: AtOnce, Code: "MountedWithoutHash", Object: ref.String(),
-			Message: fmt.Sprintf("%s %s is mounted by %s under the same name before and after: all running pods see the new content within about a minute, whatever the stage",
+			Message: fmt.Sprintf(
+				"%s %s is mounted by %s under the same name before and after: all running pods see the new content within about a minute, whatever the stage",
 				ref.Kind, ref.Name, strings.Join(mounts, ", ")),
 			Fix: fix,
 		})
@@ -181,7 +186,8 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	if len(reads) > 0 {
 		all = append(all, Note{
 			Level: AtOnce, Code: "ReadWithoutHash", Object: ref.String(),
-			Message: fmt.Sprintf("%s %s is read by %s at their start under the same name: any pod that is started again has the new content, also one of the old version",
+			Message: fmt.Sprintf(
+				"%s %s is read by %s at their start under the same name: any pod that is started again has the new content, also one of the old version",
 				ref.Kind, ref.Name, strings.Join(reads, ", ")),
 			Fix: fix,
 		})
@@ -232,7 +238,9 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 		n.Fix = "use RollingUpdate if two versions can run side by side"
 	case !staged:
 		n.Code = "NoRollout"
-		n.Message = fmt.Sprintf("Deployment %s gets its new pods by Kubernetes' own rolling update: no Rollout document names it", ref.Name)
+		n.Message = fmt.Sprintf(
+			"Deployment %s gets its new pods by Kubernetes' own rolling update: no Rollout document names it",
+			ref.Name)
 		n.Fix = "gitrollout init --app " + c.in.App.Path + " writes one"
 	case spec.Canary != nil && len(spec.Canary.Steps) == 0:
 		n.Code = "NoSteps"
@@ -302,7 +310,8 @@ func (c comparison) hints(a App) []Note {
 	}
 	if a.Begins == nil && slices.ContainsFunc(a.Workloads, func(w Workload) bool { return w.Staged }) {
 		all = append(all, Note{Level: Hint, Code: "NeverOpens",
-			Message: "nobody knows when the release may advance: a freeze without an end, or windows that never open, are in its way"})
+			Message: "nobody knows when the release may advance: " +
+				"a freeze without an end, or windows that never open, are in its way"})
 	}
 	return all
 }

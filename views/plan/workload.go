@@ -10,10 +10,11 @@ import (
 // Workload is the release of one workload of an app.
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
-	Kind     string           `json:"kind"`     // Deployment, StatefulSet …
-	Strategy string           `json:"strategy"` // canary, blueGreen, rollingUpdate, Recreate …; Kubernetes' own if Staged is false
-	Staged   bool             `json:"staged"`
-	Replicas int              `json:"replicas"`
+	Kind     string           `json:"kind"` // Deployment, StatefulSet …
+	// Strategy is canary, blueGreen, rollingUpdate, Recreate …; Kubernetes' own if Staged is false.
+	Strategy string `json:"strategy"`
+	Staged   bool   `json:"staged"`
+	Replicas int    `json:"replicas"`
 	// Sized says where Replicas come from if not from the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests

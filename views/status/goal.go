@@ -44,8 +44,13 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	switch {
 	case g.Until == "degraded" && down && (ours || rejected):
 		return Verdict{Reached, "it was rejected: " + cmp.Or(rejection.Reason, s.Reason)}
+	case g.serves(in) && in.State.Unhealthy != "":
+		end := map[bool]Ending{true: Reached, false: Stuck}[g.Until == "degraded"]
+		return Verdict{end, "it serves, and is not well: " + s.Unhealthy}
 	case g.serves(in) && g.Until == "degraded":
 		return Verdict{Missed, "it is healthy"}
+	case g.serves(in) && strategies.Ailing(in) != "" && g.Until == "healthy":
+		return Verdict{}
 	case g.serves(in):
 		return Verdict{Reached, "healthy at " + rollout.ShortID(s.Source)}
 	case g.Until == "paused" && ours && s.Phase == rollout.Paused, g.Until == "started" && ours && !down:

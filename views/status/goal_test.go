@@ -29,6 +29,9 @@ func TestJudge(t *testing.T) {
 	broken := look(nil, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease})
 	broken.Head.Err = errors.New("broken")
 
+	ailing := look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release})
+	ailing.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{w: {Replicas: 1}}
+
 	const waits = "waits"
 	cases := map[string]struct {
 		goal Goal
@@ -54,6 +57,10 @@ func TestJudge(t *testing.T) {
 		"held by what was fixed since":    {ask, look(now, old, held("before")), waits},
 		"the branch cannot be built":      {ask, broken, "8"},
 		"waits for a window":              {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease, Held: &rollout.Held{Reason: rollout.HeldClosed}}), waits},
+
+		"healthy, and not well for long":     {ask, look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "8"},
+		"for degraded, and it is not well":   {until("degraded"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "0"},
+		"healthy, and pods are on their way": {ask, ailing, waits},
 
 		"for paused":                   {until("paused"), look(now, now, rollout.State{Phase: rollout.Paused, Stable: oldRelease, Release: release}), "0"},
 		"for paused, not yet":          {until("paused"), look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ type Past struct {
 	Outcome     Outcome               `json:"outcome"`
 	Reason      string                `json:"reason,omitempty"`
 	Fast        bool                  `json:"fast,omitempty"`
-	Step        int                   `json:"step,omitempty"`       // how many steps it has done, of those of the workload that came least far
+	Step        int                   `json:"step,omitempty"`       // steps done, of the workload that came least far
 	Of          int                   `json:"of,omitempty"`         // steps
 	PromotedBy  []string              `json:"promotedBy,omitempty"` // who opened its gates, in turn
 	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
@@ -57,11 +58,11 @@ type Past struct {
 
 // Transition is one record of a release.
 type Transition struct {
-	At      time.Time     `json:"at"`
-	Phase   rollout.Phase `json:"phase"`
-	Text    string        `json:"text"`
-	Commit  string        `json:"commit"` // on the state branch
-	retreat bool
+	At     time.Time     `json:"at"`
+	Phase  rollout.Phase `json:"phase"`
+	Text   string        `json:"text"`
+	Commit string        `json:"commit"` // on the state branch
+	back   Outcome       // that a release on its way back will have, if nothing else happens; "" for another one
 }
 
 // Releases makes the releases of an app out of what was recorded of it, oldest
@@ -152,22 +153,40 @@ func (p *Past) end(e Event) {
 	case rejected && !rejection.At.Before(p.Started):
 		p.Outcome, p.Reason = Refused, rejection.Reason
 		p.ended(rejection.At)
-	case s.Release != nil && !p.wentBack():
-		p.Outcome = Superseded
+	case s.Release != nil:
+		p.Outcome = p.back(Superseded)
 	default:
-		p.Outcome = Reverted
+		p.Outcome = p.back(Reverted)
 	}
 }
 
-func (p *Past) wentBack() bool {
-	return slices.ContainsFunc(p.Transitions, func(t Transition) bool { return t.retreat })
+// back is why a release went back, as the last record of that says, or the outcome
+// of one that did not.
+func (p *Past) back(without Outcome) Outcome {
+	for _, t := range p.Transitions {
+		without = cmp.Or(t.back, without)
+	}
+	return without
+}
+
+// backOf is what becomes of a release that goes back: another version takes its
+// place if stable is to be as of its own commit, and not of the head's.
+func backOf(s rollout.State) Outcome {
+	switch {
+	case s.Phase != rollout.Aborting:
+		return ""
+	case s.Retreat != nil && s.Stable != nil && s.Retreat.To == s.Stable.Commit:
+		return Superseded
+	default:
+		return Reverted
+	}
 }
 
 // note keeps what a record says of the newest release.
 func (p *Past) note(e Event) {
 	s := e.State
 	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit,
-		retreat: s.Phase == rollout.Aborting})
+		back: backOf(s)})
 	if s.Release != nil && !p.is(s.Release) {
 		return // the record of a newer release has ended this one
 	}

@@ -55,6 +55,10 @@ func TestReleases(t *testing.T) {
 	aborting.Reason, aborting.Rejected = "too slow", rejectedAt(12).Rejected
 	back := moving(rollout.Aborting, one, two, 1, "")
 	back.Reason = "Git went back to h1-1"
+	room := moving(rollout.Aborting, one, two, 1, "")
+	room.Reason, room.Retreat = "superseded by h1-3", &rollout.Retreat{To: one.Commit}
+	reverted := room
+	reverted.Retreat = &rollout.Retreat{To: "head"}
 
 	cases := map[string]struct {
 		events []Event
@@ -82,6 +86,15 @@ func TestReleases(t *testing.T) {
 		"superseded": {[]Event{
 			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, moving(rollout.Progressing, one, version("h1-3", 12), 0, "")),
 		}, false, []string{"h1-3 inFlight 12- 0/4 (1)", "h1-2 superseded 10-12 1/4 (2)"}},
+		"superseded, and stable first": {[]Event{
+			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, room), at(13, moving(rollout.Progressing, one, version("h1-3", 13), 0, "")),
+		}, false, []string{"h1-3 inFlight 13- 0/4 (1)", "h1-2 superseded 10-13 1/4: superseded by h1-3 (3)"}},
+		"superseded by no release": {[]Event{
+			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, room), at(13, healthy(*one, 0)),
+		}, false, []string{"h1-2 superseded 10-13 1/4: superseded by h1-3 (3)"}},
+		"superseded, and reverted on the way": {[]Event{
+			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, room), at(12, reverted), at(13, healthy(*one, 0)),
+		}, false, []string{"h1-2 reverted 10-13 1/4: superseded by h1-3 (4)"}},
 		"without stages": {[]Event{
 			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(1, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(5, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
 		}, true, []string{" applied 5-5 (1)", " applied 0-0 (1)"}},

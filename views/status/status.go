@@ -92,8 +92,8 @@ type Workload struct {
 	Entered    *time.Time `json:"entered,omitempty"` // when that step began
 	Opened     string     `json:"opened,omitempty"`  // who let it pass the last gate
 	Weight     int        `json:"weight"`            // asked for the new version, of fullWeight
-	FullWeight int        `json:"fullWeight"`        // the weight that is everything, 100 unless trafficRouting says otherwise
-	RealWeight int        `json:"realWeight"`        // percent of the requests that go to it or, without a router, of the ready pods that are of it
+	FullWeight int        `json:"fullWeight"`        // that is everything, 100 unless trafficRouting says otherwise
+	RealWeight int        `json:"realWeight"`        // percent of requests, or without a router of ready pods
 	Routed     bool       `json:"routed,omitempty"`  // requests are split, and not only pods
 	Routes     []string   `json:"routes,omitempty"`  // managed routes in force; match: those of the step match
 	Steps      []Step     `json:"steps,omitempty"`
@@ -145,6 +145,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	if a.Phase == "" {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not seen this app yet; is gitrollout run at work?"
 	}
+	a.showHealth(in)
 	a.Held = heldOf(in)
 	a.Release, a.Stable = releaseOf(s.Release), releaseOf(s.Stable)
 	if in.Head.Render != nil {
@@ -152,6 +153,10 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 			a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
 		}
 		a.Warnings = in.Head.Render.Warnings
+	}
+	if why := strategies.Ignored(in); why != "" {
+		path := rollout.PromotionPath(cluster, in.App.Name)
+		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)
 	}
 	if s.Source != "" {
 		a.Source = &Commit{Commit: s.Source}
@@ -168,6 +173,18 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.Waiting, a.Due = waitingOf(in, a)
 	a.Next = nextSteps(in, cluster, proposals)
 	return a
+}
+
+// showHealth shows an app at rest as what it is: on record if it has not been well
+// for long, and live if it may be on its way.
+func (a *App) showHealth(in strategies.Input) {
+	ailing := strategies.Ailing(in)
+	switch unhealthy := in.State.Unhealthy; {
+	case unhealthy != "":
+		a.Phase, a.Reason = rollout.Degraded, strings.TrimPrefix(a.Reason+"; "+cmp.Or(ailing, unhealthy), "; ")
+	case a.Phase == rollout.Healthy && ailing != "":
+		a.Phase, a.Reason = rollout.Progressing, ailing
+	}
 }
 
 func heldOf(in strategies.Input) *Held {
@@ -293,10 +310,14 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 		(in.State.Release != nil && in.Observed.Workloads == nil):
 		return "", nil
 	}
-	if d := strategies.Decide(in); d.Subject == "" {
-		return d.Waiting, nil
+	d := strategies.Decide(in)
+	switch {
+	case d.Subject != "":
+		return "", nil
+	case a.Rejected != nil && in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
+		return d.Waiting + "; what was pushed since has no effect until then, a change of replicas included", nil
 	}
-	return "", nil
+	return d.Waiting, nil
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -325,6 +346,8 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	switch {
 	case s.Held != nil && s.Held.Reason == rollout.HeldAdoption:
 		add("replace what runs", "gitrollout promote "+app+" --full")
+	case s.Held != nil && s.Held.Reason == rollout.HeldForeign:
+		add("take it over anyway", "gitrollout promote "+app+" --adopt-anyway")
 	case s.Phase == rollout.Degraded:
 		merge("go back in Git too", rollout.ProposeRevert)
 		add("try it again", "gitrollout retry "+app)

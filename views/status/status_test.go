@@ -122,13 +122,34 @@ func TestOf(t *testing.T) {
 			in.State.Release, in.Source = nil, nil
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
 			"waits: a revert of c2, a new version, or decision: retry\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+		"a commit that scales what was rejected": {func(in *strategies.Input) {
+			in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
+			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
+			in.State.Reason = "Git asks for " + string(in.State.Release.Hash) + ", which was rejected: too many errors"
+			in.State.Release, in.Source = nil, nil
+			in.Head.Commit.ID = "c3"
+		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
+			"waits: a revert of c2, a new version, or decision: retry; what was pushed since has no effect until then, a change of replicas included\n" +
+			"to go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"a way back": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
+			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Retreat = &rollout.Retreat{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
-		}, nil, "phase: Aborting\nreason: aborted by Bob\nshop/web: canary setWeight 20 done, pause toCome, setWeight 60 toCome\nwaits: all pods to be of the stable version"},
+		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause toCome, setWeight 60 toCome\nwaits: all pods to be of the stable version"},
 		"a Deployment without a Rollout": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
-		}, nil, "phase: Healthy\nshop/web: plain "},
+		}, nil, "phase: Progressing\nreason: Deployment shop/web: 1 of 5 pods are ready\nshop/web: plain "},
+		"what is not well for long": {func(in *strategies.Input) {
+			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
+		}, nil, "phase: Degraded\nreason: Deployment shop/web: 1 of 5 pods are ready\nshop/web: plain "},
+		"what is not well, of which the cluster is not seen": {func(in *strategies.Input) {
+			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
+			in.Observed.Workloads = nil
+		}, nil, "phase: Degraded\nreason: Deployment shop/web: 0 of 5 pods are ready"},
+		"an object of another kind": {func(in *strategies.Input) {
+			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
+			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}, Failed: true, Message: "Job failed"}}}
+		}, nil, "phase: Progressing\nreason: Job shop/move: Job failed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -139,6 +139,16 @@ func Clean(s string) string {
 	}, s))
 }
 
+// CleanLines is Clean for a text of several lines, which stay as they are indented. The last one ends, too.
+func CleanLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		words := strings.TrimLeft(line, " ")
+		b.WriteString(strings.Repeat(" ", len(line)-len(words)) + Clean(words) + "\n")
+	}
+	return b.String()
+}
+
 // Pad fills a text with spaces on the right; padLeft on the left.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 

@@ -18,7 +18,7 @@ func TestBlueGreen(t *testing.T) {
 	for _, a := range w.apps {
 		a.awaitPaused(at, 1)
 	}
-	w.switched(w.decide(rollout.Promote, "1"), "v2")
+	w.switched(w.decide(rollout.Promote, "2"), "v2")
 	at = time.Now()
 	w.repo.Revert(commit)
 	w.switched(at, "v1")

@@ -36,7 +36,7 @@ func TestCanary(t *testing.T) {
 	for i, weight := range []int{5, 20, 50} {
 		window := w.atStep(at, 2*i+1, weight, 4*time.Second)
 		w.share(window, at, before, weight)
-		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+1)), weight
+		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
 	}
 	w.through(at, "v2", before)
 

@@ -83,7 +83,7 @@ func TestMatchedUsers(t *testing.T) {
 				t.Logf("%-10s step %d: %-6s users: %5.1f %% of %d requests", a, step.at, kind, 100*theirs.Share("v2"), len(theirs))
 			}
 		}
-		at = w.decide(rollout.Promote, fmt.Sprint(step.at))
+		at = w.decide(rollout.Promote, fmt.Sprint(step.at+1))
 	}
 	w.through(at, "v2", 20)
 	w.quiet()

@@ -35,7 +35,9 @@ func (a *app) allFrom(switched record) time.Time {
 	if a.w.settled == alone {
 		return from
 	}
-	promoting := a.await(switched.at, "promoting", func(s rollout.State) bool { return s.Phase == rollout.Promoting })
+	promoting := a.await(switched.at, "the old pods go", func(s rollout.State) bool {
+		return s.Phase == rollout.Promoting || s.Former != nil && s.Former.Progress[0].Step == s.Former.Progress[0].Of
+	})
 	if promoting.at.After(from) {
 		return promoting.at
 	}

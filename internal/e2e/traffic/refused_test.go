@@ -27,7 +27,7 @@ func TestRefusedRoutes(t *testing.T) {
 	// Another parent that no Gateway accepts.
 	const parent = "{name: public, namespace: gateways}"
 	_, refused := w.push("a listener that is not there", route(strings.Replace(good, parent, "{name: public, namespace: gateways, sectionName: http}, {name: public, namespace: gateways, sectionName: https}", 1)))
-	w.decide(rollout.Promote, "1")
+	w.decide(rollout.Promote, "2")
 	stalled := a.await(refused, "stalled", func(s rollout.State) bool { return s.Phase == rollout.Stalled })
 	if reason := stalled.states[a.name].Reason; !strings.Contains(reason, "HTTPRoute/shop is rejected by traefik.io/gateway-controller: Accepted is False") {
 		t.Errorf("the reason is %q", reason)
@@ -43,7 +43,7 @@ func TestRefusedRoutes(t *testing.T) {
 
 	// A route without the stable Service: the app is held where it is.
 	_, wrong := w.push("no stable backend", route(strings.Replace(good, "name: shop-stable", "name: shop", 1)))
-	w.decide(rollout.Promote, "3")
+	w.decide(rollout.Promote, "4")
 	held := a.await(wrong, "held", func(s rollout.State) bool { return s.Held != nil })
 	if h := held.states[a.name].Held; h.Reason != "InvalidInput" || !strings.Contains(h.Message, "no rule has the stable Service shop-stable as a backend") {
 		t.Errorf("held is %+v", h)

@@ -25,7 +25,7 @@ func TestAutoscalerAndAbort(t *testing.T) {
 	w.scaled(16, 4)
 	w.scaled(8, 2)
 
-	at = w.decide(rollout.Promote, "1")
+	at = w.decide(rollout.Promote, "2")
 	w.share(w.atStep(at, 3, 50, time.Second), at, 20, 50)
 	w.aborted(w.decide(rollout.Abort, ""), "v2")
 	for _, a := range w.apps {
@@ -99,7 +99,7 @@ func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 		before := 0
 		for i, weight := range []int{20, 50} {
 			w.shareOf(version, w.atStep(at, 2*i+1, weight, time.Second), at, before, weight)
-			at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+1)), weight
+			at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
 		}
 		w.through(at, version, before)
 	}

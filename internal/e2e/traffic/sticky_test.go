@@ -125,7 +125,7 @@ func TestStickyUsers(t *testing.T) {
 			crowds[a].mu.Unlock()
 		}
 		time.Sleep(time.Second)
-		at = w.decide(rollout.Promote, fmt.Sprint(2*i+1))
+		at = w.decide(rollout.Promote, fmt.Sprint(2*i+2))
 	}
 	w.through(at, "v2", 50)
 	for _, a := range w.apps {
@@ -141,7 +141,7 @@ func TestStickyUsers(t *testing.T) {
 	for _, a := range w.apps {
 		a.awaitPaused(at, 1)
 	}
-	at = w.decide(rollout.Promote, "1")
+	at = w.decide(rollout.Promote, "2")
 	for _, a := range w.apps {
 		a.awaitPaused(at, 3)
 	}

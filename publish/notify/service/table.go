@@ -18,7 +18,7 @@ type row struct {
 // chat is what a channel is told of.
 var chat = []rollout.EventKind{
 	rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
-	rollout.EventStalled, rollout.EventHeld, rollout.EventRecovered,
+	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
 // rows are services, by the name of their block.

@@ -1,0 +1,91 @@
+package analysis
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestConditionsEnd: whatever somebody writes, and whatever a server answers, a condition takes seconds and
+// megabytes at most.
+func TestConditionsEnd(t *testing.T) {
+	numbers := make([]any, 50_000)
+	for i := range numbers {
+		numbers[i] = float64(i)
+	}
+	var nested any = 1.0
+	for range 10_000 {
+		nested = []any{nested}
+	}
+	for name, c := range map[string]struct {
+		condition string
+		result    any
+	}{
+		"a text that doubles":             {`len(reduce(1..60, #acc + #acc, "aaaaaaaa")) > 0`, 1.0},
+		"a text that doubles by its name": {`let a = "aaaaaaaa"; ` + doubling(30) + ` len(z30) > 0`, 1.0},
+		"a mapping that doubles":          {`len(toJSON(reduce(1..60, {"a": #acc, "b": #acc}, 1))) > 0`, 1.0},
+		"a list that doubles":             {`len(reduce(1..60, concat(#acc, #acc), [1])) > 0`, 1.0},
+		"loops in loops":                  {`let r = 1..9000; all(r, {all(r, {all(r, {true})})})`, 1.0},
+		"loops over what is long":         {`all(result, {all(result, {true})})`, numbers},
+		"looking for each":                {`all(result, {# in result})`, numbers},
+		"long texts, many times":          {`len(map(1..9000, {result})) > 0`, strings.Repeat("x", 1<<20)},
+		"texts of all":                    {`len(map(1..9000, {toJSON(result)})) > 0`, numbers},
+		"parts, joined":                   {`join(map(1..9000, {"x"}), result) != ""`, strings.Repeat("x", 1<<20)},
+		"letters, replaced":               {`replace(result, "x", result) != ""`, strings.Repeat("x", 1<<20)},
+		"many times":                      {`repeat(result, 1000000) != ""`, strings.Repeat("x", 1<<20)},
+		"each once":                       {`len(uniq(result)) > 0`, numbers},
+		"brackets":                        {strings.Repeat("(", 1<<20) + "true", 1.0},
+		"nested deep":                     {`toJSON(result) == "" || all(result, {len(#) == 1})`, nested},
+		"many names":                      {strings.Repeat("result > 1 && ", 10_000) + "true", 1.0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			began := time.Now()
+			_, _ = holds(c.condition, c.result)
+			runtime.ReadMemStats(&after)
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 2000 {
+				t.Errorf("it took %d MB", took)
+			}
+		})
+	}
+}
+
+func doubling(n int) string {
+	text := "let z1 = a + a; "
+	for i := 2; i <= n; i++ {
+		text += fmt.Sprintf("let z%d = z%d + z%d; ", i, i-1, i-1)
+	}
+	return text
+}
+
+// TestConditionsHaveRoom: what people write of sums, loops and texts is evaluated as ever.
+func TestConditionsHaveRoom(t *testing.T) {
+	numbers := make([]any, 5000)
+	for i := range numbers {
+		numbers[i] = float64(i)
+	}
+	rows := make([]any, 150)
+	for i := range rows {
+		rows[i] = map[string]any{"name": "web", "values": []any{1.0, 2.0, 3.0}}
+	}
+	for condition, result := range map[string]any{
+		"all(result, # < 5000)": numbers, "sum(filter(result, # > 4998)) == 4999": numbers,
+		"all(result, {all(.values, {# > 0})})":           rows,
+		"result + 1 < 3 && result + result == 2":         1.0,
+		`result + "%" == "5%"`:                           "5",
+		"count(result, {.name == 'web'}) == len(result)": rows,
+		"reduce(result, #acc + #, 0) == 12497500":        numbers,
+		"any(map(result, {.values[0] + 1}), {# == 2})":   rows,
+		"let r = result; asFloat(r) * 2 > 1":             "0.75",
+	} {
+		if is, err := holds(condition, result); err != nil || !is {
+			t.Errorf("%s is %t: %v", condition, is, err)
+		}
+	}
+}

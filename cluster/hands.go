@@ -1,0 +1,250 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// The marks that other controllers leave on what they have in hand.
+const (
+	argoHash      = "rollouts-pod-template-hash"
+	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
+	kruiseLabel   = "rollouts.kruise.io/workload-type"
+	kruiseRelease = "rollouts.kruise.io/in-progressing"
+)
+
+// recently is how long ago another GitOps tool may have applied an object for it to be still at work on it: they do
+// so every few minutes.
+const recently = 10 * time.Minute
+
+// gitOps are the field managers of those that apply from Git all the time.
+var gitOps = map[string]string{
+	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
+}
+
+// Foreign returns the signs that somebody else has an app's objects in hand: another app, or another controller. It
+// asks the API server about each object, so it is for once, before an app is taken over.
+func (c *Client) Foreign(
+	ctx context.Context, app string, objects []rollout.Object, now time.Time,
+) ([]rollout.Foreign, error) {
+	var signs []rollout.Foreign
+	for _, o := range objects {
+		d, err := c.prepare(app, o)
+		if err != nil {
+			return nil, err
+		}
+		d.kind, err = c.kinds.of(ctx, d.gvk)
+		if errors.Is(err, errUnknownKind) {
+			continue
+		}
+		if err != nil {
+			return nil, explain(err, d.ref, "list and watch")
+		}
+		if _, err = c.contested(app, d); err != nil {
+			var refused *Error
+			if !errors.As(err, &refused) || refused.Reason != Contested {
+				return nil, err
+			}
+			signs = append(signs, rollout.Foreign{Ref: d.ref, By: "another app", Sign: "it " + refused.Msg, Fix: refused.Fix})
+		}
+	}
+	others, err := hands{c.resource, now}.of(ctx, objects)
+	return append(signs, others...), err
+}
+
+func (c *Client) resource(
+	ctx context.Context, kind schema.GroupKind, namespace string, versions ...string,
+) (dynamic.ResourceInterface, error) {
+	mapping, err := c.kinds.find(ctx, kind.WithVersion(strings.Join(versions, "")))
+	if err != nil {
+		return nil, err
+	}
+	return scoped(c.kinds.dynamic, mapping, namespace), nil
+}
+
+// Foreign returns the signs that another controller has objects in hand.
+func (d *DryRunner) Foreign(
+	ctx context.Context, objects []rollout.Object, now time.Time,
+) ([]rollout.Foreign, error) {
+	return hands{d.resource, now}.of(ctx, objects)
+}
+
+// hands looks for signs of those who have objects in hand.
+type hands struct {
+	resource func(
+		ctx context.Context, kind schema.GroupKind, namespace string, versions ...string,
+	) (dynamic.ResourceInterface, error)
+	now time.Time
+}
+
+func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Foreign, error) {
+	var signs []rollout.Foreign
+	for _, o := range objects {
+		ref := o.Ref()
+		live, err := h.get(ctx, ref, kindOfObject(o).Version)
+		if err != nil {
+			return nil, explain(err, ref, "get")
+		}
+		_, runsPods := rollout.WorkloadOf(ref)
+		sign := rollout.Foreign{Ref: ref}
+		switch {
+		case runsPods:
+			sign, err = h.workload(ctx, o, live)
+		case live != nil && ref.Group == "" && ref.Kind == "Service":
+			sign = serviceSign(ref, live)
+		}
+		if err != nil {
+			return nil, explain(err, ref, "list")
+		}
+		if sign.By == "" && live != nil {
+			sign = h.toolSign(ref, live)
+		}
+		if sign.By != "" {
+			signs = append(signs, sign)
+		}
+	}
+	return signs, nil
+}
+
+// get returns a live object, nil if there is none, also because its kind is not known.
+func (h hands) get(ctx context.Context, ref rollout.Ref, version ...string) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	objects, err := h.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace, version...)
+	if errors.Is(err, errUnknownKind) || errors.Is(err, ErrUnknownKind) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	live, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// workload looks for those who stage releases of the pods that a workload selects.
+func (h hands) workload(
+	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
+) (rollout.Foreign, error) {
+	ref := o.Ref()
+	if live != nil {
+		if owner := ownedBy(live, "flagger.app", "Canary"); owner != "" {
+			return flagger(ref, owner, "Canary "+owner+" owns it"), nil
+		}
+		why := ""
+		if live.GetLabels()[kruiseLabel] != "" {
+			why = "it has the label " + kruiseLabel
+		} else if live.GetAnnotations()[kruiseRelease] != "" {
+			why = "it has the annotation " + kruiseRelease
+		}
+		if why != "" {
+			return rollout.Foreign{Ref: ref, By: "Kruise Rollouts", Sign: why, Fix: fmt.Sprintf(
+				"delete its Rollout when no release is in flight, and then: kubectl -n %s label deployment/%s %s-",
+				ref.Namespace, ref.Name, kruiseLabel)}, nil
+		}
+	}
+	primary := ref
+	primary.Name += "-primary"
+	copied, err := h.get(ctx, primary)
+	if err != nil {
+		return rollout.Foreign{}, err
+	}
+	if copied != nil {
+		if owner := ownedBy(copied, "flagger.app", "Canary"); owner != "" {
+			return flagger(ref, owner, "Canary "+owner+" owns "+primary.Kind+" "+primary.Name), nil
+		}
+	}
+	return h.argo(ctx, o)
+}
+
+// argo looks for ReplicaSets with pods that a workload selects and a Rollout of Argo owns.
+func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	ref := o.Ref()
+	sets, err := h.resource(ctx, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, ref.Namespace, "v1")
+	if err != nil {
+		return rollout.Foreign{}, err
+	}
+	var wanted labels.Set = map[string]string{}
+	for name, value := range o.Map("spec", "selector", "matchLabels") {
+		wanted[name], _ = value.(string)
+	}
+	if len(wanted) == 0 {
+		return rollout.Foreign{}, nil // a selector of expressions alone is the API server's to judge
+	}
+	found, err := sets.List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(wanted)})
+	if err != nil {
+		return rollout.Foreign{}, err
+	}
+	for i := range found.Items {
+		set := &found.Items[i]
+		pods, _, _ := unstructured.NestedInt64(set.Object, "status", "replicas")
+		if owner := ownedBy(set, "argoproj.io", "Rollout"); owner != "" && pods > 0 {
+			return argoRollouts(ref, fmt.Sprintf("Rollout %s owns ReplicaSet %s, which has %d of the pods that it selects",
+				owner, set.GetName(), pods)), nil
+		}
+	}
+	return rollout.Foreign{}, nil
+}
+
+func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Foreign {
+	selector, _, _ := unstructured.NestedStringMap(live.Object, "spec", "selector")
+	owner := ownedBy(live, "flagger.app", "Canary")
+	switch {
+	case selector[argoHash] != "":
+		return argoRollouts(ref, "it selects pods by "+argoHash)
+	case live.GetAnnotations()[argoManaged] != "":
+		return argoRollouts(ref, fmt.Sprintf("it has the annotation %s: %s", argoManaged, live.GetAnnotations()[argoManaged]))
+	case owner != "":
+		return flagger(ref, owner, "Canary "+owner+" owns it, and it goes with the Canary")
+	}
+	return rollout.Foreign{Ref: ref}
+}
+
+// toolSign looks for a GitOps tool that has applied an object a short while ago.
+func (h hands) toolSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Foreign {
+	for _, e := range live.GetManagedFields() {
+		tool := gitOps[e.Manager]
+		if tool == "" || e.Subresource != "" || e.Time == nil || h.now.Sub(e.Time.Time) > recently {
+			continue
+		}
+		return rollout.Foreign{Ref: ref, By: tool, Warns: true,
+			Sign: fmt.Sprintf("%s applied it less than 10 minutes ago", e.Manager),
+			Fix:  "have " + tool + " let go of it without deleting it, or both will write it"}
+	}
+	return rollout.Foreign{Ref: ref}
+}
+
+func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
+	return rollout.Foreign{Ref: ref, By: "Argo Rollouts", Sign: sign,
+		Fix: "move it over as docs/coming-from-argo-rollouts.md says"}
+}
+
+func flagger(ref rollout.Ref, canary, sign string) rollout.Foreign {
+	return rollout.Foreign{Ref: ref, By: "Flagger", Sign: sign,
+		Fix: fmt.Sprintf("move it over as docs/coming-from-flagger.md says; Canary %s must not simply be deleted", canary)}
+}
+
+// ownedBy returns the name of the controller of an object, "" if it is none of that kind.
+func ownedBy(u *unstructured.Unstructured, group, kind string) string {
+	owner := metav1.GetControllerOfNoCopy(u)
+	if owner == nil || owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, group+"/") {
+		return ""
+	}
+	return owner.Name
+}

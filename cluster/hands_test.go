@@ -1,0 +1,213 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// others are the kinds of which the controllers are that an app may be in the hands of.
+const others = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rollouts.argoproj.io}
+spec:
+  group: argoproj.io
+  names: {kind: Rollout, plural: rollouts, singular: rollout}
+  scope: Namespaced
+  versions: [{name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: canaries.flagger.app}
+spec:
+  group: flagger.app
+  names: {kind: Canary, plural: canaries, singular: canary}
+  scope: Namespaced
+  versions: [{name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: shop, namespace: NS}
+---
+apiVersion: flagger.app/v1beta1
+kind: Canary
+metadata: {name: shop, namespace: NS}
+`
+
+// mine are the app's own objects, as Git has them.
+const mine = `
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: NS}
+spec: {selector: {app: shop}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: shop, namespace: NS}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: NS}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: shop, image: "shop:v1"}]}
+`
+
+// TestForeignControllers: each sign, as its controller leaves it, names who has the object and how that one lets go; and
+// to look writes nothing.
+func TestForeignControllers(t *testing.T) {
+	const service, deployment = 0, 2
+	owned := func(w *world, o map[string]any, group, kind string) {
+		o["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
+			"apiVersion": group, "kind": kind, "name": "shop", "uid": w.uidOf(group, kind), "controller": true,
+		}}
+	}
+	meta := func(o map[string]any, field, name, value string) {
+		o["metadata"].(map[string]any)[field] = map[string]any{name: value}
+	}
+	cases := map[string]struct {
+		make  func(w *world, all []rollout.Object) // changes what is in the cluster
+		by    string
+		sign  string
+		warns bool
+	}{
+		"nobody":  {func(*world, []rollout.Object) {}, "", "", false},
+		"a label": {func(_ *world, all []rollout.Object) { meta(all[deployment], "labels", "team", "a") }, "", "", false},
+		"Argo's pods": {func(w *world, all []rollout.Object) {
+			set := all[deployment]
+			set["kind"], set["metadata"].(map[string]any)["name"] = "ReplicaSet", "shop-5d8f7c9b4"
+			meta(set, "labels", "app", "shop")
+			owned(w, set, "argoproj.io/v1alpha1", "Rollout")
+		}, "Argo Rollouts", "Rollout shop owns ReplicaSet shop-5d8f7c9b4", false},
+		"Argo's Service": {func(_ *world, all []rollout.Object) {
+			all[service]["spec"].(map[string]any)["selector"] = map[string]any{"app": "shop", "rollouts-pod-template-hash": "5d8f7c9b4"}
+		}, "Argo Rollouts", "selects pods by rollouts-pod-template-hash", false},
+		"Argo's annotation": {func(_ *world, all []rollout.Object) {
+			meta(all[service], "annotations", "argo-rollouts.argoproj.io/managed-by-rollouts", "shop")
+		}, "Argo Rollouts", "managed-by-rollouts: shop", false},
+		"Flagger's Deployment": {func(w *world, all []rollout.Object) {
+			owned(w, all[deployment], "flagger.app/v1beta1", "Canary")
+		}, "Flagger", "Canary shop owns it", false},
+		"Flagger's primary": {func(w *world, all []rollout.Object) {
+			all[deployment]["metadata"].(map[string]any)["name"] = "shop-primary"
+			owned(w, all[deployment], "flagger.app/v1beta1", "Canary")
+		}, "Flagger", "owns Deployment shop-primary", false},
+		"Flagger's Service": {func(w *world, all []rollout.Object) {
+			owned(w, all[service], "flagger.app/v1beta1", "Canary")
+		}, "Flagger", "it goes with the Canary", false},
+		"Kruise's label": {func(_ *world, all []rollout.Object) {
+			meta(all[deployment], "labels", "rollouts.kruise.io/workload-type", "deployment")
+		}, "Kruise Rollouts", "the label rollouts.kruise.io/workload-type", false},
+		"Kruise's release": {func(_ *world, all []rollout.Object) {
+			meta(all[deployment], "annotations", "rollouts.kruise.io/in-progressing", "{}")
+		}, "Kruise Rollouts", "the annotation rollouts.kruise.io/in-progressing", false},
+		"Argo CD": {func(*world, []rollout.Object) {}, "Argo CD", "less than 10 minutes ago", true},
+		"Flux":    {func(*world, []rollout.Object) {}, "Flux", "less than 10 minutes ago", true},
+		"another app": {func(w *world, _ []rollout.Object) { w.wants("other", mine); w.apply("other", mine) },
+			"another app", "is in app shop and in app other", false},
+	}
+	managers := map[string]string{"Argo CD": "argocd-controller", "Flux": "kustomize-controller"}
+	base := newWorld(t)
+	base.apply("others", strings.Split(others, "\n---\napiVersion: argoproj.io")[0])
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, o := range w.objects(others)[2:] {
+				w.ssa(o, "others")
+			}
+			live := w.objects(mine)
+			c.make(w, live)
+			manager := managers[c.by]
+			if manager == "" {
+				manager = "people"
+			}
+			for _, o := range live {
+				w.ssa(o, manager)
+			}
+			if live[deployment].Kind() == "ReplicaSet" {
+				w.until("its pods", func() (bool, string) {
+					set, err := w.cluster.Kube.AppsV1().ReplicaSets(w.ns).Get(t.Context(), "shop-5d8f7c9b4", metav1.GetOptions{})
+					return err == nil && set.Status.Replicas > 0, fmt.Sprint(err)
+				})
+			}
+			before := w.Stats()
+			signs, err := w.Foreign(t.Context(), "shop", w.objects(mine), time.Now())
+			if err != nil || w.Stats().Writes != before.Writes {
+				t.Errorf("error %v, %d writes", err, w.Stats().Writes-before.Writes)
+			}
+			dry, err := cluster.NewDryRunner(w.cluster.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen, err := dry.Foreign(t.Context(), w.objects(mine), time.Now())
+			if err != nil || c.by != "another app" && len(seen) != len(signs) {
+				t.Errorf("without watches: %v, %v", seen, err)
+			}
+			if (c.by == "") != (len(signs) == 0) {
+				t.Fatalf("signs %v, want %q", signs, c.by)
+			}
+			for _, sign := range signs[:min(len(signs), 1)] {
+				if sign.By != c.by || !strings.Contains(sign.Sign, c.sign) || sign.Warns != c.warns || sign.Fix == "" {
+					t.Errorf("sign %+v, want one of %s that says %q", sign, c.by, c.sign)
+				}
+			}
+		})
+	}
+}
+
+// ssa applies an object as some other tool does.
+func (w *world) ssa(o rollout.Object, manager string) {
+	w.t.Helper()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	yes := true
+	_, err = w.cluster.Kube.Discovery().RESTClient().Patch(types.ApplyPatchType).AbsPath(pathOf(o)).Body(raw).
+		VersionedParams(&metav1.PatchOptions{FieldManager: manager, Force: &yes}, metav1.ParameterCodec).Do(context.Background()).Raw()
+	if err != nil {
+		w.t.Fatalf("apply %s: %v", o.Ref(), err)
+	}
+}
+
+func pathOf(o rollout.Object) string {
+	plural := map[string]string{"Canary": "canaries"}[o.Kind()]
+	if plural == "" {
+		plural = strings.ToLower(o.Kind()) + "s"
+	}
+	root := "/apis/" + o.APIVersion()
+	if o.APIVersion() == "v1" {
+		root = "/api/v1"
+	}
+	return root + "/namespaces/" + o.Namespace() + "/" + plural + "/" + o.Name()
+}
+
+// uidOf is that of an object called shop.
+func (w *world) uidOf(version, kind string) string {
+	w.t.Helper()
+	at := pathOf(rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": w.ns, "name": "shop"}})
+	raw, err := w.cluster.Kube.Discovery().RESTClient().Get().AbsPath(at).Do(context.Background()).Raw()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var d appsv1.Deployment // all that is read of it is its metadata
+	if err := yaml.Unmarshal(raw, &d); err != nil {
+		w.t.Fatal(err)
+	}
+	return string(d.UID)
+}

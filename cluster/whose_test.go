@@ -1,0 +1,84 @@
+package cluster_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestObjectsOfAnotherClusterAreLeftAlone: two configurations of one repository, for one API server, may each have an app
+// of that name.
+func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
+	other, err := cluster.New(w.cluster.Config, cluster.Options{Cluster: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() { stop(); other.Wait() })
+	if err := other.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Apply(ctx, "shop", w.objects(service)); err != nil {
+		t.Fatal(err)
+	}
+	ref := w.ref("", "Service", "shop")
+	if err := w.WatchRoutes(ctx, []rollout.Ref{ref}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the Service being seen", func() (bool, string) { return w.changes.of("shop") > 0, "" })
+	w.prune([]rollout.Ref{ref}, ref)
+	if _, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(ctx, "shop", metav1.GetOptions{}); err != nil {
+		t.Errorf("the other cluster's Service: %v", err)
+	}
+}
+
+// TestSerialOfAnotherApp: the records of an app say nothing about those of the one that has its Deployment now.
+func TestSerialOfAnotherApp(t *testing.T) {
+	w := newWorld(t)
+	w.apply("first", strings.Replace(release("shop:v1", 1, "h1-one"), "annotations: {", "annotations: {"+rollout.AnnotationSerial+`: "7", `, 1))
+	if first, second := w.observe("first", "shop").Serial, w.observe("second", "shop").Serial; first != 7 || second != 0 {
+		t.Errorf("the app with the Deployment sees serial %d, want 7; another one %d, want 0", first, second)
+	}
+}
+
+// TestEndpointsThatAreNotReady: a proxy sends nothing there.
+func TestEndpointsThatAreNotReady(t *testing.T) {
+	w := newWorld(t)
+	w.apply("shop", release("shop:v1", 1, "h1-one"))
+	one := w.complete("shop", "shop").Revisions[0]
+	slices := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns)
+	endpoint := discoveryv1.Endpoint{
+		Addresses: []string{"10.1.2.3"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)},
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: w.ns, Name: one.Members[0].Name},
+	}
+	slice, err := slices.Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "shop-x", Labels: map[string]string{discoveryv1.LabelServiceName: "shop"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{endpoint},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := w.ref("", "Service", "shop")
+	if serves, err := w.Serves(t.Context(), service, one.PodHash); err != nil || serves {
+		t.Errorf("with an endpoint that is not ready: %v, %v", serves, err)
+	}
+	slice.Endpoints[0].Conditions.Ready = new(true)
+	if _, err := slices.Update(t.Context(), slice, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if serves, err := w.Serves(t.Context(), service, one.PodHash); err != nil || !serves {
+		t.Errorf("with one that is ready: %v, %v", serves, err)
+	}
+	if serves, err := w.Serves(t.Context(), service, "another"); err != nil || serves {
+		t.Errorf("of another version: %v, %v", serves, err)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestOthersDoNotControlTheTerminal has a commit's subject and author, an app's files and a promotion's reason hold what
+// sets a terminal's title, clears it and rings: none of it is in what commands print for people.
+func TestOthersDoNotControlTheTerminal(t *testing.T) {
+	const owned = "\x1b]0;owned\a\x1b[2J"
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	first := w.repo.Head()
+	p.awaitHealthy(first)
+	files := version("v2", halfThenGate)
+	files["app.yaml"] = strings.Replace(files["app.yaml"], "{name: app,", `{name: app, env: [{name: TITLE, value: "\e]0;owned\a\e[2J"}],`, 1)
+	second := w.push("v2 "+owned, files)
+	p.awaitPaused(second)
+	// Folders that are no apps, or that nobody can render.
+	w.repo.Write(map[string]string{
+		"apps/broken/kustomization.yaml": `resources: ["no\e]0;owned\a\e[2J.yaml"]` + "\n",
+		"apps/fields/kustomization.yaml": `"wrong\e]0;owned\a\e[2J": 1` + "\n",
+	})
+	w.repo.Commit("more " + owned)
+	p.await("it is seen", func(rollout.State) bool {
+		return w.stateOf("broken").Held != nil && w.stateOf("fields").Held != nil
+	})
+	p.end()
+
+	ann := []string{"--author", "Ann Lee <ann@example.com>"}
+	for _, args := range [][]string{
+		{"get"}, {"get", w.app, "-o", "wide"}, {"get", "broken"}, {"get", "fields"}, {"list"}, {"history", w.app},
+		{"history", w.app, "-o", "wide"}, {"status", w.app}, {"status", "broken"}, {"render", "broken"}, {"render", "fields"},
+		{"render", w.app}, {"diff"}, {"diff", w.app}, {"validate"}, {"plan", "--base", first},
+		{"plan", "--base", first, "-o", "markdown"}, {"doctor"},
+		append([]string{"undo", w.app, "--dry-run", "--reason", owned}, ann...),
+		append([]string{"undo", w.app, "--reason", owned}, ann...),
+		append([]string{"state", "repair", w.app, "--dry-run"}, ann...),
+		append([]string{"hold", w.app, "--reason", owned}, ann...),
+		{"get", w.app}, {"get", owned}, {"render", owned}, {owned}, {"get", "--repo", owned},
+		append([]string{"abort", w.app, "--reason", owned}, ann...),
+		append([]string{"promote", "broken"}, ann...),
+	} {
+		var out, errs bytes.Buffer
+		args = append(args, "--repo", w.server.URL, "--cluster", "test")
+		if cmd, _, err := newRoot(streams{}).Find(args); err == nil && cmd.Flags().Lookup("kubeconfig") != nil {
+			args = append(args, "--kubeconfig", w.api.kubeconfig)
+		}
+		code := run(w.Context(), args, strings.NewReader(""), &out, &errs)
+		text := out.String() + errs.String()
+		if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }); i >= 0 {
+			t.Errorf("gitrollout %q (exit code %d) prints a control character: %q", args, code, text[max(0, i-100):min(len(text), i+50)])
+		}
+		if code == int(exitUsage) && !strings.Contains(strings.Join(args, " "), owned) {
+			t.Errorf("gitrollout %q: %s", args, text)
+		}
+	}
+}

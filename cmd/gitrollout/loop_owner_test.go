@@ -1,0 +1,176 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestUnlistedAppIsLeftAlone: what somebody deletes of an app that Git no longer lists stays deleted, also for the next
+// process.
+func TestUnlistedAppIsLeftAlone(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	w.repo.CommitFiles("a slip", map[string]string{configFile: strings.Replace(w.repo.Show("main", configFile), "apps/*", "app/*", 1)})
+	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	w.deleteDeployment()
+	for range 2 {
+		if err := p.passes(5); err != nil {
+			t.Error(err)
+		}
+		if w.hasDeployment() {
+			t.Fatal("the Deployment was made again")
+		}
+		p.end()
+		p = w.start()
+	}
+}
+
+func (w *loopWorld) deleteDeployment() {
+	w.Helper()
+	if err := w.kube.Kube.AppsV1().Deployments(w.ns).Delete(w.Context(), w.app, metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *loopWorld) hasDeployment() bool {
+	w.Helper()
+	_, err := w.kube.Kube.AppsV1().Deployments(w.ns).Get(w.Context(), w.app, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.Fatal(err)
+	}
+	return err == nil
+}
+
+// TestUnlistedAppIsPruned: where the configuration says so, the objects of an app go with its folder, as those of a preview
+// do. A slip in the configuration takes nothing down.
+func TestUnlistedAppIsPruned(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	prunes := w.config("- path: apps/*\n  prune: true")
+	w.repo.CommitFiles("prune", map[string]string{configFile: prunes})
+	p := w.start()
+	p.awaitHealthy(w.repo.Ref("main"))
+	w.repo.CommitFiles("a slip", map[string]string{configFile: strings.Replace(prunes, "apps/*", "app/*", 1)})
+	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if err := p.passes(5); err != nil || !w.hasDeployment() {
+		t.Errorf("after a slip: %v, the Deployment is there: %v", err, w.hasDeployment())
+	}
+	w.repo.CommitFiles("mended", map[string]string{configFile: prunes})
+	p.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
+	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
+	p.await("all objects are gone", func(s rollout.State) bool { return len(s.Inventory) == 0 })
+	if w.hasDeployment() {
+		t.Error("the Deployment is still there")
+	}
+}
+
+// TestRenamedAppIsNotPutBack: the record of the old name is still there when the next process starts, and says what was
+// there before.
+func TestRenamedAppIsNotPutBack(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	heir := w.app + "-heir"
+	w.repo.Pull()
+	w.repo.Git("mv", "apps/"+w.app, "apps/"+heir)
+	w.repo.Commit("rename it")
+	p.awaitOf(heir, "the new name follows", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
+	scaled := w.pushAs(heir, "scale", map[string]string{"app.yaml": strings.ReplaceAll(strings.Replace(version("v1", halfThenGate)["app.yaml"], "replicas: 2", "replicas: 1", 1), "APP", w.app)})
+	p.awaitOf(heir, "the new name is scaled", func(s rollout.State) bool { return s.Source == scaled })
+	p.awaitOf(heir, "one pod is gone", func(rollout.State) bool { return len(w.pods()["v1"]) == 1 })
+	pods := w.pods()
+	p.end()
+	p = w.start()
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	if d := w.deployment(); d.Labels[rollout.LabelApp] != heir || *d.Spec.Replicas != 1 {
+		t.Errorf("the Deployment is app %s's, of %d replicas", d.Labels[rollout.LabelApp], *d.Spec.Replicas)
+	}
+	if s := w.stateOf(heir); s.Held != nil {
+		t.Errorf("the new name is held: %+v", s.Held)
+	}
+	if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
+		t.Errorf("pods %v, then %v", pods, now)
+	}
+}
+
+// TestAnAppTakesNothingFromAnother: a folder that names a Deployment of another app is held, and what runs goes on, in this
+// process and in the next.
+func TestAnAppTakesNothingFromAnother(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	pods, other := w.pods(), w.app+"-other"
+	files := version("v9", halfThenGate)
+	for name, content := range files {
+		files[name] = strings.ReplaceAll(content, "APP", w.app)
+	}
+	w.pushAs(other, "the same Deployment", files)
+	for range 2 {
+		s := p.awaitOf(other, "the second one is held", func(s rollout.State) bool { return s.Held != nil })
+		if !strings.Contains(s.Held.Message, "is in app "+other+" and in app "+w.app) {
+			t.Errorf("the reason is %s", s.Held.Message)
+		}
+		if err := p.passes(5); err != nil {
+			t.Error(err)
+		}
+		if s := w.state(); s.Phase != rollout.Healthy || s.Held != nil {
+			t.Errorf("the first one is %s, held %+v", s.Phase, s.Held)
+		}
+		if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
+			t.Errorf("pods %v, want %v", now, pods)
+		}
+		p.end()
+		p = w.start()
+	}
+}
+
+// TestForeignController: a Deployment that Kruise Rollouts has is left to it. A full promotion does not change that; who says
+// that it is to be taken anyway is on record, and it is asked once.
+func TestForeignController(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	deployments := w.kube.Kube.AppsV1().Deployments(w.ns)
+	_, err := deployments.Create(w.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: w.app, Labels: map[string]string{"rollouts.kruise.io/workload-type": "deployment"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.app}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": w.app}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: w.app + ":v1"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.start()
+	isHeld := func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldForeign }
+	s := p.await("held", isHeld)
+	for _, want := range []string{"Kruise Rollouts", "kubectl -n " + w.ns + " label deployment/" + w.app, "gitrollout promote " + w.app + " --adopt-anyway"} {
+		if !strings.Contains(s.Held.Message, want) {
+			t.Errorf("the message does not say %q: %s", want, s.Held.Message)
+		}
+	}
+	pods, writes := w.pods(), w.api.count()
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	if made := w.api.since(writes); len(made) > 0 {
+		t.Errorf("written while it is another one's: %v", made)
+	}
+	w.command(exitOK, "promote", w.app, "--adopt-anyway")
+	s = p.await("adopted", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	if now := w.pods(); s.Adopts == "" || !maps.EqualFunc(pods, now, slices.Equal) {
+		t.Errorf("adopted as %+v, pods %v, were %v", s.Adopts, now, pods)
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// remove runs gitrollout remove with an answer.
+func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, errs string) {
+	w.Helper()
+	var stdout, stderr bytes.Buffer
+	args = append([]string{"remove", w.app, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig,
+		"--author", "Ann Lee <ann@example.com>"}, args...)
+	if got := run(w.Context(), args, strings.NewReader(answer), &stdout, &stderr); exitCode(got) != want {
+		w.Errorf("gitrollout %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, want, &stdout, &stderr)
+	}
+	return stdout.String(), stderr.String()
+}
+
+// TestRemove takes an app out of Git and then removes it: exactly what its record lists goes, of whatever kind, and what
+// only bears its name stays.
+func TestRemove(t *testing.T) {
+	files := version("v1", halfThenGate)
+	files["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, more.yaml]\n"
+	files["more.yaml"] = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: APP}
+spec: {defaultBackend: {service: {name: APP, port: {number: 80}}}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: APP}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: APP}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: APP}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+	w := newLoopWorld(t, files)
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	ctx := context.Background()
+	others := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "others", Labels: map[string]string{rollout.LabelApp: w.app},
+		Annotations: map[string]string{rollout.AnnotationCluster: "elsewhere"},
+	}}
+	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Create(ctx, others, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	_, said := w.remove(exitFailed, "y\n")
+	w.wantText(said, "is an app of Git (apps/"+w.app+")", configFile)
+
+	w.repo.CommitFiles("it leaves", map[string]string{configFile: w.config("- path: other/*")})
+	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	record := w.repo.Ref(stateBranch)
+	out, _ := w.remove(exitOK, "", "--dry-run", "-o", "json")
+	var r removal
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if len(r.Removed) < 5 || len(r.Kept) != 1 || !strings.Contains(r.Kept[0], "PersistentVolumeClaim") || r.Commit != "" {
+		t.Errorf("%+v", r)
+	}
+	out, _ = w.remove(exitOK, "", "--dry-run")
+	w.wantText(out, "networking.k8s.io/Ingress/"+w.ns, "policy/PodDisruptionBudget/"+w.ns, "keep    PersistentVolumeClaim")
+	for _, answer := range []string{"", "n\n", "\n"} {
+		_, said = w.remove(exitFailed, answer)
+		w.wantText(said, "Delete them for good? [y/N]", "nothing was removed")
+	}
+	if w.image() != "v1" || w.repo.Ref(stateBranch) != record {
+		t.Error("something was removed without a yes")
+	}
+
+	// The loop goes on meanwhile, and makes nothing again.
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				_ = p.pass()
+			}
+		}
+	}()
+	w.remove(exitOK, "y\n")
+	time.Sleep(time.Second)
+	close(stop)
+	<-stopped
+	gone := func(what string, err error) {
+		t.Helper()
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("%s is there: %v", what, err)
+		}
+	}
+	_, err := w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})
+	gone("the Deployment", err)
+	_, err = w.kube.Kube.NetworkingV1().Ingresses(w.ns).Get(ctx, w.app, metav1.GetOptions{})
+	gone("the Ingress", err)
+	_, err = w.kube.Kube.PolicyV1().PodDisruptionBudgets(w.ns).Get(ctx, w.app, metav1.GetOptions{})
+	gone("the PodDisruptionBudget", err)
+	_, err = w.kube.Kube.CoreV1().Services(w.ns).Get(ctx, w.app, metav1.GetOptions{})
+	gone("the Service", err)
+	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(ctx, "others", metav1.GetOptions{}); err != nil {
+		t.Errorf("what is another repository's: %v", err)
+	}
+	if _, err := w.kube.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(ctx, w.app, metav1.GetOptions{}); err != nil {
+		t.Errorf("the claim: %v", err)
+	}
+	if s := w.state(); s.Phase != "" {
+		t.Errorf("it is still on record: %+v", s)
+	}
+	w.wantText(w.history()[0], "removed by Ann Lee")
+	for range 2 {
+		if err := p.passes(3); err != nil {
+			t.Error(err)
+		}
+		p.end()
+		p = w.start()
+	}
+	_, err = w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})
+	gone("the Deployment, after the loop has gone on,", err)
+	_, said = w.remove(exitFailed, "y\n")
+	w.wantText(said, "has no app")
+}

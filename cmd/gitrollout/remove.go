@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// removeCommand deletes the objects of an app that Git no longer lists, and its record.
+type removeCommand struct {
+	stateCommand
+	output outputOption
+	yes    bool
+}
+
+// removal is what gitrollout remove has done, or would do.
+type removal struct {
+	App     string        `json:"app"`
+	Cluster string        `json:"cluster"`
+	Removed []rollout.Ref `json:"removed"`
+	Kept    []string      `json:"kept,omitempty"`   // what stays, and why
+	Commit  string        `json:"commit,omitempty"` // of the state branch that drops the record, "" with --dry-run
+}
+
+func newRemove(s streams) *cobra.Command {
+	c := &removeCommand{stateCommand: stateCommand{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "remove APP",
+		Short: "Delete the objects and the record of an app that Git no longer lists",
+		Long: `Delete from the cluster what an app has there, by the list of objects in its
+record, and then the record itself.
+
+It is for an app that Git no longer lists, which the reconciler leaves alone: one
+that is still listed is refused. Objects that are another app's by now stay, and so
+do Namespaces, volume claims and definitions, with what people have put into
+them, and what is annotated gitrollout.dev/prune: disabled.
+
+It shows what it would delete and asks; --yes does not ask. If it fails half way,
+say it again.`,
+		Example: `  gitrollout remove shop --dry-run
+  gitrollout remove shop`,
+		Args:              exactlyOne("app"),
+		ValidArgsFunction: completeNames(func(w *world) []string { return w.unlisted() }),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+	}
+	c.register(cmd)
+	c.target.register(cmd)
+	c.output.register(cmd, "json", "yaml")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (c *removeCommand) run(ctx context.Context, name string) error {
+	w, who, err := c.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	if app, listed := w.branch.Find(name); listed {
+		return fmt.Errorf("%s is an app of Git (%s), so its objects would be made again; take it out of %s first",
+			name, app.Path, rollout.ConfigPath(w.source.cluster))
+	}
+	if _, err := w.app(name); err != nil {
+		return err
+	}
+	state, err := w.states.Of(name)
+	if err != nil {
+		return err
+	}
+	there, kept, err := w.client.Removable(ctx, name, state.Inventory)
+	if err != nil {
+		return err
+	}
+	r := removal{App: name, Cluster: w.source.cluster, Removed: there, Kept: kept}
+	if goOn, err := c.confirm(r); !goOn || err != nil {
+		return err
+	}
+	err = slowly(c.streams, "waiting for its pods to end", func() error { return w.delete(ctx, name, there) })
+	if err != nil {
+		return err
+	}
+	subject := fmt.Sprintf("%s removed by %s", name, who.Name)
+	r.Commit, err = c.commit(ctx, w, subject, func(*git.Snapshot) (map[string][]byte, error) {
+		return map[string][]byte{rollout.StatePath(name): nil}, nil
+	})
+	if err != nil {
+		return err
+	}
+	if done, err := c.output.write(c.streams, r); done {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "removed %s: %d objects; pushed %s to %s\n",
+		name, len(there), rollout.ShortID(r.Commit), w.config().StateBranch)
+	return err
+}
+
+// confirm shows what would be removed, and asks whether to.
+func (c *removeCommand) confirm(r removal) (goOn bool, err error) {
+	out := c.err
+	if c.dryRun {
+		if done, err := c.output.write(c.streams, r); done {
+			return false, err
+		}
+		out = c.out
+	}
+	for _, ref := range r.Removed {
+		_, _ = fmt.Fprintf(out, "delete  %s\n", ref)
+	}
+	for _, why := range r.Kept {
+		_, _ = fmt.Fprintf(out, "keep    %s\n", why)
+	}
+	_, err = fmt.Fprintf(out, "delete  the record of %s in cluster %s\n", r.App, r.Cluster)
+	if c.dryRun || c.yes || err != nil {
+		return !c.dryRun, err
+	}
+	_, _ = fmt.Fprint(out, "Delete them for good? [y/N] ")
+	answer, _ := bufio.NewReader(c.in).ReadString('\n')
+	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+		return false, errors.New("nothing was removed; say y, or --yes")
+	}
+	return true, nil
+}
+
+// unlisted are the apps that are on record and not in Git.
+func (w *world) unlisted() []string {
+	return slices.DeleteFunc(w.names(), func(name string) bool {
+		_, listed := w.branch.Find(name)
+		return listed
+	})
+}
+
+// removeWithin bounds how long remove waits for the pods that still use an app's configuration.
+const removeWithin = 3 * time.Minute
+
+// delete deletes objects of an app: first what runs, then what that used.
+func (w *world) delete(ctx context.Context, app string, refs []rollout.Ref) error {
+	ctx, stop := context.WithTimeout(ctx, removeWithin)
+	defer stop()
+	for {
+		gone, kept, err := w.client.Prune(ctx, app, refs)
+		refs = slices.DeleteFunc(slices.Clone(refs), func(ref rollout.Ref) bool { return slices.Contains(gone, ref) })
+		if err != nil || len(refs) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not all is gone yet, say it again later: %s", strings.Join(kept, "; "))
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}

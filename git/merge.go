@@ -1,0 +1,128 @@
+package git
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Merge tells what merging a commit into another one would do. Both are fetched if the mirror lacks them.
+//
+// ErrNotFound: the server has one of them no more. Also ErrAuth and ErrUnreachable.
+func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
+	s, err := r.Snapshot(ctx, commit)
+	if err != nil {
+		return rollout.Merge{}, err
+	}
+	target, err := r.Snapshot(ctx, onto)
+	if err != nil || len(s.parents) != 1 {
+		return rollout.Merge{}, err
+	}
+	base, err := r.Snapshot(ctx, s.parents[0])
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return rollout.Merge{}, nil // no branch reaches it: it is not part of what onto is built on
+	case err != nil:
+		return rollout.Merge{}, err
+	}
+	m, err := pick(base, s, target)
+	if err == nil && m.Clean {
+		m.Clean, err = r.descends(ctx, onto, s.parents[0])
+	}
+	return m, err
+}
+
+// pick is what a commit changes of its parent, which is clean where a target still has what the parent had.
+func pick(base, s, target *Snapshot) (rollout.Merge, error) {
+	changes, err := Changes(base, s, "")
+	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
+	for _, c := range changes {
+		switch c.New.Kind {
+		case "":
+			m.Edits[c.Path] = nil
+		case rollout.File:
+			if m.Edits[c.Path], err = s.ReadBlob(c.New.ID); err != nil {
+				return m, err
+			}
+		default:
+			m.Clean = false // a link is nothing that gitrollout proposes
+		}
+		now, _, err := target.Lookup(c.Path)
+		if err != nil {
+			return m, err
+		}
+		m.Clean = m.Clean && now == c.Old
+	}
+	return m, err
+}
+
+// descends tells whether a commit has another one among those that it is built on. One that is more than a thousand
+// steps away counts as none.
+func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) {
+	for _, d := range depths {
+		st, err := r.history(ctx, commit, d)
+		if err != nil {
+			return false, err
+		}
+		found, whole := r.lineage(st, commit, from)
+		if found || whole {
+			return found, nil
+		}
+	}
+	return false, nil
+}
+
+// lineage looks for a commit among those that another one is built on, as far as their parents are known or in a
+// store. whole tells that it has looked at all of them.
+func (r *Repo) lineage(st *store, commit, from string) (found, whole bool) {
+	whole = true
+	seen := map[plumbing.Hash]bool{}
+	for next := []plumbing.Hash{plumbing.NewHash(commit)}; len(next) > 0; {
+		id := next[0]
+		if next = next[1:]; seen[id] {
+			continue
+		}
+		seen[id] = true
+		if id.String() == from {
+			return true, whole
+		}
+		parents, known := r.parentsOf(st, id)
+		whole = whole && known
+		next = append(next, parents...)
+	}
+	return false, whole
+}
+
+func (r *Repo) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash, known bool) {
+	if c, err := st.commit(id); err == nil {
+		return c.ParentHashes, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	parents, known = r.parents[id]
+	return parents, known
+}
+
+// mostParents bounds of how many commits the parents are remembered.
+const mostParents = 10_000
+
+// noteParents remembers what commits are built on that passed by on the way to new heads, so that whether a head still
+// has the one before among them takes no request.
+func (m *mirror) noteParents(passed *store) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.parents) > mostParents {
+		clear(m.parents)
+	}
+	for _, id := range passed.ids() {
+		if passed.get(id).kind != plumbing.CommitObject {
+			continue
+		}
+		if c, err := passed.commit(id); err == nil {
+			m.parents[id] = c.ParentHashes
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// keptLong is a strategy that keeps the old version for longer than any test waits.
+var keptLong = map[string]string{
+	"blue-green":    strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 3600", 1),
+	"routed canary": canary("stableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 3600\ntrafficRouting: {nginx: {stableIngress: shop}}", "setWeight: 50", "pause: {}"),
+}
+
+// TestNextVersionWhileTheOldOneIsKept pushes v3 while v1 is kept after the
+// switch to v2: users stay on v2 until v3 is promoted, and v1 does not come back.
+func TestNextVersionWhileTheOldOneIsKept(t *testing.T) {
+	for name, strategy := range keptLong {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := shop{version: "v1", replicas: "replicas: 3", strategy: strategy}
+			files := func(version string) map[string]string {
+				all := app.at(version).files()
+				all["kustomization.yaml"] += "- ingress.yaml\n"
+				all["ingress.yaml"] = shopIngress
+				return all
+			}
+			w := newWorld(t, files("v1")).start()
+			w.awaitHealthy(w.repo.Head())
+			w.push("v2", files("v2"))
+			w.awaitStep(1, rollout.Paused)
+			w.promote()
+			w.awaitServes("shop", "v2", 3)
+			w.await("all users on v2", func(s rollout.State) bool {
+				return s.Phase == rollout.Healthy || len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "keep")
+			})
+
+			stop := w.watchUsers("shop")
+			commit := w.push("v3", files("v3"))
+			w.awaitStep(1, rollout.Paused)
+			w.awaitServes("shop", "v2", 3)
+			if served := stop(); !slices.Equal(served, []string{"v2"}) {
+				t.Errorf("before v3 was promoted users saw %v, want v2 alone", served)
+			}
+			stop = w.watchUsers("shop")
+			w.promote()
+			w.awaitServes("shop", "v3", 3)
+			if served := stop(); slices.Contains(served, "v1") {
+				t.Errorf("while v3 was promoted users saw %v: v1 was two versions ago", served)
+			}
+			w.await("v3 is stable", func(s rollout.State) bool {
+				return s.Phase == rollout.Healthy && s.Stable.Commit == commit ||
+					len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "keep")
+			})
+			if got := w.pods.count("v1"); got != 3 {
+				t.Errorf("%d pods of v1 were started in all, want the first 3", got)
+			}
+		})
+	}
+}
+
+const shopIngress = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: shop
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: shop.example.com
+    http:
+      paths:
+      - {path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}
+`
+
+// watchUsers notes which versions a Service leads to, until the function that
+// it returns is called.
+func (w *world) watchUsers(service string) (stop func() []string) {
+	w.t.Helper()
+	seen := map[string]bool{}
+	quit := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			for version := range w.served(service) {
+				seen[version] = true
+			}
+			select {
+			case <-quit:
+				return
+			case <-time.After(glance / 2):
+			}
+		}
+	})
+	return func() []string {
+		close(quit)
+		looking.Wait()
+		return slices.Sorted(maps.Keys(seen))
+	}
+}
+
+// TestOnePodThatNeverServes promotes v2 on five pods of which one never gets
+// ready. The fix, v3, is released against v2, which users have: v1 never comes back.
+func TestOnePodThatNeverServes(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("", "setWeight: 20", "pause: {}")}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	second := app.at("v2").files()
+	second["shop.yaml"] = strings.Replace(second["shop.yaml"], "    spec:\n",
+		"    spec:\n      readinessGates: [{conditionType: example.com/lucky}]\n", 1)
+	w.push("v2", second)
+	w.openGates("v2", 4)
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitPods("4 of v2 are ready and v1 is gone", func(s sample) bool {
+		return s.ready["v2"] == 4 && s.all["v2"] == 5 && s.all["v1"] == 0
+	})
+	mark, before := w.pods.mark(), w.pods.count("v1")
+	commit := w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(commit)
+	w.pods.awaitReady(t, map[string]int{"v3": 5})
+	if after := w.pods.count("v1"); after != before {
+		t.Errorf("%d pods of v1 were started to release v3, want none: users had v2", after-before)
+	}
+	if low := w.pods.lowest(mark); low < 4 {
+		t.Errorf("ready pods fell to %d, want at least the 4 that served", low)
+	}
+}
+
+// openGates makes the first n pods of a version ready that a readiness gate
+// keeps from it, as a load balancer's controller does.
+func (w *world) openGates(version string, n int) {
+	done, opened := make(chan struct{}), map[string]bool{}
+	var opening sync.WaitGroup
+	opening.Go(func() {
+		for {
+			w.pods.mu.Lock()
+			names := slices.Clone(w.pods.started[version])
+			w.pods.mu.Unlock()
+			for _, name := range names[:min(n, len(names))] {
+				opened[name] = opened[name] || w.openGate(name)
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(glance):
+			}
+		}
+	})
+	w.t.Cleanup(func() { close(done); opening.Wait() })
+}
+
+// openGate reports whether the pod's condition could be written.
+func (w *world) openGate(pod string) bool {
+	patch, err := json.Marshal(map[string]any{"status": corev1.PodStatus{Conditions: []corev1.PodCondition{
+		{Type: "example.com/lucky", Status: corev1.ConditionTrue}}}})
+	if err != nil {
+		return false
+	}
+	_, err = w.cluster.Kube.CoreV1().Pods(w.ns).Patch(context.Background(), pod,
+		types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err == nil
+}
+
+// awaitPods waits until the pods satisfy a condition.
+func (w *world) awaitPods(what string, ok func(sample) bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		if last := w.pods.since(w.pods.mark() - 1); len(last) > 0 && ok(last[0]) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s; the pods are %v", patience, what, w.pods.now())
+		}
+	}
+}
+
+// TestFixAfterAnAbort pushes a fix while the aborted version's pods are kept.
+func TestFixAfterAnAbort(t *testing.T) {
+	for name, strategy := range keptAborted {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := shop{version: "v1", replicas: "replicas: 4", strategy: strategy}
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			w.push("v2", app.at("v2").files())
+			w.awaitStep(1, rollout.Paused)
+			if out, err := w.cli("abort", w.app); err != nil {
+				t.Fatalf("abort: %v\n%s", err, out)
+			}
+			w.await("on its way back", func(s rollout.State) bool {
+				return s.Phase == rollout.Aborting || s.Phase == rollout.Degraded
+			})
+			commit := w.push("v3", app.at("v3").files())
+			w.awaitStep(1, rollout.Paused)
+			w.promote()
+			w.await(fmt.Sprintf("%s serves all", commit), func(rollout.State) bool { return w.pods.now()["v3"] == 4 })
+		})
+	}
+}
+
+// keptAborted keeps the pods of a version that was aborted for longer than any test waits.
+var keptAborted = map[string]string{
+	"blue-green": strings.Replace(blueGreen, "abortScaleDownDelaySeconds: 1", "abortScaleDownDelaySeconds: 3600", 1),
+	"surge":      canary("scaling: surge\nabortScaleDownDelaySeconds: 3600", "setWeight: 50", "pause: {}"),
+}

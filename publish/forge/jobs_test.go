@@ -1,0 +1,192 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// moody is a forge whose answers a test decides.
+type moody struct {
+	*paper
+	mark  func() error
+	tag   func() error
+	calls int
+}
+
+func (m *moody) setStatus(ctx context.Context, commit, name string, s status) error {
+	m.calls++
+	if err := m.mark(); err != nil {
+		return err
+	}
+	return m.paper.setStatus(ctx, commit, name, s)
+}
+
+func (m *moody) label(ctx context.Context, p pull, labels []string) error {
+	if err := m.tag(); err != nil {
+		return err
+	}
+	return m.paper.label(ctx, p, labels)
+}
+
+// onMoody runs a worker for a forge in a bubble of time.
+func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) {
+	t.Helper()
+	m.paper = &paper{marks: map[string]status{}}
+	well := func() error { return nil }
+	if m.mark == nil {
+		m.mark = well
+	}
+	if m.tag == nil {
+		m.tag = well
+	}
+	known := m.kind()
+	known.client = func(*api, string, string) host { return host{m, m, m, m, m} }
+	synctest.Test(t, func(t *testing.T) {
+		var problems []string
+		w := NewWorker(Options{
+			Cluster: "prod", Remote: "https://paper.example/acme/deploy.git", Branch: "main", Now: time.Now, forges: table{known},
+			Token: func(context.Context) (string, error) { return "t0ken", nil },
+			Log: func(err error, _ string) {
+				if err != nil {
+					problems = append(problems, err.Error())
+				}
+			},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		go w.Run(ctx)
+		story(w, &problems)
+		stop()
+		synctest.Wait()
+	})
+}
+
+func refused(status int, after time.Duration) error {
+	return &call.Error{What: "POST", Status: status, Message: "no", After: after}
+}
+
+// TestANewerOrderIsNotLost has an order be replaced while it is carried out.
+func TestANewerOrderIsNotLost(t *testing.T) {
+	m := &moody{}
+	m.mark = func() error { time.Sleep(time.Minute); return nil }
+	onMoody(t, m, func(w *Worker, _ *[]string) {
+		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)})
+		time.Sleep(time.Second)
+		later := paused(sha("release"), 2)
+		later.After.Phase, later.After.Reason = rollout.Aborting, "too slow"
+		w.Show(rollout.Forge{}, []rollout.Transition{later})
+		time.Sleep(time.Hour)
+		for name, got := range m.marks {
+			if got.state != failure || m.calls != 2 {
+				t.Errorf("%s is %+v after %d requests", name, got, m.calls)
+			}
+		}
+		if len(m.marks) != 1 {
+			t.Errorf("statuses: %v", m.marks)
+		}
+	})
+}
+
+// TestALimitIsNoRefusal has a forge ask for a break when a label is to be set, which is done after the break, and told to
+// nobody as something that cannot be done.
+func TestALimitIsNoRefusal(t *testing.T) {
+	limited := true
+	m := &moody{}
+	m.tag = func() error {
+		if limited {
+			limited = false
+			return refused(http.StatusForbidden, 30*time.Minute)
+		}
+		return nil
+	}
+	onMoody(t, m, func(w *Worker, problems *[]string) {
+		w.Show(rollout.Forge{Labels: []string{"release"}}, []rollout.Transition{paused(sha("release"), 1, promotes(sha("one")))})
+		time.Sleep(29 * time.Minute)
+		if len(m.pulls) != 1 || m.pulls[0].labels != nil {
+			t.Errorf("before the end of the break: %+v", m.pulls)
+		}
+		time.Sleep(2 * time.Minute)
+		if len(m.pulls) != 1 || !slices.Equal(m.pulls[0].labels, []string{"release"}) || len(*problems) > 0 {
+			t.Errorf("after it: %+v, %v", m.pulls, *problems)
+		}
+	})
+}
+
+// TestARefusalThatMayHealIsTriedForLong tells a right that is granted some day from a request that is wrong.
+func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
+	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
+		m := &moody{}
+		m.mark = func() error {
+			if m.calls < 10 {
+				return refused(status, 0)
+			}
+			return nil
+		}
+		onMoody(t, m, func(w *Worker, problems *[]string) {
+			w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)})
+			time.Sleep(3 * time.Hour)
+			if m.calls != want || (len(m.marks) == 1) != (want == 10) || len(*problems) != 1 {
+				t.Errorf("%d: asked %d times, want %d; %v; %v", status, m.calls, want, m.marks, *problems)
+			}
+		})
+	}
+}
+
+// TestANewerOrderWaitsAsLong has the back-off of an order be that of the one that replaces it.
+func TestANewerOrderWaitsAsLong(t *testing.T) {
+	m := &moody{}
+	m.mark = func() error { return refused(http.StatusNotFound, 0) }
+	onMoody(t, m, func(w *Worker, _ *[]string) {
+		show := func() { w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)}) }
+		show()
+		time.Sleep(20 * time.Second) // 1, 2, 4, 8 s apart: the next try is at 31
+		before := m.calls
+		show()
+		time.Sleep(10 * time.Second)
+		if m.calls != before {
+			t.Errorf("%d requests while it waits, want none", m.calls-before)
+		}
+		time.Sleep(2 * time.Second)
+		if m.calls != before+1 {
+			t.Errorf("%d requests when it has waited, want 1", m.calls-before)
+		}
+	})
+}
+
+// TestTheSecondLookIsAtTheNewest has a branch be removed, be there again, and move before the second look at its pull
+// request: that is not described as it was.
+func TestTheSecondLookIsAtTheNewest(t *testing.T) {
+	m := &moody{}
+	onMoody(t, m, func(w *Worker, _ *[]string) {
+		for gate, commit := range []string{sha("first"), "", sha("second"), sha("third")} {
+			w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), gate, promotes(commit))})
+			time.Sleep(time.Second)
+		}
+		newest := m.pulls[len(m.pulls)-1]
+		time.Sleep(time.Hour)
+		if got := m.pulls[len(m.pulls)-1]; got.body != newest.body || got.title != newest.title {
+			t.Errorf("it is described as\n%s\nwant\n%s", got.body, newest.body)
+		}
+		// And closed by the forge before the look, it is opened again.
+		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(""))})
+		time.Sleep(time.Second)
+		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(sha("fourth")))})
+		time.Sleep(time.Second)
+		n := len(m.pulls)
+		m.pulls[n-1].isOpen = false
+		time.Sleep(w.Settle - 2*time.Second)
+		if len(m.pulls) != n {
+			t.Error("it is looked at before the forge has settled")
+		}
+		time.Sleep(2 * time.Second)
+		if len(m.pulls) != n+1 || !m.pulls[n].isOpen {
+			t.Errorf("it stays closed: %+v", m.pulls)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// proposals are the branches that the transition of one app calls for: a promotion to merge while a gate is shut, a
+// revert to merge while Git asks for what was rejected, and the removal of those that are no longer
+// wanted. One that somebody removed is not made again for the same reason. One that is there and can be merged as it
+// is stays, whatever else has been pushed: a forge takes approvals back from a branch that moves.
+func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []Update {
+	before, after := s.input, s.input
+	before.State, after.State = s.before, s.decision.State
+	// As on record: a verdict shuts a gate when it is recorded, and is then to be asked about.
+	before.Runs, after.Runs = nil, nil
+	return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s), r.ofOldName(s))
+}
+
+// ofOldName removes the proposals of the name that an app had before.
+func (r *recorder) ofOldName(s *visit) (updates []Update) {
+	if s.inherits == nil {
+		return nil
+	}
+	for _, branch := range proposalsOf(r.Cluster, s.inherits.from) {
+		if old := r.record.isProposed(branch); old != "" {
+			updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
+		}
+	}
+	return updates
+}
+
+func (r *recorder) promotion(ctx context.Context, v *view, before, after strategies.Input) []Update {
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, after.App.Name)
+	was, key := strategies.Key(before), strategies.Key(after)
+	old := r.record.isProposed(branch)
+	switch {
+	case key != nil:
+		u := ordered(propose.Promotion(r.Cluster, after.State, key), old, v.main())
+		return r.renewed(ctx, u, !reflect.DeepEqual(was, key))
+	case old != "" && !r.keepsFor(v, rollout.ProposePromotion, before.State, after.State):
+		return []Update{{Branch: branch, Old: old, Delete: true}}
+	}
+	return nil
+}
+
+func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []Update {
+	before, after := s.before, s.decision.State
+	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
+	old := r.record.isProposed(branch)
+	autoRevert := rollout.AutoRevertPropose
+	if v.branch.Config != nil {
+		autoRevert = v.branch.Config.AutoRevert
+	}
+	isNew := before.Phase != after.Phase || before.Reason != after.Reason
+	switch wanted := propose.WantsRevert(after); {
+	case wanted && autoRevert != rollout.AutoRevertOff && (isNew || old != "" && !r.undoes(ctx, branch, after)):
+		u, shared, err := r.revert(ctx, v, s)
+		switch {
+		case err != nil:
+			r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
+		case u != nil && (autoRevert == rollout.AutoRevertPropose || shared || !isNew):
+			u.Branch, u.Old = branch, old
+			return r.renewed(ctx, *u, isNew)
+		case u == nil && old != "" && s.input.Head.Render != nil: // Git asks for something else meanwhile
+			return []Update{{Branch: branch, Old: old, Delete: true}}
+		}
+	case !wanted && old != "" && !r.undoes(ctx, branch, after) &&
+		!r.keepsFor(v, rollout.ProposeRevert, before, after):
+		return []Update{{Branch: branch, Old: old, Delete: true}}
+	}
+	return nil
+}
+
+// ordered is the push of an order, from where its branch is to a commit on the users' branch.
+func ordered(o propose.Order, old, parent string) Update {
+	return Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
+}
+
+// renewed is the push of a proposal, nothing if what is on its branch can be merged and does the same. One that does
+// not exist is made when it is new.
+func (r *recorder) renewed(ctx context.Context, u Update, isNew bool) []Update {
+	if u.Old == "" && isNew {
+		return []Update{u}
+	}
+	if u.Old == "" {
+		return nil
+	}
+	m, err := r.Past.Merge(ctx, u.Old, u.Parent)
+	switch {
+	case err != nil && !isNew:
+		r.Log.Warn("a proposal cannot be read", "branch", u.Branch, "error", err)
+		return nil
+	case err == nil && m.Does(u.Edits):
+		return nil
+	case err == nil && !isNew:
+		why := "its branch holds something else than what is proposed"
+		if !m.Clean {
+			why = "it cannot be merged any more: the files that it changes are others now, or the branch was rewritten"
+		}
+		r.Log.Warn("a proposal is made anew", "branch", u.Branch, "commit", u.Old, "why", why)
+	}
+	return []Update{u}
+}
+
+// wantProposals notes that the proposals of an app may not be what is to be merged any more, as when the users' branch
+// has moved, or somebody has written to theirs.
+func (r *recorder) wantProposals(s *visit) {
+	existing := ""
+	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
+		existing += r.record.isProposed(branch)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := fmt.Sprint(s.view.main(), existing, s.after.Serial)
+	if existing != "" && r.compared[s.app.Name] != at {
+		r.compared[s.app.Name] = at
+		r.proposes[s.app.Name] = s
+		r.notify()
+	}
+}
+
+// proposalsOf are the branches of an app's proposals, whether they exist or not.
+func proposalsOf(cluster, app string) []string {
+	return []string{
+		rollout.ProposalBranch(rollout.ProposePromotion, cluster, app),
+		rollout.ProposalBranch(rollout.ProposeRevert, cluster, app),
+	}
+}
+
+// renewProposals makes those proposals anew that cannot be merged any more, or hold something else than what is
+// proposed, and removes those that nothing calls for. None is made for the first time: that comes with the
+// transitions that call for it, and so does the removal of what was merged.
+func (r *recorder) renewProposals(ctx context.Context) {
+	r.mu.Lock()
+	noted := r.proposes
+	r.proposes = map[string]*visit{}
+	r.mu.Unlock()
+	v := r.current()
+	for _, app := range sortedKeys(noted) {
+		s := noted[app]
+		e, _ := r.record.of(app)
+		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
+			continue // it is visited again
+		}
+		on := *s
+		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
+		updates := slices.DeleteFunc(r.proposals(ctx, v, &on), func(u Update) bool { return u.Delete && r.isStale(u.Branch) })
+		if len(updates) == 0 {
+			continue
+		}
+		err := r.pushProposals(ctx, &on, updates)
+		if err == nil {
+			continue
+		}
+		r.mu.Lock()
+		r.failed = append(r.failed, app)
+		r.mu.Unlock()
+		if errors.Is(err, ErrConflict) {
+			r.poll()
+			continue
+		}
+		r.Log.Warn("proposals cannot be made anew", "app", app, "error", err)
+	}
+}
+
+// pushProposals pushes proposals apart from any transition, and tells the forge.
+func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []Update) error {
+	defer r.record.begin()()
+	commits, err := r.send(ctx, updates)
+	if err != nil {
+		return err
+	}
+	moved := map[string]string{}
+	for _, u := range updates {
+		moved[u.Branch] = commits[u.Branch]
+	}
+	r.record.setProposals(moved)
+	head, _ := r.record.at()
+	removed := map[string][]rollout.Proposal{s.app.Name: removedBy(updates)}
+	r.tell(Report{
+		Config: s.view.branch.Config, Head: head, Forge: r.transitions(ctx, s.view, []*visit{s}, removed),
+	})
+	return nil
+}
+
+// removedBy are the proposals that some updates remove.
+func removedBy(updates []Update) (removed []rollout.Proposal) {
+	for _, u := range updates {
+		if u.Delete {
+			removed = append(removed, rollout.Proposal{Branch: u.Branch})
+		}
+	}
+	return removed
+}

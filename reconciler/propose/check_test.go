@@ -1,0 +1,37 @@
+package propose
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+func TestRestores(t *testing.T) {
+	old := commit{"apps/shop/a.yaml": "1", "base/x.yaml": "1", "README": "1"}
+	files := []string{"apps/shop/a.yaml", "apps/shop/new.yaml", "base/x.yaml"}
+	for name, c := range map[string]struct {
+		edits map[string][]byte
+		clean bool
+		want  bool
+	}{
+		"as they were":            {map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil}, true, true},
+		"in conflict":             {map[string][]byte{"apps/shop/a.yaml": []byte("1")}, false, false},
+		"another content":         {map[string][]byte{"apps/shop/a.yaml": []byte("evil")}, true, false},
+		"a file that was not":     {map[string][]byte{"apps/shop/new.yaml": []byte("evil")}, true, false},
+		"a file is gone that was": {map[string][]byte{"base/x.yaml": nil}, true, false},
+		"another app's file":      {map[string][]byte{"README": []byte("1")}, true, false},
+	} {
+		if got := Restores(rollout.Merge{Edits: c.edits, Clean: c.clean}, old, files); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestMergeable has no gate: nothing is to be merged then, whatever it is.
+func TestMergeable(t *testing.T) {
+	in := strategies.Input{State: rollout.State{App: "shop", Phase: rollout.Healthy}}
+	if Mergeable("prod", in, rollout.Merge{Clean: true}) {
+		t.Error("a proposal is to be merged for which there is no gate")
+	}
+}

@@ -1,0 +1,166 @@
+package reconciler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// prune removes what the app no longer has, once nothing of it is in use. Of an app that Git no longer lists that
+// is nothing, or everything, as the configuration says.
+func (r *Reconciler) prune(ctx context.Context, s *visit) {
+	next := &s.decision.State
+	if s.decision.Subject != "" || next.Source == "" {
+		return
+	}
+	all := next.Inventory
+	switch {
+	case s.app.unlisted != nil && !s.app.prunes:
+		return
+	case s.app.unlisted == nil:
+		objects, err := r.desired(ctx, s, *next, s.input.Now)
+		if err != nil {
+			return // apply has reported it
+		}
+		all = strategies.Prunable(*next, objects)
+	}
+	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool {
+		return r.isElsewhere(s.app.Name, ref, s.view)
+	})
+	if len(candidates) < len(all) {
+		s.decision.Requeue = soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
+	}
+	if len(candidates) == 0 {
+		return
+	}
+	gone, err := r.remove(ctx, s, candidates)
+	if err != nil {
+		s.err = errors.Join(s.err, fmt.Errorf("prune: %w", err))
+	}
+	if len(gone) > 0 {
+		next.Inventory = slices.DeleteFunc(slices.Clone(next.Inventory), func(ref rollout.Ref) bool {
+			return slices.Contains(gone, ref)
+		})
+		s.decision.Subject = fmt.Sprintf("%s pruned %s", s.app.Name, listed(gone))
+	}
+}
+
+// remove deletes objects of an app, those too that still say that they are of a name which it had before. It returns
+// those that are gone.
+func (r *Reconciler) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone []rollout.Ref, err error) {
+	gone = slices.Clone(refs)
+	for _, name := range append([]string{s.app.Name}, strings.Fields(s.app.Formerly)...) {
+		if name != s.app.Name && s.view.apps[name] != nil {
+			continue // it is another app by now
+		}
+		absent, failed := r.Applier.Prune(ctx, name, refs) // another name's objects are none of this one's
+		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
+		err = errors.Join(err, failed)
+	}
+	return gone, err
+}
+
+func listed(refs []rollout.Ref) string {
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.Kind + "/" + ref.Name
+	}
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Wants is what the newest commit asks for of an object in an app, nil if it does not: then another app may have
+// it. An app that cannot be rendered wants what it has, whatever that should look like. The error is that this is
+// not known yet. It may be called from any goroutine.
+func (r *Reconciler) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
+	v := r.in.current()
+	if v == nil {
+		return nil, errors.New("Git was not read yet")
+	}
+	a := v.apps[app]
+	if a == nil || a.unlisted != nil {
+		return nil, nil
+	}
+	head, ready := r.renders.head(v.branch.Tree, a.App)
+	switch {
+	case !ready:
+		return nil, fmt.Errorf("commit %s is still being read", rollout.ShortID(v.main()))
+	case head.Render == nil:
+		if e, _ := r.record.of(app); slices.Contains(e.state.Inventory, ref) {
+			return rollout.Object{}, nil
+		}
+		return nil, nil
+	}
+	i := slices.IndexFunc(head.Render.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
+	if i < 0 {
+		return nil, nil
+	}
+	return head.Render.Objects[i], nil
+}
+
+// isElsewhere reports whether an object that left an app has gone to another one, or may have, because there is one
+// that is not rendered yet, or that cannot be rendered and has files that name the object. It then waits for its
+// new app, which may be held, and is not deleted.
+func (r *Reconciler) isElsewhere(app string, ref rollout.Ref, v *view) bool {
+	for name, other := range v.apps {
+		if name == app || other.unlisted != nil {
+			continue
+		}
+		wanted, err := r.Wants(name, ref)
+		if err != nil || wanted != nil {
+			return true
+		}
+		head, _ := r.renders.head(v.branch.Tree, other.App)
+		if head.Render == nil && names(v.branch.Tree, ownFolder(v, other.Path), ref.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownFolder is the highest folder around an app's that is around no other app's: apps/shop for
+// apps/shop/overlays/prod.
+func ownFolder(v *view, app string) string {
+	own := app
+	for up := path.Dir(app); up != "."; up = path.Dir(up) {
+		for _, other := range v.apps {
+			if other.Path != app && strings.HasPrefix(other.Path, up+"/") {
+				return own
+			}
+		}
+		own = up
+	}
+	return own
+}
+
+// names reports whether a file below a folder holds a text, or may, because it cannot be read.
+func names(tree Snapshot, dir, text string) bool {
+	entries, err := source.ReadDir(tree, dir)
+	if err != nil {
+		return true
+	}
+	for _, e := range entries {
+		switch e.Kind {
+		case rollout.Dir:
+			if names(tree, path.Join(dir, e.Name), text) {
+				return true
+			}
+		case rollout.File:
+			if data, err := tree.ReadBlob(e.ID); err != nil || bytes.Contains(data, []byte(text)) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+)
+
+// stuck is a Git server and a cluster at which calls do what a test says.
+type stuck struct {
+	Repository
+	Observer
+	fetch func(context.Context)
+}
+
+func (s stuck) Fetch(ctx context.Context) (Heads, error) {
+	s.fetch(ctx)
+	return Heads{}, errors.New("no route")
+}
+
+// TestWorkThatHangsIsNamed has the look at Git take long: it hangs when it has shown no sign of life for 5 minutes, or
+// for ten intervals, and work that gets on, or waits for its time, does not.
+func TestWorkThatHangsIsNamed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		interval time.Duration
+		fetch    func(context.Context)
+		after    time.Duration
+		hangs    bool
+	}{
+		"for ever, not for long":           {time.Second, func(context.Context) { time.Sleep(time.Hour) }, 299 * time.Second, false},
+		"for ever":                         {time.Second, func(context.Context) { time.Sleep(time.Hour) }, 301 * time.Second, true},
+		"for ever, at long intervals":      {time.Minute, func(context.Context) { time.Sleep(time.Hour) }, 599 * time.Second, false},
+		"for ever, for ten long intervals": {time.Minute, func(context.Context) { time.Sleep(time.Hour) }, 601 * time.Second, true},
+		"nothing to do but wait":           {time.Hour, func(context.Context) {}, 59 * time.Minute, false},
+		"slow, with signs of life": {time.Second, func(ctx context.Context) {
+			for range 30 {
+				time.Sleep(2 * time.Minute)
+				Beat(ctx)
+			}
+		}, 50 * time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := New(Options{Repository: stuck{fetch: tt.fetch}, Log: slog.New(slog.DiscardHandler)})
+				ctx, stop := context.WithCancel(t.Context())
+				go r.Run(ctx, tt.interval)
+				time.Sleep(tt.after)
+				if hung := r.Hung(tt.interval); (hung != "") != tt.hangs || tt.hangs && !strings.HasSuffix(hung, "from: Git") {
+					t.Errorf("after %s: %q, want that it hangs: %t", tt.after, hung, tt.hangs)
+				}
+				stop()
+				time.Sleep(2 * time.Hour)
+				if hung := r.Hung(tt.interval); hung != "" {
+					t.Errorf("what has ended hangs: %s", hung)
+				}
+			})
+		})
+	}
+}
+
+// TestOneAppThatHangsIsNamed has the visit of one app of two never end.
+func TestOneAppThatHangsIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(Options{
+			Repository: stuck{fetch: func(context.Context) {}}, Log: slog.New(slog.DiscardHandler),
+			Trace: func(ctx context.Context, part Part, app string) (context.Context, func(error)) {
+				if part == PartPass && app == "web" {
+					time.Sleep(time.Hour)
+				}
+				return ctx, func(error) {}
+			},
+		})
+		r.in.seen.Store(&view{branch: &source.Branch{}, apps: map[string]*appView{"shop": {}, "web": {}}})
+		ctx, stop := context.WithCancel(t.Context())
+		go r.Run(ctx, time.Hour)
+		r.Touch("web")
+		r.Touch("shop")
+		time.Sleep(6 * time.Minute)
+		if hung := r.Hung(time.Second); hung != "no sign of life for 5m0s from: app web" {
+			t.Errorf("%q", hung)
+		}
+		stop()
+		time.Sleep(time.Hour)
+	})
+}

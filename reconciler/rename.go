@@ -1,0 +1,91 @@
+package reconciler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// inheritance is the record of an app under the name that it had before.
+type inheritance struct {
+	from  string
+	state rollout.State
+}
+
+// inherit looks whether an app without a record is one that had another name: the newest commit has objects of that in
+// this one. It then goes on with the record of the old name, a release in flight included, which is recorded before
+// anything else happens.
+func (r *Reconciler) inherit(s *visit) {
+	if s.app.unlisted != nil || s.app.refused != nil || s.before.Source != "" || s.view.behind != nil {
+		return
+	}
+	for _, name := range r.record.names() {
+		old := s.view.apps[name]
+		e, _ := r.record.of(name)
+		if old == nil || old.unlisted == nil || e.err != nil || e.state.Source == "" {
+			continue
+		}
+		if heir, _ := r.heirOf(s.view, e.state); heir == s.app.Name {
+			state := e.state
+			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
+			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
+			s.inherits = &inheritance{from: name, state: state}
+			s.decision = strategies.Decision{
+				State: state, Subject: fmt.Sprintf("%s is the new name of %s, and goes on with its record", s.app.Name, name),
+			}
+			return
+		}
+	}
+}
+
+// awaitsHeir reports whether an app that Git lists no more may have a new name: nothing is done about it until that is
+// known, or has its record.
+func (r *Reconciler) awaitsHeir(s *visit) bool {
+	if s.app.unlisted == nil {
+		return false
+	}
+	heir, known := r.heirOf(s.view, s.before)
+	if known && heir == "" {
+		return false
+	}
+	s.err = fmt.Errorf("what became of app %s %w", s.app.Name, source.ErrNotReady)
+	s.decision = strategies.Decision{State: s.before, Requeue: s.now.Add(time.Second)}
+	return true
+}
+
+// heirOf is the app of the newest commit that has objects of another one and no record of its own, "" if there is none.
+// It is not known while an app that it could be is being rendered.
+func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, known bool) {
+	known = true
+	for _, name := range sortedKeys(v.apps) {
+		a := v.apps[name]
+		if e, _ := r.record.of(name); a.unlisted != nil || e.err != nil || e.state.Source != "" {
+			continue
+		}
+		head, ready := r.renders.head(v.branch.Tree, a.App)
+		switch {
+		case !ready:
+			known = false
+		case head.Render != nil && sharesObjects(old.Inventory, head.Render.Objects):
+			return name, true
+		}
+	}
+	return "", known
+}
+
+// sharesObjects reports whether an app has any of another one's Deployments or, if that has none, any of its objects.
+// What several apps may have says nothing.
+func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
+	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
+		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"
+	})
+	isWorkload := func(ref rollout.Ref) bool { _, is := rollout.WorkloadOf(ref); return is }
+	if slices.ContainsFunc(all, isWorkload) {
+		all = slices.DeleteFunc(all, func(ref rollout.Ref) bool { return !isWorkload(ref) })
+	}
+	return slices.ContainsFunc(objects, func(o rollout.Object) bool { return slices.Contains(all, o.Ref()) })
+}

@@ -1,0 +1,92 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// picky is a Git server that refuses commits in which a word is, and is away at times.
+type picky struct {
+	*Clone
+	refuses string
+	away    bool
+	single  int // pushes of one app while it was away
+}
+
+func (p *picky) Push(ctx context.Context, updates []reconciler.Update) (map[string]string, error) {
+	if p.away {
+		if m := updates[len(updates)-1].Message; !strings.Contains(m, "shop") || !strings.Contains(m, "till") {
+			p.single++
+		}
+		return nil, rollout.ErrUnreachable
+	}
+	for _, u := range updates {
+		if p.refuses != "" && strings.Contains(u.Message, p.refuses) {
+			return nil, errors.New("pre-receive hook declined")
+		}
+	}
+	return p.Clone.Push(ctx, updates)
+}
+
+// TestOneTransitionKeepsNoOtherFromGit: what the server does not take of one app is left out, and what is decided about others
+// at the same time is recorded. A server that is away is not
+// asked about each.
+func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
+	s, err := NewStory(StoryOptions{Cluster: "sim", Files: twoApps("v1"),
+		Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &picky{}
+	s.parts.Wrap = func(p *Process, o *reconciler.Options) {
+		server.Clone = p.Clone
+		o.Repository = server
+	}
+	rest := func() {
+		t.Helper()
+		s.event = &Event{}
+		if err := s.rest(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push := func(version string) {
+		edits := map[string]*string{}
+		for name, content := range twoApps(version) {
+			edits[name] = &content
+		}
+		s.commit(version+" of both", edits)
+		rest()
+	}
+	s.start()
+	rest()
+	server.refuses = "shop"
+	push("v2")
+	if got := s.state("till"); got.Phase != rollout.Paused {
+		t.Errorf("the other app is %s", got.Phase)
+	}
+	if got := s.state("shop"); got.Phase != rollout.Healthy {
+		t.Errorf("what is refused is recorded: %s", got.Phase)
+	}
+	server.refuses = ""
+	for range 5 {
+		s.cluster.Kube.Now = s.cluster.Kube.Now.Add(time.Minute)
+		s.touch()
+		rest()
+	}
+	if got := s.state("shop"); got.Phase != rollout.Paused {
+		t.Errorf("when it is taken, it is %s", got.Phase)
+	}
+	server.away = true
+	push("v3")
+	if server.single > 0 {
+		t.Errorf("a server that is away is asked for each app, %d times", server.single)
+	}
+}

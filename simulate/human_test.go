@@ -1,0 +1,372 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// humanMove is something that people, autoscalers or nodes do while a release is under way. Each is drawn as often as the
+// others. It returns false where there is nothing to do it to.
+type humanMove struct {
+	name string
+	play func(u *universe, i int) bool
+}
+
+// moves are played in the worlds with people.
+var moves = []humanMove{
+	{"push in a phase", pushInPhase},
+	{"push in a phase again", pushInPhase},
+	{"one weight", editSteps(oneWeight)},
+	{"a pause more", editSteps(pauseMore)},
+	{"a step less", editSteps(stepLess)},
+	{"settings", otherSettings},
+	{"the way of scaling", otherScaling},
+	{"the strategy", otherStrategy},
+	{"replicas in Git", replicasInGit},
+	{"replicas in the cluster", replicasInCluster},
+	{"replicas by hand", replicasByHand},
+	{"a pod that stays unavailable", weakVersion},
+	{"a slip in the configuration", slip},
+	{"the Rollout document", toggleDocument},
+	{"a Deployment's name", renameDeployment},
+	{"an app's name", renameApp},
+	{"a late merge", lateMerge},
+	{"a decision about another release", otherRelease},
+	{"a new root", newRoot},
+	{"an edit by hand", editByHand},
+}
+
+// notPlayed are moves that are left out, and why.
+var notPlayed = map[string]string{}
+
+// human plays a random move.
+func (u *universe) human(i int) {
+	for range 10 {
+		m := moves[u.rng.IntN(len(moves))]
+		if _, left := notPlayed[m.name]; left && !*allFlag || *onlyFlag != "" && !strings.Contains(*onlyFlag, m.name) {
+			continue
+		}
+		if m.play(u, i) {
+			return
+		}
+	}
+}
+
+func (u *universe) editApp(i int, what string, change func(*appSource)) {
+	u.edit(what+" of "+u.head().apps[i].name, func(s *source) { change(&s.apps[i]) })
+}
+
+// editWorkload changes one that there is.
+func (u *universe) editWorkload(i int, what string, change func(*workloadSource) bool) bool {
+	next := u.head().clone()
+	all := next.apps[i].workloads
+	w := &all[u.rng.IntN(len(all))]
+	if w.gone || !change(w) {
+		return false
+	}
+	u.note("PEOPLE %s of %s", what, w.name)
+	u.push(next, what)
+	return true
+}
+
+// pushInPhase pushes a version at the times at which that is hard: on the way back, at the end of a release, and while
+// the old pods are kept.
+func pushInPhase(u *universe, i int) bool {
+	name := u.head().apps[i].name
+	s := u.oracle.states[name]
+	kept := slices.ContainsFunc(s.Progress, func(p rollout.Progress) bool { return strings.HasPrefix(p.Name, "keep") || p.Name == "switch" })
+	if s.Phase != rollout.Aborting && s.Phase != rollout.Promoting && !kept {
+		return false
+	}
+	u.editApp(i, fmt.Sprintf("a version while %s", s.Phase), func(a *appSource) {
+		for j := range a.workloads {
+			a.workloads[j].version = u.nextVersion()
+		}
+	})
+	return true
+}
+
+// editSteps edits the list of steps of a canary.
+func editSteps(edit func(u *universe, steps []any) []any) func(*universe, int) bool {
+	return func(u *universe, i int) bool {
+		return u.editWorkload(i, "edited steps", func(w *workloadSource) bool {
+			if w.canary == nil {
+				return false
+			}
+			steps := edit(u, slices.Clone(w.canary["steps"].([]any)))
+			if steps == nil {
+				return false
+			}
+			w.canary = maps.Clone(w.canary)
+			w.canary["steps"] = steps
+			return true
+		})
+	}
+}
+
+func oneWeight(u *universe, steps []any) []any {
+	for _, i := range u.rng.Perm(len(steps)) {
+		if _, is := steps[i].(map[string]any)["setWeight"]; is {
+			step := maps.Clone(steps[i].(map[string]any))
+			step["setWeight"] = u.rng.IntN(101)
+			steps[i] = step
+			return steps
+		}
+	}
+	return nil
+}
+
+func pauseMore(u *universe, steps []any) []any {
+	return slices.Insert(steps, u.rng.IntN(len(steps)+1), any(map[string]any{"pause": map[string]any{}}))
+}
+
+func stepLess(u *universe, steps []any) []any {
+	if len(steps) < 2 {
+		return nil
+	}
+	i := 1 + u.rng.IntN(len(steps)-1) // the first one has the name
+	return slices.Delete(steps, i, i+1)
+}
+
+// otherSettings changes delays, deadlines and limits, none of which is a version.
+func otherSettings(u *universe, i int) bool {
+	return u.editWorkload(i, "settings", func(w *workloadSource) bool {
+		fields := w.canary
+		if w.blueGreen != nil {
+			fields = w.blueGreen
+		}
+		fields = maps.Clone(fields)
+		for _, key := range []string{"scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"} {
+			if _, given := fields[key]; given {
+				fields[key] = u.rng.IntN(4) * 20
+			}
+		}
+		if w.blueGreen != nil {
+			w.blueGreen = fields
+		} else {
+			w.canary = fields
+		}
+		w.deadline = 60 + u.rng.IntN(600)
+		return true
+	})
+}
+
+func otherScaling(u *universe, i int) bool {
+	return u.editWorkload(i, "the way of scaling", func(w *workloadSource) bool {
+		if w.canary == nil || w.isRouted() {
+			return false
+		}
+		w.canary = maps.Clone(w.canary)
+		for _, key := range []string{"abortScaleDownDelaySeconds", "scaleDownDelaySeconds", "minPodsPerReplicaSet"} {
+			delete(w.canary, key)
+		}
+		w.canary["scaling"] = map[any]string{"surge": "inPlace", "inPlace": "surge"}[w.canary["scaling"]]
+		var steps []any
+		for _, step := range w.canary["steps"].([]any) {
+			if _, is := step.(map[string]any)["setCanaryScale"]; !is {
+				steps = append(steps, step)
+			}
+		}
+		w.canary["steps"] = slices.Concat([]any{}, steps)
+		return true
+	})
+}
+
+func otherStrategy(u *universe, i int) bool {
+	return u.editWorkload(i, "the strategy", func(w *workloadSource) bool {
+		if w.isRouted() || len(w.services) == 0 {
+			return false
+		}
+		if w.blueGreen != nil {
+			w.blueGreen, w.canary = nil, map[string]any{"scaling": "inPlace", "steps": randomSteps(u.rng, "inPlace")}
+			return true
+		}
+		w.canary = nil
+		w.randomBlueGreen(u.rng)
+		return true
+	})
+}
+
+func replicasInGit(u *universe, i int) bool {
+	return u.editWorkload(i, "replicas", func(w *workloadSource) bool {
+		if w.replicas == nil {
+			return false
+		}
+		w.replicas = new(sizes[u.rng.IntN(len(sizes))])
+		return true
+	})
+}
+
+// replicasInCluster is an autoscaler's work.
+func replicasInCluster(u *universe, _ int) bool {
+	u.scale()
+	return true
+}
+
+// replicasByHand scales what is Git's to scale.
+func replicasByHand(u *universe, _ int) bool {
+	all := u.workloads()
+	if len(all) > 0 {
+		u.scaleTo(all[u.rng.IntN(len(all))], sizes[u.rng.IntN(len(sizes))])
+	}
+	return len(all) > 0
+}
+
+// weakVersion pushes a version of which one pod never becomes ready, and all others do.
+func weakVersion(u *universe, i int) bool {
+	u.editApp(i, "a version with a pod that stays unavailable", func(a *appSource) {
+		v := u.nextVersion()
+		delete(u.bad, v)
+		u.weak[v] = 1
+		a.workloads[0].version = v
+	})
+	return true
+}
+
+// slip breaks the configuration of all apps, or mends it.
+func slip(u *universe, _ int) bool {
+	u.edit("a slip in the configuration (toggled)", func(s *source) {
+		if s.slip == "" {
+			s.slip = []string{slipConfig, slipFolder}[u.rng.IntN(2)]
+		} else {
+			s.slip = ""
+		}
+	})
+	return true
+}
+
+func toggleDocument(u *universe, i int) bool {
+	return u.editWorkload(i, "the Rollout document (toggled)", func(w *workloadSource) bool { w.plain = !w.plain; return true })
+}
+
+func renameDeployment(u *universe, i int) bool {
+	return u.editWorkload(i, "another name", func(w *workloadSource) bool {
+		u.serial++
+		base, _, _ := strings.Cut(w.name, "-n")
+		w.name = fmt.Sprintf("%s-n%d", base, u.serial)
+		if w.isRouted() {
+			w.canary = maps.Clone(w.canary)
+			routing := maps.Clone(w.canary["trafficRouting"].(map[string]any))
+			routing["gatewayAPI"] = map[string]any{"httpRoute": w.name}
+			w.canary["trafficRouting"] = routing
+		}
+		return true
+	})
+}
+
+func renameApp(u *universe, i int) bool {
+	u.editApp(i, "another folder", func(a *appSource) {
+		u.serial++
+		a.name = fmt.Sprintf("%s-%d", a.id, u.serial)
+		u.ids[a.name] = a.id
+	})
+	return true
+}
+
+// lateMerge merges any proposal that there ever was.
+func lateMerge(u *universe, i int) bool {
+	if len(u.proposed) == 0 {
+		return false
+	}
+	p := u.proposed[u.rng.IntN(len(u.proposed))]
+	name := u.head().apps[i].name
+	if p.app != name {
+		return false
+	}
+	u.editApp(i, fmt.Sprintf("a late merge of %s through %s", p.promotion.Release, p.promotion.Through), func(a *appSource) { a.promotion = p.promotion })
+	return true
+}
+
+// otherRelease decides about a release that is over, or is stable.
+func otherRelease(u *universe, i int) bool {
+	state := u.oracle.states[u.head().apps[i].name]
+	all := slices.Clone(state.Verified)
+	for _, r := range state.Rejected {
+		all = append(all, r.Hash)
+	}
+	if len(all) == 0 {
+		return false
+	}
+	u.serial++
+	verbs := []rollout.Verb{rollout.Promote, rollout.Hold, rollout.Abort, rollout.Retry}
+	p := &rollout.Promotion{Release: all[u.rng.IntN(len(all))], Decision: verbs[u.rng.IntN(len(verbs))], Through: rollout.Full, At: fmt.Sprint(u.serial)}
+	u.editApp(i, fmt.Sprintf("%s of the older release %s", p.Decision, p.Release), func(a *appSource) { a.promotion = p })
+	u.oracle.full[p.Release] = u.oracle.full[p.Release] || p.Decision == rollout.Promote
+	return true
+}
+
+// newRoot replaces the history of main by one commit with the same files.
+func newRoot(u *universe, _ int) bool {
+	if !u.chaos.rewrites {
+		return false
+	}
+	u.note("PEOPLE begin the history anew")
+	head := u.git.commits[u.git.Head(testBranch)]
+	edits := map[string][]byte{}
+	for path, f := range head.files {
+		edits[path] = []byte(f.content)
+	}
+	u.serial++
+	made := u.git.make("", edits, "Ann", fmt.Sprintf("new root %d", u.serial), u.kube.Now)
+	u.git.add(made)
+	u.sources[made.ID] = u.sources[head.ID]
+	u.history = []string{made.ID}
+	u.git.Set("Ann", testBranch, made.ID)
+	u.promises.asked()
+	return true
+}
+
+// editByHand is kubectl edit, patch or set image of a Deployment.
+func editByHand(u *universe, _ int) bool {
+	all := u.workloads()
+	if len(all) == 0 {
+		return false
+	}
+	w := all[u.rng.IntN(len(all))]
+	image := u.rng.IntN(3) == 0
+	u.note("BY HAND: %s is edited (image %t)", w, image)
+	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
+	u.oracle.over[u.oracle.appOf(w)] = image // a third version, until it is put right
+	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
+		spec := o.Map("spec")
+		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}
+		if image {
+			container := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)
+			container["image"] = "example/by-hand:hand"
+		}
+	})
+	if err != nil {
+		return false
+	}
+	u.touchAll()
+	return true
+}
+
+// touchAll is what watches bring to all processes.
+func (u *universe) touchAll() { u.changed("edited by hand") }
+
+// proposal is a promotion file that the program has proposed once.
+type proposal struct {
+	app       string
+	promotion *rollout.Promotion
+}
+
+// propose notes a proposal, for people who merge it late.
+func (u *universe) propose(branch, commit string) {
+	name, is := strings.CutPrefix(branch, "gitrollout/promote/"+testCluster+"/")
+	if !is || commit == "" || !u.chaos.humans {
+		return
+	}
+	path := rollout.PromotionPath(testCluster, name)
+	p, err := rollout.ParsePromotion(path, []byte(u.git.Files(commit)[path]))
+	if err != nil {
+		u.fail("the proposal %s cannot be read: %v", branch, err)
+		return
+	}
+	p.At += fmt.Sprintf(" late %d", len(u.proposed))
+	u.proposed = append(u.proposed, proposal{name, p})
+}

@@ -1,0 +1,234 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// lawMutations break one promise to users each: what the program is told of its world is bent so that it does what it
+// must not.
+var lawMutations = []mutation{
+	{"a pause waits for nobody", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
+		if s.BlueGreen != nil {
+			s.BlueGreen.AutoPromotionEnabled = true
+			return
+		}
+		for i, step := range s.Canary.Steps {
+			if step.Pause != nil {
+				s.Canary.Steps[i].Pause = &rollout.Pause{Duration: new(time.Second)}
+			}
+		}
+	})},
+	{"a list of steps that is edited has no gates", []string{"People", "Calm"}, bendSpecs(func(b *bender, s *rollout.Spec) {
+		if s.Canary == nil {
+			return
+		}
+		text := dump(s.Canary.Steps)
+		if first := b.first[s.Workload]; first == "" {
+			b.first[s.Workload] = text
+		} else if first != text {
+			s.Canary.Steps = slices.DeleteFunc(s.Canary.Steps, func(step rollout.Step) bool { return step.Pause != nil })
+		}
+	})},
+	{"what all users are on is not stable while an old pod is left", []string{"People", "Calm"}, observe(reluctant)},
+	{"a step gives twice its weight", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
+		if s.Canary == nil {
+			return
+		}
+		for i, step := range s.Canary.Steps {
+			if step.SetWeight != nil {
+				s.Canary.Steps[i].SetWeight = new(min(100, 2**step.SetWeight))
+			}
+		}
+	})},
+	{"what left Git stays", []string{"People"}, keep(func(rollout.Object) bool { return true })},
+	{"replicas are pinned where somebody scales", []string{"Scales"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &pinnedCluster{View: p.View}
+	}},
+	{"what is asked for counts as what serves", []string{"Calm"}, observe(trustful)},
+	{"pods of an experiment outlive it", []string{"Experiments"}, keep(func(o rollout.Object) bool {
+		return o.Annotation(rollout.AnnotationGenerated) != ""
+	})},
+	{"each commit is followed by each app", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = restless{o.Renderer}
+	}},
+	{"an abort is not read", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Repository = &stubbornGit{Clone: p.Clone}
+	}},
+	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
+	}},
+}
+
+// bender changes what documents say.
+type bender struct {
+	reconciler.Renderer
+	bend  func(*bender, *rollout.Spec)
+	first map[rollout.Workload]string // the steps that were seen first
+}
+
+func bendSpecs(bend func(*bender, *rollout.Spec)) func(*universe, *Process, *reconciler.Options) {
+	return func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = &bender{o.Renderer, bend, map[rollout.Workload]string{}}
+	}
+}
+
+func (b *bender) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	r, err := b.Renderer.Render(tree, app, commit)
+	if err != nil {
+		return nil, err
+	}
+	out := *r
+	out.Specs = slices.Clone(r.Specs)
+	for i := range out.Specs {
+		s := &out.Specs[i]
+		if s.Canary != nil {
+			c := *s.Canary
+			c.Steps = slices.Clone(c.Steps)
+			s.Canary = &c
+		} else {
+			b := *s.BlueGreen
+			s.BlueGreen = &b
+		}
+		b.bend(b, s)
+	}
+	return &out, nil
+}
+
+// observer shows a process a bent cluster.
+type observer struct {
+	*View
+	u    *universe
+	bend func(u *universe, app string, w *rollout.ObservedWorkload)
+}
+
+func observe(bend func(*universe, string, *rollout.ObservedWorkload)) func(*universe, *Process, *reconciler.Options) {
+	return func(u *universe, p *Process, o *reconciler.Options) { o.Observer = &observer{p.View, u, bend} }
+}
+
+func (o *observer) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+	out := o.View.Observe(app, workloads, routes)
+	for w, live := range out.Workloads {
+		live.Revisions = slices.Clone(live.Revisions)
+		o.bend(o.u, app, &live)
+		out.Workloads[w] = live
+	}
+	return out
+}
+
+// reluctant sees a pod of the old version for as long as a promotion lasts.
+func reluctant(u *universe, app string, w *rollout.ObservedWorkload) {
+	if s := u.oracle.states[app]; s.Phase != rollout.Promoting || s.Stable == nil {
+		return
+	}
+	w.Complete = false
+	for i := range w.Revisions {
+		if r := &w.Revisions[i]; !r.Current && r.Pods == 0 {
+			r.Pods, r.Desired = 1, 1
+		}
+	}
+}
+
+// trustful takes what a Deployment asks for as what there is.
+func trustful(u *universe, _ string, w *rollout.ObservedWorkload) {
+	w.Complete = w.Synced
+	for i := range w.Revisions {
+		r := &w.Revisions[i]
+		r.ReadySince, r.Problem = nil, ""
+		for range r.Desired {
+			r.ReadySince = append(r.ReadySince, u.kube.Now.Add(-time.Hour))
+		}
+		r.Pods = r.Desired
+	}
+}
+
+// keeper deletes nothing of a kind, and says that it is gone.
+type keeper struct {
+	*View
+	keeps func(rollout.Object) bool
+}
+
+func keep(keeps func(rollout.Object) bool) func(*universe, *Process, *reconciler.Options) {
+	return func(_ *universe, p *Process, o *reconciler.Options) { o.Applier = &keeper{p.View, keeps} }
+}
+
+func (k *keeper) Prune(ctx context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
+	isKept := func(ref rollout.Ref) bool { o := k.cluster.objects[ref]; return o != nil && k.keeps(o.body) }
+	var kept []rollout.Ref
+	rest := slices.DeleteFunc(slices.Clone(candidates), func(ref rollout.Ref) bool {
+		if isKept(ref) {
+			kept = append(kept, ref)
+		}
+		return isKept(ref)
+	})
+	gone, err := k.View.Prune(ctx, app, rest)
+	return append(gone, kept...), err
+}
+
+// pinnedCluster writes how many replicas there were when it began.
+type pinnedCluster struct{ *View }
+
+func (c *pinnedCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		if o.Kind() == "Deployment" && o.Map("spec")["replicas"] == nil {
+			objects[i] = o.Copy()
+			objects[i].Map("spec")["replicas"] = int64(2)
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
+}
+
+// restless takes each commit for a change.
+type restless struct{ reconciler.Renderer }
+
+func (r restless) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	made, err := r.Renderer.Render(tree, app, commit)
+	if err != nil {
+		return nil, err
+	}
+	out := *made
+	out.Digest = commit.ID
+	return &out, nil
+}
+
+// forgiving renders what it could render last.
+type forgiving struct {
+	reconciler.Renderer
+	last map[string]*rollout.Render
+}
+
+func (f *forgiving) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	made, err := f.Renderer.Render(tree, app, commit)
+	if last := f.last[app.Name]; err != nil && last != nil {
+		return last, nil
+	}
+	f.last[app.Name] = made
+	return made, err
+}
+
+// stubbornGit hides promotion files that abort.
+type stubbornGit struct{ *Clone }
+
+func (g *stubbornGit) Held(id string) (reconciler.Snapshot, bool) {
+	tree, held := g.Clone.Held(id)
+	return stubborn{tree}, held
+}
+
+type stubborn struct{ reconciler.Snapshot }
+
+func (s stubborn) Lookup(name string) (rollout.Entry, bool, error) {
+	e, found, err := s.Snapshot.Lookup(name)
+	if found && strings.Contains(name, "/promote/") {
+		if data, err := s.Snapshot.ReadBlob(e.ID); err == nil && strings.Contains(string(data), "decision: abort") {
+			return rollout.Entry{}, false, nil
+		}
+	}
+	return e, found, err
+}

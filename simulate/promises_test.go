@@ -1,0 +1,699 @@
+package simulate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// promises is a second, independent statement of what a release may do. It is made of what anybody can see: what people
+// pushed, what is on record, and the pods, Services and routes of the cluster. It asks nothing of the code that decides.
+//
+// People hold the keys of gates. A record may be no further than the keys of its try reach; pods and requests may be of
+// a new version no more than the record says.
+type promises struct {
+	u        *universe
+	tries    map[string]*try                 // the newest of each app, by the app's first name
+	keys     map[string][]*rollout.Promotion // that people pushed, by app, oldest first
+	pushed   map[string]int                  // the place of a version among all that were ever asked for, by app and version
+	stable   map[string]bool                 // versions that were stable once, by app and version
+	rejected map[string]bool                 // versions that were rejected once, by app and version
+	served   map[rollout.Workload]served
+	ready    map[string]bool           // versions of which a pod was ready once, by workload and version
+	recent   map[string]string         // where main was at the last record of an app
+	sizes    map[rollout.Workload]int  // replicas when the world was at rest last
+	unsure   map[rollout.Workload]bool // replicas or steps have changed since
+}
+
+// law is one of the promises, in a word.
+type law string
+
+// The laws.
+const (
+	lawGates   law = "gates"        // no gate is passed without its key
+	lawEdited  law = "edited steps" // nor by an edit of the list of steps
+	lawNothing law = "zero"         // what has no pods is neither staged nor promoted
+	lawStable  law = "stable"       // what becomes stable has served
+	lawBroken  law = "broken"       // nothing advances while Git's head cannot be read
+	lawShare   law = "share"        // no more pods and requests are of the new version than the step asks for
+	lawForward law = "forward"      // users go back only where people or a verdict say so
+	lawOwner   law = "owner"        // replicas are whose they are: Git's where it says how many, and else a scaler's
+	lawGone    law = "gone"         // what left Git, and what was made for a release that is over, leaves the cluster
+	lawTick    law = "tick"         // only transitions are committed
+	lawWedged  law = "wedged"       // an app that waits for ever says for what
+	lawOrphan  law = "orphan"       // even while the Rollout document is gone
+	lawWayOut  law = "way out"      // an abort and a revert are obeyed
+)
+
+// notKept are laws that are known to be broken, and how.
+var notKept = map[law]string{}
+
+// fail records a violation of a law.
+func (p *promises) fail(l law, format string, args ...any) {
+	if _, known := notKept[l]; known && *lawFlag == "" || *lawFlag != "" && *lawFlag != string(l) {
+		return
+	}
+	p.u.fail(string(l)+": "+format, args...)
+}
+
+// try is one attempt at a release.
+type try struct {
+	id    string
+	hash  rollout.Hash
+	since time.Time
+	back  bool // to a version from before the one that serves: no steps
+	walks map[rollout.Workload]*walk
+}
+
+// walk is how far the keys of a try reach for one workload: at[i] is when step i could begin.
+type walk struct {
+	legs   []leg
+	at     []time.Time
+	edited bool
+	done   bool // it was through its steps: another list changes nothing
+	empty  bool // it had no pods when it went too far
+}
+
+// leg is one step of a document.
+type leg struct {
+	text, name string
+	weight     int             // percent of the requests, or of the pods
+	pods       func(n int) int // the most pods of the new version, of n
+	people     bool            // it is over when somebody promotes
+	after      time.Duration   // or when so much time has passed; 0: never, for one that waits for people
+}
+
+// served is a version that all users were on, and when people asked for an older one since.
+type served struct {
+	version string
+	excuse  bool // people, or a verdict, said that it goes back
+}
+
+func newPromises(u *universe) *promises {
+	return &promises{
+		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, pushed: map[string]int{},
+		stable: map[string]bool{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
+		ready: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
+	}
+}
+
+// appIn is an app as a commit has it, nil if it has none.
+func (u *universe) appIn(commit, app string) *appSource {
+	all := u.sources[commit].apps
+	i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// find is a workload of an app, nil if there is none, or nothing says how it is moved.
+func (a *appSource) find(w rollout.Workload) *workloadSource {
+	if a == nil {
+		return nil
+	}
+	i := slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone && !s.plain })
+	if i < 0 {
+		return nil
+	}
+	return &a.workloads[i]
+}
+
+// legs are the steps of a workload. Blue-green is one: the wait for the switch.
+func (w *workloadSource) legs() []leg {
+	if b := w.blueGreen; b != nil {
+		l := leg{text: "blueGreen", name: "promotion", pods: func(n int) int { return n }}
+		switch seconds, _ := b["autoPromotionSeconds"].(int); {
+		case b["autoPromotionEnabled"] != true:
+			l.people = true
+		case seconds > 0:
+			l.after = time.Duration(seconds) * time.Second
+		}
+		return []leg{l}
+	}
+	floor, _ := w.canary["minPodsPerReplicaSet"].(int)
+	var legs []leg
+	weight, matched := 0, 0
+	exactly, share := -1, -1 // of setCanaryScale
+	for _, raw := range w.canary["steps"].([]any) {
+		step := raw.(map[string]any)
+		l := leg{text: dump(step)}
+		l.name, _ = step["name"].(string)
+		if n, is := step["setWeight"].(int); is {
+			weight, exactly, share = n, -1, -1
+		}
+		if scale, is := step["setCanaryScale"].(map[string]any); is {
+			exactly, share = -1, -1
+			if n, given := scale["replicas"].(int); given {
+				exactly = n
+			}
+			if n, given := scale["weight"].(int); given {
+				share = n
+			}
+		}
+		if routeOf(step) != nil {
+			matched = 1
+		}
+		if pause, is := step["pause"].(map[string]any); is {
+			l.people = pause["duration"] == nil
+			if !l.people {
+				l.after = durationOf(pause["duration"])
+			}
+		}
+		if e, is := step["experiment"].(map[string]any); is {
+			l.after = durationOf(e["duration"])
+		}
+		l.weight = weight
+		now, exactly, share, matched := weight, exactly, share, matched
+		l.pods = func(n int) int {
+			switch {
+			case exactly >= 0:
+				return min(n, exactly)
+			case share >= 0:
+				return max(ceilOf(n, share), min(n, floor))
+			}
+			most := max(ceilOf(n, now), min(n, matched))
+			if most > 0 {
+				most = max(most, min(n, floor))
+			}
+			return most
+		}
+		legs = append(legs, l)
+	}
+	return legs
+}
+
+func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
+
+// most is the most pods of the new version, of n, and the most requests that it may get, of 100, at a step: what any step
+// up to there asks for.
+func most(legs []leg, step, n int) (pods, requests int) {
+	if step >= len(legs) {
+		return n, 100
+	}
+	for _, l := range legs[:step+1] {
+		pods, requests = max(pods, l.pods(n)), max(requests, l.weight)
+	}
+	return pods, requests
+}
+
+// asked notes what people want now.
+func (p *promises) asked() {
+	head := p.u.git.Head(testBranch)
+	for _, a := range p.u.sources[head].apps {
+		keys := p.keys[a.id]
+		if a.promotion != nil && (len(keys) == 0 || keys[len(keys)-1] != a.promotion) {
+			p.keys[a.id] = append(keys, a.promotion)
+		}
+		if r := p.u.oracle.at(a.name, head); r != nil && p.pushed[a.id+string(r.Release())] == 0 {
+			p.pushed[a.id+string(r.Release())] = len(p.pushed) + 1
+		}
+		for i := range a.workloads {
+			w := rollout.Workload{Namespace: namespace, Name: a.workloads[i].name}
+			s := p.served[w]
+			if abort := a.promotion != nil && a.promotion.Decision == rollout.Abort; abort || number(a.workloads[i].version) < number(s.version) {
+				s.excuse = true
+				p.served[w] = s
+			}
+		}
+	}
+}
+
+// number is a version's place among all versions.
+func number(version string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
+	if err != nil {
+		return 1 << 30 // made by hand, not older than anything
+	}
+	return n
+}
+
+// recorded judges a new record of an app.
+func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
+	id := p.u.ids[app]
+	if is.Source == "" && !p.u.chaos.meddling {
+		return // it goes on under a new name, or will when that can be read
+	}
+	for _, r := range is.Rejected {
+		p.rejected[id+string(r.Hash)] = true
+	}
+	if is.Stable != nil {
+		p.stable[id+string(is.Stable.Hash)] = true
+	}
+	p.follow(id, was, is)
+	if is.Source != was.Source {
+		for _, pr := range is.Progress {
+			p.unsure[pr.Workload] = true
+		}
+	}
+	p.checkTick(by, app, was, is)
+	p.checkGates(app, is)
+	p.checkStable(app, was, is)
+	p.checkBroken(by, app, was, is)
+}
+
+// follow notes when a try begins and ends.
+func (p *promises) follow(id string, was, is rollout.State) {
+	if t := p.tries[id]; t != nil && (is.Release == nil || is.Phase == rollout.Aborting || t.id != tryID(is)) {
+		p.tries[id] = nil
+	}
+	if is.Release == nil || is.Phase == rollout.Aborting || p.tries[id] != nil {
+		return
+	}
+	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}}
+	if is.Stable != nil {
+		hash := id + string(t.hash)
+		t.back = p.stable[hash] && !p.rejected[hash] && p.pushed[hash] < p.pushed[id+string(is.Stable.Hash)]
+	}
+	p.tries[id] = t
+}
+
+func tryID(s rollout.State) string { return string(s.Release.Hash) + s.Release.Since.String() }
+
+// reach is the furthest step that a workload may be at, from the one at which it was on record until now.
+func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progress, source *workloadSource) int {
+	k, legs := t.walks[pr.Workload], source.legs()
+	if k == nil {
+		k = &walk{legs: legs, at: []time.Time{is.Release.Since}}
+		t.walks[pr.Workload] = k
+	}
+	same := 0
+	for same < min(len(legs), len(k.legs)) && legs[same].text == k.legs[same].text {
+		same++
+	}
+	if same < max(len(legs), len(k.legs)) { // another list goes on where the two differ, at most
+		k.at, k.edited = k.at[:min(len(k.at), same+1)], true
+	}
+	if k.legs = legs; k.done {
+		return len(legs)
+	}
+	for i := len(k.at) - 1; i < len(legs); i++ {
+		opened, ok := p.opens(id, t, pr.Workload, legs, i, k.at[i])
+		if !ok {
+			break
+		}
+		k.at = append(k.at, opened)
+	}
+	reach := len(k.at) - 1
+	if now := at(source, legs, pr); now <= reach { // from here on it goes on
+		k.at, k.done = k.at[:now+1], now == len(legs)
+		if pr.Entered.After(k.at[now]) {
+			k.at[now] = pr.Entered
+		}
+	}
+	return reach
+}
+
+// opens is when a try may leave a step that it entered at a time, false if it may not yet.
+func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i int, entered time.Time) (time.Time, bool) {
+	l := legs[i]
+	if t.back || !l.people && (l.after == 0 || p.u.chaos.clock) {
+		return entered, true
+	}
+	if slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return t.isMeant(k) && keyOpens(k, w, legs, i) }) {
+		return entered, true
+	}
+	over := entered.Add(l.after)
+	return over, l.after > 0 && !p.u.kube.Now.Before(over)
+}
+
+// isMeant reports whether a key is for a try: the one that it names, or any of its version.
+func (t *try) isMeant(k *rollout.Promotion) bool {
+	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
+}
+
+// keyOpens reports whether a key opens a step of a workload. Steps count from 1; in files of the first version from 0.
+func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool {
+	through := k.Through
+	if k.Workloads != nil {
+		through = k.Workloads[w]
+	}
+	last := slices.IndexFunc(legs, func(l leg) bool { return l.name != "" && l.name == through })
+	if n, err := strconv.Atoi(through); last < 0 && err == nil {
+		if last = n - 1; k.APIVersion == rollout.APIVersion {
+			last = n
+		}
+	}
+	return through == rollout.Full || last >= i
+}
+
+// at is where a record says that a workload is: a step of the document, or all of them.
+func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
+	switch {
+	case pr.Step == pr.Of:
+		return len(legs)
+	case w.blueGreen == nil:
+		return min(pr.Step, len(legs))
+	case pr.Name == "preview" || pr.Name == "wait for promotion":
+		return 0
+	default:
+		return len(legs)
+	}
+}
+
+// checkGates: no record is further than the keys of its try.
+func (p *promises) checkGates(app string, is rollout.State) {
+	id := p.u.ids[app]
+	t := p.tries[id]
+	if t == nil || is.Stable == nil || p.u.chaos.meddling {
+		return
+	}
+	source := p.u.appIn(is.Source, app)
+	for _, pr := range is.Progress {
+		w := source.find(pr.Workload)
+		if w == nil {
+			continue
+		}
+		if reach, now := p.reach(id, t, is, pr, w), at(w, w.legs(), pr); now > reach {
+			l := lawGates
+			k := t.walks[pr.Workload]
+			live := p.u.kube.Deployments[pr.Workload]
+			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 {
+				continue // it goes along with the others
+			}
+			switch {
+			case k.empty:
+				l = lawNothing
+			case k.edited:
+				l = lawEdited
+			}
+			p.fail(l, "%s: %s is on record at step %d of %s, and no key opens step %d", app, pr.Workload, now, t.hash, reach)
+		}
+	}
+}
+
+// checkTick: two records in a row differ by more than the words for the same thing, and a commit that changes nothing of
+// an app is none of its business.
+func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
+	if by == nil || was.Phase == "" || p.u.chaos.meddling {
+		return
+	}
+	head, before := p.u.git.Head(testBranch), was
+	known := p.recent[app] == head
+	p.recent[app], before.Serial = head, is.Serial
+	if known && was.Reason != "" && is.Reason != "" {
+		before.Reason = is.Reason
+	}
+	if h, old := is.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && h.Commit == old.Commit && known {
+		before.Held = is.Held
+	}
+	if p.u.sameFiles(was.Source, is.Source, app) {
+		before.Source = is.Source
+	}
+	if before.Equal(&is) {
+		p.fail(lawTick, "%s: nothing but words changed: %q is %q, %+v is %+v, %s is %s", app, was.Reason, is.Reason, was.Held, is.Held,
+			was.Source, is.Source)
+	}
+}
+
+// sameFiles reports whether two commits have the same folder of an app.
+func (u *universe) sameFiles(a, b, app string) bool {
+	first, second := u.git.commits[a], u.git.commits[b]
+	if first == nil || second == nil {
+		return false
+	}
+	path := u.oracle.appAt(app, a).Path
+	return path == u.oracle.appAt(app, b).Path && first.root().entries[path].ID == second.root().entries[path].ID
+}
+
+// checkStable: what becomes stable has served.
+func (p *promises) checkStable(app string, was, is rollout.State) {
+	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
+		return
+	}
+	source := p.u.appIn(is.Source, app)
+	var unseen []rollout.Workload
+	for w := range is.Stable.Templates {
+		switch s := source.find(w); {
+		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
+		case p.ready[w.String()+s.version]:
+			return // what has no pods goes along with what has
+		default:
+			unseen = append(unseen, w)
+		}
+	}
+	full := slices.ContainsFunc(p.keys[p.u.ids[app]], func(k *rollout.Promotion) bool { return k.OpensAll(is.Stable.Hash) })
+	if len(unseen) > 0 && !full { // unless somebody wants it whatever it is
+		p.fail(lawStable, "%s: %s is on record as stable, and no pod of %s was ever ready", app, is.Stable.Hash, unseen)
+	}
+}
+
+// checkBroken: nothing advances while Git's head is known to be unreadable.
+func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
+	if by == nil || p.u.chaos.pumps || by.seen != by.Clone.main || releaseOf(was) == "" || releaseOf(was) != releaseOf(is) {
+		return
+	}
+	source := p.u.appIn(by.seen, app)
+	if source == nil || !source.broken && p.u.sources[by.seen].slip != slipConfig {
+		return
+	}
+	for _, pr := range is.Progress {
+		if before, known := was.ProgressOf(pr.Workload); known && pr.Step > before.Step {
+			p.fail(lawBroken, "%s: %s goes on to step %d while Git's head cannot be read", app, pr.Workload, pr.Step)
+		}
+	}
+}
+
+func releaseOf(s rollout.State) rollout.Hash {
+	if s.Release == nil {
+		return ""
+	}
+	return s.Release.Hash
+}
+
+// inCluster holds after each change in the cluster.
+func (p *promises) inCluster() {
+	for _, w := range p.u.workloads() {
+		d := p.u.kube.Deployments[w]
+		for _, rs := range d.Sets {
+			if rs.Ready() > 0 {
+				p.ready[w.String()+kube.VersionOf(rs.Template)] = true
+			}
+		}
+		if d.Replicas != p.sizes[w] {
+			p.unsure[w] = true
+		}
+		if !p.u.chaos.meddling && len(p.u.procs) == 1 {
+			p.checkUsers(w)
+			if !p.unsure[w] {
+				p.checkShare(w)
+			}
+		}
+	}
+}
+
+// checkShare: no more pods and requests are of the new version than the record says.
+func (p *promises) checkShare(w rollout.Workload) {
+	app := p.u.oracle.appOf(w)
+	s := p.u.oracle.states[app]
+	pr, moves := s.ProgressOf(w)
+	source := p.u.appIn(s.Source, app).find(w)
+	if !moves || source == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Phase == rollout.Promoting {
+		return
+	}
+	d, legs := p.u.kube.Deployments[w], source.legs()
+	step := at(source, legs, pr)
+	pods, requests := most(legs, step, d.Replicas)
+	for _, rs := range d.Sets {
+		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
+			continue
+		}
+		if n := len(rs.Live()); n > pods {
+			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
+		}
+		if n := p.requests(w, source, rs.PodHash); n > requests {
+			p.fail(lawShare, "%s: %d of 100 requests go to %s, and step %d asks for %d at most", w, n, source.version, step, requests)
+		}
+	}
+}
+
+// requests is how many of 100 requests that no rule of a step matches reach a version by Services of their own.
+func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash string) (n int) {
+	for service, weight := range p.shares(w, source) {
+		if p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: service}] == podHash {
+			n += weight
+		}
+	}
+	return n
+}
+
+// shares are the Services that users reach, with how many of 100 requests go there.
+func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string]int {
+	switch {
+	case source.blueGreen != nil:
+		return map[string]int{source.blueGreen["activeService"].(string): 100}
+	case source.isRouted():
+		shares := map[string]int{}
+		rules := kube.Backends(p.u.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}])
+		for i, rule := range rules {
+			for _, b := range rule {
+				if i == len(rules)-1 && b.Weight > 0 {
+					shares[b.Service] += int(b.Weight)
+				}
+			}
+		}
+		return shares
+	case source.canary["stableService"] != nil:
+		return map[string]int{source.canary["stableService"].(string): 100}
+	default:
+		return nil
+	}
+}
+
+// users are the versions that users reach.
+func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
+	var versions []string
+	shares := p.shares(w, source)
+	for _, rs := range p.u.kube.Deployments[w].Sets {
+		reached := shares == nil
+		for service := range shares {
+			pin := p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: service}]
+			reached = reached || pin == "" || pin == rs.PodHash
+		}
+		if v := kube.VersionOf(rs.Template); reached && len(rs.Live()) > 0 && !slices.Contains(versions, v) {
+			versions = append(versions, v)
+		}
+	}
+	return versions
+}
+
+// checkUsers: nobody is on a version older than the one that all users were on, unless people or a verdict say so.
+func (p *promises) checkUsers(w rollout.Workload) {
+	app := p.u.oracle.appOf(w)
+	s := p.u.oracle.states[app]
+	source := p.u.appIn(s.Source, app).find(w)
+	if source == nil || s.Stable == nil {
+		return
+	}
+	users, was := p.users(w, source), p.served[w]
+	rejected := s.Phase == rollout.Degraded || s.Retreat != nil && s.Retreat.Reject
+	for _, v := range users {
+		if was.version != "" && !was.excuse && !rejected && number(v) < number(was.version) {
+			p.fail(lawForward, "%s: users are on %s, and all of them were on %s, which nobody took back", w, v, was.version)
+		}
+	}
+	through := s.Phase == rollout.Healthy || s.Phase == rollout.Promoting || s.Phase != rollout.Aborting && s.Phase != rollout.Degraded &&
+		len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
+		w := p.u.appIn(s.Source, app).find(pr.Workload)
+		return w == nil || at(w, w.legs(), pr) < len(w.legs())
+	})
+	if through && len(users) == 1 && p.ready[w.String()+users[0]] && users[0] == source.version && users[0] != was.version {
+		p.served[w] = served{version: users[0]}
+		p.asked() // it may be taken back already
+	}
+}
+
+// atRest holds when nothing happens by itself any more at this moment.
+func (p *promises) atRest() {
+	if due := p.u.kube.NextDue(); due.After(p.u.kube.Now) || p.u.chaos.meddling {
+		return
+	}
+	for _, a := range p.u.procs {
+		if a.seen != p.u.git.Head(testBranch) {
+			return // it died just now
+		}
+	}
+	for _, w := range p.u.workloads() {
+		p.checkShare(w)
+		p.checkOwner(w)
+		p.sizes[w], p.unsure[w] = p.u.kube.Deployments[w].Replicas, false
+	}
+	for _, a := range p.u.head().apps {
+		p.checkWayOut(&a)
+	}
+}
+
+// checkOwner: a workload has as many pods as its owner says: Git, or whoever scales it.
+func (p *promises) checkOwner(w rollout.Workload) {
+	s := p.u.oracle.states[p.u.oracle.appOf(w)]
+	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
+	n, scaled := p.u.scaled[w]
+	is := p.u.kube.Deployments[w].Replicas
+	for _, a := range []*appSource{source, head} {
+		if a == nil {
+			return
+		}
+		i := slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
+		if i < 0 {
+			return
+		}
+		switch want := a.workloads[i].replicas; {
+		case want == nil && (!scaled || n == is), want != nil && *want == is:
+			return
+		}
+	}
+	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
+}
+
+// checkGone: of an app at rest, the cluster has what Git has.
+func (p *promises) checkGone() {
+	for ref, o := range p.u.cluster.objects {
+		if !p.u.listed(ref) && o.body.Annotation(rollout.AnnotationPrune) != "disabled" && !p.u.chaos.meddling {
+			p.fail(lawGone, "%s of %s is in the cluster, and not in Git", ref, o.app)
+		}
+	}
+}
+
+// checkWedged holds when nothing is left that happens by itself, ever.
+func (p *promises) checkWedged() {
+	for _, a := range p.u.head().apps {
+		s := p.u.oracle.states[a.name]
+		works := s.Phase == rollout.Progressing || s.Phase == rollout.Promoting || s.Phase == rollout.Aborting
+		if works && s.Reason == "" && s.Held == nil {
+			p.fail(lawWedged, "%s is %s for ever, and does not say why: %s", a.name, s.Phase, dump(s.Progress))
+		}
+	}
+}
+
+// checkWayOut: what people took back is on its way back.
+func (p *promises) checkWayOut(a *appSource) {
+	s := p.u.oracle.states[a.name]
+	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
+		return
+	}
+	if why := p.takenBack(a.name, p.u.git.Head(testBranch)); why != "" {
+		p.fail(p.wayOut(s), "%s: release %s was %s, and it is %s", a.name, s.Release.Hash, why, s.Phase)
+	}
+}
+
+// wayOut is the law by which a release goes back.
+func (p *promises) wayOut(s rollout.State) law {
+	head := p.u.appIn(p.u.git.Head(testBranch), s.App)
+	if slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { return head.find(pr.Workload) == nil }) {
+		return lawOrphan
+	}
+	return lawWayOut
+}
+
+// takenBack says how people took back the release of an app that is on its way, as of a commit; "" if they did not. What
+// all users are on already is left by a newer version's steps.
+func (p *promises) takenBack(app, commit string) string {
+	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
+	if source == nil || s.Release == nil {
+		return ""
+	}
+	head := p.u.oracle.at(app, commit)
+	all := len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
+		w := p.u.appIn(s.Source, app).find(pr.Workload)
+		return w == nil || p.served[pr.Workload].version != w.version
+	})
+	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { // nobody knows how it is to be moved
+		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""
+	})
+	switch {
+	case source.promotion.Says(rollout.Abort, s.Release.Hash):
+		return "aborted"
+	case head == nil || head.Release() == s.Release.Hash || p.u.sources[commit].slip == slipConfig:
+		return ""
+	case head.Release() == s.Stable.Hash:
+		return "reverted"
+	case !all && !removed && head.Release() != "":
+		return "superseded"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,72 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// wordy is an API server that refuses what an app asks for, in other words each time.
+type wordy struct {
+	*View
+	says  string // with a number in it; "" refuses nothing
+	asked int
+}
+
+func (w *wordy) Check(ctx context.Context, app string, objects []rollout.Object) error {
+	if w.says == "" || app != "shop" {
+		return w.View.Check(ctx, app, objects)
+	}
+	w.asked++
+	return &rollout.InvalidError{Msg: fmt.Sprintf(w.says, w.asked)}
+}
+
+// TestARefusalIsRecordedOnce: an app that the API server refuses is asked about again and again, and is on record once, until
+// the server has another reason.
+func TestARefusalIsRecordedOnce(t *testing.T) {
+	s, err := NewStory(StoryOptions{
+		Cluster: "sim", Files: twoApps("v1"),
+		Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.DiscardHandler)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, api := &proposing{Story: s, t: t}, &wordy{}
+	s.parts.Wrap = func(proc *Process, o *reconciler.Options) { api.View, o.Applier = proc.View, api }
+	p.start()
+	p.settle()
+	api.says = "the cluster refuses Deployment shop: exceeded quota: used: %d00m"
+	p.files("v2 of shop", only(twoApps("v2"), "apps/shop/app.yaml"))
+	held := p.state("shop").Held
+	if held == nil || held.Reason != rollout.HeldInvalidInput {
+		t.Fatalf("it is held %+v", held)
+	}
+	before, asked := p.git.Head("gitrollout/state/sim"), api.asked
+	for range 10 {
+		p.tick()
+	}
+	if api.asked < asked+5 {
+		t.Errorf("the server was asked %d times more", api.asked-asked)
+	}
+	if now := p.git.Head("gitrollout/state/sim"); now != before {
+		t.Errorf("the same refusal is recorded again: %s", p.git.Subject(now))
+	}
+	api.says = "the cluster refuses Deployment shop: webhook %d says no"
+	p.tick()
+	p.tick()
+	if now := p.state("shop").Held; now == nil || now.Message == held.Message {
+		t.Errorf("another reason is not recorded: %+v", now)
+	}
+	api.says = ""
+	for range 3 {
+		p.tick()
+	}
+	if now := p.state("shop"); now.Held != nil || now.Release == nil {
+		t.Errorf("accepted, it is %s, held %+v", now.Phase, now.Held)
+	}
+}

@@ -1,0 +1,157 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// rename moves shop's folder, with other files of an app if they are given.
+func (p *proposing) rename(from, to string, files map[string]string) {
+	p.t.Helper()
+	edits := map[string]*string{}
+	for name, content := range p.git.Files(p.head()) {
+		rest, below := strings.CutPrefix(name, "apps/"+from+"/")
+		if !below {
+			continue
+		}
+		if other := files["apps/shop/"+rest]; other != "" {
+			content = other
+		}
+		edits[name], edits["apps/"+to+"/"+rest] = nil, &content
+	}
+	p.commit(fmt.Sprintf("%s is %s", from, to), edits)
+	p.settle()
+}
+
+// pods are the names of the pods that serve, by version.
+func (p *proposing) pods() string {
+	var all []string
+	for _, d := range p.cluster.Kube.Deployments {
+		for _, set := range d.Sets {
+			for _, pod := range set.Pods {
+				all = append(all, pod.Name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// serving is the image of a Deployment.
+func (p *proposing) serving(deployment string) string {
+	for _, d := range p.cluster.Kube.Deployments {
+		if d.Workload.Name == deployment {
+			_, image, _ := strings.Cut(d.Template, `"image":"`)
+			image, _, _ = strings.Cut(image, `"`)
+			return image
+		}
+	}
+	return ""
+}
+
+// tick lets a minute pass.
+func (p *proposing) tick() {
+	p.t.Helper()
+	if err := p.wait(time.Minute); err != nil {
+		p.t.Fatal(err)
+	}
+	p.settle()
+}
+
+// promoted decides about the release in flight, and waits for its end.
+func (p *proposing) promoted() {
+	if err := p.merge([]string{"shop", "promote"}); err != nil {
+		p.t.Fatal(err)
+	}
+	p.settle()
+	p.tick()
+}
+
+// TestRenamedAppGoesOn renames an app in every state. No pod moves, the release goes on where it was under its new name, what
+// it goes back to is found by the old one, and nothing is left of that.
+func TestRenamedAppGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(p *proposing) // at the gate of v2
+		rename func(p *proposing)
+		phase  rollout.Phase
+		moves  bool // pods may
+		after  string
+		want   string // what serves in the end
+	}{
+		"at rest":             {func(p *proposing) { p.promoted() }, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Healthy, false, "", "shop:v2"},
+		"at a gate, promoted": {nil, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Paused, false, "promote", "shop:v2"},
+		"at a gate, aborted":  {nil, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Paused, false, "abort", "shop:v1"},
+		"at a gate, on hold": {func(p *proposing) {
+			p.files("hold", promotionOf(p.state("shop").Release.Hash, "decision: hold\n"))
+		}, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Paused, false, "promote", "shop:v2"},
+		"twice": {nil, func(p *proposing) {
+			p.rename("shop", "market", nil)
+			p.rename("market", "store", nil)
+		}, rollout.Paused, false, "abort", "shop:v1"},
+		"while nobody is there": {nil, func(p *proposing) {
+			p.gitDown = true
+			p.rename("shop", "store", nil)
+			p.gitDown = false
+			p.start()
+			p.settle()
+		}, rollout.Paused, false, "promote", "shop:v2"},
+		"and restarted": {nil, func(p *proposing) {
+			p.rename("shop", "store", nil)
+			p.start()
+			p.settle()
+		}, rollout.Paused, false, "abort", "shop:v1"},
+		"with another version": {nil, func(p *proposing) {
+			p.rename("shop", "store", twoApps("v3"))
+			for range 3 {
+				p.tick()
+			}
+		}, rollout.Paused, true, "promote", "shop:v3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(t)
+			if c.before != nil {
+				c.before(p)
+			}
+			old, pods := p.state("shop"), p.pods()
+			c.rename(p)
+			is := p.state("store")
+			if is.Phase != c.phase || is.Held != nil || is.Stable == nil || is.Stable.Hash != old.Stable.Hash {
+				t.Fatalf("it is %s, held %+v, stable %+v; it was stable at %+v\n%s", is.Phase, is.Held, is.Stable, old.Stable, p.log.String())
+			}
+			if now := p.pods(); !c.moves && now != pods {
+				t.Errorf("pods were %s and are %s", pods, now)
+			}
+			if is.Serial <= old.Serial || len(is.Inventory) == 0 {
+				t.Errorf("the serial is %d after %d, the inventory %v", is.Serial, old.Serial, is.Inventory)
+			}
+			for _, gone := range []string{"shop", "market"} {
+				if s := p.state(gone); s.App != "" {
+					t.Errorf("there is a record of %s: %s, held %+v", gone, s.Phase, s.Held)
+				}
+				if head := p.git.Head("gitrollout/promote/sim/" + gone); head != "" {
+					t.Errorf("there is a proposal of %s", gone)
+				}
+			}
+			if c.after != "" {
+				if err := p.decide(rollout.Verb(c.after), []string{"store"}); err != nil {
+					t.Fatal(err)
+				}
+				p.settle()
+				for range 5 {
+					p.tick()
+				}
+			}
+			if got := p.state("store"); got.Release != nil && c.after != "" || p.serving("shop") != c.want {
+				t.Errorf("in the end it is %s, and %s serves, want %s", got.Phase, p.serving("shop"), c.want)
+			}
+			if other := p.state("till"); other.Phase != rollout.Paused {
+				t.Errorf("the other app is %s", other.Phase)
+			}
+		})
+	}
+}

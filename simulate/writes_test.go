@@ -1,0 +1,176 @@
+package simulate
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	gitsource "gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// checkWrite sees each write to the cluster before it happens. What it brings is in a commit that the newest record in
+// Git names: the one that the app follows, the stable version's, or the one to which it goes back. A way back that is not
+// on record yet leads to one of them, too, or to a commit by which people have taken the release back.
+func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
+	a := o.u.actor(v.name)
+	o.writes++
+	for _, other := range o.u.procs {
+		// The other one moved what this one has looked at, and it writes all the same.
+		if other != a && o.written[other.Name+" "+app] > v.toldAt {
+			o.stale[app] = true
+		}
+	}
+	o.written[a.Name+" "+app] = o.u.cluster.writes + 1
+	o.u.note("  %s writes %s of %s", v.name, name(object), app)
+	state, records := o.states[app], o.records[app]
+	if o.goesBack(app, state, object) {
+		o.back[app] = true
+	}
+	head := a.Clone.main
+	if r := o.at(app, head); r == nil || state.Stable == nil || r.Release() != state.Stable.Hash {
+		head = ""
+	}
+	if o.explains(app, state, object, head) {
+		return
+	}
+	for i := len(records) - 1; i >= 0; i-- {
+		if !o.explains(app, records[i], object, "") {
+			continue
+		}
+		o.stale[app] = true
+		o.staleWrites++
+		if o.u.chaos.processes <= 1 && !o.u.chaos.git && !o.u.chaos.meddling {
+			o.u.fail("%s writes %s as of an older record (%d of %d)", a.Name, name(object), i+1, len(records))
+		}
+		return
+	}
+	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
+}
+
+// brings is what an object brings to the cluster: a version, or a configuration; "" for nothing new.
+func (o *oracle) brings(object rollout.Object) string {
+	switch object.Kind() {
+	case "Deployment":
+		return kube.VersionOf(dump(object.Map("spec")["template"]))
+	case "ConfigMap":
+		text, _ := object.Map("data")["n"].(string)
+		return text
+	case "Service":
+		pin, _ := object.Map("spec", "selector")[rollout.LabelPodHash].(string)
+		for _, w := range o.u.workloads() {
+			for _, rs := range o.u.kube.Deployments[w].Sets {
+				if pin != "" && rs.PodHash == pin {
+					return kube.VersionOf(rs.Template)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// explains reports whether a record names a commit that has what an object brings.
+func (o *oracle) explains(app string, s rollout.State, object rollout.Object, head string) bool {
+	brings, commits := o.brings(object), []string{s.Source, head}
+	if s.Stable != nil {
+		commits = append(commits, s.Stable.Commit)
+	}
+	if s.Retreat != nil {
+		commits = append(commits, s.Retreat.To)
+	}
+	return slices.ContainsFunc(commits, func(commit string) bool {
+		r := o.at(app, commit)
+		if r == nil {
+			return false
+		}
+		if object.Kind() != "Service" && object.Annotation(rollout.AnnotationGenerated) == "" {
+			return slices.ContainsFunc(r.Objects, func(has rollout.Object) bool {
+				return has.Ref() == object.Ref() && o.brings(has) == brings
+			})
+		}
+		versions := slices.ContainsFunc(r.Objects, func(has rollout.Object) bool {
+			return has.Kind() == "Deployment" && o.brings(has) == brings
+		})
+		return brings == "" || versions
+	})
+}
+
+// goesBack reports whether an object is of the stable version while another one is on its way.
+func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
+	if object.Kind() != "Deployment" || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
+		return false
+	}
+	w := rollout.Workload{Namespace: object.Namespace(), Name: object.Name()}
+	d, to := o.u.kube.Deployments[w], o.at(app, s.Stable.Commit)
+	return d != nil && to != nil && o.explains(app, rollout.State{Source: s.Stable.Commit}, object, "") &&
+		o.brings(object) != kube.VersionOf(d.Template)
+}
+
+// isTold reports whether a process has heard everything that it could have: then it must have acted on it.
+func (o *oracle) isTold(a *actor) bool {
+	switch {
+	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
+		return false
+	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
+		return false // it may be waiting to try again
+	default:
+		return true
+	}
+}
+
+// checkPass: when a pass ends that has seen a reason to go back, the cluster has been told so, whether Git could record
+// it or not.
+func (o *oracle) checkPass(a *actor) {
+	if a.Clone.main == a.seen || !o.isTold(a) {
+		return
+	}
+	for _, s := range o.u.head().apps {
+		if len(o.records[s.name]) == a.records[s.name] {
+			o.checkBack(a, s.name)
+		}
+	}
+}
+
+// checkTurn: when visits end that were made on a look at Git which says that a release must go back, the cluster has been
+// told so, whatever Git is at meanwhile.
+func (o *oracle) checkTurn(a *actor) {
+	if a.known != o.u.git.Head(testBranch) || !o.isTold(a) {
+		return
+	}
+	for _, s := range o.u.head().apps {
+		o.checkBack(a, s.name)
+	}
+}
+
+// checkBack: nobody reaches a release any more that a process knows to be taken back.
+func (o *oracle) checkBack(a *actor, app string) {
+	s := o.states[app]
+	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
+		return
+	}
+	if !a.Clone.local[s.Source] || !a.Clone.local[s.Stable.Commit] { // nobody goes back to what cannot be read
+		return
+	}
+	why := o.u.promises.takenBack(app, a.Clone.main)
+	source := o.u.appIn(s.Source, app)
+	for _, pr := range s.Progress {
+		w := source.find(pr.Workload)
+		if d := o.u.kube.Deployments[pr.Workload]; why != "" && w != nil && d != nil {
+			o.checkLeft(a, s, d, w, why)
+		}
+	}
+}
+
+// checkLeft compares a workload with a release that must go back for a reason.
+func (o *oracle) checkLeft(a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string) {
+	shares := o.u.promises.shares(d.Workload, w)
+	if version := kube.VersionOf(d.Template); version == w.version && (shares == nil || s.Phase == rollout.Promoting) {
+		o.u.promises.fail(o.u.promises.wayOut(s), "%s: %s has seen that release %s was %s, and %s still asks for it", s.App, a.Name, s.Release.Hash, why, d.Workload)
+	}
+	for _, rs := range d.Sets {
+		if kube.VersionOf(rs.Template) == w.version && o.u.promises.requests(d.Workload, w, rs.PodHash) > 0 {
+			o.u.promises.fail(o.u.promises.wayOut(s), "%s: %s has seen that release %s was %s, and requests still go to %s", s.App, a.Name, s.Release.Hash, why, rs.PodHash)
+		}
+	}
+}

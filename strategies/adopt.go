@@ -1,0 +1,134 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// adopt follows a change that is not a new version: replicas, Services, steps. A
+// changed list of steps goes on where the old and the new one part, or where the
+// release is if that comes first: what is behind has not been passed. Another way
+// to make room for pods begins at stable, because it cannot go on with what the
+// old one has half done.
+func adopt(in Input) Decision {
+	s := in.State
+	s.Source = in.Head.Commit.ID
+	s.Progress = slices.Clone(s.Progress)
+	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
+	raises := false
+	for _, m := range movers(in) { // without those whose Deployment left the app; the promotion removes it
+		c := m.changeOf(in)
+		if c.restarts && s.Stable != nil && !isPromoting(s) {
+			return retreat(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has another strategy since %s of %s, "+
+				"which begins at its first step", m.Workload, in.Head.Commit.Short(), in.Head.Commit.Author)})
+		}
+		next := m.resumed(in, c)
+		s.Progress[m.index(s)] = next
+		if !c.changes || isPromoting(s) {
+			continue
+		}
+		raises = raises || next.Weight > m.Weight
+		if last, _ := in.Promotion.Last(m.Workload, m.names()); last >= c.same && !m.isOpenFully(in) {
+			s.Spent = spend(in, s)
+		}
+		s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return c.drops(m, r) })
+		subject = fmt.Sprintf("%s steps changed by %s, goes on at %s", s.App, in.Head.Commit.Short(), next.Name)
+	}
+	if raises && s.Stable != nil && !s.Release.Fast {
+		if d, shut := waitForWindow(in, "the new list of steps"); shut {
+			return d
+		}
+	}
+	if !isPromoting(s) && s.Stable != nil {
+		s.Phase = phaseOf(in, s.Progress)
+	}
+	return Decision{State: s, Subject: subject}
+}
+
+// change is what a commit makes of the plan that a workload is released by.
+type change struct {
+	old      *plan // nil if nobody knows it
+	same     int   // so many stages are what they were
+	changes  bool  // the others are not
+	restarts bool  // pods cannot be moved on from where they are
+}
+
+// changeOf compares the plans of the commit that the cluster follows and of the
+// head. Both are compiled now, so a new version of the program changes nothing.
+func (m moving) changeOf(in Input) change {
+	spec, known := rollout.Spec{}, false
+	if in.Source != nil {
+		spec, known = in.Source.Spec(m.Workload)
+	}
+	if !known { // Git has lost the commit: the digest says whether the list has changed, and not from where on
+		if m.digest() != m.Plan {
+			return change{changes: true}
+		}
+		return change{same: len(m.stages)}
+	}
+	c := change{old: in.plans.of(spec)}
+	for c.same < min(len(c.old.stages), len(m.stages)) &&
+		c.old.stages[c.same].meaning() == m.stages[c.same].meaning() {
+		c.same++
+	}
+	c.changes = c.same < max(len(c.old.stages), len(m.stages))
+	other := spec.Scaling != m.spec.Scaling || (spec.BlueGreen == nil) != (m.spec.BlueGreen == nil)
+	c.restarts = c.changes && other && !c.old.hasMoved(m.Progress)
+	return c
+}
+
+// resumed is where a workload goes on. An unchanged stage keeps its clock, and a
+// changed one begins anew. Users who have the new version keep it, and a release
+// that is through its steps, or verified before, gets no new ones.
+func (m moving) resumed(in Input, c change) rollout.Progress {
+	step := min(m.Step, c.same)
+	switch {
+	case isPromoting(in.State):
+		step = len(m.stages)
+	case !c.changes:
+	case in.State.Former != nil: // it has been judged
+		at, _ := m.movedAt()
+		step = max(step, at)
+	case in.State.Release.Fast:
+		step = max(step, m.passed)
+	case c.old != nil && c.old.hasMoved(m.Progress):
+		step = max(step, m.moved())
+	}
+	next := m.progress(step, in.Now)
+	next.Suspended = m.Suspended
+	if step == m.Step && c.keeps(step) || isPromoting(in.State) {
+		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
+	}
+	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
+		// The new list says which users are matched, and its step which weight is next.
+		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
+	}
+	return next
+}
+
+// keeps reports whether a stage of the old list is the new list's, too.
+func (c change) keeps(step int) bool { return step < c.same || !c.changes }
+
+// drops reports whether a run is of a stage that has changed or has to come again.
+func (c change) drops(m moving, r rollout.AnalysisRun) bool {
+	if c.old == nil {
+		return m.owns(r)
+	}
+	for i := c.same; i < len(c.old.stages); i++ {
+		name := moving{plan: c.old, Progress: rollout.Progress{Step: i}, label: m.label}.runName()
+		if r.Name == name || strings.HasPrefix(r.Name, name+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// hasMoved reports whether all users have the new version, because a Service was
+// switched or because the routers were asked to.
+func (p *plan) hasMoved(pr rollout.Progress) bool {
+	routed := p.routing != nil && pr.Routed != nil && pr.Routed.Weight == p.full()
+	return p.hasSwitched(pr.Step) || routed && pr.Step >= p.handover()
+}

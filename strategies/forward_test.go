@@ -1,0 +1,167 @@
+package strategies
+
+import (
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// forward watches that the users of one workload move forward only, or back to
+// what served all of them last. It knows Services and pods, and not what a release
+// is.
+type forward struct {
+	served []string // versions that have served all users, oldest first, each once
+	judged bool     // the newest of them has been on record as stable, or all pods were of it after its last step
+}
+
+// checkForward holds after each change of the cluster: once a version serves all
+// users and is through with its release, none of them meets an older one, but by
+// what people or a verdict say.
+func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.Spec, x *watched) {
+	f := &x.forward
+	reached := s.reached(d, spec)
+	if len(reached) == 0 {
+		return
+	}
+	last := ""
+	if n := len(f.served); n > 0 {
+		last = f.served[n-1]
+	}
+	if len(reached) == 1 && reached[0] != last {
+		f.judged = false
+		f.served = append(slices.DeleteFunc(f.served, func(v string) bool { return v == reached[0] }), reached[0])
+		return
+	}
+	if hash, ok := hashOf(d, last); ok && (s.isThrough(d, last) || s.state.Phase == rollout.Healthy && s.state.StableHash(w) == hash) {
+		f.judged = true
+	}
+	if !f.judged || s.mayGoBack || s.overtaken || s.ready(d, last) == 0 {
+		return
+	}
+	for _, v := range reached {
+		if hash, _ := hashOf(d, v); s.state.Release != nil && s.state.Release.Templates[w] == hash {
+			continue // people have released it again, by its steps
+		}
+		if v != last && slices.Contains(f.served, v) {
+			s.fail("%s: users meet %s again, and %s has served all of them", w, v, last)
+		}
+	}
+}
+
+// isThrough reports whether the release in flight has passed its last step, and all
+// pods of all its workloads are of its version: the app is what is released.
+func (s *sim) isThrough(d *kube.Deployment, version string) bool {
+	if s.state.Release == nil || s.state.Stable == nil || s.state.Phase == rollout.Aborting {
+		return false
+	}
+	hash, _ := hashOf(d, version)
+	return s.state.Release.Templates[d.Workload] == hash &&
+		!slices.ContainsFunc(s.state.Progress, func(p rollout.Progress) bool { return p.Step < p.Of || s.runsOther(p.Workload) })
+}
+
+// runsOther reports whether a workload has pods of another version than the release's.
+func (s *sim) runsOther(w rollout.Workload) bool {
+	d := s.kube.Deployments[w]
+	return d != nil && slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
+		return rollout.Hash(rs.Annotations[rollout.AnnotationHash]) != s.state.Release.Templates[w] &&
+			(rs.Replicas > 0 || len(rs.Live()) > 0)
+	})
+}
+
+func hashOf(d *kube.Deployment, version string) (rollout.Hash, bool) {
+	for _, rs := range d.Sets {
+		if kube.VersionOf(rs.Template) == version {
+			return rollout.Hash(rs.Annotations[rollout.AnnotationHash]), true
+		}
+	}
+	return "", false
+}
+
+func (s *sim) ready(d *kube.Deployment, version string) int {
+	n := 0
+	for _, rs := range d.Sets {
+		if kube.VersionOf(rs.Template) == version {
+			n += rs.Ready()
+		}
+	}
+	return n
+}
+
+// reached are the versions whose pods answer users: those that the Service of all
+// users selects, or all that are ready.
+func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
+	main := ""
+	switch {
+	case spec.BlueGreen != nil:
+		main = spec.BlueGreen.ActiveService
+	case spec.Canary != nil && spec.Canary.Traffic == nil:
+		main = spec.Canary.StableService
+	case spec.Canary != nil:
+		return nil // requests go by routes, which guard watches
+	}
+	pin := s.kube.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: main}]
+	var versions []string
+	for _, rs := range d.Sets {
+		if rs.Ready() > 0 && (pin == "" || main == "" || rs.PodHash == pin) {
+			versions = append(versions, kube.VersionOf(rs.Template))
+		}
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
+}
+
+// allowBack follows what people and verdicts say about going back: a rejection, and
+// a commit that asks for what served before. That yet another version is pushed is
+// no reason.
+func (s *sim) allowBack(in Input, d Decision) {
+	is := d.State
+	switch {
+	case is.Phase == rollout.Healthy && is.Release == nil:
+		s.mayGoBack = false
+	case is.Phase == rollout.Aborting && in.State.Phase != rollout.Aborting:
+		reverted := in.Head.Render != nil && in.Head.Render.Release() == is.Stable.Hash
+		s.mayGoBack = s.mayGoBack || is.Retreat.Reject || reverted || seesOthers(in)
+	case is.Release != nil && is.Release.Fast:
+		s.mayGoBack = true
+	}
+}
+
+// seesOthers reports whether a decision was made while pods of another version were there; the last one may have gone
+// since.
+func seesOthers(in Input) bool {
+	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
+		return slices.ContainsFunc(in.Observed.Workloads[p.Workload].Revisions, func(r rollout.Revision) bool {
+			return r.Pods > 0 && r.Hash != in.State.Release.Templates[p.Workload]
+		})
+	})
+}
+
+// unwell watches that nothing is called healthy for long that does not serve.
+type unwell struct {
+	since time.Time // when pods were missing first, with no more of them ready since; zero if none is
+	ready int
+	looks int // of the process that has seen it
+}
+
+// checkHealth holds when the world is at rest.
+func (s *sim) checkHealth() {
+	for w, live := range s.observe().Workloads {
+		x := &s.watch(w).unwell
+		ready := 0
+		for _, r := range live.Revisions {
+			if r.Current {
+				ready = r.Ready()
+			}
+		}
+		switch {
+		case ready >= live.Replicas || s.state.Release != nil:
+			*x = unwell{}
+		case x.since.IsZero() || ready > x.ready || s.crashes > x.looks:
+			*x = unwell{since: s.kube.Now, ready: ready, looks: s.crashes}
+		case s.kube.Now.Sub(x.since) > healthDeadline && s.state.Shown() == rollout.Healthy:
+			s.fail("%s has %d of %d pods ready since %s, and the app is Healthy", w, ready, live.Replicas, x.since)
+		}
+	}
+}

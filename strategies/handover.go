@@ -1,0 +1,161 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// A strategy that moves users at once, by a Service or by routes, may keep the old
+// version's pods for a while after that. The release is stable by then and on
+// record as such, with what served before as State.Former. To what walks stages
+// and lays them over objects it is still on its way, back to which that record is
+// turned here and nowhere else.
+//
+//	              on record                   while it is decided about and laid over objects
+//	Phase         Healthy                     Paused: pods are kept; Promoting: they go
+//	Stable        the new version             the old one
+//	Release       –                           the new version
+//	Former        the old one, progress       not nil
+
+// reopened is a recorded state as a release on its way.
+func reopened(s rollout.State) rollout.State {
+	if s.Former == nil || s.Stable == nil || s.Release != nil {
+		return s
+	}
+	s.Release, s.Stable, s.Progress, s.Phase = s.Stable, &s.Former.Release, s.Former.Progress, rollout.Paused
+	if !slices.ContainsFunc(s.Progress, func(p rollout.Progress) bool { return p.Step < p.Of }) {
+		s.Phase = rollout.Promoting
+	}
+	return s
+}
+
+// closed is the state to record. A release that goes back is on its way again.
+func closed(s rollout.State) rollout.State {
+	switch {
+	case s.Former == nil || s.Release == nil:
+	case s.Phase == rollout.Aborting:
+		s.Former, s.Verified = nil, remember(s.Verified, s.Stable.Hash)
+	default:
+		s.Former = &rollout.Former{Release: *s.Stable, Progress: s.Progress}
+		s.Stable, s.Release, s.Progress = s.Release, nil, nil
+		s.Phase, s.Reason = rollout.Healthy, ""
+	}
+	return s
+}
+
+// movedAt is the first stage at which all users are on the new version, and have
+// been while it was judged: the number of stages if that is after the last one.
+// It is false for a strategy that moves users as it moves pods.
+func (p *plan) movedAt() (int, bool) {
+	n := len(p.stages)
+	if n > 0 && p.stages[n-1].keeps {
+		n--
+	}
+	return n, p.hasSwitched(len(p.stages)) || p.swaps()
+}
+
+// areMoved reports whether all users are on the release in flight although pods of
+// the old version are there. One pod is enough: where nobody can go back to, it
+// is no worse a version to go on from.
+func areMoved(in Input, progress []rollout.Progress) bool {
+	if in.State.Stable == nil || len(progress) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(releaseSpecs(in), func(spec rollout.Spec) bool {
+		hash := in.State.Release.Templates[spec.Workload]
+		i := slices.IndexFunc(progress, func(pr rollout.Progress) bool { return pr.Workload == spec.Workload })
+		if i < 0 {
+			return hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash, available)
+		}
+		at, moves := in.plans.of(spec).movedAt()
+		live := in.Observed.Workloads[spec.Workload]
+		fresh, _ := live.Find(hash)
+		return !moves || progress[i].Step < at || fresh.Ready() < aPod(spec, replicas(in.State, spec, live))
+	})
+}
+
+// isMoving reports whether all users reach the release in flight already and only
+// proxies have yet to learn of it: it arrives before another one starts. A version
+// that is still to be judged makes room.
+func isMoving(in Input) bool {
+	all := movers(in)
+	return in.Source != nil && len(all) > 0 && !slices.ContainsFunc(all, func(m moving) bool {
+		at, _ := m.movedAt()
+		isJudged := slices.ContainsFunc(m.stages[min(m.Step, at):at], func(s stage) bool {
+			_, is := s.wait.(analysisWait)
+			return is
+		})
+		return isJudged || !m.hasMoved(m.Progress) || m.fresh.Ready() == 0
+	})
+}
+
+// settled makes a release stable whose users have all moved.
+func settled(in Input, d Decision) Decision {
+	s := &d.State
+	if s.Former != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
+		return d
+	}
+	stable := stableOf(in)
+	s.Release, s.Former, s.Analyses, s.Verified = &stable, &rollout.Former{}, nil, remember(s.Verified, stable.Hash)
+	s.Spent = spend(in, *s)
+	d.Subject = healthyText(s.App, stable)
+	return d
+}
+
+// keepFormer goes on with the end of a release that is stable while Git asks for
+// another one. If that may start, the old pods make room for it at once.
+func keepFormer(in Input) Decision {
+	isNext := isAwaited(in)
+	if in.Source == nil {
+		return Decision{State: in.State, Waiting: "the commit that the app is at to be read"}
+	}
+	in.Head.Render = in.Source
+	if isPromoting(in.State) {
+		return removeFormer(in)
+	}
+	if !isNext {
+		return advance(in)
+	}
+	d := Decision{State: in.State, Waiting: "the pods of the old version to go"}
+	d.State.Progress = nil
+	for _, m := range movers(in) {
+		d.State.Progress = append(d.State.Progress, m.progress(len(m.stages), in.Now))
+	}
+	d.State.Phase, d.Subject = rollout.Promoting, formerGoes(in.State)
+	return d
+}
+
+// removeFormer waits until the pods of the old version are gone, and no proxy uses
+// the Service of the next one any more.
+func removeFormer(in Input) Decision {
+	s := in.State
+	for _, m := range movers(in) {
+		d := Decision{State: s, Waiting: "the pods of the old version to go"}
+		if m.routing != nil {
+			d.Requeue = laterOnly(m.Entered.Add(m.routing.Settle), in.Now)
+		}
+		if !d.Requeue.IsZero() || !runsOnly(m.live, s.Release.Templates[m.Workload]) {
+			return d
+		}
+	}
+	s.Pong = swapped(in)
+	s.Stable, s.Release, s.Progress, s.Former, s.Phase = s.Release, nil, nil, nil, rollout.Healthy
+	return Decision{State: s, Subject: fmt.Sprintf("%s all pods are of %s", s.App, s.Stable.Hash)}
+}
+
+func formerGoes(s rollout.State) string {
+	return fmt.Sprintf("%s removes the pods of %s", s.App, s.Stable.Hash)
+}
+
+// stableOf is the release in flight as it is recorded once it is stable.
+func stableOf(in Input) rollout.Release {
+	stable := *in.State.Release
+	stable.Since, stable.Fast = rollout.Second(in.Now), false
+	return stable
+}
+
+func healthyText(app string, stable rollout.Release) string {
+	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
+}

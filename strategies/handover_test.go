@@ -1,0 +1,75 @@
+package strategies
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// kept is a blue-green app whose users have moved to v2, while v1's pods are kept.
+func kept(t *testing.T) *script {
+	t.Helper()
+	s, _ := readScript(t, &txtar.Archive{Files: []txtar.File{{Name: "web.yaml", Data: []byte(`
+replicas: 4
+blueGreen:
+  activeService: web
+  autoPromotionEnabled: true
+  scaleDownDelaySeconds: 300
+`)}, {Name: "timeline"}}})
+	for _, line := range []string{"start", "push v2"} {
+		s.play(t, line+"\n")
+	}
+	if s.state.Former == nil || s.state.Phase != rollout.Healthy || s.state.Release != nil {
+		t.Fatalf("%+v", s.state)
+	}
+	return s
+}
+
+// TestFormerOfAnOlderProgram: what an older program recorded while it kept the old
+// version's pods, which was a release in flight, goes on where it is: nothing is
+// written but that it is stable.
+func TestFormerOfAnOlderProgram(t *testing.T) {
+	s := kept(t)
+	want, objects := s.state, dump(s.desired(s.state))
+	old := reopened(s.state)
+	old.Former, old.Verified = nil, want.Verified[1:]
+	if got := dump(s.desired(old)); got != objects {
+		t.Errorf("the older record asks for something else:\n%s\n%s", objects, got)
+	}
+	s.state = old
+	s.output = nil
+	s.rest()
+	if len(s.output) != 1 || !s.state.Equal(&want) {
+		t.Errorf("%v:\n%s\n%s", s.output, dump(want), dump(s.state))
+	}
+}
+
+// TestFormerIsNoRelease: while the old version's pods are kept, nothing but people
+// takes users back, nothing measures, and nothing is pruned.
+func TestFormerIsNoRelease(t *testing.T) {
+	s := kept(t)
+	in := s.input(s.state, true)
+	in.Now = in.Now.Add(200 * time.Second)
+	for w, live := range in.Observed.Workloads {
+		live.Complete = false
+		for i := range live.Revisions {
+			live.Revisions[i].ReadySince = nil
+		}
+		in.Observed.Workloads[w] = live
+	}
+	if d := Decide(in); d.Subject != "" || len(d.Measure) > 0 || d.Requeue.IsZero() {
+		t.Errorf("without a ready pod: %q, measures %v, looks again at %s", d.Subject, d.Measure, d.Requeue)
+	}
+	s.state.Inventory = append(s.state.Inventory, rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "of-v1"})
+	if gone := Prunable(s.state, s.desired(s.state)); len(gone) > 0 {
+		t.Errorf("prunes %v", gone)
+	}
+	if _, ok := StartOver(s.state, in.Now); !ok {
+		t.Error("cannot start over on a new cluster")
+	} else if over, _ := StartOver(s.state, in.Now); over.Former != nil {
+		t.Error("a new cluster keeps what it has not")
+	}
+}

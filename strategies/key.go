@@ -1,0 +1,215 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// A promotion file is the key of gates: of a release, by its hash; of the try of
+// it that is in flight; of workloads, and of their steps up to one. One that was
+// there at an earlier try is no key to this one, and one that was there before
+// the steps changed opens none that changed: the record names it (State.Spent).
+
+// prepared returns the input as decisions see it: a promotion that is no key is
+// none, and specs are compiled once.
+func (in Input) prepared() Input {
+	in.plans = in.plans.orNew()
+	if p := in.Promotion; p != nil && p.Decision == rollout.Promote && (isSpent(in) || isOfAnotherTry(in)) {
+		in.Promotion = nil
+	}
+	return in
+}
+
+func isSpent(in Input) bool { return in.State.Spent != "" && in.Promotion.Digest == in.State.Spent }
+
+func isOfAnotherTry(in Input) bool {
+	since, release := in.Promotion.Since, in.State.Release
+	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
+}
+
+// spend notes that the promotion of the release in flight is no key any more.
+func spend(in Input, s rollout.State) string {
+	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
+		return in.Promotion.Digest
+	}
+	return s.Spent
+}
+
+// Ignored says why a promotion file has no effect, "" if it has or if it is what
+// an earlier release has left behind.
+func Ignored(in Input) string {
+	p, s := in.Promotion, in.State
+	if p == nil || s.Phase == "" {
+		return ""
+	}
+	isFor := func(r *rollout.Release) bool { return r != nil && r.Hash == p.Release }
+	head := in.Head.Render == nil || in.Head.Render.Release() == p.Release
+	_, rejected := s.IsRejected(p.Release)
+	switch {
+	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
+		return fmt.Sprintf("it names %s, which is neither in flight nor what Git asks for", p.Release)
+	case p.Decision != rollout.Promote || !isFor(s.Release):
+		return ""
+	case isSpent(in):
+		return fmt.Sprintf("it was there before this try of %s began, or before its steps changed", p.Release)
+	case isOfAnotherTry(in):
+		return fmt.Sprintf("it is for another try of %s: this one began at %s", p.Release, s.Release.Since.Format(time.RFC3339))
+	default:
+		return namesNoStep(in.prepared())
+	}
+}
+
+// namesNoStep says which of a promotion's steps there are not.
+func namesNoStep(in Input) string {
+	p, all := in.Promotion, movers(in)
+	has := func(m moving) bool { _, found := p.Last(m.Workload, m.names()); return found }
+	if len(all) == 0 || p.Workloads == nil && slices.ContainsFunc(all, has) {
+		return ""
+	}
+	for _, m := range all {
+		if through, named := p.Workloads[m.Workload]; !has(m) && (named || p.Workloads == nil) {
+			return fmt.Sprintf("through %q names no step of %s, which has %d", orElse(through, p.Through), m.Workload, m.Of)
+		}
+	}
+	for w := range p.Workloads {
+		if !slices.ContainsFunc(all, func(m moving) bool { return m.Workload == w }) {
+			return fmt.Sprintf("%s is no workload of the release", w)
+		}
+	}
+	return ""
+}
+
+// Gate returns the step whose gate is shut: the furthest one if several workloads
+// wait. It is false while no workload waits for a promotion.
+func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
+
+// TimedPause returns the step whose pause the clock ends, for the promotion that
+// ends it before: the furthest one if several workloads wait.
+func TimedPause(in Input) (step int, found bool) {
+	return furthest(early(in.prepared(), func(w wait) bool { _, is := w.(timerWait); return is }))
+}
+
+func furthest(all []moving) (step int, found bool) {
+	for _, m := range all {
+		step = max(step, m.Step)
+	}
+	return step, len(all) > 0
+}
+
+// Key is the promotion that opens the gates that are shut and no other; nil if
+// none is.
+func Key(in Input) *rollout.Promotion {
+	in = in.prepared()
+	return keyTo(in, shutGates(in))
+}
+
+// Early is the promotion that ends what the release waits at before it is over:
+// timed pauses, analyses, experiments. It is nil if it waits at none.
+func Early(in Input) *rollout.Promotion {
+	in = in.prepared()
+	return keyTo(in, early(in, endsEarly))
+}
+
+func keyTo(in Input, all []moving) *rollout.Promotion {
+	through, entered := map[rollout.Workload]int{}, time.Time{}
+	for _, m := range all {
+		through[m.Workload] = m.Step + 1
+		if m.Entered.After(entered) {
+			entered = m.Entered
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return KeyThrough(in.State, through, entered)
+}
+
+// KeyThrough is the promotion of the release in flight through a step of each
+// workload, which counts from 1; of no workload it is the full one. A time makes it
+// another file than the one that is no key any more.
+func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
+	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
+	if s.Spent != "" {
+		p.At = when.Format(time.RFC3339Nano)
+	}
+	if len(through) == 0 {
+		p.Through = rollout.Full
+	}
+	for w, step := range through {
+		if len(s.Progress) == 1 {
+			p.Through = strconv.Itoa(step)
+			break
+		}
+		if p.Workloads == nil {
+			p.Workloads = map[rollout.Workload]string{}
+		}
+		p.Workloads[w] = strconv.Itoa(step)
+	}
+	return p
+}
+
+// IsOpen reports whether the promotion file opens a step in progress already.
+func IsOpen(in Input) bool {
+	in = in.prepared()
+	return slices.ContainsFunc(movers(in), func(m moving) bool { return !m.isThrough() && m.isOpen(in) })
+}
+
+// Skipped says which steps a promotion passes without waiting for what they wait
+// for, from the present one on: the clock, analyses, experiments, or all that a
+// full one leaves out.
+func Skipped(in Input, p *rollout.Promotion) []string {
+	in.Promotion = p
+	in = in.prepared()
+	var all []string
+	for _, m := range movers(in) {
+		last, _ := in.Promotion.Last(m.Workload, m.names())
+		for i := m.Step; i < len(m.stages) && i <= last; i++ {
+			s := m.stages[i]
+			if endsEarly(s.wait) || m.isOpenFully(in) && i < m.passed && i > m.Step {
+				all = append(all, fmt.Sprintf("step %d/%d of %s (%s)", i+1, m.Of, m.Workload, s.text))
+			}
+		}
+	}
+	return all
+}
+
+// shutGates are the workloads that wait for somebody to promote them.
+func shutGates(in Input) []moving {
+	s := in.State
+	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
+		return nil
+	}
+	return slices.DeleteFunc(movers(in), func(m moving) bool {
+		_, waits := m.stage().wait.(promotionWait)
+		_, asks := inconclusive(in, m)
+		return !waits && !asks || waitForPeople(in, m).done
+	})
+}
+
+// early are the workloads that wait at a step of a kind that a promotion ends.
+func early(in Input, kind func(wait) bool) []moving {
+	return slices.DeleteFunc(movers(in), func(m moving) bool {
+		if m.isThrough() || in.State.Phase == rollout.Aborting || !kind(m.stage().wait) {
+			return true
+		}
+		v := gates.verdict(in, m)
+		return v.done || v.paused && v.due.IsZero()
+	})
+}
+
+// endsEarly reports whether a promotion ends a wait before it is over.
+func endsEarly(w wait) bool { return w.traits().early }
+
+// isOpen reports whether somebody lets a workload pass its step.
+func (m moving) isOpen(in Input) bool {
+	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), m.Step)
+}
+
+// isOpenFully reports whether somebody lets it pass all that is left.
+func (m moving) isOpenFully(in Input) bool {
+	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), len(m.stages))
+}

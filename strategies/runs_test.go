@@ -1,0 +1,345 @@
+package strategies
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// measuredWeb is a canary of four pods that goes by way of the given steps.
+func measuredWeb(namespace string, background *rollout.Analysis, steps ...rollout.Step) staged {
+	replicas := 4
+	spec := rollout.Spec{
+		Name: "web", Workload: rollout.Workload{Namespace: namespace, Name: "web"}, Replicas: &replicas,
+		Scaling: rollout.Surge, MaxSurge: rollout.Amount{Value: 25, Percent: true},
+		MaxUnavailable: rollout.Amount{Value: 25, Percent: true}, ProgressDeadlineSeconds: 600,
+		Canary: &rollout.Canary{Steps: steps, Analysis: background},
+	}
+	return staged{spec: spec, version: "v1"}
+}
+
+func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
+	m := rollout.Metric{Name: name, Interval: time.Minute, Count: 1, ConsecutiveErrorLimit: 4, Retention: 10}
+	if change != nil {
+		change(&m)
+	}
+	return &rollout.Analysis{Metrics: []rollout.Metric{m}}
+}
+
+// measuring is a world whose last decision can be looked at.
+type measuring struct {
+	*loop
+	t    *testing.T
+	last Decision
+}
+
+// newMeasuring has v1 healthy.
+func newMeasuring(t *testing.T, workloads ...staged) *measuring {
+	t.Helper()
+	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: workloads}),
+		kube.New(rand.New(rand.NewPCG(1, 1)), noon))}
+	m.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
+	m.decided = func(_ Input, d Decision) { m.last = d }
+	m.rests(rollout.Healthy)
+	return m
+}
+
+func (m *measuring) rests(want rollout.Phase) {
+	m.t.Helper()
+	for range 10 {
+		if !m.rest() {
+			m.t.Fatalf("the world does not come to rest: %s", dump(m.state))
+		}
+		if m.state.Phase == want {
+			return
+		}
+		if due := m.nextDue(); due.After(m.kube.Now) {
+			m.kube.Now = due
+		}
+	}
+	m.t.Fatalf("it is %s, want %s: %s", m.state.Phase, want, dump(m.state))
+}
+
+// release pushes a version of all workloads.
+func (m *measuring) release(version string) {
+	m.git.push(func(s *source) {
+		s.workloads = slices.Clone(s.workloads)
+		for i := range s.workloads {
+			s.workloads[i].version = version
+		}
+	})
+}
+
+// measure says what became of all measurements of a metric that are due.
+func (m *measuring) measure(metric string, phase rollout.AnalysisPhase) (n int) {
+	m.t.Helper()
+	for _, due := range m.due() {
+		if due.Metric.Name == metric {
+			m.runs = Record(m.input(m.state, m.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
+				Metric: metric, Measurement: rollout.Measurement{At: m.kube.Now, Phase: phase}})
+			n++
+		}
+	}
+	m.rest()
+	return n
+}
+
+func (m *measuring) due() []Measure { return Decide(m.input(m.state, m.settled)).Measure }
+
+func (m *measuring) run(name string) rollout.AnalysisRun {
+	m.t.Helper()
+	for _, r := range m.state.Analyses {
+		if r.Name == name {
+			return r
+		}
+	}
+	m.t.Fatalf("there is no run %s: %s", name, dump(m.state.Analyses))
+	return rollout.AnalysisRun{}
+}
+
+var aPause = rollout.Step{Pause: &rollout.Pause{}}
+
+func weight(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+
+// TestAnalysesOfThePastJudgeNobody: an analysis that failed is over with its release. A Deployment
+// of another name, or one that gets its Rollout document back, begins without it.
+func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
+	fail := func(t *testing.T) *measuring {
+		m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}))
+		m.release("v2")
+		m.rests(rollout.Progressing)
+		m.measure("errors", rollout.AnalysisFailed)
+		m.rests(rollout.Degraded)
+		return m
+	}
+	for name, change := range map[string]func(*measuring){
+		"renamed": func(m *measuring) {
+			m.release("v1")
+			m.rests(rollout.Healthy)
+			m.git.push(func(s *source) {
+				s.workloads = slices.Clone(s.workloads)
+				s.workloads[0].spec.Name, s.workloads[0].spec.Workload.Name = "shop", "shop"
+			})
+		},
+		"another namespace": func(m *measuring) {
+			m.release("v1")
+			m.rests(rollout.Healthy)
+			m.git.push(func(s *source) {
+				s.workloads = slices.Clone(s.workloads)
+				s.workloads[0].spec.Workload.Namespace = "other"
+			})
+		},
+		"another namespace, with the version that failed": func(m *measuring) {
+			m.git.push(func(s *source) {
+				s.workloads = slices.Clone(s.workloads)
+				s.workloads[0].spec.Workload.Namespace = "other"
+			})
+		},
+		"its document removed and put back": func(m *measuring) {
+			for _, plain := range []bool{true, false} {
+				m.release("v1")
+				m.rests(rollout.Healthy)
+				m.git.push(func(s *source) {
+					s.workloads = slices.Clone(s.workloads)
+					s.workloads[0].plain = plain
+				})
+				m.rest()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fail(t)
+			change(m)
+			m.rests(rollout.Healthy)
+			if m.state.Held != nil {
+				t.Errorf("held: %s", m.state.Held.Message)
+			}
+		})
+	}
+}
+
+// TestNamesakesAreMeasuredByThemselves: Deployments of one name in two namespaces have runs of
+// their own, and so have steps whose names look like those of other runs.
+func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
+	check := rollout.Step{Analysis: errorsOf("errors", nil)}
+	t.Run("namespaces", func(t *testing.T) {
+		m := newMeasuring(t, measuredWeb("east", nil, weight(25), check), measuredWeb("west", nil, weight(25), check))
+		m.release("v2")
+		m.rest()
+		of := map[rollout.Workload]string{}
+		for _, due := range m.due() {
+			of[due.Workload] = due.Run
+		}
+		if len(of) != 2 || of[rollout.Workload{Namespace: "east", Name: "web"}] == of[rollout.Workload{Namespace: "west", Name: "web"}] {
+			t.Fatalf("measured: %v", of)
+		}
+		for _, due := range m.due() {
+			if due.Workload.Namespace == "east" {
+				m.runs = Record(m.input(m.state, m.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
+					Metric: "errors", Measurement: rollout.Measurement{At: m.kube.Now, Phase: rollout.AnalysisSuccessful}})
+			}
+		}
+		m.rest()
+		for _, p := range m.state.Progress {
+			if passed := p.Step == p.Of; passed != (p.Workload.Namespace == "east") {
+				t.Errorf("%s is at step %d of %d", p.Workload, p.Step, p.Of)
+			}
+		}
+	})
+	t.Run("steps", func(t *testing.T) {
+		named := rollout.Step{Name: "step-3", Analysis: errorsOf("errors", nil)}
+		back := rollout.Step{Name: "background", Analysis: errorsOf("errors", nil)}
+		m := newMeasuring(t, measuredWeb("shop", errorsOf("latency", nil), weight(25), named, check, back))
+		m.release("v2")
+		m.rest()
+		for step := 1; step < 4; step++ {
+			if at := m.state.Progress[0].Step; at != step {
+				t.Fatalf("at step %d, want %d: a verdict of another one counted", at, step)
+			}
+			if n := m.measure("errors", rollout.AnalysisSuccessful); n != 1 {
+				t.Fatalf("%d measurements at step %d", n, step)
+			}
+		}
+		m.rests(rollout.Healthy)
+	})
+}
+
+// TestFirstMeasurementsKnowTheirPods: what is asked about a version's pods is asked when there
+// are such, and not about none before.
+func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
+	for name, change := range map[string]func(*rollout.Metric){
+		"the new version's": func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} },
+		"a comparison":      func(m *rollout.Metric) { m.Compare = &rollout.Compare{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			hurry := time.Second
+			m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", change),
+				rollout.Step{Pause: &rollout.Pause{Duration: &hurry}}, weight(25), aPause))
+			asked := 0
+			m.decided = func(_ Input, d Decision) {
+				for _, due := range d.Measure {
+					if asked++; due.Latest == "" || due.Stable == "" {
+						t.Errorf("measured about the pods %q and %q", due.Latest, due.Stable)
+					}
+				}
+			}
+			m.release("v2")
+			m.rests(rollout.Paused)
+			m.kube.Now = m.kube.Now.Add(time.Minute)
+			m.rest()
+			if asked == 0 || m.state.Progress[0].Step != 2 {
+				t.Errorf("at step %d, measured %d times", m.state.Progress[0].Step, asked)
+			}
+		})
+	}
+	t.Run("a step that can have none", func(t *testing.T) {
+		m := newMeasuring(t, measuredWeb("shop", nil, rollout.Step{Analysis: errorsOf("errors",
+			func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} })}, weight(25)))
+		m.release("v2")
+		m.rests(rollout.Stalled)
+		if want := "no earlier step starts"; !strings.Contains(m.state.Reason, want) {
+			t.Errorf("reason %q, want %q", m.state.Reason, want)
+		}
+	})
+}
+
+// TestChangedMetricsAreMeasured: metrics that a document gets while its release is under way are
+// measured, those that it loses judge nobody any more.
+func TestChangedMetricsAreMeasured(t *testing.T) {
+	endless := func(m *rollout.Metric) { m.Count = 0 }
+	for _, first := range []*rollout.Analysis{errorsOf("errors", endless), errorsOf("errors", nil), nil} {
+		m := newMeasuring(t, measuredWeb("shop", first, weight(25), aPause))
+		m.release("v2")
+		m.rests(rollout.Paused)
+		m.measure("errors", rollout.AnalysisSuccessful)
+		edit := func(a *rollout.Analysis) {
+			m.git.push(func(s *source) {
+				s.workloads = slices.Clone(s.workloads)
+				c := *s.workloads[0].spec.Canary
+				c.Analysis = a
+				s.workloads[0].spec.Canary = &c
+			})
+			m.rest()
+		}
+		edit(errorsOf("latency", endless))
+		if due := m.due(); len(due) != 1 || due[0].Metric.Name != "latency" {
+			t.Fatalf("due after a change: %+v, runs %s", due, dump(m.state.Analyses))
+		}
+		edit(nil)
+		if r := m.run("web/background"); r.Phase != rollout.AnalysisStopped {
+			t.Errorf("an analysis that nobody wants is %s", r.Phase)
+		}
+		edit(errorsOf("saturation", endless))
+		if n := m.measure("saturation", rollout.AnalysisFailed); n != 1 {
+			t.Fatalf("%d measurements of what is wanted again: %s", n, dump(m.state.Analyses))
+		}
+		m.rests(rollout.Degraded)
+	}
+}
+
+// TestStoppedIsNotSuccessful: an analysis that ended with its release has found nothing out.
+func TestStoppedIsNotSuccessful(t *testing.T) {
+	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", func(m *rollout.Metric) { m.Count = 0 }), weight(25), aPause))
+	m.release("v2")
+	m.rests(rollout.Paused)
+	m.measure("errors", rollout.AnalysisSuccessful)
+	m.git.push(func(s *source) {
+		s.promotion = &rollout.Promotion{Release: m.state.Release.Hash, Decision: rollout.Abort, Author: "Ann", Digest: "1"}
+	})
+	m.rests(rollout.Degraded)
+	r := m.run("web/background")
+	if r.Phase != rollout.AnalysisStopped || r.Metrics[0].Phase != rollout.AnalysisStopped {
+		t.Errorf("the run of an aborted release is %s, its metric %s", r.Phase, r.Metrics[0].Phase)
+	}
+}
+
+// TestTimeoutPromotesPastDoubt: nobody has promoted, and no promotion file is there, when the timeout of a
+// pause lets a release pass whose analysis does not know.
+func TestTimeoutPromotesPastDoubt(t *testing.T) {
+	timeout := time.Hour
+	pause := rollout.Step{Pause: &rollout.Pause{Timeout: &timeout, OnTimeout: rollout.TimeoutPromote}}
+	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", nil), weight(25), pause))
+	m.release("v2")
+	m.rests(rollout.Paused)
+	m.measure("errors", rollout.AnalysisInconclusive)
+	if all := Explain(m.input(m.state, true)); !strings.Contains(all[0].Waiting, "inconclusive") {
+		t.Errorf("waits for %q", all[0].Waiting)
+	}
+	m.kube.Now = m.kube.Now.Add(timeout)
+	m.rests(rollout.Healthy)
+}
+
+// TestMeasuredTextsArePrintable: an endpoint that answers with NUL characters, escapes and pages of text neither
+// keeps a retreat from being recorded, nor fills the record.
+func TestMeasuredTextsArePrintable(t *testing.T) {
+	m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors",
+		func(m *rollout.Metric) { m.SuccessCondition = "result == 'ok'" })}))
+	var subjects []string
+	m.commits = func(_, _ rollout.State, subject string) { subjects = append(subjects, subject) }
+	m.release("v2")
+	m.rests(rollout.Progressing)
+	for _, due := range m.due() {
+		m.runs = Record(m.input(m.state, m.settled),
+			due.Judge(Result{At: m.kube.Now, Value: "x\x00y\x1b[2J" + strings.Repeat("z\n", 5000), Samples: -1}))
+	}
+	m.rests(rollout.Degraded)
+	data, err := m.state.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range append(subjects, string(data)) {
+		if strings.ContainsAny(text, "\x00\x1b") || strings.Contains(text, `\0`) || strings.Contains(text, `\e`) {
+			t.Errorf("recorded: %q", text)
+		}
+		for line := range strings.Lines(text) {
+			if len(line) > 1000 {
+				t.Errorf("recorded: a line of %d bytes", len(line))
+			}
+		}
+	}
+}

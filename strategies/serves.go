@@ -1,0 +1,92 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Users are on a version when no pod of another one is left and some of its own
+// serve. That is what makes a release stable and ends a way back: not that the
+// last pod is available, which on a hundred nodes may be never.
+
+// servesAll reports whether all users are on the release in flight, with at least
+// so many pods of each workload as enough says.
+func servesAll(in Input, enough func(spec rollout.Spec, n int) int) bool {
+	release := in.State.Release
+	return !slices.ContainsFunc(releaseSpecs(in), func(spec rollout.Spec) bool {
+		hash := release.Templates[spec.Workload]
+		return hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash, enough)
+	})
+}
+
+func serves(in Input, spec rollout.Spec, hash rollout.Hash, enough func(spec rollout.Spec, n int) int) bool {
+	live := in.Observed.Workloads[spec.Workload]
+	fresh, _ := live.Find(hash)
+	return runsOnly(live, hash) && fresh.Serving(in.Now, minReady(spec)) >= enough(spec, replicas(in.State, spec, live))
+}
+
+// available is how many pods of n must serve at any time, as the user's
+// maxUnavailable has it, and at least one.
+func available(spec rollout.Spec, n int) int {
+	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
+}
+
+// aPod is one, where there are any.
+func aPod(_ rollout.Spec, n int) int { return min(n, 1) }
+
+// runsOnly reports whether a workload runs no other version than the one of a
+// hash. The Deployment's status says so too, but later: it adds up what ReplicaSets
+// have reported, and one that is scaled down at once may not have reported the
+// pods it had.
+func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
+	return live.Hash == hash && live.Synced && !slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
+		return isOther(r, hash)
+	})
+}
+
+// isOther reports whether a ReplicaSet has pods of another version.
+func isOther(r rollout.Revision, hash rollout.Hash) bool {
+	return !r.Current && r.Hash != hash && r.Pods > 0
+}
+
+// returning is what keeps a way back from its end: the workloads that do not run
+// stable alone. It says so in words, and when that will have taken too long.
+func returning(in Input) (texts []string, late deadline) {
+	if in.Source == nil || in.State.Source != in.State.Retreat.To {
+		return []string{"all pods to be of the stable version"}, late
+	}
+	for _, spec := range in.Source.Specs {
+		live := in.Observed.Workloads[spec.Workload]
+		hash := in.Source.Templates[spec.Workload]
+		if runsOnly(live, hash) {
+			continue
+		}
+		stable, _ := live.Find(hash)
+		texts = append(texts, returningText(spec, live, stable))
+		since := lastReady(drainAt(in), stable)
+		late = late.earlier(deadline{at: since.Add(time.Duration(spec.ProgressDeadlineSeconds) * time.Second),
+			reason: fmt.Sprintf("no progress for %ds on the way back", spec.ProgressDeadlineSeconds)})
+	}
+	return texts, late
+}
+
+func returningText(spec rollout.Spec, live rollout.ObservedWorkload, stable rollout.Revision) string {
+	others := 0
+	for _, r := range live.Revisions {
+		if isOther(r, stable.Hash) {
+			others += r.Pods
+		}
+	}
+	if others == 0 {
+		return fmt.Sprintf("the %s controller", spec.Workload.Ref().Kind)
+	}
+	text := fmt.Sprintf("pods of %s: %d of another version have yet to go, %d of %d stable ones are ready",
+		spec.Workload, others, stable.Ready(), live.Replicas)
+	if stable.Problem != "" {
+		text += " (" + stable.Problem + ")"
+	}
+	return text
+}

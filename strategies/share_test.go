@@ -1,0 +1,223 @@
+package strategies
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// TestTheShareIsWhatTheStepAsksFor scales workloads that are at a step, by Git,
+// by an autoscaler and from and to nothing, gives their strategy other numbers by
+// hand, and edits their steps: within three seconds the pods are those that the
+// step's table has for the number of replicas there is then. A violation is
+// replayed with -seed N.
+func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
+	seeds := 400
+	if testing.Short() {
+		seeds = 60
+	}
+	if *seedsFlag > 0 {
+		seeds = *seedsFlag
+	}
+	for seed := uint64(1); seed <= uint64(seeds); seed++ {
+		if *seedFlag != 0 && seed != *seedFlag {
+			continue
+		}
+		s := shareSeed(seed, *seedFlag != 0)
+		if s.failure != "" {
+			t.Errorf("-run '%s$' -seed %d: %s\n%s", t.Name(), seed, s.failure, strings.Join(s.trace, "\n"))
+		}
+	}
+}
+
+// shareSpec is a canary that waits at a weight.
+func shareSpec(rng *rand.Rand) rollout.Spec {
+	spec := randomSpec(rng, web.Name)
+	spec.BlueGreen, spec.MinReadySeconds, spec.ProgressDeadlineAbort = nil, 0, false
+	spec.Replicas = nil
+	if rng.IntN(2) == 0 {
+		spec.Replicas = new(1 + rng.IntN(20))
+	}
+	if spec.Canary == nil {
+		spec.Canary = &rollout.Canary{}
+	}
+	spec.Canary.Steps = []rollout.Step{{SetWeight: new(rng.IntN(101))}, {Pause: &rollout.Pause{}}}
+	if t := spec.Canary.Traffic; t != nil {
+		t.Settle = 0
+	}
+	return spec
+}
+
+func shareSeed(seed uint64, verbose bool) *sim {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	s := newSim(seed, chaos{scales: true}, source{workloads: []staged{{spec: shareSpec(rng), version: "v1"}}}, verbose)
+	s.rng = rng
+	s.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} } // pods are ready at once: what takes time is ours
+	s.rest()
+	s.resize()
+	s.comeToRest()
+	s.git.push(version("v2"))
+	s.comeToRest()
+	for range 2 + rng.IntN(6) {
+		if s.failure != "" {
+			break
+		}
+		s.meddle()
+		s.comeToRest()
+		s.checkShare()
+	}
+	return s
+}
+
+// shareSizes are numbers of replicas; shareSizes above 100 are where a percent is more than a
+// pod.
+func shareSize(rng *rand.Rand) int {
+	return []int{1 + rng.IntN(4), 1 + rng.IntN(12), 1 + rng.IntN(40), 1 + rng.IntN(40), 1 + rng.IntN(400)}[rng.IntN(5)]
+}
+
+// resize changes the number of replicas by whoever says how many there are.
+func (s *sim) resize() {
+	n := shareSize(s.rng)
+	s.note("RESIZE to %d", n)
+	if s.git.head().workloads[0].spec.Replicas != nil {
+		s.git.push(func(x *source) { x.workloads[0].spec.Replicas = new(n) })
+		return
+	}
+	s.scaleTo(s.kube.Deployments[web], n)
+}
+
+func (s *sim) meddle() {
+	d := s.kube.Deployments[web]
+	switch n := s.rng.IntN(10); {
+	case n == 0:
+		s.note("TO NOTHING AND BACK")
+		was := d.Replicas
+		s.scaleTo(d, 0)
+		s.comeToRest()
+		s.scaleTo(d, was)
+	case n == 1:
+		s.note("OTHER STEPS")
+		s.git.push(func(x *source) {
+			canary := *x.workloads[0].spec.Canary
+			canary.Steps = []rollout.Step{{SetWeight: new(s.rng.IntN(101))}, {Pause: &rollout.Pause{}}}
+			x.workloads[0].spec.Canary = &canary
+		})
+	case n <= 3:
+		s.note("STRATEGY BY HAND")
+		s.watch(web).Excused += d.Replicas // whoever did it allows that
+		for _, o := range s.desired(s.state) {
+			if o.Ref() == web.Ref() {
+				o = o.Copy()
+				setMap(o, int64(d.Replicas), "spec", "replicas")
+				setMap(o, map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}, "spec", "strategy", "rollingUpdate")
+				if err := s.kube.Apply(o); err != nil {
+					s.fail("by hand: %v", err)
+				}
+			}
+		}
+		for range s.rng.IntN(60) {
+			s.kube.Micro()
+		}
+	default:
+		s.resize()
+		for range s.rng.IntN(20) { // somebody scales again before all is done
+			s.kube.Micro()
+		}
+	}
+}
+
+// comeToRest lets three seconds pass, and what happens in them.
+func (s *sim) comeToRest() {
+	for range 4 {
+		if !s.rest() {
+			s.fail("the world does not come to rest")
+			return
+		}
+		s.kube.Now = s.kube.Now.Add(time.Second)
+	}
+	s.quiet()
+}
+
+// checkShare compares the pods with the table of the step.
+func (s *sim) checkShare() {
+	d := s.kube.Deployments[web]
+	pr, moves := s.state.ProgressOf(web)
+	spec, _ := s.specOf(web)
+	if moves && pr.Step > 1 || s.state.Release == nil {
+		return // the edited steps go on elsewhere
+	}
+	if !moves || !isHeld(s.state) {
+		s.fail("the release does not wait at a step: %s %s", s.state.Phase, s.state.Reason)
+		return
+	}
+	want := tableOf(spec, *spec.Canary.Steps[0].SetWeight, d.Replicas)
+	got := counts{}
+	for _, r := range s.kube.Observe().Workloads[web].Revisions {
+		switch r.Hash {
+		case s.state.StableHash(web):
+			got.stable += r.Ready()
+		case s.releaseHash(web):
+			got.canary += r.Ready()
+		default:
+			if r.Pods > 0 {
+				s.fail("a third version has %d pods", r.Pods)
+			}
+		}
+	}
+	if got != want {
+		s.fail("%d replicas at step %d, %s: %+v pods, the table has %+v\n%s", d.Replicas, pr.Step,
+			text(spec), got, want, dump(s.state.Progress))
+	}
+	for _, o := range s.desired(s.state) {
+		if o.Ref() == web.Ref() && o.Map("spec")["paused"] != false {
+			s.fail("at rest it is paused")
+		}
+	}
+}
+
+func text(spec rollout.Spec) string {
+	return fmt.Sprintf("%s, %s/%s, weight %d, floor %d, routed %t, dynamic %t", spec.Scaling, spec.MaxSurge, spec.MaxUnavailable,
+		*spec.Canary.Steps[0].SetWeight, spec.Canary.MinPodsPerReplicaSet, spec.Canary.Traffic != nil,
+		spec.Canary.DynamicStableScale)
+}
+
+// tableOf is what the documentation says of a weight: beside a whole stable version the
+// share of n rounded up, with dynamicStableScale beside the rest of them, and in
+// place of stable pods what Argo Rollouts' users know.
+func tableOf(spec rollout.Spec, weight, n int) counts {
+	up := func(share int) int { return (n*share + 99) / 100 }
+	c := counts{canary: up(weight), stable: n}
+	switch {
+	case spec.Scaling == rollout.InPlace:
+		c = approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0)
+	case spec.Canary.DynamicStableScale:
+		c.stable = max(up(100-weight), n-c.canary)
+	}
+	inPlace := spec.Scaling == rollout.InPlace
+	floor := min(spec.Canary.MinPodsPerReplicaSet, n)
+	if c.canary > 0 {
+		c.canary = max(c.canary, floor)
+	}
+	if c.stable > 0 {
+		c.stable = max(c.stable, floor)
+	}
+	for gone := n - c.stable; inPlace || spec.Canary.DynamicStableScale; gone-- {
+		percent := 0
+		for percent*n/100 < gone {
+			percent++
+		}
+		if gone <= 0 || percent*n/100 == gone {
+			break
+		}
+		c.stable++ // what is gone is a whole percentage
+		if inPlace {
+			c.canary--
+		}
+	}
+	return c
+}

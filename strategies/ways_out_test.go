@@ -1,0 +1,173 @@
+package strategies
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// atStep is v2 of web beside v1 at a step, as the cluster shows it there.
+func atStep(change func(*rollout.Spec), step int) (*history, Input) {
+	h := oneWeb(change)
+	h.push(version("v2"))
+	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+}
+
+// TestOlderByOne: a record that is older than the cluster by a single transition is
+// older.
+func TestOlderByOne(t *testing.T) {
+	_, in := atStep(nil, 1)
+	live := in.Observed.Workloads[web]
+	for serial, stale := range map[int]bool{in.State.Serial: false, in.State.Serial + 1: true} {
+		live.Serial = serial
+		in.Observed.Workloads[web] = live
+		if d := Decide(in); d.Stale != stale {
+			t.Errorf("with serial %d in the cluster and %d on record it is stale: %t", serial, in.State.Serial, d.Stale)
+		}
+	}
+}
+
+// TestFullPromotionWhilePaused: paused: true keeps a release where it is, whatever
+// is promoted.
+func TestFullPromotionWhilePaused(t *testing.T) {
+	h, in := atStep(nil, 1)
+	follow := func(paused bool) {
+		h.push(func(s *source) { s.workloads[0].spec.Paused = paused })
+		in.Head = h.headInput()
+		in.State.Source, in.Source = h.headID(), in.Head.Render
+	}
+	follow(true)
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full}
+	if d := Decide(in); d.State.Progress[0].Step != 1 || !strings.Contains(d.Waiting, "paused: true") {
+		t.Errorf("it goes to %+v, waits for %q", d.State.Progress, d.Waiting)
+	}
+	follow(false)
+	if d := Decide(in); d.State.Phase != rollout.Promoting {
+		t.Errorf("then it is %s: %s", d.State.Phase, d.Subject)
+	}
+}
+
+// TestNobodyOvertakesWithWhatWasRejected: a full promotion ends a way back for
+// another version, and not for the one that was just rejected.
+func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
+	h, in := atStep(nil, 1)
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
+	in.State = Decide(in).State
+	in.Source = h.at(in.State.Source)
+	full := &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, Digest: "2"}
+	in.Promotion = full
+	if d := Decide(in); d.State.Phase != rollout.Aborting {
+		t.Errorf("the rejected version is %s: %s", d.State.Phase, d.Subject)
+	}
+	h.push(version("v3"))
+	in.Head = h.headInput()
+	full.Release = in.Head.Render.Release()
+	if d := Decide(in); d.State.Phase != rollout.Promoting {
+		t.Errorf("the next version is %s: %s", d.State.Phase, d.Subject)
+	}
+	full.Since = noon
+	if d := Decide(in); d.State.Phase != rollout.Aborting {
+		t.Errorf("promoted by the file of a try that is over it is %s: %s", d.State.Phase, d.Subject)
+	}
+}
+
+// TestWhatHasBegunIsFinished: the first stage after the decision to promote does not
+// wait for a window, the last one before it does.
+func TestWhatHasBegunIsFinished(t *testing.T) {
+	_, in := atStep(func(s *rollout.Spec) {
+		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
+	}, 1)
+	in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
+	m := movers(in)[0]
+	for step, done := range map[int]bool{m.handover() - 1: false, m.handover(): true} {
+		m.Step = step
+		if v := gateWindow(in, m); v.done != done {
+			t.Errorf("at step %d it is done: %t", step, v.done)
+		}
+	}
+}
+
+// TestRejectedIsBounded: the record has the newest rejections, and no more.
+func TestRejectedIsBounded(t *testing.T) {
+	_, in := atStep(nil, 1)
+	for i := range rollout.MaxHistory {
+		in.State.Rejected = append(in.State.Rejected, rollout.Rejection{Hash: rollout.Hash(fmt.Sprint("h1-", i))})
+	}
+	in.State.Verified = []rollout.Hash{in.State.Stable.Hash, in.State.Release.Hash}
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort}
+	s := Decide(in).State
+	if len(s.Rejected) != rollout.MaxHistory || s.Rejected[0].Hash != in.State.Release.Hash || s.Rejected[9].Hash != "h1-8" {
+		t.Errorf("got %+v", s.Rejected)
+	}
+	if len(s.Verified) != 1 || s.Verified[0] != in.State.Stable.Hash {
+		t.Errorf("a rejected version is verified: %v", s.Verified)
+	}
+}
+
+// TestEachReadyPodIsProgress: a deadline counts from the newest ready pod.
+func TestEachReadyPodIsProgress(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
+	h.push(version("v2"))
+	fresh := set(h, commitID(1), 2, 1)
+	in := inFlight(h, 0, set(h, commitID(0), 8, 8), fresh)
+	in.Now = in.Now.Add(30 * time.Second)
+	late, _ := overdue(in)
+	fresh.ReadySince = []time.Time{fresh.ReadySince[0], in.Now}
+	if at := lastReady(noon, fresh); !at.Equal(in.Now) {
+		t.Errorf("the newest pod became ready at %s, want %s", at, in.Now)
+	}
+	fresh.Desired, fresh.Pods = 3, 3
+	in.Observed.Workloads[web] = rollout.ObservedWorkload{Revisions: []rollout.Revision{set(h, commitID(0), 8, 8), fresh}, Synced: true, Replicas: 10}
+	if later, _ := overdue(in); !later.at.Equal(late.at.Add(30 * time.Second)) {
+		t.Errorf("with another ready pod it is late at %s, without at %s", later.at, late.at)
+	}
+}
+
+// TestOtherStepsKeepTheRoutes: what the routers were asked for last stays on record
+// when steps change, so that requests do not jump.
+func TestOtherStepsKeepTheRoutes(t *testing.T) {
+	h, in := atStep(func(s *rollout.Spec) {
+		s.Scaling = rollout.Surge
+		s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
+		s.Canary.Traffic = &rollout.Traffic{MaxWeight: 100, Routers: []rollout.Router{httpRoute("web")}}
+	}, 1)
+	routed := &rollout.Routing{Step: 0, Weight: 20, At: noon}
+	in.State.Progress[0].Routed = routed
+	for name, first := range map[string]int{"a later step": 20, "the step itself": 10} {
+		h.push(func(s *source) {
+			c := *s.workloads[0].spec.Canary
+			c.Steps = []rollout.Step{{SetWeight: &first}, {Pause: &rollout.Pause{}}, {SetWeight: new(70)}}
+			s.workloads[0].spec.Canary = &c
+		})
+		in.Head = h.headInput()
+		if got := Decide(in).State.Progress[0].Routed; got == nil || got.Weight != 20 || !got.At.Equal(noon) {
+			t.Errorf("%s: routed is %+v, was %+v", name, got, routed)
+		}
+	}
+}
+
+// TestTimeoutsWhileGitCannotBeRead: an app whose head cannot be read, or whose Rollout
+// document is gone, is looked at again when its pause is over, and goes back then.
+func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
+	h, in := atStep(func(s *rollout.Spec) {
+		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(2 * time.Hour), OnTimeout: rollout.TimeoutAbort}
+	}, 1)
+	due := in.State.Progress[0].Entered.Add(2 * time.Hour)
+	h.push(func(s *source) { s.workloads[0].plain = true })
+	for name, head := range map[string]Head{
+		"broken": {Err: errors.New("it is not valid")}, "without its document": h.headInput(),
+	} {
+		in.Head, in.Now = head, noon.Add(time.Minute)
+		if d := Decide(in); !d.Requeue.Equal(due) || d.State.Held == nil {
+			t.Errorf("%s: it is looked at again at %s, want %s; held: %+v", name, d.Requeue, due, d.State.Held)
+		}
+		in.Now = due
+		if d := Decide(in); d.State.Phase != rollout.Aborting {
+			t.Errorf("%s: then it is %s", name, d.State.Phase)
+		}
+	}
+}

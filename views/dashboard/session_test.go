@@ -1,0 +1,171 @@
+package dashboard
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/oidctest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestASealIsForOnePurpose has what was sealed for one purpose be nothing for another, such as the cookie of a sign-in that
+// is under way, which anybody can have, for that of a session.
+func TestASealIsForOnePurpose(t *testing.T) {
+	now := time.Now()
+	s, err := newSessions(func() time.Time { return now }, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := session{Person: Person{Name: "Ann", Email: "ann@example.com"}, CSRF: "x", Expires: now.Add(time.Hour)}
+	for purpose, counts := range map[string]bool{"session": true, "flow": false, "": false, "sessio": false} {
+		sealed, err := s.seal(purpose, whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(&http.Cookie{Name: sessionCookie, Value: sealed})
+		if got := s.of(r); (got != nil) != counts {
+			t.Errorf("sealed for %q: %+v", purpose, got)
+		}
+		var f flow
+		if err := s.open("flow", sealed, &f); (err == nil) != (purpose == "flow") {
+			t.Errorf("sealed for %q and taken for a sign-in: %v", purpose, err)
+		}
+	}
+	if same("", "") || same("", "x") || !same("x", "x") {
+		t.Error("a secret that is none is one")
+	}
+}
+
+// FuzzOpen gives a process sealed texts that it did not make: none counts.
+func FuzzOpen(f *testing.F) {
+	s, err := newSessions(time.Now, false)
+	if err != nil {
+		f.Fatal(err)
+	}
+	sealed, err := s.seal("session", session{Person: Person{Name: "Ann"}, Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	other, err := newSessions(time.Now, false)
+	if err != nil {
+		f.Fatal(err)
+	}
+	foreign, _ := other.seal("session", session{Person: Person{Name: "Eve"}})
+	for _, seed := range []string{sealed, foreign, "", ".", "e30.", "e30.AAAA", sealed + "A", strings.ToLower(sealed), "." + sealed, sealed + "."} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var got session
+		err := s.open("session", text, &got)
+		if err == nil && got.Name != "Ann" || err != nil && !errors.Is(err, errNotOurs) {
+			t.Errorf("%q counts: %+v, %v", text, got, err)
+		}
+	})
+}
+
+// TestCookiesOfASecureDashboard are sent by HTTPS alone.
+func TestCookiesOfASecureDashboard(t *testing.T) {
+	p := oidctest.New(t)
+	token, digest := NewToken()
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	if err := os.WriteFile(file, []byte(rulesWith(digest)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, _ := serve(t, Options{Access: &Access{File: file}, Actor: &fakeActor{}, Secure: true,
+		OIDC: &OIDC{Issuer: p.URL, ClientID: "dash", URL: "https://rollouts.example.com"}})
+	jar, _ := cookiejar.New(nil)
+	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ask := func(method, path, body string) {
+		t.Helper()
+		req, _ := http.NewRequest(method, server.URL+path, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if len(res.Cookies()) == 0 {
+			t.Fatalf("%s %s sets no cookie: %s", method, path, res.Status)
+		}
+		for _, c := range res.Cookies() {
+			if !c.Secure || !c.HttpOnly {
+				t.Errorf("%s %s: the cookie %s is %+v", method, path, c.Name, c)
+			}
+		}
+	}
+	ask(http.MethodPost, "/api/v1/session", `{"token": "`+token+`"}`)
+	ask(http.MethodGet, "/oidc/start", "")
+	ask(http.MethodGet, "/oidc/callback?state=x", "")
+}
+
+// TestRightsAreWhatARuleGives draws rules and people, and has nobody be able to do what no rule of theirs says. A token
+// has the rights of its own line: it is no sign-in at the provider, whatever else is known of the person.
+func TestRightsAreWhatARuleGives(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[random.IntN(len(from))] }
+	some := func() right {
+		verbs := []rollout.Verb{rollout.Promote, rollout.Hold, rollout.Abort, rollout.Retry}
+		return right{Apps: []string{pick("shop", "pay", "*", "sh*")}, Verbs: verbs[:random.IntN(len(verbs)+1)]}
+	}
+	for range 5000 {
+		r := &rules{}
+		for range random.IntN(4) {
+			r.People = append(r.People, personRule{
+				Name: "x", Email: pick("ann@example.com", "Ann@example.com", "bob@example.com"), Token: pick("", "one", "two"), right: some(),
+			})
+			r.Groups = append(r.Groups, groupRule{Claim: "groups", Value: pick("dev", "ops"), right: some()})
+		}
+		p := Person{Email: pick("ann@example.com", "bob@example.com"), Token: pick("", "one", "two", "gone")}
+		p.Claims = []string{"groups=" + pick("dev", "ops")}
+		for _, verb := range r.may(p, "shop") {
+			byRule := slices.ContainsFunc(r.People, func(rule personRule) bool {
+				return strings.EqualFold(rule.Email, p.Email) && slices.Contains(rule.on("shop"), verb) &&
+					(p.Token == "" || rule.Token == p.Token)
+			})
+			byGroup := p.Token == "" && slices.ContainsFunc(r.Groups, func(rule groupRule) bool {
+				return p.Claims[0] == "groups="+rule.Value && slices.Contains(rule.on("shop"), verb)
+			})
+			if !byRule && !byGroup {
+				t.Fatalf("%+v may %s by no rule of %+v", p, verb, r)
+			}
+		}
+	}
+}
+
+// FuzzAccessFile reads access files: whoever may act by one has a name that a commit can have, and a token of which
+// only the digest is known.
+func FuzzAccessFile(f *testing.F) {
+	_, digest := NewToken()
+	f.Add(rulesWith(digest))
+	f.Add("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople: [{name: a, email: b, apps: ['*'], verbs: [undo]}]\n")
+	f.Add("kind: DashboardAccess")
+	f.Add("people: {}")
+	f.Fuzz(func(t *testing.T, text string) {
+		a := &Access{File: filepath.Join(t.TempDir(), "a.yaml")}
+		if err := os.WriteFile(a.File, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := a.read()
+		if err != nil {
+			return
+		}
+		for _, p := range r.People {
+			if !isAuthor(p.Name, p.Email) || p.Token != "" && len(p.Token) != len(digest) {
+				t.Errorf("%+v may act", p)
+			}
+		}
+		if p, is := r.byToken(""); is {
+			t.Errorf("no token is that of %+v", p)
+		}
+	})
+}

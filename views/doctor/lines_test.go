@@ -1,0 +1,15 @@
+package doctor
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestAFindingIsOneLine has a server's answer hold lines, and what would turn or clear the terminal.
+func TestAFindingIsOneLine(t *testing.T) {
+	var e Examination
+	e.Add("cluster", Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))
+	if got := e.Findings[0].Message; got != "it does not answer: first second ]0;owned" {
+		t.Errorf("%q", got)
+	}
+}
