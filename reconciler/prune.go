@@ -59,14 +59,22 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 func (r *Reconciler) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{s.app.Name}, strings.Fields(s.app.Formerly)...) {
-		if name != s.app.Name && s.view.apps[name] != nil {
-			continue // it is another app by now
+		if name != s.app.Name && r.isAnother(name, s.view) {
+			continue
 		}
 		absent, failed := r.Applier.Prune(ctx, name, refs) // another name's objects are none of this one's
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
 	return gone, err
+}
+
+// isAnother reports whether a name that an app had before is another app's by now. Until Git is looked at again, the
+// old name is still known as one that is no longer listed, and has no record any more.
+func (r *Reconciler) isAnother(name string, v *view) bool {
+	a := v.apps[name]
+	e, _ := r.record.of(name)
+	return a != nil && (a.unlisted == nil || e.err != nil || e.state.App != "")
 }
 
 func listed(refs []rollout.Ref) string {

@@ -155,3 +155,44 @@ func TestRenamedAppGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestRenamedAppPrunesBeforeTheNextLook renames an app whose record has an object that left Git just before and is still
+// there under the old name: it goes, whether Git is looked at again before the app is visited again or not.
+func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
+	for _, looks := range []bool{true, false} {
+		p := newProposing(t)
+		p.promoted()
+		pass := func(fetch bool) {
+			p.touch()
+			for ended := p.process.Begin(p.cluster.Kube.Now, fetch); !ended; {
+				ended = p.process.Resume(p.outcome(p.process.next))
+			}
+		}
+		without := twoApps("v2")["apps/shop/app.yaml"]
+		with := without + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
+		p.files("a ConfigMap", map[string]string{"apps/shop/app.yaml": with})
+		p.commit("no ConfigMap", map[string]*string{"apps/shop/app.yaml": &without})
+		pass(true)
+		extra := rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra"}
+		if live := p.cluster.objects[extra]; live == nil || live.app != "shop" {
+			t.Fatalf("%s of shop is not there any more: %v", extra, p.cluster.Objects())
+		}
+		edits := map[string]*string{}
+		for name, content := range p.git.Files(p.head()) {
+			if rest, below := strings.CutPrefix(name, "apps/shop/"); below {
+				edits[name], edits["apps/store/"+rest] = nil, &content
+			}
+		}
+		p.commit("shop is store", edits)
+		pass(true)
+		for range 4 {
+			pass(looks)
+		}
+		if is := p.state("store"); is.Phase != rollout.Healthy || slices.Contains(is.Inventory, extra) {
+			t.Errorf("it is %s, held %+v, inventory %v", is.Phase, is.Held, is.Inventory)
+		}
+		if live := p.cluster.objects[extra]; live != nil {
+			t.Errorf("with looks at Git %t, %s of %s is there, and on nobody's record", looks, extra, live.app)
+		}
+	}
+}
