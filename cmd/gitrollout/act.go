@@ -168,10 +168,12 @@ func (w *world) act(ctx context.Context, who rollout.Identity, name string, a pr
 	case err != nil:
 		return "", err
 	case id == "":
-		return fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.source.cluster, name),
-			o.Branch, o.Then), nil
+		said = fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.source.cluster, name),
+			o.Branch, o.Then)
+	default:
+		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Then)
 	}
-	return fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Then), nil
+	return w.warned(said), nil
 }
 
 // identity is who commits: the flag, the environment, or git's settings.

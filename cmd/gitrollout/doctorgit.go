@@ -34,6 +34,8 @@ func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w
 	e.Add("git.read", doctor.Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
 		rollout.ShortID(w.heads.Main))
 	switch apps := len(w.branch.Apps); {
+	case w.branch.Behind != nil:
+		e.Add("git.config", doctor.Problem, "mend it, and ask gitrollout validate", "%v", w.branch.Behind)
 	case apps == 0:
 		e.Add("git.config", doctor.Problem,
 			"write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app",
@@ -70,8 +72,11 @@ func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w
 
 // examineApps counts what cannot be rendered.
 func (c *doctorCommand) examineApps(e *doctor.Examination, w *world) {
-	broken := 0
+	broken := len(w.branch.Unnamed)
 	var first error
+	if broken > 0 {
+		first = w.branch.Unnamed[0].Err
+	}
 	for _, app := range w.branch.Apps {
 		if err := w.head(app).Err; err != nil {
 			broken++

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -160,7 +161,14 @@ func (w *world) listing(ctx context.Context, args []string, now time.Time) (stat
 	if err != nil {
 		return status.Listing{}, err
 	}
-	l := status.Listing{Cluster: w.source.cluster, Note: w.note, Apps: make([]status.App, len(apps))}
+	notes := []string{w.note, w.warning()}
+	for _, folder := range w.branch.Unnamed {
+		notes = append(notes, folder.Err.Error())
+	}
+	notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
+	l := status.Listing{
+		Cluster: w.source.cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps)),
+	}
 	errs := make([]error, len(apps))
 	slots := make(chan struct{}, lookers)
 	var wg sync.WaitGroup
@@ -172,6 +180,9 @@ func (w *world) listing(ctx context.Context, args []string, now time.Time) (stat
 		})
 	}
 	wg.Wait()
+	if text := w.warning(); text != "" && len(args) > 0 { // then the listing's note is not shown
+		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
+	}
 	return l, errors.Join(errs...)
 }
 

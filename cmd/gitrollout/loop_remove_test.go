@@ -62,6 +62,9 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	_, said := w.remove(exitFailed, "y\n")
 	w.wantText(said, "is an app of Git (apps/"+w.app+")", configFile)
 
+	w.repo.CommitFiles("a slip", map[string]string{configFile: "apps: ["})
+	_, said = w.remove(exitConfig, "y\n") // nobody knows what Git lists
+	w.wantText(said, configFile, "is not valid YAML")
 	w.repo.CommitFiles("it leaves", map[string]string{configFile: w.config("- path: other/*")})
 	p.await("held", func(s rollout.State) bool { return s.Held != nil })
 	record := w.repo.Ref(stateBranch)

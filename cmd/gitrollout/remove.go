@@ -64,6 +64,9 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if w.branch.Behind != nil {
+		return w.branch.Behind // nobody knows what Git lists
+	}
 	if app, listed := w.branch.Find(name); listed {
 		return fmt.Errorf("%s is an app of Git (%s), so its objects would be made again; take it out of %s first",
 			name, app.Path, rollout.ConfigPath(w.source.cluster))

@@ -105,6 +105,9 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if text := w.warning(); text != "" {
+		_, _ = fmt.Fprintln(c.err, "warning: "+text)
+	}
 	lines := c.out
 	if c.output.format != "" {
 		lines = c.err

@@ -240,5 +240,5 @@ func (w *world) pushUndo(
 	if page := forge.PagesOf(w.config().Forge, w.repo.Remote().String()).Pull(w.source.branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}
-	return said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch), nil
+	return w.warned(said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch)), nil
 }

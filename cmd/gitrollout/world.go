@@ -106,10 +106,11 @@ func (w *world) open(ctx context.Context, commit string) error {
 	}
 	branch, err := w.reader.Open(tree, nil)
 	if err == nil && branch.Behind != nil {
-		err = branch.Behind
-	}
-	if err == nil && len(branch.Unnamed) > 0 {
-		err = branch.Unnamed[0].Err
+		last, lastErr := w.configBefore(ctx, commit)
+		if lastErr != nil || last == nil {
+			return errors.Join(branch.Behind, lastErr)
+		}
+		branch, err = w.reader.Open(tree, last)
 	}
 	if err != nil {
 		return err
@@ -124,7 +125,32 @@ func (w *world) open(ctx context.Context, commit string) error {
 	return nil
 }
 
-// config is the cluster's configuration.
+// configBefore is the configuration as of the last commit before one where it could be read, nil if there is none among
+// the last thousand. The loop remembers; a command has to look.
+func (w *world) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
+	_, err = w.repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
+		if last, err = w.reader.ConfigAt(s); isInvalid(err) {
+			return true, nil
+		}
+		return false, err
+	})
+	return last, err
+}
+
+// warning says that the configuration in force is not the newest one, and what to mend; "" if it is.
+func (w *world) warning() string {
+	if w.branch.Behind == nil {
+		return ""
+	}
+	return w.branch.Behind.Error() + "; until then no release advances, and the apps are those from before"
+}
+
+// warned is a text for people about one app, with the warning below.
+func (w *world) warned(text string) string {
+	return strings.TrimSuffix(text+"\nwarning: "+w.warning(), "\nwarning: ")
+}
+
+// config is the cluster's configuration, or the last one that could be read.
 func (w *world) config() *rollout.Config { return w.branch.Config }
 
 // names lists the apps.
