@@ -1,7 +1,7 @@
 // Package reconciler is the loop: gather, decide, act. It is three pumps that run beside each other and share no
-// barrier (docs/adr/0015). One looks at Git and publishes what it says; one visits apps, each by itself: what is recorded
-// is applied, the cluster is observed, and strategies decides; one records, many transitions in one commit and one
-// push. An advance is applied when it is in Git, a retreat at once.
+// barrier (docs/adr/0015). One looks at Git and publishes what it says; one visits apps, each by itself: what is
+// recorded is applied, the cluster is observed, and strategies decides; one records, many transitions in one commit
+// and one push. An advance is applied when it is in Git, a retreat at once.
 //
 // It owns the order of things and nothing else: Git, the renderer and the cluster are the small interfaces below, wired
 // in cmd/gitrollout. Everything that it remembers is a cache; it may be killed at any instruction.

@@ -51,8 +51,8 @@ type Renderer = source.Renderer
 // Observer shows the cluster from caches that watches keep current.
 // Routes are the objects whose status, as their routers write it, is to be shown,
 // too. Serves asks the server whether a Service has a ready endpoint among the pods of a
-// version, which it names by its pod-template-hash. SameTemplate asks the server whether applying a Deployment would change the
-// template of the one that runs, and Foreign who else has an app's objects in hand.
+// version, which it names by its pod-template-hash. SameTemplate asks the server whether applying a Deployment would
+// change the template of the one that runs, and Foreign who else has an app's objects in hand.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)

@@ -113,13 +113,13 @@ func (r *Reconciler) Stats() Stats {
 // that another writer made progress.
 const maxTries = 5
 
-// ErrDeposed is what RunOnce and Run return when another writer has taken the state branch over from an exclusive one. The
-// process does nothing any more.
+// ErrDeposed is what RunOnce and Run return when another writer has taken the state branch over from an exclusive
+// one. The process does nothing any more.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// RunOnce makes each pump turn once, one after the other: with fetch it looks at Git first; without, it works on what is
-// already known, as after a change in the cluster. Each app makes at most one transition. The error joins
-// what went wrong, and each app that is not named in it has been handled.
+// RunOnce makes each pump turn once, one after the other: with fetch it looks at Git first; without, it works on what
+// is already known, as after a change in the cluster. Each app makes at most one transition. The error joins what
+// went wrong, and each app that is not named in it has been handled.
 func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	var looked error
@@ -170,8 +170,9 @@ const (
 // Pumps lists them in the order in which RunOnce plays them.
 func Pumps() []Pump { return []Pump{PumpIn, PumpApps, PumpOut} }
 
-// Turn makes one pump do once what there is for it to do, as Run does when all of them run beside each other: a scheduler
-// that is not random, as the simulator's, lets turns of different pumps overlap. Turns of the same pump do not.
+// Turn makes one pump do once what there is for it to do, as Run does when all of them run beside each other: a
+// scheduler that is not random, as the simulator's, lets turns of different pumps overlap. Turns of the same pump do
+// not.
 func (r *Reconciler) Turn(ctx context.Context, pump Pump, now time.Time) error {
 	switch pump {
 	case PumpIn:
@@ -197,8 +198,8 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, now time.Time) error {
 	}
 }
 
-// visitDue visits the apps that are due, and those that waited for something that can be had here and now, until none is
-// left.
+// visitDue visits the apps that are due, and those that waited for something that can be had here and now, until none
+// is left.
 func (r *Reconciler) visitDue(ctx context.Context, now time.Time, visits map[string]*visit) (err error) {
 	for {
 		r.renders.drain() // what an app's head asks for now is a better reason than what it asked for before
@@ -314,8 +315,8 @@ func (r *Reconciler) Touch(app string) { r.agenda.after(app, debounce) }
 // touch makes an app due at once.
 func (r *Reconciler) touch(app string) { r.agenda.after(app, 0) }
 
-// Poll makes Run look at Git as soon as it can, but not more than once a second. It may be called from any goroutine and
-// returns at once.
+// Poll makes Run look at Git as soon as it can, but not more than once a second. It may be called from any goroutine
+// and returns at once.
 func (r *Reconciler) Poll() {
 	select {
 	case r.asked <- false:

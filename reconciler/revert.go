@@ -45,7 +45,8 @@ func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *roll
 // wantRevert notes that an app may have something to be taken back on the users' branch.
 func (r *recorder) wantRevert(s *visit) {
 	config := s.view.branch.Config
-	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil || !propose.WantsRevert(s.after) {
+	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil ||
+		!propose.WantsRevert(s.after) {
 		return
 	}
 	r.mu.Lock()
@@ -56,9 +57,9 @@ func (r *recorder) wantRevert(s *visit) {
 	}
 }
 
-// pushReverts commits to the users' branch what takes a rejected release back, where nothing but the app's own folder is
-// concerned. One commit at a time: the next one builds on what Git then has. Where the branch cannot be
-// pushed to, the commit becomes a proposal.
+// pushReverts commits to the users' branch what takes a rejected release back, where nothing but the app's own folder
+// is concerned. One commit at a time: the next one builds on what Git then has. Where the branch cannot be pushed to,
+// the commit becomes a proposal.
 func (r *recorder) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts

@@ -28,9 +28,9 @@ const gathering = 30 * time.Millisecond
 // until is how long it is to a moment.
 func until(when time.Time) time.Duration { return time.Until(when) }
 
-// Run makes the pumps run beside each other until the context ends: Git is looked at at each interval, an app is visited when
-// Git, the cluster, a measurement or a timer says so, and what they decide is recorded. It returns after the visits
-// and the push in progress. What fails is logged and tried again. The only error is ErrDeposed.
+// Run makes the pumps run beside each other until the context ends: Git is looked at at each interval, an app is
+// visited when Git, the cluster, a measurement or a timer says so, and what they decide is recorded. It returns after
+// the visits and the push in progress. What fails is logged and tried again. The only error is ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -162,8 +162,8 @@ func (r *Reconciler) pushInterval() time.Duration {
 	return 0
 }
 
-// pumpOut records what visits hand over until the context ends. Transitions gather while a push is under way, or is younger
-// than the push interval. A retreat waits for no interval.
+// pumpOut records what visits hand over until the context ends. Transitions gather while a push is under way, or is
+// younger than the push interval. A retreat waits for no interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, pushed time.Time // something waits; the last push ended
 	for ctx.Err() == nil {

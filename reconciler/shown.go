@@ -21,9 +21,11 @@ type Shown struct {
 	Branches []string
 }
 
-// transitions are what a push has recorded, for the forge. The removed proposals are by app. It is nil where no forge is
-// configured, and before resume has told of everything.
-func (r *recorder) transitions(ctx context.Context, v *view, all []*visit, removed map[string][]rollout.Proposal) *Shown {
+// transitions are what a push has recorded, for the forge. The removed proposals are by app. It is nil where no forge
+// is configured, and before resume has told of everything.
+func (r *recorder) transitions(
+	ctx context.Context, v *view, all []*visit, removed map[string][]rollout.Proposal,
+) *Shown {
 	if !r.hasForge(v) || !v.branch.Config.Forge.Equal(r.shown) {
 		return nil
 	}

@@ -32,8 +32,8 @@ func (r *recorder) hasForge(v *view) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether an unwanted proposal's branch is kept for a while, because the forge may be merging it at this
-// moment. One that was given up goes at once, so that no approval of it is taken for one of its successor.
+// keepsFor reports whether an unwanted proposal's branch is kept for a while, because the forge may be merging it at
+// this moment. One that was given up goes at once, so that no approval of it is taken for one of its successor.
 func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Retreat != nil {
 		return false
@@ -108,7 +108,8 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	r.record.setProposals(removed)
 	if v := r.current(); r.hasForge(v) {
 		head, _ := r.record.at()
-		r.tell(Report{Config: v.branch.Config, Head: head, Forge: &Shown{Forge: *v.branch.Config.Forge, Transitions: transitions}})
+		shown := Shown{Forge: *v.branch.Config.Forge, Transitions: transitions}
+		r.tell(Report{Config: v.branch.Config, Head: head, Forge: &shown})
 	}
 	return nil
 }

@@ -220,7 +220,9 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 // headOf is the head with what is wrong with it or with the promotion file, if anything: nobody who may has
 // signed it, or it cannot be read. That the head is known not to be the newest does not make it
 // unreadable: what it takes back is taken back.
-func (r *Reconciler) headOf(s *visit, head strategies.Head, unapproved *rollout.InvalidError, unknown error) strategies.Head {
+func (r *Reconciler) headOf(
+	s *visit, head strategies.Head, unapproved *rollout.InvalidError, unknown error,
+) strategies.Head {
 	a := s.app
 	switch {
 	case a.refused != nil:

@@ -148,5 +148,6 @@ var (
 
 	// The characters that a path can have (RFC 3986, 3.3), and what the Gateway API
 	// refuses besides (HTTPPathMatch).
-	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|//|/\.\.?(?:/|$)|%2[fF]`)
+	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|` +
+		`//|/\.\.?(?:/|$)|%2[fF]`)
 )

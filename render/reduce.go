@@ -19,10 +19,13 @@ const maxMessage = 400
 // folder. Tables of regular expressions, because kustomize's errors have no
 // types at this depth (api/internal/target/kusttarget.go).
 var (
-	rootPart   = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|recursed merging from path) '([^']*)': `)
-	folderPart = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': `)
-	filePart   = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
-	noisePart  = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
+	rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
+		`recursed merging from path) '([^']*)': `)
+	folderPart = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': ` +
+		`'[^']*' must resolve to a file': `)
+	filePart  = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
+	noisePart = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
+		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
 	secretPart = regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`)
 	patchPart  = regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`)
 	namedPart  = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
@@ -30,7 +33,8 @@ var (
 	// the verb differs from process to process, on purpose
 	structPart  = regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`)
 	addressPart = regexp.MustCompile(`0x[0-9a-f]{6,}`)
-	badKeyPart  = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
+	badKeyPart  = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
+		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
 )
 
 // reduce makes one line of kustomize's error: the file, and the cause without

@@ -15,8 +15,9 @@ import (
 // repository (its internal/git/repospec.go), and a few more that it does not
 // take yet, so that a newer kustomize opens no door.
 var (
-	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
-	remoteQuery  = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
+	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
+		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
+	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
 // isWeb reports whether kustomize would fetch a path over HTTP

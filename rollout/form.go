@@ -128,7 +128,9 @@ var formats = map[string]Format{
 	"url": {regexp.MustCompile(`^https?://`), "an address", "write https://host or the like"},
 	"time": {regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`), "a time",
 		"write 2027-01-07T08:00:00+01:00 or the like, or leave it out"},
-	"span": {regexp.MustCompile(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`), "a duration", "write 30s, 5m, 1h30m or the like"},
+	"span": {
+		regexp.MustCompile(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`), "a duration", "write 30s, 5m, 1h30m or the like",
+	},
 }
 
 // Shaped is a type that says how it is written, as a JSON Schema.

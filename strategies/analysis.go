@@ -74,7 +74,8 @@ type runOf struct {
 // isTried reports whether a state's release is at its steps and shows there what
 // it is worth. A version that was verified before has shown it.
 func isTried(s rollout.State) bool {
-	return s.Release != nil && s.Stable != nil && s.Former == nil && !s.Release.Fast && isHeld(s) && s.Phase != rollout.Aborting
+	return s.Release != nil && s.Stable != nil && s.Former == nil && !s.Release.Fast && isHeld(s) &&
+		s.Phase != rollout.Aborting
 }
 
 // wantedRuns are the analyses of a release's workloads at their steps.

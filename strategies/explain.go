@@ -67,7 +67,8 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	p := in.plans.of(spec)
 	live := in.Observed.Workloads[spec.Workload]
 	e := Explanation{
-		Workload: spec.Workload, Strategy: p.strategy, Replicas: replicas(in.State, spec, live), Step: len(p.stages), Full: p.full(),
+		Workload: spec.Workload, Strategy: p.strategy, Replicas: replicas(in.State, spec, live),
+		Step: len(p.stages), Full: p.full(),
 	}
 	for _, s := range p.stages {
 		e.Steps = append(e.Steps, ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight})

@@ -57,7 +57,8 @@ func Ignored(in Input) string {
 	case isSpent(in):
 		return fmt.Sprintf("it was there before this try of %s began, or before its steps changed", p.Release)
 	case isOfAnotherTry(in):
-		return fmt.Sprintf("it is for another try of %s: this one began at %s", p.Release, s.Release.Since.Format(time.RFC3339))
+		began := s.Release.Since.Format(time.RFC3339)
+		return fmt.Sprintf("it is for another try of %s: this one began at %s", p.Release, began)
 	default:
 		return namesNoStep(in.prepared())
 	}

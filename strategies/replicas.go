@@ -60,8 +60,8 @@ func withReplicas(in Input, d Decision) Decision {
 // countInTurn is an object with the number of pods that its Deployment has had, for as long as the pods of two
 // versions are more than the user's own strategy allows at the number that is asked for. A Deployment controller that
 // sees both change in one write takes the surplus from all versions in proportion (k8s.io/kubernetes
-// pkg/controller/deployment, sync.go): 5 pods of v1, which serve, and 5 of v2 would become 4 and 4 on the way back from v2
-// with 6 replicas and a maxSurge of 1. After that the surplus is v2's alone, and the number is written next.
+// pkg/controller/deployment, sync.go): 5 pods of v1, which serve, and 5 of v2 would become 4 and 4 on the way back
+// from v2 with 6 replicas and a maxSurge of 1. After that the surplus is v2's alone, and the number is written next.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := asked(s, spec), v.Observed.Workloads[spec.Workload]
 	if n == nil || *n == live.Replicas {

@@ -115,12 +115,13 @@ func promoteFully(in strategies.Input) (decision, error) {
 		return d, err
 	}
 	d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
-	d.then = in.App.Name + " goes on to the end, and waits for pods alone" + skips(in, d.promotion) + watchHint(in.App.Name)
+	d.then = in.App.Name + " goes on to the end, and waits for pods alone" + skips(in, d.promotion) +
+		watchHint(in.App.Name)
 	return d, nil
 }
 
-// adoptAnyway takes an app over that another controller has in hand; full replaces what runs, too, if Git says something
-// else.
+// adoptAnyway takes an app over that another controller has in hand; full replaces what runs, too, if Git says
+// something else.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held because another controller has it")
@@ -324,8 +325,8 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	case s.Release == nil:
 		return nil, fmt.Errorf("no release is in flight: it is %s", s.Phase)
 	case s.Stable == nil:
-		return nil,
-			errors.New("its first deployment is in flight, which has no steps and nothing to go back to; push a version that works")
+		return nil, errors.New("its first deployment is in flight, which has no steps and nothing to go back to; " +
+			"push a version that works")
 	}
 	return s.Release, nil
 }

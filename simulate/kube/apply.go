@@ -141,7 +141,8 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		return nil
 	}
 	changed := was.Template != next.Template || was.Replicas != next.Replicas || was.minReady != next.minReady ||
-		was.recreate != next.recreate || was.paused != next.paused || was.surge != next.surge || was.unavailable != next.unavailable
+		was.recreate != next.recreate || was.paused != next.paused ||
+		was.surge != next.surge || was.unavailable != next.unavailable
 	if !changed && maps.Equal(was.Annotations, next.Annotations) {
 		return nil
 	}

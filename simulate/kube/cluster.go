@@ -27,7 +27,7 @@ type Cluster struct {
 	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as they were applied last
 	Fate        func(version string) Lifetime  // what becomes of a pod
 	OnChange    func(what string)              // called after each micro-step that changed something
-	Restarts    bool                           // pods that never become ready are restarted all the time, and say how often
+	Restarts    bool                           // pods that never become ready are restarted, and say how often
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
 	serial      int
 }

@@ -57,7 +57,8 @@ func (k *Cluster) Observe() rollout.Observed {
 					r.ReadySince = append(r.ReadySince, p.Since)
 				} else if p.Never {
 					if r.Problem = "CrashLoopBackOff"; k.Restarts {
-						r.Problem = fmt.Sprintf("pod %s: CrashLoopBackOff, restarted %d times", p.Name, int(k.Now.Sub(p.created).Minutes()))
+						times := int(k.Now.Sub(p.created).Minutes())
+						r.Problem = fmt.Sprintf("pod %s: CrashLoopBackOff, restarted %d times", p.Name, times)
 					}
 				}
 			}
