@@ -1,10 +1,15 @@
 package sign_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
 
 	"gitrollout.dev/gitrollout/git/sign"
 )
@@ -49,6 +54,20 @@ func (g gnupg) run(stdin string, args ...string) string {
 	return string(out)
 }
 
+// revoke takes the key back, with the certificate that gpg made beside it, whose first line a colon makes void.
+func (g gnupg) revoke() {
+	g.t.Helper()
+	files, err := filepath.Glob(filepath.Join(g.home, "openpgp-revocs.d", "*.rev"))
+	if err != nil || len(files) != 1 {
+		g.t.Fatalf("revocation certificates: %v, %v", files, err)
+	}
+	certificate, err := os.ReadFile(files[0])
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.run(strings.Replace(string(certificate), ":-----BEGIN", "-----BEGIN", 1), "--import")
+}
+
 func TestOpenPGP(t *testing.T) {
 	ann, bob := newGnuPG(t, "Ann <ann@example.com>"), newGnuPG(t, "Bob <bob@example.com>")
 	public := ann.run("", "--armor", "--export")
@@ -82,13 +101,58 @@ func TestOpenPGP(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, who, err, c.want)
 		}
 	}
+	private := ann.run("", "--armor", "--export-secret-keys")
+	ann.revoke()
 	for name, text := range map[string]string{
 		"empty":       "",
-		"private key": ann.run("", "--armor", "--export-secret-keys"),
-		"binary":      ann.run("", "--export"),
+		"private key": private,
+		"revoked":     ann.run("", "--armor", "--export"),
+		"binary":      bob.run("", "--export"),
+		"cut off":     public[:len(public)/2],
 	} {
 		if _, err := sign.ParseKeyring("keyring", []byte(text)); err == nil || !strings.Contains(err.Error(), "keyring") {
 			t.Errorf("%s keyring: %v", name, err)
 		}
 	}
+}
+
+// openPGP makes a key and signs a text with it: the key as gpg --export writes it, and the signature, both armored.
+func openPGP(t testing.TB, text string) (public, signature string) {
+	t.Helper()
+	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exported, signed strings.Builder
+	w, err := armor.Encode(&exported, openpgp.PublicKeyType, nil)
+	if err == nil {
+		err = errors.Join(key.Serialize(w), w.Close())
+	}
+	if err = errors.Join(err, openpgp.ArmoredDetachSign(&signed, key, strings.NewReader(text), nil)); err != nil {
+		t.Fatal(err)
+	}
+	return exported.String(), signed.String()
+}
+
+// FuzzParseKeyring: a keyring is read or refused, and one that is read has keys to check a signature with.
+func FuzzParseKeyring(f *testing.F) {
+	public, signature := openPGP(f, commit)
+	signed := insert(f, commit, signature)
+	f.Add(public)
+	f.Add(public + "\n" + public)
+	f.Add(strings.Replace(public, "\n\n", "\nComment: x\n\nAAAA", 1))
+	f.Add("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDM=\n-----END PGP PUBLIC KEY BLOCK-----")
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := sign.ParseKeyring("keyring", []byte(text))
+		if (keys == nil) == (err == nil) {
+			t.Fatalf("%q: %v, %v", text, keys, err)
+		}
+		if err != nil {
+			return
+		}
+		who, err := sign.Policy{OpenPGP: keys}.Verify(signed)
+		if err == nil && !strings.Contains(who, "(") {
+			t.Errorf("%q: signed by %q", text, who)
+		}
+	})
 }
