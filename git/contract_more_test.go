@@ -87,13 +87,16 @@ func proposals(w *world) {
 	if got := w.server.Show("main", "apps/shop/app.yaml") + w.server.Show("main", "other"); got != "v1\nstays" {
 		w.Errorf("after the merge: %q", got)
 	}
-	for _, u := range []rollout.Update{
-		{Branch: stateBranch, Old: main, Delete: true},
-		{Branch: "main", Old: main, Parent: "", Message: "m", When: when},
-		{Branch: "bad name", Message: "m", When: when},
+	head, edits := w.server.Head(), map[string][]byte{"f": nil}
+	for want, u := range map[string]rollout.Update{
+		"only proposals may be deleted": {Branch: "main", Old: head, Delete: true},
+		"only proposals may be forced":  {Branch: "main", Old: head, Parent: main, Edits: edits, Message: "m", When: when},
+		"no parent and is forced":       {Branch: "main", Old: head, Edits: edits, Message: "m", When: when},
+		"bad name":                      {Branch: "bad name", Message: "m", When: when},
 	} {
-		if _, err := pushAll(w.Context(), r, u); err == nil {
-			w.Errorf("Push(%+v) was allowed", u)
+		_, err := pushAll(w.Context(), r, u)
+		if want = strings.Replace(want, "no parent and is", "only proposals may be", 1); err == nil || !strings.Contains(err.Error(), want) {
+			w.Errorf("Push(%+v): %v, want %q", u, err, want)
 		}
 	}
 }

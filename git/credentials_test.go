@@ -241,6 +241,18 @@ func TestGitHubApp(t *testing.T) {
 			t.Errorf("%d: %v, want %v", status, err, want)
 		}
 	}
+	// The file is there and is no key any more: there is no new token, and nothing is asked of GitHub.
+	write(t, file, secret)
+	before := hub.count()
+	hub.pass(2 * time.Hour)
+	if _, err := r.Fetch(t.Context()); !errors.Is(err, git.ErrAuth) || !strings.Contains(err.Error(), "not an RSA private key") {
+		t.Errorf("no key: %v", err)
+	} else {
+		noSecret(t, err)
+	}
+	if got := hub.count(); got != before {
+		t.Errorf("GitHub was asked %d times without a key", got-before)
+	}
 }
 
 func TestGitHubAppRefused(t *testing.T) {

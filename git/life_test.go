@@ -52,6 +52,23 @@ func TestStoreIsRenewed(t *testing.T) {
 	}
 }
 
+// A process that only reads forgets what the users' branch has left behind, too.
+func TestStoreIsRenewedByFetches(t *testing.T) {
+	const size, commits = 1 << 20, 8
+	repo := gittest.New(t)
+	repo.CommitFiles("first", map[string]string{"big": randomText(size)})
+	w := &world{T: t, server: repo, opts: git.Options{URL: repo.Bare}}
+	r := w.open()
+	w.fetch(r)
+	for i := range commits {
+		repo.CommitFiles("next", map[string]string{"big": randomText(size + i + 1)})
+		w.fetch(r)
+	}
+	if got := r.Stats().Bytes; got > 4*size {
+		t.Errorf("%d bytes are kept of %d commits with one file of %d", got, commits, size)
+	}
+}
+
 // What a poll, a clone and a state commit cost does not grow with the repository's refs and history.
 func TestCostsDoNotGrow(t *testing.T) {
 	cost := func(refs, commits int) (poll, clone, push git.Stats) {

@@ -113,10 +113,9 @@ func TestUnreachable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start := time.Now()
-		_, err = r.Fetch(t.Context())
-		if !errors.Is(err, git.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
-			t.Errorf("%s, silent: %v after %v", url, err, time.Since(start))
+		// Without the limit this would not come back.
+		if _, err = r.Fetch(t.Context()); !errors.Is(err, git.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, silent: %v", url, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,5 +68,28 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 				t.Errorf("commit %s has a file of %d bytes: %v", id, len(content), err)
 			}
 		}
+	}
+}
+
+// Fetches, pushes and readers use one store at once.
+func TestStoreIsShared(t *testing.T) {
+	const writers, objects = 8, 500
+	st := newStore()
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for n := range objects {
+				id := st.add(plumbing.BlobObject, []byte{byte(n), byte(n >> 8)})
+				if st.get(id) == nil {
+					t.Errorf("object %d is not there", n)
+				}
+				st.usage()
+			}
+		})
+	}
+	wg.Wait()
+	got, kept := st.usage()
+	if got != objects || kept != objects*(2+overhead) {
+		t.Errorf("%d objects of %d bytes, want %d of %d", got, kept, objects, objects*(2+overhead))
 	}
 }

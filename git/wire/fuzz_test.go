@@ -3,12 +3,18 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"io"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/storage/memory"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 // A server may send anything: no answer may panic, hang, or be taken for objects that it does not hold.
@@ -20,23 +26,29 @@ func FuzzServerAnswers(f *testing.F) {
 	f.Add([]byte("0008NAK\n0009\x02text0000"))
 	f.Add([]byte("000eunpack ok\n0016ok refs/heads/main\n0000"))
 	f.Add([]byte("0008ERR \n0001000200030004fffe"))
+	commit, pack := packed(f)
+	for _, answer := range packAnswers(pack) {
+		f.Add(answer)
+	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		ctx := context.Background()
 		body := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(answer)) }
 		_, _ = readAdvertisement(newPktReader(body()))
 		for _, v2 := range []bool{true, false} {
-			s := &Session{
-				advertisement: &advertisement{v2: v2, caps: capabilities{
-					"shallow": "", "side-band-64k": "", "report-status": "", "delete-refs": ""}},
-				stats:    &counters{},
-				exchange: func(context.Context, []byte) (io.ReadCloser, error) { return body(), nil },
-			}
+			s := answering(v2, answer)
 			_, _ = s.LookUp(ctx, []string{"refs/heads/"})
 			want := plumbing.NewHash(strings.Repeat("a", 40))
 			st := memory.NewStorage()
-			_ = s.Fetch(ctx, st, Question{[]plumbing.Hash{want}, nil, Shallow})
+			_ = s.Fetch(ctx, st, Question{[]plumbing.Hash{want, commit}, nil, Shallow})
 			if _, err := st.EncodedObject(plumbing.AnyObject, want); err == nil {
 				t.Error("a commit whose id is not the hash of any content was accepted")
+			}
+			for id, o := range st.Objects {
+				if r, err := o.Reader(); err != nil {
+					t.Error(err)
+				} else if data, err := io.ReadAll(r); err != nil || plumbing.ComputeHash(o.Type(), data) != id {
+					t.Errorf("%s is kept as %s, %v", o.Type(), id, err)
+				}
 			}
 			c := Command{Ref: "refs/heads/main", New: want}
 			if err := s.Push(ctx, []Command{c}, memory.NewStorage(), nil); err == nil &&
@@ -70,6 +82,72 @@ func FuzzParseRemote(f *testing.F) {
 			t.Errorf("RedactURL(%q) = %s", raw, RedactURL(raw))
 		}
 	})
+}
+
+// FuzzKnownHosts: no server is taken for a known one unless the file has its key.
+func FuzzKnownHosts(f *testing.F) {
+	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	listed := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	_, encoded, _ := strings.Cut(listed, " ")
+	f.Add("git.example.com " + listed + " a comment\n# and more\n")
+	f.Add("[git.example.com]:2222,*.example.com,!x ssh-rsa AAAA")
+	f.Add("@revoked * " + listed)
+	f.Add("@cert-authority *.example.com " + listed)
+	f.Add(knownhosts.HashHostname("git.example.com") + " " + listed)
+	f.Add("|1|AAAA|AAAA ssh-ed25519")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(dir, "known_hosts")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := &sshDialer{known: file, addr: "git.example.com:22"}
+		check, err := d.hosts()
+		if err != nil {
+			return
+		}
+		d.hostKeyAlgorithms(check)
+		address := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}
+		if check(d.addr, address, key) == nil && !strings.Contains(text, encoded) {
+			t.Errorf("%q knows a key that is not in it", text)
+		}
+	})
+}
+
+// TestKnownHosts has what FuzzKnownHosts begins with: which of it makes a key known.
+func TestKnownHosts(t *testing.T) {
+	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	for text, want := range map[string]bool{
+		"git.example.com " + listed:                               true,
+		knownhosts.HashHostname("git.example.com") + " " + listed: true,
+		"*.example.com " + listed:                                 true,
+		"*.example.com,!git.example.com " + listed:                false,
+		"[git.example.com]:2222 " + listed:                        false,
+		"@revoked * " + listed:                                    false,
+		"@revoked * " + listed + "\ngit.example.com " + listed:    false,
+		"# git.example.com " + listed:                             false,
+	} {
+		file := filepath.Join(t.TempDir(), "known_hosts")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check, err := (&sshDialer{known: file}).hosts()
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		err = check("git.example.com:22", &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}, key)
+		if (err == nil) != want {
+			t.Errorf("%q: %v, want known %t", text, err, want)
+		}
+	}
 }
 
 func TestClassifyReasons(t *testing.T) {

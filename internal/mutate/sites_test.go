@@ -62,6 +62,7 @@ func TestOthers(t *testing.T) {
 	for folder, want := range map[string]string{
 		"analysis": "./strategies", "analysis/provider": "./reconciler/measure",
 		"rollout/schedule": "./strategies", "cmd/gitrollout": "", "views/plan": "./cmd/gitrollout",
+		"git/wire": "./git", "git": "./reconciler/...",
 	} {
 		got := others(folder)
 		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || got[0] != want) {

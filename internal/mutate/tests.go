@@ -20,6 +20,9 @@ var livesThrough = map[string][]string{
 	"simulate":          nil,
 	"cmd":               nil,
 	"analysis/provider": {"./reconciler/measure"},
+	"git/wire":          {"./git"},
+	"git/sign":          {"./git"},
+	"publish/call":      {"./publish/...", "./analysis/provider"},
 }
 
 func others(folder string) []string {

@@ -1,0 +1,192 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+// pkts is lines as packets; "" is a flush.
+func pkts(lines ...string) []byte {
+	var w pktWriter
+	for _, line := range lines {
+		if line == "" {
+			w.flush()
+		} else {
+			w.linef("%s", line)
+		}
+	}
+	return w.buf
+}
+
+// answering is a session with a server that gives one answer to everything.
+func answering(v2 bool, answer []byte) *Session {
+	return &Session{
+		advertisement: &advertisement{v2: v2, caps: capabilities{
+			"shallow": "", "side-band-64k": "", "report-status": "", "delete-refs": ""}},
+		stats: &counters{},
+		exchange: func(context.Context, []byte) (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(answer)), nil
+		},
+	}
+}
+
+// packed is a commit with one file, and the pack that a server sends of it.
+func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
+	t.Helper()
+	st := memory.NewStorage()
+	add := func(kind plumbing.ObjectType, encode func(plumbing.EncodedObject) error) plumbing.Hash {
+		o := st.NewEncodedObject()
+		o.SetType(kind)
+		err := encode(o)
+		id, stored := st.SetEncodedObject(o)
+		if err = errors.Join(err, stored); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	blob := add(plumbing.BlobObject, func(o plumbing.EncodedObject) error {
+		w, err := o.Writer()
+		if err != nil {
+			return err
+		}
+		_, err = w.Write([]byte("hello\n"))
+		return errors.Join(err, w.Close())
+	})
+	tree := &object.Tree{Entries: []object.TreeEntry{{Name: "f", Mode: 0o100644, Hash: blob}}}
+	root := add(plumbing.TreeObject, tree.Encode)
+	commit = add(plumbing.CommitObject, (&object.Commit{TreeHash: root, Message: "m"}).Encode)
+	pack, err := encodePack(st, []plumbing.Hash{blob, root, commit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commit, pack
+}
+
+// TestReports lists what a server may say of a push. What it does not call a success is none.
+func TestReports(t *testing.T) {
+	main, state := Command{Ref: "refs/heads/main"}, Command{Ref: "refs/heads/state"}
+	main.New, state.New = plumbing.NewHash(strings.Repeat("1", 40)), plumbing.NewHash(strings.Repeat("2", 40))
+	for name, c := range map[string]struct {
+		report []string
+		want   string // "" = success
+		moved  bool
+	}{
+		"both are there":   {[]string{"unpack ok\n", "ok refs/heads/main\n", "ok refs/heads/state\n", ""}, "", false},
+		"one is left out":  {[]string{"unpack ok\n", "ok refs/heads/main\n", ""}, "state: no report", false},
+		"another is there": {[]string{"unpack ok\n", "ok refs/heads/main\n", "ok refs/heads/other\n", ""}, "state: no report", false},
+		"one has moved":    {[]string{"unpack ok\n", "ng refs/heads/main fetch first\n", "ok refs/heads/state\n", ""}, "main: fetch first", true},
+		"a hook":           {[]string{"unpack ok\n", "ng refs/heads/main hook declined\n", "ok refs/heads/state\n", ""}, "main: hook declined", false},
+		"a cause and another": {[]string{"unpack ok\n", "ng refs/heads/main hook declined\n",
+			"ng refs/heads/state atomic push failure\n", ""}, "main: hook declined", false},
+		"no cause": {[]string{"unpack ok\n", "ng refs/heads/main atomic push failure\n",
+			"ng refs/heads/state atomic push failure\n", ""}, "main: atomic push failure; state: atomic push failure", false},
+		"not unpacked": {[]string{"unpack index-pack abnormal exit\n", "ok refs/heads/main\n", "ok refs/heads/state\n", ""},
+			"unpack: index-pack abnormal exit", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := pkts("\x01"+string(pkts(c.report...)), "\x02from a hook\n", "")
+			err := answering(false, answer).report(bytes.NewReader(answer), []Command{main, state})
+			if c.want == "" {
+				if err != nil {
+					t.Errorf("%v, want a success", err)
+				}
+				return
+			}
+			var no *Refused
+			if !errors.As(err, &no) || strings.Join(no.Reasons, "; ") != c.want || no.Moved != c.moved || no.Remarks != "from a hook" {
+				t.Errorf("%+v (%v), want %q, moved %t", no, err, c.want, c.moved)
+			}
+		})
+	}
+}
+
+// TestFetchReadsAPack shows that what FuzzServerAnswers begins with reaches the parser of packs, in both versions.
+func TestFetchReadsAPack(t *testing.T) {
+	commit, pack := packed(t)
+	for name, answer := range packAnswers(pack) {
+		into := memory.NewStorage()
+		err := answering(name == "v2", answer).Fetch(t.Context(), into, Question{[]plumbing.Hash{commit}, nil, Shallow})
+		if _, missing := into.EncodedObject(plumbing.CommitObject, commit); err != nil || missing != nil {
+			t.Errorf("%s: %v, %v", name, err, missing)
+		}
+		cut := packAnswers(append(pack[:len(pack)-1:len(pack)-1], pack[len(pack)-1]^1))[name]
+		if err := answering(name == "v2", cut).Fetch(t.Context(), memory.NewStorage(), Question{[]plumbing.Hash{commit}, nil, Shallow}); err == nil {
+			t.Errorf("%s: a pack with a wrong checksum was taken", name)
+		}
+	}
+}
+
+// packAnswers are the answers to a shallow fetch with a pack in them, by version.
+func packAnswers(pack []byte) map[string][]byte {
+	return map[string][]byte{
+		"v2": pkts("packfile\n", "\x02counting\n", "\x01"+string(pack), ""),
+		"v0": append(pkts("", "NAK\n"), pkts("\x01"+string(pack), "")...),
+	}
+}
+
+// TestRedirectToPlainHTTP: what is asked of https is not asked in plain text, with credentials or without.
+func TestRedirectToPlainHTTP(t *testing.T) {
+	asked := false
+	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer plain.Close()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, plain.URL+r.URL.RequestURI(), http.StatusFound)
+	}))
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, auth := range map[string]Auth{
+		"no credentials": {TLS: TLS{CAFile: ca}},
+		"credentials":    {TLS: TLS{CAFile: ca}, Username: "u", Password: "p"},
+	} {
+		remote, _, err := ParseRemote(server.URL + "/repo.git")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(remote, auth, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ToFetch(t.Context()); err == nil || !strings.Contains(err.Error(), "from https to plain http") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if asked {
+		t.Error("the plain server was asked")
+	}
+}
+
+// TestRedactURL lists what is shown of what is no URL, or a broken one.
+func TestRedactURL(t *testing.T) {
+	for raw, want := range map[string]string{
+		"":                                 "",
+		"/srv/repo.git":                    "/srv/repo.git",
+		"git@host:org/repo":                "git@host:org/repo",
+		"://u:secret@host/r":               "://host/r",
+		"https://host/r":                   "https://host/r",
+		"https://u:secret@host/r":          "https://host/r",
+		"https://u:sec/ret@host/r":         "https://host/r",
+		"https://host/r?token=secret rest": "https://host/r rest",
+		"https://u:secret@host":            "https://host",
+	} {
+		if got := RedactURL(raw); got != want {
+			t.Errorf("RedactURL(%q) = %q, want %q", raw, got, want)
+		}
+	}
+}
