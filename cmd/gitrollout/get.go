@@ -277,5 +277,5 @@ func (w *world) restores(ctx context.Context, in strategies.Input, m rollout.Mer
 		return m.Clean
 	}
 	tree, err := w.repo.Snapshot(ctx, stable.Commit.ID)
-	return err == nil && propose.Restores(m, tree, slices.Concat(stable.Files, in.Head.Render.Files))
+	return err == nil && propose.Restores(m, w.branch.Tree, tree, slices.Concat(stable.Files, in.Head.Render.Files))
 }

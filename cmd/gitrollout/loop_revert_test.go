@@ -99,3 +99,39 @@ func TestAutoRevertOff(t *testing.T) {
 		t.Errorf("main %s, want %s; a revert branch: %q; %v", w.repo.Ref("main"), head, w.repo.Ref("gitrollout/revert/test/"+w.app), err)
 	}
 }
+
+// TestRevertKeepsThePods scales an app at rest and in the middle of a release that is then aborted: neither the commit that
+// is pushed nor the one that is proposed takes that back.
+func TestRevertKeepsThePods(t *testing.T) {
+	for _, autoRevert := range []string{"push", "propose"} {
+		t.Run(autoRevert, func(t *testing.T) {
+			scaled := func(tag, replicas string) map[string]string {
+				files := version(tag, halfThenGate)
+				files["app.yaml"] = strings.Replace(files["app.yaml"], "replicas: 2", "replicas: "+replicas, 1)
+				return files
+			}
+			w := newLoopWorld(t, scaled("v1", "2"))
+			w.repo.CommitFiles("how to revert", map[string]string{configFile: w.config("- path: apps/*") + "autoRevert: " + autoRevert + "\n"})
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			rest := w.push("scaled at rest", scaled("v1", "3"))
+			p.await("followed", func(s rollout.State) bool { return s.Source == rest })
+			p.awaitPaused(w.push("v2", scaled("v2", "3")))
+			flight := w.push("scaled in flight", scaled("v2", "5"))
+			s := p.await("followed", func(s rollout.State) bool { return s.Source == flight })
+			w.decide(s.Release.Hash, "abort", "too many errors")
+			branch := "gitrollout/revert/test/" + w.app
+			if autoRevert == "propose" {
+				p.await("proposed", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.repo.Ref(branch) != "" })
+				w.repo.Merge(branch)
+			}
+			p.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
+			if text := w.repo.Show("main", "apps/"+w.app+"/app.yaml"); !strings.Contains(text, "replicas: 5") {
+				t.Errorf("the revert took the pods back:\n%s", text)
+			}
+			if d := w.deployment(); *d.Spec.Replicas != 5 || w.image() != "v1" {
+				t.Errorf("%d replicas of %s", *d.Spec.Replicas, w.image())
+			}
+		})
+	}
+}

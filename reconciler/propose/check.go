@@ -2,7 +2,6 @@ package propose
 
 import (
 	"bytes"
-	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -15,20 +14,15 @@ func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge makes files what they were in an older commit, and nothing else: what a proposal to
-// revert does. Files are those that the app is built from in either.
-func Restores(m rollout.Merge, old Tree, files []string) bool {
+// Restores reports whether a merge into the head makes files what a reversion to an older commit would make of them,
+// and nothing else. Files are those that the app is built from in either.
+func Restores(m rollout.Merge, head, old Tree, files []string) bool {
+	wanted, err := differing(head, old, files)
 	for path, content := range m.Edits {
-		entry, found, err := old.Lookup(path)
-		if err != nil || found != (content != nil) || !slices.Contains(files, path) {
-			return false
-		}
-		if !found {
-			continue
-		}
-		if was, err := old.ReadBlob(entry.ID); err != nil || !bytes.Equal(was, content) {
+		then, found := wanted[path]
+		if !found || (then == nil) != (content == nil) || !bytes.Equal(then, content) {
 			return false
 		}
 	}
-	return m.Clean
+	return err == nil && m.Clean
 }

@@ -8,8 +8,11 @@ import (
 )
 
 func TestRestores(t *testing.T) {
-	old := commit{"apps/shop/a.yaml": "1", "base/x.yaml": "1", "README": "1"}
-	files := []string{"apps/shop/a.yaml", "apps/shop/new.yaml", "base/x.yaml"}
+	head := commit{
+		"apps/shop/a.yaml": "2", "apps/shop/new.yaml": "n", "apps/shop/web.yaml": "replicas: 9", "base/x.yaml": "2", "README": "2",
+	}
+	old := commit{"apps/shop/a.yaml": "1", "apps/shop/web.yaml": "replicas: 3", "base/x.yaml": "1", "README": "1"}
+	files := []string{"apps/shop/a.yaml", "apps/shop/new.yaml", "apps/shop/web.yaml", "base/x.yaml"}
 	for name, c := range map[string]struct {
 		edits map[string][]byte
 		clean bool
@@ -20,9 +23,10 @@ func TestRestores(t *testing.T) {
 		"another content":         {map[string][]byte{"apps/shop/a.yaml": []byte("evil")}, true, false},
 		"a file that was not":     {map[string][]byte{"apps/shop/new.yaml": []byte("evil")}, true, false},
 		"a file is gone that was": {map[string][]byte{"base/x.yaml": nil}, true, false},
+		"fewer pods":              {map[string][]byte{"apps/shop/web.yaml": []byte("replicas: 3")}, true, false},
 		"another app's file":      {map[string][]byte{"README": []byte("1")}, true, false},
 	} {
-		if got := Restores(rollout.Merge{Edits: c.edits, Clean: c.clean}, old, files); got != c.want {
+		if got := Restores(rollout.Merge{Edits: c.edits, Clean: c.clean}, head, old, files); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}

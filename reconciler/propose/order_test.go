@@ -162,3 +162,37 @@ func TestReversion(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestReversionKeepsThePods: whoever scaled an app, before or after what is taken back, has that kept.
+func TestReversionKeepsThePods(t *testing.T) {
+	for name, c := range map[string]struct{ path, then, now, want string }{
+		"scaled": {"web.yaml", "replicas: 3\nimage: v1\n", "replicas: 10\nimage: v2\n", "replicas: 10\nimage: v1\n"},
+		"in one line": {"web.yaml", "spec: {replicas: 3, image: v1}", "spec: {replicas: 10, image: v2}",
+			"spec: {replicas: 10, image: v1}"},
+		"several": {"web.yaml", "replicas: 1\nv1\nreplicas: 2\n", "replicas: 3\nv2\nreplicas: 4\n",
+			"replicas: 3\nv1\nreplicas: 4\n"},
+		"an autoscaler": {"web.yaml", "minReplicas: 1\nmaxReplicas: 5\nv1", "minReplicas: 4\nmaxReplicas: 9\nv2",
+			"minReplicas: 4\nmaxReplicas: 9\nv1"},
+		"a kustomization": {"kustomization.yaml", "replicas:\n- {name: a, count: 3}\nnewTag: v1\n",
+			"replicas:\n- {name: a, count: 9}\nnewTag: v2\n", "replicas:\n- {name: a, count: 9}\nnewTag: v1\n"},
+		"a count of something else": {"analysis.yaml", "count: 3", "count: 10", "count: 3"},
+		"another field":             {"web.yaml", "previewReplicas: 3", "previewReplicas: 10", "previewReplicas: 3"},
+		"other fields by now":       {"web.yaml", "replicas: 3\nv1", "v2", "replicas: 3\nv1"},
+		"nothing else":              {"web.yaml", "replicas: 3\nv1", "replicas: 10\nv1", ""},
+		"it was empty":              {"web.yaml", "", "v2", ""},
+		"it was deleted":            {"web.yaml", "replicas: 3\nv1", "", "replicas: 3\nv1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head, old, file := commit{}, commit{"a/" + c.path: c.then}, []string{"a/" + c.path}
+			if c.now != "" {
+				head["a/"+c.path] = c.now
+			}
+			app := &rollout.Render{App: rollout.App{Name: "a", Path: "a"}, Files: file}
+			v, err := NewReversion(head, old, app, app, nil)
+			content, edited := v.Edits["a/"+c.path]
+			if got := string(content); err != nil || got != c.want || edited != (name != "nothing else") || edited && content == nil {
+				t.Errorf("%q, want %q; error %v", got, c.want, err)
+			}
+		})
+	}
+}

@@ -1,8 +1,10 @@
 package propose
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,9 +28,8 @@ type Reversion struct {
 	path string
 }
 
-// NewReversion makes an app in the head what it was in an older commit. From and
-// to are the app in both, all is every app in the head. An error means that a
-// commit could not be read.
+// NewReversion makes an app in the head what it was in an older commit, with as many pods as it has now. From and to
+// are the app in both, all is every app in the head. An error means that a commit could not be read.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	var err error
@@ -76,7 +77,7 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// differing returns the edits that make the paths in from what they are in to.
+// differing returns the edits that make the paths in from what they are in to, but for the numbers of pods.
 func differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range paths {
@@ -93,10 +94,42 @@ func differing(from, to Tree, paths []string) (map[string][]byte, error) {
 		case !inB:
 			edits[path] = nil
 		default:
-			if edits[path], err = to.ReadBlob(b.ID); err != nil {
+			then, err := to.ReadBlob(b.ID)
+			var now []byte
+			if err == nil && inA {
+				now, err = from.ReadBlob(a.ID)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+			if then = scaled(path, then, now); !inA || !bytes.Equal(then, now) {
+				edits[path] = then
 			}
 		}
 	}
 	return edits, nil
+}
+
+// The numbers that say how many pods there are: of a manifest, and of a kustomization.
+var (
+	replicas = regexp.MustCompile(`\b(?:replicas|minReplicas|maxReplicas): *[0-9]+\b`)
+	counts   = regexp.MustCompile(`\bcount: *[0-9]+\b`)
+)
+
+// scaled is an older version of a file with the numbers of pods that it has now: whoever scaled an app since has not
+// rejected that. One that has other such fields by now is as it was.
+func scaled(path string, then, now []byte) []byte {
+	number := replicas
+	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
+		number = counts
+	}
+	all := number.FindAll(now, -1)
+	if len(all) == 0 || len(all) != len(number.FindAll(then, -1)) {
+		return then
+	}
+	return number.ReplaceAllFunc(then, func([]byte) []byte {
+		next := all[0]
+		all = all[1:]
+		return next
+	})
 }
