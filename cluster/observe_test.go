@@ -177,13 +177,14 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 // TestTroubledObjects: what is not well is shown until it is, of any kind, for the app that it is of and for no other.
 func TestTroubledObjects(t *testing.T) {
 	w := newWorld(t)
+	app := w.ns // the objects of other tests' namespaces, which go later, are of other apps
 	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: NS}\n" +
 		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n---\n"
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: NS}\n---\n"
-	w.apply("shop", config+claim+release("shop:v1-neverready", 2, "h1-one"))
-	w.apply("other", strings.Replace(config, "name: c", "name: d", 1))
+	w.apply(app, config+claim+release("shop:v1-neverready", 2, "h1-one"))
+	w.apply(app+"-other", strings.Replace(config, "name: c", "name: d", 1))
 	troubled := func() (found []string) {
-		for _, trouble := range w.Observe("shop", nil, nil).Troubled {
+		for _, trouble := range w.Observe(app, nil, nil).Troubled {
 			found = append(found, fmt.Sprintf("%s failed=%v", trouble.Ref.Kind, trouble.Failed))
 			if trouble.Message == "" || strings.Contains(trouble.Message, "\n") {
 				t.Errorf("%s: message %q", trouble.Ref, trouble.Message)
@@ -195,17 +196,17 @@ func TestTroubledObjects(t *testing.T) {
 		got := fmt.Sprint(troubled())
 		return got == "[PersistentVolumeClaim failed=false Deployment failed=false]", got
 	})
-	if others := w.Observe("other", nil, nil).Troubled; len(others) > 0 {
+	if others := w.Observe(app+"-other", nil, nil).Troubled; len(others) > 0 {
 		t.Errorf("another app's are %v", others)
 	}
-	before := w.changes.of("shop")
-	w.apply("shop", config+claim+release("shop:v2", 2, "h1-two"))
+	before := w.changes.of(app)
+	w.apply(app, config+claim+release("shop:v2", 2, "h1-two"))
 	w.until("the Deployment being well", func() (bool, string) {
 		got := fmt.Sprint(troubled())
-		return got == "[PersistentVolumeClaim failed=false]" && w.changes.of("shop") > before, got
+		return got == "[PersistentVolumeClaim failed=false]" && w.changes.of(app) > before, got
 	})
 	w.restart()
-	w.apply("shop", config+claim+release("shop:v2", 2, "h1-two"))
+	w.apply(app, config+claim+release("shop:v2", 2, "h1-two"))
 	if got := fmt.Sprint(troubled()); got != "[PersistentVolumeClaim failed=false]" {
 		t.Errorf("a new process shows %s", got)
 	}
