@@ -302,7 +302,7 @@ func TestManifests(t *testing.T) {
 	if err := os.CopyFS(link, os.DirFS(deploy)); err != nil {
 		t.Fatal(err)
 	}
-	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n"} {
+	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n", "admission": "components: [../admission]\n"} {
 		overlay := filepath.Join(link, "overlay-"+name)
 		content := "resources: [../plain]\n" + components
 		base := filepath.Join(link, "plain")

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// tryKubectl runs the real one, which may be refused.
+func (w *world) tryKubectl(args ...string) (string, error) {
+	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"),
+		append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// protect installs the component of the installation that protects what a release holds, as somebody does who keeps
+// gitrollout in a namespace of their own, for the test's namespace alone.
+func (w *world) protect() {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "gitrollout"), os.DirFS(filepath.Join(deployDir, "kubernetes"))); err != nil {
+		w.t.Fatal(err)
+	}
+	overlay := "namespace: " + w.ns + "\nresources: [gitrollout]\ncomponents: [gitrollout/admission]\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	var ours []string
+	for _, document := range strings.Split(w.kubectl("kustomize", dir), "\n---\n") {
+		if !strings.Contains(document, "gitrollout-held") {
+			continue
+		}
+		document = strings.ReplaceAll(document, "gitrollout-held", "gitrollout-held-"+w.ns)
+		if strings.Contains(document, "kind: ValidatingAdmissionPolicyBinding") { // whose spec comes last
+			document = strings.TrimSpace(document) +
+				"\n  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + w.ns + "}}}\n"
+		}
+		ours = append(ours, document)
+	}
+	file := filepath.Join(dir, "ours.yaml")
+	if err := os.WriteFile(file, []byte(strings.Join(ours, "\n---\n")), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _, _ = w.tryKubectl("delete", "--wait=false", "-f", file) })
+	w.kubectl("apply", "-f", file)
+}
+
+// TestHeldIsProtected: under the component `admission`, what a release holds is changed by gitrollout's account alone,
+// whoever else tries is told by whom, at which step and where to look; and everything that is not the release's goes on:
+// scaling, the Deployment controller, the release itself, its way back, and the end of the namespace.
+func TestHeldIsProtected(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", strategy: canary("", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files())
+	w.installRights()
+	w.protect()
+	w.startAs(audit(t, w, "gitrollout", w.ns).kubeconfig, freeAddress(t))
+	w.awaitHealthy(w.repo.Head())
+	w.kubectl("scale", "deployment/shop", "--replicas=2")
+	w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 1, "v2": 1})
+	w.awaitRefusal("set", "image", "deployment/shop", "shop=shop:byhand", "--dry-run=server")
+
+	before := w.deployment()
+	for name, args := range map[string][]string{
+		"set image":       {"set", "image", "deployment/shop", "shop=shop:byhand"},
+		"rollout undo":    {"rollout", "undo", "deployment/shop"},
+		"rollout restart": {"rollout", "restart", "deployment/shop"},
+		"rollout pause":   {"rollout", "pause", "deployment/shop"},
+		"delete":          {"delete", "deployment/shop", "--wait=false"},
+		"a strategy":      {"patch", "deployment/shop", "-p", `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":7}}}}`},
+		"a thaw":          {"patch", "deployment/shop", "-p", `{"spec":{"minReadySeconds":0}}`},
+		"an escape":       {"annotate", "deployment/shop", rollout.AnnotationStatus + "-"},
+		"another excuse":  {"annotate", "deployment/shop", "--overwrite", rollout.AnnotationStatus + "=x"},
+	} {
+		out, err := w.tryKubectl(args...)
+		if err == nil || !strings.Contains(out, "held at step 2/2") || !strings.Contains(out, "see: gitrollout get "+w.app) {
+			t.Errorf("%s: %v, and it says %q", name, err, out)
+		}
+	}
+	if after := w.deployment(); after.Generation != before.Generation || after.UID != before.UID {
+		t.Errorf("generation %d, was %d: something was written", after.Generation, before.Generation)
+	}
+
+	w.kubectl("annotate", "deployment/shop", "example.com/note=kept")
+	w.kubectl("label", "deployment/shop", "team=shop")
+	w.kubectl("autoscale", "deployment/shop", "--min=4", "--max=6", "--cpu=80%")
+	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 2})
+	w.kubectl("delete", "hpa/shop")
+	w.kubectl("scale", "deployment/shop", "--replicas=2")
+	w.pods.awaitReady(t, map[string]int{"v1": 1, "v2": 1})
+
+	w.promote()
+	w.awaitHealthy(w.state().Release.Commit)
+	w.pods.awaitReady(t, map[string]int{"v2": 2})
+	w.kubectl("rollout", "restart", "deployment/shop") // at rest nothing is held
+	last := w.repo.Head()
+	w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v2": 1, "v3": 1})
+	w.awaitRefusal("set", "image", "deployment/shop", "shop=shop:byhand", "--dry-run=server")
+	w.repo.Pull()
+	w.repo.Git("revert", "--no-edit", "HEAD")
+	w.repo.Git("push", "-q", "origin", "HEAD:main")
+	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Source != last })
+	w.pods.awaitReady(t, map[string]int{"v2": 2})
+
+	// A person of the group that the binding names.
+	w.push("v4", app.at("v4").files())
+	w.awaitStep(1, rollout.Paused)
+	w.kubectl("patch", "clusterrolebinding/gitrollout-held-"+w.ns, "--type=json", "-p",
+		`[{"op":"add","path":"/subjects/-","value":{"kind":"Group","name":"break-glass","apiGroup":"rbac.authorization.k8s.io"}}]`)
+	w.awaitNoRefusal("patch", "deployment/shop", "-p", `{"spec":{"paused":true}}`, "--dry-run=server",
+		"--as=ann", "--as-group=system:masters", "--as-group=break-glass")
+	w.stop()
+
+	// A namespace that is deleted is not kept from going.
+	ctx := context.Background()
+	if err := w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(ctx, "shop", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the Deployment of a deleted namespace is still there: %v", err)
+		}
+	}
+}
+
+// awaitRefusal repeats a dry run until it is refused: the API server takes a moment to see a policy.
+func (w *world) awaitRefusal(args ...string) {
+	w.t.Helper()
+	w.awaitAnswer("refused", func(err error) bool { return err != nil }, args)
+}
+
+func (w *world) awaitNoRefusal(args ...string) {
+	w.t.Helper()
+	w.awaitAnswer("taken", func(err error) bool { return err == nil }, args)
+}
+
+func (w *world) awaitAnswer(what string, ok func(error) bool, args []string) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		out, err := w.tryKubectl(args...)
+		if ok(err) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not %s within %s: %v: %v %s", what, patience, args, err, out)
+		}
+	}
+}
