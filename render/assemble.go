@@ -87,6 +87,10 @@ func (a *assembly) take(object rollout.Object) error {
 			ref.Kind, object.APIVersion()),
 			Fix: "keep it under .gitrollout/ and out of resources"}, ref)
 	}
+	if spec := object.Map("spec"); ref.Group == "batch" && ref.Kind == "Job" && spec["ttlSecondsAfterFinished"] != nil {
+		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes is missing, and would be made and run again
+		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and goes when it leaves Git", shortRef(ref))
+	}
 	if w, is := rollout.WorkloadOf(ref); is {
 		a.deployments[w] = object
 	}

@@ -305,6 +305,26 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestJobWithATTL: a Job that the cluster deletes some time after its end would be missed, made anew and run again.
+func TestJobWithATTL(t *testing.T) {
+	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: move}\nspec: {ttlSecondsAfterFinished: 0, backoffLimit: 1, template: {}}\n---\n" +
+		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec: {jobTemplate: {spec: {ttlSecondsAfterFinished: 60}}}\n"
+	got := renderDocs(t, job)
+	for _, o := range got.Objects {
+		spec := o.Map("spec")
+		switch _, has := spec["ttlSecondsAfterFinished"]; {
+		case o.Kind() == "Job" && (has || spec["backoffLimit"] == nil):
+			t.Errorf("the Job is %v", spec)
+		case o.Kind() == "CronJob" && o.Map("spec", "jobTemplate", "spec")["ttlSecondsAfterFinished"] == nil:
+			t.Errorf("the Jobs of a CronJob are the CronJob's: %v", spec)
+		}
+	}
+	want := []string{"Job/shop/move: ttlSecondsAfterFinished is left out: the Job runs once, and goes when it leaves Git"}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 // TestRenamed: kustomize rewrites references to what it renames, but not those
 // in Rollouts, so that an overlay's prefix would break every one of them.
 func TestRenamed(t *testing.T) {

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestJobWithATTLRunsOnce: a Job in an app's manifests, which the cluster's TTL controller would delete when it is done,
+// runs once, and not again after a restart; what somebody deletes by hand runs again. A Job of nobody's, with
+// the same TTL, shows that the controller is at work.
+func TestJobWithATTLRunsOnce(t *testing.T) {
+	const job = `apiVersion: batch/v1
+kind: Job
+metadata: {name: move}
+spec:
+  ttlSecondsAfterFinished: 1
+  template: {spec: {restartPolicy: Never, containers: [{name: move, image: "move:v1-run200ms"}]}}
+`
+	files := with(version("v1", halfThenGate), map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, job.yaml]\n", "job.yaml": job})
+	w := newLoopWorld(t, files)
+	jobs := w.kube.Kube.BatchV1().Jobs(w.ns)
+	get := func(name string) *batchv1.Job {
+		t.Helper()
+		j, err := jobs.Get(t.Context(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	p := w.start()
+	p.await("it has run", func(rollout.State) bool { j := get("move"); return j != nil && j.Status.Succeeded == 1 })
+	ran := get("move").UID
+	var control batchv1.Job
+	if err := yaml.Unmarshal([]byte(strings.Replace(job, "name: move}", "name: control}", 1)), &control); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jobs.Create(t.Context(), &control, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("the controller has deleted the other one", func(rollout.State) bool { return get("control") == nil })
+	p.end()
+	p = w.start()
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	if j := get("move"); j == nil || j.UID != ran {
+		t.Errorf("it ran again: %+v, was %s", j, ran)
+	}
+
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	if err := jobs.Delete(t.Context(), "move", background); err != nil {
+		t.Fatal(err)
+	}
+	p.await("made again", func(rollout.State) bool { j := get("move"); return j != nil && j.UID != ran })
+}
