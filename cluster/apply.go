@@ -88,7 +88,7 @@ func (c *Client) toApply(ctx context.Context, app string, all []*desired, result
 	var todo []*desired
 	for _, d := range all {
 		k, err := c.kinds.of(ctx, d.gvk)
-		if errors.Is(err, errUnknownKind) && defined(all, d) {
+		if errors.Is(err, ErrUnknownKind) && defined(all, d) {
 			todo = append(todo, d)
 			continue
 		}

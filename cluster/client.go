@@ -58,7 +58,7 @@ type Client struct {
 	memory    memory
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]bool // whose status somebody observes
+	routes   map[rollout.Ref]string // whose status somebody observes: the app that did last
 	troubles troubles
 }
 
@@ -87,7 +87,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 		counts:    &counters{},
 		workloads: newWorkloads(opts.OnChange),
 		memory:    memory{known: map[rollout.Ref]known{}},
-		routes:    map[rollout.Ref]bool{},
+		routes:    map[rollout.Ref]string{},
 		troubles:  troubles{},
 	}
 	own := rest.CopyConfig(config)

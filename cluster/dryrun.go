@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,22 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	cached "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnknownKind is about an object of a kind that the cluster does not know.
-var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
-
 // DryRunner asks the API server what an apply would make of an object.
-type DryRunner struct {
-	client dynamic.Interface
-	mapper meta.RESTMapper
-}
+type DryRunner struct{ anyKind }
 
 // NewDryRunner returns one for the cluster of a kubeconfig.
 func NewDryRunner(config *rest.Config) (*DryRunner, error) {
@@ -40,8 +31,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached.NewMemCacheClient(finder))
-	return &DryRunner{client: client, mapper: mapper}, nil
+	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
 // Compare returns the object as it is, nil if it does not exist, and as it
@@ -72,7 +62,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 
 // Get returns an object if it exists and is the app's, nil otherwise.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
-	objects, err := d.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace)
+	objects, err := d.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace, "")
 	if err != nil {
 		return nil, err
 	}
@@ -86,23 +76,23 @@ func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-func (d *DryRunner) resource(
-	_ context.Context, kind schema.GroupKind, namespace string, versions ...string,
+// anyKind reads objects of any kind.
+type anyKind struct {
+	*resources
+	dynamic dynamic.Interface
+}
+
+// resource returns the objects of a kind, those of one namespace if it has any, in the version that the API server
+// prefers if none is named.
+func (a anyKind) resource(
+	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
-	mapping, err := d.mapper.RESTMapping(kind, versions...)
-	if meta.IsNoMatchError(err) {
-		return nil, ErrUnknownKind
-	}
+	mapping, err := a.find(ctx, kind.WithVersion(version))
 	if err != nil {
 		return nil, err
 	}
-	return scoped(d.client, mapping, namespace), nil
-}
-
-// scoped returns the objects of a kind, those of one namespace if it has any.
-func scoped(client dynamic.Interface, mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return client.Resource(mapping.Resource).Namespace(namespace)
+		return a.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 	}
-	return client.Resource(mapping.Resource)
+	return a.dynamic.Resource(mapping.Resource), nil
 }

@@ -80,7 +80,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	if errors.Is(err, errUnknownKind) {
+	if errors.Is(err, ErrUnknownKind) {
 		return &Error{Ref: ref, Reason: UnknownKind, Err: err,
 			Msg: fmt.Sprintf("kind %s is not known to the cluster", kindAndGroup(ref)), Fix: "install its CRD"}
 	}

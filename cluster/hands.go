@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -46,7 +45,7 @@ func (c *Client) Foreign(
 			return nil, err
 		}
 		d.kind, err = c.kinds.of(ctx, d.gvk)
-		if errors.Is(err, errUnknownKind) {
+		if errors.Is(err, ErrUnknownKind) {
 			continue
 		}
 		if err != nil {
@@ -60,32 +59,20 @@ func (c *Client) Foreign(
 			signs = append(signs, rollout.Foreign{Ref: d.ref, By: "another app", Sign: "it " + refused.Msg, Fix: refused.Fix})
 		}
 	}
-	others, err := hands{c.resource, now}.of(ctx, objects)
+	others, err := hands{anyKind{c.kinds.resources, c.kinds.dynamic}, now}.of(ctx, objects)
 	return append(signs, others...), err
-}
-
-func (c *Client) resource(
-	ctx context.Context, kind schema.GroupKind, namespace string, versions ...string,
-) (dynamic.ResourceInterface, error) {
-	mapping, err := c.kinds.find(ctx, kind.WithVersion(strings.Join(versions, "")))
-	if err != nil {
-		return nil, err
-	}
-	return scoped(c.kinds.dynamic, mapping, namespace), nil
 }
 
 // Foreign returns the signs that another controller has objects in hand.
 func (d *DryRunner) Foreign(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
-	return hands{d.resource, now}.of(ctx, objects)
+	return hands{d.anyKind, now}.of(ctx, objects)
 }
 
 // hands looks for signs of those who have objects in hand.
 type hands struct {
-	resource func(
-		ctx context.Context, kind schema.GroupKind, namespace string, versions ...string,
-	) (dynamic.ResourceInterface, error)
+	anyKind
 	now time.Time
 }
 
@@ -119,11 +106,11 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 }
 
 // get returns a live object, nil if there is none, also because its kind is not known.
-func (h hands) get(ctx context.Context, ref rollout.Ref, version ...string) (*unstructured.Unstructured, error) {
+func (h hands) get(ctx context.Context, ref rollout.Ref, version string) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	objects, err := h.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace, version...)
-	if errors.Is(err, errUnknownKind) || errors.Is(err, ErrUnknownKind) {
+	objects, err := h.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace, version)
+	if errors.Is(err, ErrUnknownKind) {
 		return nil, nil
 	}
 	if err != nil {
@@ -159,7 +146,7 @@ func (h hands) workload(
 	}
 	primary := ref
 	primary.Name += "-primary"
-	copied, err := h.get(ctx, primary)
+	copied, err := h.get(ctx, primary, "")
 	if err != nil {
 		return rollout.Foreign{}, err
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 // known is what this process knows of an object that it applied, or found
 // applied by its predecessor.
 type known struct {
+	app    string // that it was applied for
 	digest string // of what was applied
 	print  string // fingerprint of the owned fields after it
 
@@ -50,13 +52,26 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 func (m *memory) note(d *desired, l *live, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k, was := known{digest: d.digest, print: l.print}, m.known[d.ref]
+	k, was := known{app: d.label(rollout.LabelApp), digest: d.digest, print: l.print}, m.known[d.ref]
 	if was.digest == d.digest && was.print != "" {
 		if k.repairs, k.repaired = 1, now; now.Before(was.repaired.Add(peaceful)) {
 			k.repairs = was.repairs + 1
 		}
 	}
 	m.known[d.ref] = k
+}
+
+// Forget drops what is remembered of an app that is no more. Its objects stay as they are.
+func (c *Client) Forget(app string) {
+	c.mu.Lock()
+	maps.DeleteFunc(c.routes, func(_ rollout.Ref, of string) bool { return of == app })
+	c.mu.Unlock()
+	c.workloads.mu.Lock()
+	maps.DeleteFunc(c.workloads.owners, func(_ rollout.Workload, of string) bool { return of == app })
+	c.workloads.mu.Unlock()
+	c.memory.mu.Lock()
+	maps.DeleteFunc(c.memory.known, func(_ rollout.Ref, k known) bool { return k.app == app })
+	c.memory.mu.Unlock()
 }
 
 // forget makes an object new if it comes back.

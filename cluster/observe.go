@@ -11,7 +11,7 @@ import "gitrollout.dev/gitrollout/rollout"
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
-		Routes:    c.observeRoutes(routes),
+		Routes:    c.observeRoutes(app, routes),
 	}
 	c.workloads.own(app, workloads)
 	c.mu.Lock()

@@ -69,7 +69,7 @@ func (c *Client) Removable(
 // the label from is not the app's any more and stays.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
-	if errors.Is(err, errUnknownKind) {
+	if errors.Is(err, ErrUnknownKind) {
 		return nil, nil, nil // with its CRD all its objects went
 	}
 	if err != nil {

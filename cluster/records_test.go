@@ -307,7 +307,7 @@ func TestRefusalsAreSorted(t *testing.T) {
 			status(429, metav1.StatusReasonTooManyRequests, "too many requests"), status(503, metav1.StatusReasonServiceUnavailable, "no"),
 			status(500, metav1.StatusReasonInternalError, "failed calling webhook: timeout"), status(409, metav1.StatusReasonConflict, "the object has been modified"),
 		},
-		UnknownKind: {fmt.Errorf("x: %w", errUnknownKind)},
+		UnknownKind: {fmt.Errorf("x: %w", ErrUnknownKind)},
 		Unexpected:  {status(418, "", "I am a teapot")},
 	}
 	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "a", Name: "shop"}

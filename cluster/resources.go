@@ -7,14 +7,14 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 )
 
-// errUnknownKind is returned inside an Error for kinds that the API server does
-// not serve.
-var errUnknownKind = errors.New("is not known to the cluster")
+// ErrUnknownKind is about an object of a kind that the API server does not serve.
+var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
 // resources knows under which resource the API server serves each kind. A kind
 // that the last look found is answered at once; only who asks for another one
@@ -32,42 +32,58 @@ type resources struct {
 type look struct {
 	done   chan struct{} // closed when the other fields are set
 	mapper meta.RESTMapper
+	unseen map[schema.GroupVersion]error // what is served by somebody who did not answer
 	err    error
+}
+
+// find is an error for a kind that may be among what did not answer.
+func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if !meta.IsNoMatchError(err) {
+		return mapping, err
+	}
+	for gv, why := range l.unseen {
+		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
+			return nil, fmt.Errorf("%s is served by an API that is away: %w", gv, why)
+		}
+	}
+	return nil, ErrUnknownKind
+}
+
+// candid is a server whose last answer says what it left out, which restmapper keeps to itself.
+type candid struct {
+	discovery.DiscoveryInterface
+	unseen map[schema.GroupVersion]error
+}
+
+func (c *candid) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	groups, all, err := c.DiscoveryInterface.ServerGroupsAndResources()
+	c.unseen, _ = discovery.GroupDiscoveryFailedErrorGroups(err)
+	return groups, all, err
 }
 
 // find returns the resource of a kind, in the version that the API server
 // prefers if gvk names none.
 func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	var versions []string
-	if gvk.Version != "" {
-		versions = []string{gvk.Version}
-	}
 	r.mu.Lock()
 	seen := r.last
 	r.mu.Unlock()
+	if seen != nil {
+		if mapping, err := seen.find(gvk); err == nil {
+			return mapping, nil
+		}
+	}
 	// A look that was under way when we asked may have passed a CRD that is there
 	// now: the second one has begun after that.
-	for range 2 {
-		if seen != nil {
-			mapping, err := seen.mapper.RESTMapping(gvk.GroupKind(), versions...)
-			if !meta.IsNoMatchError(err) {
-				return mapping, err
-			}
-		}
-		var joined bool
-		var err error
-		if seen, joined, err = r.look(ctx); err != nil {
+	for again := true; ; again = false {
+		seen, joined, err := r.look(ctx)
+		if err != nil {
 			return nil, fmt.Errorf("find the resource of %s: %w", gvk.Kind, err)
 		}
-		if !joined {
-			break
+		if mapping, err := seen.find(gvk); err == nil || !joined || !again {
+			return mapping, err
 		}
 	}
-	mapping, err := seen.mapper.RESTMapping(gvk.GroupKind(), versions...)
-	if meta.IsNoMatchError(err) {
-		return nil, errUnknownKind
-	}
-	return mapping, err
 }
 
 // look waits for a look, and reports whether it had begun before.
@@ -92,8 +108,9 @@ func (r *resources) begin() (l *look, joined bool) {
 	l = &look{done: make(chan struct{})}
 	r.next = l
 	go func() {
-		groups, err := restmapper.GetAPIGroupResources(r.server)
-		l.mapper, l.err = restmapper.NewDiscoveryRESTMapper(groups), err
+		server := &candid{DiscoveryInterface: r.server}
+		groups, err := restmapper.GetAPIGroupResources(server)
+		l.mapper, l.unseen, l.err = restmapper.NewDiscoveryRESTMapper(groups), server.unseen, err
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.next = nil

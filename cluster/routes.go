@@ -16,7 +16,7 @@ import (
 // process does not apply.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
-		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
+		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
 			return explain(err, ref, "list and watch")
 		}
 	}
@@ -25,13 +25,13 @@ func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 
 // observeRoutes shows what routers say of their objects. It starts no watch:
 // Apply has, for objects that exist because of it.
-func (c *Client) observeRoutes(routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
+func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
 	if len(routes) == 0 {
 		return nil
 	}
 	c.mu.Lock()
 	for _, ref := range routes {
-		c.routes[ref] = true
+		c.routes[ref] = app
 	}
 	c.mu.Unlock()
 	seen := make(map[rollout.Ref]rollout.ObservedRoute, len(routes))
@@ -56,7 +56,7 @@ func (c *Client) observeRoutes(routes []rollout.Ref) map[rollout.Ref]rollout.Obs
 func (c *Client) isRoute(ref rollout.Ref) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.routes[ref]
+	return c.routes[ref] != ""
 }
 
 // maxStatus bounds what is kept of an object's status. An HTTPRoute with 32

@@ -5,17 +5,21 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts the requests that the client sent to the API server since New.
+// Stats counts the requests that the client sent to the API server since New, and what it remembers now.
 type Stats struct {
 	Writes     int // POST, PUT, PATCH and DELETE that change something, events included
 	DryRuns    int // the same verbs with dryRun, which change nothing
 	Reads      int // GET: objects, lists, watches, discovery
 	LostEvents int // events of Record that the API server did not take
+	Known      int // objects that it has applied or found applied, of apps that are still there
 }
 
 // Stats returns the numbers up to now.
 func (c *Client) Stats() Stats {
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
 	return Stats{
+		Known:      len(c.memory.known),
 		Writes:     int(c.counts.writes.Load()),
 		DryRuns:    int(c.counts.dryRuns.Load()),
 		Reads:      int(c.counts.reads.Load()),

@@ -103,6 +103,9 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	time.Sleep(time.Second)
 	close(stop)
 	<-stopped
+	if known := p.client.Stats().Known; known > 0 {
+		t.Errorf("%d objects of an app that is no more are remembered", known)
+	}
 	gone := func(what string, err error) {
 		t.Helper()
 		if !apierrors.IsNotFound(err) {

@@ -50,6 +50,9 @@ func (o *outlets) tell(r reconciler.Report) {
 			o.record(a)
 		}
 	}
+	for _, app := range r.Gone {
+		o.client.Forget(app)
+	}
 	for _, tell := range o.others {
 		tell(r)
 	}

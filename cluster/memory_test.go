@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestForgetAnApp: nothing is kept of an app that is no more but what another one has taken over.
+func TestForgetAnApp(t *testing.T) {
+	c := &Client{workloads: newWorkloads(func(string) {}), memory: memory{known: map[rollout.Ref]known{}}, routes: map[rollout.Ref]string{}}
+	c.kinds = &kinds{}
+	workload := func(name string) rollout.Workload { return rollout.Workload{Namespace: "shop", Name: name} }
+	route := func(name string) rollout.Ref {
+		return rollout.Ref{Group: "example.com", Kind: "Route", Namespace: "shop", Name: name}
+	}
+	for _, app := range []string{"gone", "stays"} {
+		c.Observe(app, []rollout.Workload{workload("moved"), workload(app)}, []rollout.Ref{route("moved"), route(app)})
+		for _, name := range []string{"moved", app} {
+			d, err := c.prepare(app, rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.memory.note(d, &live{}, c.memory.known[d.ref].repaired)
+		}
+	}
+	c.Forget("gone")
+	if len(c.memory.known) != 2 || len(c.workloads.owners) != 2 || len(c.routes) != 2 {
+		t.Errorf("known %v, owners %v, routes %v: want what moved and what stays", c.memory.known, c.workloads.owners, c.routes)
+	}
+	if app := c.workloads.owners[workload("moved")]; app != "stays" || !c.isRoute(route("moved")) || c.isRoute(route("gone")) {
+		t.Errorf("the workload that moved is %q's; routes %v", app, c.routes)
+	}
+}

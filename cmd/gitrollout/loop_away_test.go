@@ -1,0 +1,99 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestAggregatedAPIIsAway: the server behind an APIService is gone while an object of its group leaves Git. A process
+// that has seen the group, and one that never has, delete nothing and forget nothing: that the group cannot be looked
+// at does not mean that its objects are no more. When it is back, what left Git is pruned.
+func TestAggregatedAPIIsAway(t *testing.T) {
+	odd := func(resources string) map[string]string {
+		return with(version("v1", halfThenGate), map[string]string{
+			"kustomization.yaml": "resources: [" + resources + "]\n",
+			"other.yaml":         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n",
+		})
+	}
+	w := newLoopWorld(t, odd("app.yaml, service.yaml, rollout.yaml, other.yaml"))
+	group := w.ns + ".example.com"
+	w.createCRD(group)
+	client, err := dynamic.NewForConfig(w.kube.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	odds := client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "odds"}).Namespace(w.ns)
+	services := client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	w.awaitTrue("the kind is served", func() bool {
+		_, err := odds.List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
+	files := odd("app.yaml, service.yaml, rollout.yaml, other.yaml, odd.yaml")
+	files["odd.yaml"] = "apiVersion: " + group + "/v1\nkind: Odd\nmetadata: {name: APP}\n"
+	p := w.start()
+	p.awaitHealthy(w.push("with an Odd", files))
+	listed := func(s rollout.State) bool {
+		return slices.ContainsFunc(s.Inventory, func(ref rollout.Ref) bool { return ref.Kind == "Odd" })
+	}
+	p.await("in the inventory", listed)
+
+	// Nobody is behind the APIService any more. Without the label the API server does not put it back.
+	t.Cleanup(func() { _ = services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}) })
+	away := `{"metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": null}}, "spec": {
+		"insecureSkipTLSVerify": true, "service": {"namespace": "` + w.ns + `", "name": "nobody", "port": 443}}}`
+	if _, err := services.Patch(t.Context(), "v1."+group, types.MergePatchType, []byte(away), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitTrue("the group is away", func() bool {
+		_, err := odds.List(t.Context(), metav1.ListOptions{})
+		return apierrors.IsServiceUnavailable(err)
+	})
+	w.push("without the Odd", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"})
+	check := func(who string) {
+		t.Helper()
+		_ = p.passes(10)
+		if s := w.state(); !listed(s) {
+			t.Errorf("%s forgot the object: the inventory is %v", who, s.Inventory)
+		}
+	}
+	check("who has seen the group")
+	p.end()
+	p = w.start()
+	check("who has not")
+	if err := p.passes(1); err != nil && !strings.Contains(err.Error(), "Odd") {
+		t.Errorf("the error names another object: %v", err)
+	}
+
+	if err := services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitTrue("the object is there", func() bool {
+		_, err := odds.Get(t.Context(), w.app, metav1.GetOptions{})
+		return err == nil
+	})
+	w.skew += 2 * time.Minute
+	p.await("pruned", func(s rollout.State) bool { return !listed(s) })
+	if _, err := odds.Get(t.Context(), w.app, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it left the inventory and is there: %v", err)
+	}
+}
+
+// awaitTrue waits for a condition.
+func (w *loopWorld) awaitTrue(what string, ok func() bool) {
+	w.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
