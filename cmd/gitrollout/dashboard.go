@@ -71,7 +71,7 @@ func (o *dashOptions) check() error {
 func (o *dashOptions) server(source sourceOptions, board *dashboard.Board, s streams) (*dashboard.Server, error) {
 	records := &dashRecords{streams: s, source: source}
 	options := dashboard.Options{
-		Board: board, Records: records, Now: time.Now, Hosts: o.hosts(),
+		Board: board, Records: records, Now: time.Now,
 	}
 	if u, err := url.Parse(o.url); err == nil && u.Scheme == "https" {
 		options.Secure = true
@@ -89,27 +89,13 @@ func (o *dashOptions) server(source sourceOptions, board *dashboard.Board, s str
 	return dashboard.New(options)
 }
 
-// hosts are the names that browsers may use: of a loopback address only this
-// machine's own and the one in --dashboard-url, of any other address all.
-func (o *dashOptions) hosts() []string {
-	host, _, err := net.SplitHostPort(o.address)
-	if ip := net.ParseIP(host); err != nil || (host != "localhost" && (ip == nil || !ip.IsLoopback())) {
-		return nil
-	}
-	hosts := []string{"localhost", "127.0.0.1", "::1", host}
-	if u, err := url.Parse(o.url); err == nil && u.Hostname() != "" {
-		hosts = append(hosts, u.Hostname())
-	}
-	return hosts
-}
-
 // serve answers browsers on a port until the returned function is called.
 func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
-	server := newServer(handler, slog.DiscardHandler)
+	server := newServer(ownNames(o.address, o.url), handler, slog.DiscardHandler)
 	server.BaseContext = func(net.Listener) context.Context { return streams }
 	go func() {
-		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(&bounded{Listener: listener}); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			ended(err)
 		}
 	}()

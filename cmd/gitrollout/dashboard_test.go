@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -40,25 +39,6 @@ func TestDashboardFlags(t *testing.T) {
 			err := c.options.check()
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || codeOf(err) != exitUsage) {
 				t.Errorf("got %v, want one that names %q", err, c.want)
-			}
-		})
-	}
-}
-
-func TestDashboardHosts(t *testing.T) {
-	for name, c := range map[string]struct {
-		options dashOptions
-		want    []string
-	}{
-		"Loopback":  {dashOptions{address: "127.0.0.1:3100"}, []string{"localhost", "127.0.0.1", "::1", "127.0.0.1"}},
-		"IPv6":      {dashOptions{address: "[::1]:3100", url: "https://r.example.com:8443/x"}, []string{"localhost", "127.0.0.1", "::1", "::1", "r.example.com"}},
-		"Localhost": {dashOptions{address: "localhost:0"}, []string{"localhost", "127.0.0.1", "::1", "localhost"}},
-		"All":       {dashOptions{address: ":3100"}, nil},
-		"Network":   {dashOptions{address: "10.0.0.1:3100"}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, c.options.hosts()); d != "" {
-				t.Error(d)
 			}
 		})
 	}

@@ -134,9 +134,9 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	server := newServer(hook, log.Handler())
+	server := newServer(anyName, hook, log.Handler()) // what comes is signed
 	go func() {
-		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(&bounded{Listener: listener}); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			log.Error("webhooks are no longer taken", "error", err)
 		}
 	}()

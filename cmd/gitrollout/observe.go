@@ -106,10 +106,10 @@ func (seen *outside) listenPprof(address string) error {
 }
 
 func (seen *outside) serve(what string, listener net.Listener, handler http.Handler) {
-	server := newServer(handler, seen.log.Handler())
+	server := newServer(ownNames(listener.Addr().String(), ""), handler, seen.log.Handler())
 	seen.servers = append(seen.servers, server)
 	go func() {
-		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(&bounded{Listener: listener}); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			seen.log.Error("no longer served", "what", what, "error", err)
 		}
 	}()

@@ -104,7 +104,7 @@ func TestPprofIsForThisMachineAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if code, body := answer(t, seen.servers[0].Handler, "/debug/pprof/heap?debug=1"); code != 200 || !strings.Contains(body, "heap profile") {
+		if code, body := answer(t, seen.servers[0].Handler, "http://127.0.0.1/debug/pprof/heap?debug=1"); code != 200 || !strings.Contains(body, "heap profile") {
 			t.Errorf("%s: heap profile: %d", address, code)
 		}
 	}

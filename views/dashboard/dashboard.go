@@ -63,10 +63,6 @@ type Options struct {
 	Board   *Board
 	Records Records
 	Now     func() time.Time
-	// Hosts are the names that requests may come in under, without a port; nil
-	// takes any. A page of another origin that makes its own name point here
-	// (DNS rebinding) is refused by it.
-	Hosts []string
 	// Secure says that browsers come by https, so that cookies are for https only.
 	Secure bool
 	Access *Access // nil: read-only
@@ -138,12 +134,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if !s.knows(r.Host) {
-		fail(w, http.StatusMisdirectedRequest,
-			"this is the dashboard of "+s.Board.Cluster()+", and not of "+r.Host+
-				"; if it is meant to be, name it with --dashboard-url")
-		return
-	}
 	if err := s.origin.Check(r); err != nil {
 		fail(w, http.StatusForbidden, "the request comes from another site")
 		return

@@ -8,9 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,17 +99,6 @@ func (s *sessions) begin(w http.ResponseWriter, p Person) (*session, error) {
 func (s *sessions) cookie(name, value string, age time.Duration, site http.SameSite) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true,
 		Secure: s.secure, SameSite: site}
-}
-
-// knows tells whether a request names this server as its host.
-func (s *Server) knows(host string) bool {
-	if s.Hosts == nil {
-		return true
-	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return slices.Contains(s.Hosts, strings.Trim(host, "[]"))
 }
 
 // signedIn finds out who asks: by the session, or a program by its token. Session
