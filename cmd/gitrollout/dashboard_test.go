@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
