@@ -35,8 +35,9 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check takes the AWS service that requests could be signed for, "" if none.
-func (a authentication) check(service string) error {
+// check takes the AWS service that requests could be signed for, "" if none, and the headers that they have besides. A
+// signature is for a host: with a Host of the template's own, that of AWS could be had for another address.
+func (a authentication) check(service string, headers []header) error {
 	given := 0
 	for _, is := range []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.Bearer != nil} {
 		if is {
@@ -56,6 +57,8 @@ func (a authentication) check(service string) error {
 			required("authentication.oauth2.clientSecret", a.OAuth2.ClientSecret, fix))
 	case a.Sigv4 != nil && service == "":
 		return wrong("authentication.sigv4", "it is for prometheus and opensearch at AWS", "is not possible here")
+	case a.Sigv4 != nil && headerOf(headers).Get("Host") != "":
+		return wrong("headers", "leave Host out: what is signed is for the address", "have a Host, and requests are signed")
 	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) &&
 		!strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
 		return wrong("authentication.sigv4.roleArn", "write it as in arn:aws:iam::123456789012:role/metrics",

@@ -129,6 +129,8 @@ func TestRefused(t *testing.T) {
 		{"web", "{jsonPath: '{$.data[}'}", "web.jsonPath", "cannot be read: unterminated array", "{$.data.value}"},
 		{"web", "{timeoutSeconds: -5}", "web.timeoutSeconds", "-5 is negative", "0 or more"},
 		{"web", "{timeoutSeconds: 20s}", "web.timeoutSeconds", "is a text", "a whole number, without quotes"},
+		{"prometheus", "{authentication: {sigv4: {}}, headers: [{key: host, value: aps-workspaces.eu-west-1.amazonaws.com}]}",
+			"prometheus.headers", "have a Host, and requests are signed", "leave Host out"},
 		{"web", "{authentication: {sigv4: {region: eu-west-1}}}", "web.authentication.sigv4", "is not possible here", "prometheus and opensearch"},
 
 		{"job", "{spec: ~}", "job.spec", "is missing", "spec of a Job"},

@@ -59,7 +59,7 @@ func (c *searchConfig) check() error {
 		checkJSONPath("jsonPath", c.JSONPath),
 		checkSeconds("timeout", c.Timeout),
 		checkHeaders(c.Headers),
-		c.Authentication.check(c.service))
+		c.Authentication.check(c.service, c.Headers))
 	if err == nil && !hasArgument(c.Index) &&
 		(strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
 		return wrong("index", "write it as in logs-*", "%q is not the name of an index", c.Index)

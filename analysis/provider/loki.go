@@ -36,7 +36,7 @@ func (c *lokiConfig) check() error {
 		required("query", c.Query, `write a metric query, as in sum(count_over_time({app="shop"} |= "error" [5m]))`),
 		checkSeconds("timeout", c.Timeout),
 		checkHeaders(c.Headers),
-		c.Authentication.check(""))
+		c.Authentication.check("", c.Headers))
 }
 
 func (c *lokiConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }

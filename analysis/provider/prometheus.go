@@ -49,7 +49,7 @@ func (c *prometheusConfig) check() error {
 		required("query", c.Query, "write the PromQL expression"),
 		checkSeconds("timeout", c.Timeout),
 		checkHeaders(c.Headers),
-		c.Authentication.check("aps"))
+		c.Authentication.check("aps", c.Headers))
 	if err != nil || c.RangeQuery == nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (c *webConfig) check() error {
 		oneOf("method", c.Method, http.MethodGet, http.MethodPost, http.MethodPut),
 		checkHeaders(c.Headers),
 		checkJSONPath("jsonPath", c.JSONPath),
-		c.Authentication.check(""))
+		c.Authentication.check("", c.Headers))
 	switch {
 	case err != nil:
 		return err
