@@ -41,10 +41,11 @@ type Hook struct {
 const HookPath = "/webhook"
 
 // What a request may be like. Bodies are read whole, because signatures are
-// over all of it, so their number is bounded, too.
+// over all of it, so their number is bounded, too, and how long one may take.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
+	bodyTime   = 5 * time.Second
 )
 
 // NewHook returns a handler for HookPath. An empty secret is an error: without
@@ -81,6 +82,8 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
+	// A recorder of tests has no deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return http.StatusRequestEntityTooLarge

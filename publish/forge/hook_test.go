@@ -2,9 +2,11 @@ package forge
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -126,6 +128,37 @@ func TestHookReadsFew(t *testing.T) {
 	w := httptest.NewRecorder()
 	if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("status %d", w.Code)
+	}
+}
+
+// TestHookWaitsForNoBody: a stranger that sends a body byte by byte does not keep others from being read. Here the time
+// for one is over before it begins.
+func TestHookWaitsForNoBody(t *testing.T) {
+	h, err := NewHook(Hook{
+		Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Pushed: func() {},
+		Now: func() time.Time { return time.Now().Add(-bodyTime) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	body, trickle := io.Pipe()
+	defer trickle.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+HookPath, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Hub-Signature-256", "sha256=00")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusUnauthorized || len(h.reading) > 0 {
+		t.Errorf("status %d, %d are read", res.StatusCode, len(h.reading))
 	}
 }
 
