@@ -81,8 +81,12 @@ func explain(err error, ref rollout.Ref, verb string) error {
 		return err
 	}
 	if errors.Is(err, ErrUnknownKind) {
-		return &Error{Ref: ref, Reason: UnknownKind, Err: err,
+		e := &Error{Ref: ref, Reason: UnknownKind, Err: err,
 			Msg: fmt.Sprintf("kind %s is not known to the cluster", kindAndGroup(ref)), Fix: "install its CRD"}
+		if other := (unserved{}); errors.As(err, &other) {
+			e.Msg, e.Fix = fmt.Sprintf("kind %s %v", kindAndGroup(ref), other), "change its apiVersion"
+		}
+		return e
 	}
 	e := &Error{Ref: ref, Reason: Unexpected, Msg: serverMessage(err), Err: err}
 	e.Reason, e.Fix = reasonOf(err, e.Msg, verb)

@@ -190,6 +190,11 @@ spec:
 			t.Errorf("%v is shown: %v, want %v", ref, got, want)
 		}
 	}
+	newer := "apiVersion: " + group + "/v2\nkind: Thing\nmetadata: {name: one, namespace: NS-own}\n"
+	if err := w.Check(ctx, "shop", w.objects(newer)); err == nil ||
+		!strings.Contains(err.Error(), "kind Thing."+group+" is not served by the cluster as v2, but as v1; change its apiVersion") {
+		t.Errorf("a version that is not served: %v", err)
+	}
 	// Somebody deletes the CRD and with it every object of the kind.
 	if err := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." + group).Do(ctx).Error(); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,15 @@ import (
 // ErrUnknownKind is about an object of a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
+// unserved is ErrUnknownKind about a kind that the API server serves in another version.
+type unserved struct{ asked, served string }
+
+func (e unserved) Error() string {
+	return fmt.Sprintf("is not served by the cluster as %s, but as %s", e.asked, e.served)
+}
+
+func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
+
 // resources knows under which resource the API server serves each kind. A kind
 // that the last look found is answered at once; only who asks for another one
 // waits for a new look, because its CRD may be new. client-go's deferred mapper
@@ -46,6 +55,9 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
 			return nil, fmt.Errorf("%s is served by an API that is away: %w", gv, why)
 		}
+	}
+	if other, err := l.mapper.RESTMapping(gvk.GroupKind()); err == nil {
+		return nil, unserved{asked: gvk.Version, served: other.GroupVersionKind.Version}
 	}
 	return nil, ErrUnknownKind
 }

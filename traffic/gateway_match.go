@@ -45,9 +45,7 @@ func gatewayManaged(
 		out["backendRefs"] = []any{backends.forCanary(r, 1)}
 		return []any{out}, nil
 	}
-	stable := copyMap(mapping(backends.entries[backends.stable]))
-	stable["weight"] = int64(1)
-	out["backendRefs"] = []any{stable}
+	out["backendRefs"] = gatewayShares(out, r).weighed(r)
 	to := backends.forCanary(r, 1)
 	delete(to, "weight")
 	delete(to, "filters")

@@ -217,6 +217,9 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 			possible = append(possible, i)
 		}
 	}
+	if section == "http" && len(routes) == 0 {
+		return nil, nil // Argo Rollouts' routes say nothing of a VirtualService for TLS alone
+	}
 	wanted := v.wanted(section)
 	for _, w := range wanted {
 		some := false

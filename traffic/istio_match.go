@@ -54,8 +54,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed is the copy of a route that sends all to the canary, or all to stable
-// and copies (HTTPRoute.mirror, mirrorPercentage.value in percent) to the canary.
+// managed is the copy of a route that sends all to the canary, or shares them out as the route itself does and
+// sends copies (HTTPRoute.mirror, mirrorPercentage.value in percent) to the canary.
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route)
 	if m.Mirror == nil {
@@ -70,9 +70,9 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 				WithFix("leave out one of them")
 		}
 	}
-	stable := mapping(list(out["route"])[t.find(out, t.stable)])
-	stable["weight"] = int64(t.Max)
-	out["route"] = []any{stable}
+	if err := t.weights("http", place, out); err != nil {
+		return nil, err
+	}
 	out["mirror"] = canary["destination"]
 	out["mirrorPercentage"] = map[string]any{"value": int64(*m.Mirror)}
 	return out, nil

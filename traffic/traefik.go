@@ -53,10 +53,10 @@ func (c *traefikConfig) names(visit func(kind string, name *string)) {
 type traefikEdit struct {
 	*Objects
 	Route
-	weighted       rollout.Object
-	ref            rollout.Ref
-	stable, canary map[string]any // the entries of the TraefikService, without weights
-	mirrors        []rollout.Object
+	weighted rollout.Object
+	ref      rollout.Ref
+	canary   map[string]any // its entry of the TraefikService, without a weight
+	mirrors  []rollout.Object
 }
 
 func (c *traefikConfig) overlay(o *Objects, r Route) error {
@@ -123,8 +123,7 @@ func (e *traefikEdit) split() error {
 	if err := all.alone(e.ref, place, "service", "a TraefikService"); err != nil {
 		return err
 	}
-	e.stable, e.canary = copyMap(mapping(entries[stable])), all.forCanary(e.Route, 0)
-	delete(e.stable, "weight")
+	e.canary = all.forCanary(e.Route, 0)
 	delete(e.canary, "weight")
 	mapping(entries[stable])["weight"] = int64(e.rest())
 	switch {
@@ -211,10 +210,9 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
 	out["match"], out["priority"] = traefikCopy(own, i, k, e.Managed)
-	stable, canary := e.stable, e.canary
+	canary := e.canary
 	if e.is(service, "Service", e.Stable) {
-		stable, canary = copyMap(service), copyMap(service)
-		delete(stable, "weight")
+		canary = copyMap(service)
 		delete(canary, "weight")
 		canary["name"] = e.Canary
 	}
@@ -222,15 +220,16 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 		out["services"] = []any{copyMap(canary)}
 		return out, nil
 	}
-	name, err := e.mirror(route, stable, canary)
+	name, err := e.mirror(route, service, canary)
 	out["services"] = []any{map[string]any{"name": name, "kind": "TraefikService"}}
 	return out, err
 }
 
-// mirror makes the TraefikService that copies requests, one for each port of the
-// stable Service that routes lead to.
-func (e *traefikEdit) mirror(route rollout.ManagedRoute, stable, canary map[string]any) (string, error) {
-	spec, to := copyMap(stable), copyMap(canary)
+// mirror makes the TraefikService that copies requests and sends them on to where they went without it: one for that
+// which shares them out, and one for each port of the stable Service that routes lead to.
+func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
+	spec, to := copyMap(service), copyMap(canary)
+	delete(spec, "weight")
 	to["percent"] = int64(*route.Mirror)
 	spec["mirrors"] = []any{to}
 	name := e.Name + "-" + route.Name
