@@ -128,7 +128,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 			Msg: fmt.Sprintf("is in app %s, and what that asks for now is not known: %v", l.app, err)}
 	case wanted == nil:
 		return false, nil
-	case holdsData(d.ref):
+	case d.ref.HoldsData():
 		theirs, err := c.prepare(app, wanted)
 		if err == nil && theirs.digest == d.digest {
 			return true, nil

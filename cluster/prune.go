@@ -104,19 +104,11 @@ func staysForGood(l *live) string {
 	switch {
 	case l.keep:
 		return fmt.Sprintf("%s is annotated %s: disabled", describe(l.ref), rollout.AnnotationPrune)
-	case holdsData(l.ref):
+	case l.ref.HoldsData():
 		return describe(l.ref) +
 			" is never deleted automatically, because everything in it would be lost; delete it by hand"
 	}
 	return ""
-}
-
-func holdsData(ref rollout.Ref) bool {
-	switch ref.Group + "/" + ref.Kind {
-	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":
-		return true
-	}
-	return false
 }
 
 // pruneRank orders deletions: what sends traffic or pods first, what those read

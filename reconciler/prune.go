@@ -19,11 +19,14 @@ import (
 // is nothing, or everything, as the configuration says.
 func (r *Reconciler) prune(ctx context.Context, s *visit) {
 	next := &s.decision.State
-	if s.decision.Subject != "" || next.Source == "" {
+	if s.decision.Subject != "" {
 		return
 	}
 	all := next.Inventory
 	switch {
+	case next.Source == "":
+		r.leave(s) // nothing of it was ever applied
+		return
 	case s.app.unlisted != nil && !s.app.prunes:
 		return
 	case s.app.unlisted == nil:
@@ -40,17 +43,32 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 		s.decision.Requeue = soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
 	}
 	if len(candidates) == 0 {
+		r.leave(s)
 		return
 	}
 	gone, err := r.remove(ctx, s, candidates)
 	if err != nil {
 		s.err = errors.Join(s.err, fmt.Errorf("prune: %w", err))
+	} else {
+		defer r.leave(s)
 	}
 	if len(gone) > 0 {
 		next.Inventory = slices.DeleteFunc(slices.Clone(next.Inventory), func(ref rollout.Ref) bool {
 			return slices.Contains(gone, ref)
 		})
 		s.decision.Subject = fmt.Sprintf("%s pruned %s", s.app.Name, listed(gone))
+	}
+}
+
+// leave drops the record of an app that is to be pruned when all that there is of it stays for good or is another
+// app's by now. An app of that name is then a new one.
+func (r *Reconciler) leave(s *visit) {
+	isLeft := slices.ContainsFunc(s.decision.State.Inventory, func(ref rollout.Ref) bool {
+		return !ref.HoldsData() && !r.record.isOfAnother(s.app.Name, ref)
+	})
+	if s.app.unlisted != nil && s.app.prunes && !isLeft {
+		s.leaves = true
+		s.decision.Subject = s.app.Name + " has left Git and the cluster"
 	}
 }
 

@@ -60,6 +60,18 @@ func (r *record) isInFlight(app string) bool {
 	return s.Release != nil || s.Phase == rollout.Aborting
 }
 
+// isOfAnother reports whether an object is on record as one of another app.
+func (r *record) isOfAnother(app string, ref rollout.Ref) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, e := range r.apps {
+		if name != app && slices.Contains(e.state.Inventory, ref) {
+			return true
+		}
+	}
+	return false
+}
+
 // names are the apps on record, in order.
 func (r *record) names() []string {
 	r.mu.Lock()
@@ -253,7 +265,7 @@ func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
 	defer r.mu.Unlock()
 	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
 	for app, state := range states {
-		if state.App == "" { // it goes on under another name
+		if state.App == "" { // it goes on under another name, or is gone
 			delete(r.apps, app)
 			continue
 		}

@@ -246,6 +246,9 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 	r.record.wrote(on, commits[branch], states)
 	commit := rollout.Recorded{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
 	for _, s := range all {
+		if s.leaves {
+			continue
+		}
 		s.after = states[s.app.Name]
 		commit.Apps = append(commit.Apps, rollout.RecordedApp{App: s.app.Name, Before: s.before, After: s.after})
 	}
@@ -273,6 +276,10 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 	files := make(map[string][]byte, len(all)+1)
 	states := make(map[string]rollout.State, len(all))
 	for _, s := range all {
+		if s.leaves {
+			files[rollout.StatePath(s.app.Name)], states[s.app.Name] = nil, rollout.State{}
+			continue
+		}
 		state := s.numbered()
 		data, err := state.Encode()
 		if err != nil {

@@ -35,6 +35,7 @@ type visit struct {
 	decision strategies.Decision
 	changed  bool         // the state is to be recorded
 	recorded bool         // and has been
+	leaves   bool         // the record itself is to go: nothing of the app is left
 	inherits *inheritance // nil, or the record of another name that the app goes on with
 	now      time.Time
 	commit   string // that recorded it
@@ -145,7 +146,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		r.prune(ctx, s)
 	}
 	r.list(ctx, s)
-	s.changed = !next.Equal(&s.before)
+	s.changed = s.leaves || !next.Equal(&s.before)
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
 	}

@@ -89,6 +89,16 @@ func deepCopy(v any) any {
 	}
 }
 
+// HoldsData reports whether deleting the object deletes what people put into it, for good: a Namespace, a claim, a
+// definition. That is theirs to do.
+func (r Ref) HoldsData() bool {
+	switch r.Group + "/" + r.Kind {
+	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":
+		return true
+	}
+	return false
+}
+
 // String returns the text form that the state file's inventory uses.
 func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")

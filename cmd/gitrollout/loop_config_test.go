@@ -73,7 +73,16 @@ func TestOneBadFolder(t *testing.T) {
 			if err := p.pass(); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error is %v, want %q", err, tt.want)
 			}
-			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			p.end()
+			p = w.start()
+			w.decide(s.Release.Hash, "abort", "")
+			p.await("aborted", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+			p.end()
+			p = w.start()
+			p.awaitPaused(w.push("v3", version("v3", halfThenGate)))
+			w.push("back", map[string]string{"app.yaml": version("v1", "")["app.yaml"]})
+			p.await("reverted", func(s rollout.State) bool { return s.Phase == rollout.Healthy && w.image() == "v1" })
 		})
 	}
 }
@@ -91,6 +100,9 @@ func TestConfigurationBreaksLater(t *testing.T) {
 		"an abort":            {back: func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }},
 		"an abort, restarted": {restarted: true, back: func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }},
 		"a revert": {back: func(w *loopWorld, _ rollout.State) {
+			w.push("back", map[string]string{"app.yaml": version("v1", "")["app.yaml"]})
+		}},
+		"a revert, restarted": {restarted: true, back: func(w *loopWorld, _ rollout.State) {
 			w.push("back", map[string]string{"app.yaml": version("v1", "")["app.yaml"]})
 		}},
 		"another version": {back: func(w *loopWorld, _ rollout.State) {

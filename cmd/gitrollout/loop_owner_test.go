@@ -54,7 +54,7 @@ func (w *loopWorld) hasDeployment() bool {
 // TestUnlistedAppIsPruned: where the configuration says so, the objects of an app go with its folder, as those of a preview
 // do. A slip in the configuration takes nothing down.
 func TestUnlistedAppIsPruned(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
+	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
 	w.repo.CommitFiles("prune", map[string]string{configFile: prunes})
 	p := w.start()
@@ -67,10 +67,50 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 	w.repo.CommitFiles("mended", map[string]string{configFile: prunes})
 	p.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
 	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
-	p.await("all objects are gone", func(s rollout.State) bool { return len(s.Inventory) == 0 })
+	p.await("nothing of it is on record", func(s rollout.State) bool { return s.Phase == "" })
 	if w.hasDeployment() {
 		t.Error("the Deployment is still there")
 	}
+	w.wantText(w.history()[0], "APP has left Git and the cluster")
+	_, err := w.kube.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(w.Context(), w.app, metav1.GetOptions{})
+	if err != nil {
+		t.Errorf("the claim: %v", err)
+	}
+	gone := w.repo.Ref(stateBranch)
+	if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != gone {
+		t.Errorf("error %v, recorded %v", err, w.history()[0])
+	}
+	p.end()
+	p = w.start()
+	p.awaitHealthy(w.push("it is back, as a new app", withClaim(version("v2", halfThenGate))))
+	if n := len(w.pods()["v2"]); n != 2 {
+		t.Errorf("%d pods of it", n)
+	}
+}
+
+// TestPreviewThatNeverRan: an app that was held from its first commit on leaves no record either.
+func TestPreviewThatNeverRan(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	w.repo.CommitFiles("prune", map[string]string{configFile: w.config("- path: apps/*\n  prune: true")})
+	p := w.start()
+	p.awaitHealthy(w.repo.Ref("main"))
+	other := w.app + "-broken"
+	w.pushAs(other, "a preview", map[string]string{"kustomization.yaml": "resources: [none.yaml]\n"})
+	p.awaitOf(other, "held", func(s rollout.State) bool { return s.Held != nil })
+	w.repo.Remove("apps/" + other).Commit("no longer needed")
+	p.awaitOf(other, "nothing of it is on record", func(s rollout.State) bool { return s.Phase == "" })
+	if s := w.state(); s.Phase != rollout.Healthy {
+		t.Errorf("the other one is %s", s.Phase)
+	}
+}
+
+// withClaim adds what is never deleted.
+func withClaim(files map[string]string) map[string]string {
+	return with(files, map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, claim.yaml]\n",
+		"claim.yaml": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: APP}\n" +
+			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
+	})
 }
 
 // TestRenamedAppIsNotPutBack: the record of the old name is still there when the next process starts, and says what was
