@@ -175,6 +175,12 @@ func TestAppAt(t *testing.T) {
 	if then := r.AppAt(first, now); then.Path != "apps/shop" || then.Namespace != "shops" {
 		t.Errorf("it was at %+v", then)
 	}
+	// Only the entry that names its folder counts.
+	stay := rollout.App{Name: "shop", Path: "apps/shop"}
+	two := first.with("second", map[string]string{config: configOf("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n")})
+	if then := r.AppAt(two, stay); then.Namespace != "shops" {
+		t.Errorf("another entry counts: %+v", then)
+	}
 	if then := r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now); then != now {
 		t.Errorf("a commit that does not tell: %+v", then)
 	}

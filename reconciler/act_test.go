@@ -1,0 +1,469 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// paused is a world whose app is at the gate of its second version.
+func paused(t *testing.T, options func(*Options)) *world {
+	t.Helper()
+	w := newWorld(t, options)
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.settle()
+	if s := w.state(); s.Phase != rollout.Paused || w.pods("v1") != 2 || w.pods("v2") != 2 {
+		t.Fatalf("%s, %d pods of v1 and %d of v2", s.Phase, w.pods("v1"), w.pods("v2"))
+	}
+	return w
+}
+
+// TestRetreatIsRemembered: a retreat that was applied, and that Git has not recorded, is not undone by the older record
+// that Git still has, whatever Git asks for meanwhile.
+func TestRetreatIsRemembered(t *testing.T) {
+	w := paused(t, nil)
+	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
+	w.commit("v1 again", map[string]string{"apps/shop/app.yaml": version("v1")})
+	for range 3 {
+		if err := w.once(); !errors.Is(err, rollout.ErrUnreachable) {
+			t.Fatalf("a pass without Git: %v", err)
+		}
+	}
+	if w.pods("v2") != 0 || w.state().Phase != rollout.Paused {
+		t.Fatalf("%d pods of v2, and %s on record: there was no retreat", w.pods("v2"), w.state().Phase)
+	}
+	w.commit("v2 again", map[string]string{"apps/shop/app.yaml": version("v2")})
+	for range 5 {
+		_ = w.once()
+		if n := w.pods("v2"); n > 0 {
+			t.Fatalf("%d pods of v2: the retreat was undone", n)
+		}
+	}
+	w.git.fails = nil
+	if err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.state(); s.Phase != rollout.Aborting {
+		t.Errorf("%s is on record, want the retreat", s.Phase)
+	}
+}
+
+// TestRetreatGoesOnWithoutGit: what comes after the first step of a retreat does not wait for its record. Requests go
+// back first, and the pods when proxies know of that.
+func TestRetreatGoesOnWithoutGit(t *testing.T) {
+	files := routed(t)
+	plain := files["apps/shop/deployment.yaml"]
+	of := func(v string) map[string]string {
+		return map[string]string{"apps/shop/deployment.yaml": strings.Replace(plain, "rollouts-demo", "rollouts-demo:"+v, 1)}
+	}
+	maps.Copy(files, of("v1"))
+	w := worldOf(t, files, nil)
+	w.commit("v2", of("v2"))
+	w.settle()
+	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") == 0 {
+		t.Fatalf("%s, %d pods of v2", s.Phase, w.pods("v2"))
+	}
+	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
+	w.commit("v1 again", of("v1"))
+	for range 60 {
+		_ = w.once()
+	}
+	if n := w.pods("v2"); n > 0 || w.state().Phase != rollout.Paused {
+		t.Errorf("%d pods of v2 a minute after the retreat, %s on record", n, w.state().Phase)
+	}
+}
+
+// TestPruneWaitsForTheRest: what left Git stays until everything else is as Git says.
+func TestPruneWaitsForTheRest(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cluster.refuses = func(o rollout.Object) error {
+		if o.Kind() == "Deployment" {
+			return errors.New("the API server is busy")
+		}
+		return nil
+	}
+	w.commit("without the ConfigMap", map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""})
+	for range 3 {
+		_ = w.once()
+	}
+	if s := w.state(); s.Source != w.git.heads.Main || len(w.cluster.pruned) > 0 {
+		t.Errorf("at %s, pruned %v while the Deployment was refused", s.Source, w.cluster.pruned)
+	}
+	w.cluster.refuses = nil
+	w.settle()
+	if pruned := w.cluster.pruned; len(pruned) != 1 || pruned[0].Kind != "ConfigMap" || pruned[0].Name != "shop" {
+		t.Errorf("pruned %v, want the ConfigMap", pruned)
+	}
+}
+
+// TestLooksAgainAfterATransition: the next one may be due at once, and nothing else may happen to the app for hours.
+func TestLooksAgainAfterATransition(t *testing.T) {
+	w := newWorld(t, nil)
+	w.r.agenda.take(w.now.Add(time.Hour))
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	if err := w.r.RunOnce(t.Context(), w.now, true); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.state(); s.Phase != rollout.Progressing {
+		t.Fatalf("%s: there was no transition", s.Phase)
+	}
+	if due := w.r.agenda.take(w.now); !slices.Equal(due, []string{"shop"}) {
+		t.Errorf("due at once: %v", due)
+	}
+	// A pass in which nothing changes is not followed by another one.
+	w.settle()
+	w.r.agenda.take(w.now.Add(time.Hour))
+	if err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	if due := w.r.agenda.take(w.now); len(due) > 0 {
+		t.Errorf("due at once, and nothing has changed: %v", due)
+	}
+}
+
+// TestMessage has what is committed to the state branch for people and machines.
+func TestMessage(t *testing.T) {
+	w := paused(t, nil)
+	w.commit("slip", map[string]string{"apps/shop/app.yaml": "kind: [\n"})
+	if err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	subjects := make([]string, len(w.git.messages))
+	for i, message := range w.git.messages {
+		subjects[i], _, _ = strings.Cut(message, "\n")
+	}
+	last := w.git.messages[len(w.git.messages)-1]
+	release := string(w.state().Release.Hash)
+	for _, want := range []string{
+		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: " + w.git.heads.Main + "\n",
+		"\nGitrollout-App: shop phase=Paused release=" + release + " step=2/2 weight=50 held=InvalidInput\n",
+	} {
+		if !strings.Contains(last, want) {
+			t.Errorf("%q is not in\n%s", want, last)
+		}
+	}
+	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(w.git.messages[0], "held=") {
+		t.Errorf("subjects %q", subjects)
+	}
+}
+
+// serves is an Observer that knows which Services have endpoints.
+type serves struct {
+	Observer
+	ready map[string]bool
+	err   error
+}
+
+func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
+	return s.ready[service.Name+" "+podHash], s.err
+}
+
+// TestEndpointsAreAsked: a Service without endpoints of a version gets none of its requests, and one of which nobody
+// knows whether it has any is not taken for one that has.
+func TestEndpointsAreAsked(t *testing.T) {
+	need := func(service, hash string) strategies.Need {
+		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
+	}
+	ready, empty := need("shop", "old"), need("shop", "new")
+	r := &Reconciler{Options: Options{Observer: serves{ready: map[string]bool{"shop old": true}}}}
+	s := &visit{}
+	ask := strategies.Ask{Endpoints: []strategies.Need{ready, empty}}
+	if err := r.answer(t.Context(), s, ask); err != nil || !s.input.Answers.Endpoints[ready] || s.input.Answers.Endpoints[empty] {
+		t.Errorf("answered %v, %v", s.input.Answers.Endpoints, err)
+	}
+	r.Observer = serves{ready: map[string]bool{"shop old": true}, err: errors.New("no route")}
+	s = &visit{}
+	if err := r.answer(t.Context(), s, ask); err == nil || len(s.input.Answers.Endpoints) > 0 {
+		t.Errorf("while the server is away: %v, %v", s.input.Answers.Endpoints, err)
+	}
+}
+
+// unreadable is a commit in which nothing can be looked up.
+type unreadable struct{ tree }
+
+func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
+	return rollout.Entry{}, false, errors.New("no route")
+}
+
+// TestWhatARefusedCommitChanges: an app is held when following a commit would change anything about it, what it says of
+// promotions included. A promotion file that it takes away is a change: the release would stop at its gate again.
+func TestWhatARefusedCommitChanges(t *testing.T) {
+	const file = ".gitrollout/prod/promote/shop.yaml"
+	base := tree{id: "base", files: map[string]string{
+		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"), "other": "1",
+	}}
+	with := func(edits map[string]string) tree {
+		o := origin{commits: map[string]tree{"base": base}}
+		bytes := map[string][]byte{}
+		for name, content := range edits {
+			if bytes[name] = []byte(content); content == "" {
+				bytes[name] = nil
+			}
+		}
+		return o.commits[o.commit("base", bytes)]
+	}
+	promoted := with(map[string]string{file: "a"})
+	for name, c := range map[string]struct {
+		from, to Snapshot
+		broken   error
+		want     bool
+	}{
+		"another file":           {base, with(map[string]string{"other": "2"}), nil, false},
+		"the app":                {base, with(map[string]string{"apps/shop/app.yaml": version("v2")}), nil, true},
+		"a promotion":            {base, promoted, nil, true},
+		"another promotion":      {promoted, with(map[string]string{file: "b"}), nil, true},
+		"the same promotion":     {promoted, with(map[string]string{file: "a", "other": "2"}), nil, false},
+		"a promotion taken away": {promoted, base, nil, true},
+		"the app is broken":      {base, with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), nil, true},
+		"the app is mended":      {with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), base, nil, true},
+		"nobody can tell":        {base, unreadable{base}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New())}
+			branch, err := l.reader.Open(c.from, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shop, _ := branch.Find("shop")
+			at, held := l.reader.RenderHead(c.from, shop)
+			a := &appView{App: shop, promotion: branch.Promotion(shop)}
+			if got := l.changes(c.to, a, at, held); got != c.want {
+				t.Errorf("changes the app: %t, want %t", got, c.want)
+			}
+		})
+	}
+	broken := with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
+	l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New())}
+	_, held := l.reader.RenderHead(broken, app("shop"))
+	if held == nil || l.changes(broken, &appView{App: app("shop")}, nil, held) {
+		t.Errorf("what was broken in the same way (%v) is a change", held)
+	}
+}
+
+// TestKeptForTheForge: only the branch of a proposal that may be being merged at this moment is kept for a while. One
+// that was given up goes at once: an approval of it would be taken for one of its successor.
+func TestKeptForTheForge(t *testing.T) {
+	v := &view{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
+	release := func(hash rollout.Hash) *rollout.Release { return &rollout.Release{Hash: hash} }
+	atGate := rollout.State{Phase: rollout.Paused, Release: release("new"), Stable: release("old")}
+	for name, c := range map[string]struct {
+		kind   rollout.ProposalKind
+		before rollout.State
+		after  rollout.State
+		want   bool
+	}{
+		"promoted":        {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("new")}, true},
+		"promoted to all": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, true},
+		"superseded":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
+		"taken back":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, false},
+		"on the way back": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Aborting, Release: release("new"), Retreat: &rollout.Retreat{}}, false},
+		"held":            {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Paused, Release: release("new"), Held: &rollout.Held{}}, false},
+		"nothing before":  {rollout.ProposePromotion, rollout.State{}, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, false},
+		"no release":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
+		"reverted":        {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, true},
+		"not reverted":    {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
+	} {
+		r := &recorder{Options: &Options{ShowsForge: true}}
+		if got := r.keepsFor(v, c.kind, c.before, c.after); got != c.want {
+			t.Errorf("%s: kept %t, want %t", name, got, c.want)
+		}
+		r.ShowsForge = false
+		if r.keepsFor(v, c.kind, c.before, c.after) {
+			t.Errorf("%s: kept where no forge is", name)
+		}
+	}
+}
+
+// routed are the files of an app whose releases shift requests.
+func routed(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{
+		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		"apps/shop/kustomization.yaml": "resources: [deployment.yaml, services.yaml, rollout.yaml, route.yaml]\n",
+	}
+	for _, name := range []string{"deployment", "services", "rollout", "route"} {
+		data, err := os.ReadFile("../examples/gateway/apps/shop/base/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["apps/shop/"+name+".yaml"] = string(data)
+	}
+	return files
+}
+
+// TestRoutingIsKnownSince: proxies can know of a routing from when the cluster held it, not of another one that it held
+// before, and not from when it was decided.
+func TestRoutingIsKnownSince(t *testing.T) {
+	files := routed(t)
+	rendered, err := source.NewReader("prod", render.New()).Render(tree{"c", files}, app("shop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(weight int) rollout.State {
+		w := rendered.Specs[0].Workload
+		return rollout.State{
+			Phase: rollout.Progressing, Release: &rollout.Release{Hash: "new"},
+			Progress: []rollout.Progress{{Workload: w, Of: 6, Routed: &rollout.Routing{Weight: weight}}},
+		}
+	}
+	five, fifty := strategies.Routing(at(5), rendered), strategies.Routing(at(50), rendered)
+	if five == "" || fifty == five {
+		t.Fatalf("routings %q and %q", five, fifty)
+	}
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+	var r routing
+	for _, step := range []struct {
+		what  string
+		do    func()
+		state rollout.State
+		now   int
+		want  time.Time
+	}{
+		{"nothing is known yet", func() {}, at(5), 1, minute(1)},
+		{"it is held", func() { r.applying(five); r.held = five }, at(5), 2, minute(2)},
+		{"since then", func() {}, at(5), 3, minute(2)},
+		{"another one is decided, and not held", func() {}, at(50), 4, minute(4)},
+		{"the first one is still held", func() {}, at(5), 5, minute(2)},
+		{"the other one is about to be applied", func() { r.applying(fifty) }, at(50), 6, minute(6)},
+		{"and a part of it may have arrived", func() {}, at(5), 7, minute(7)},
+		{"it is held", func() { r.held = fifty }, at(50), 8, minute(8)},
+		{"it is applied once more", func() { r.applying(fifty) }, at(50), 9, minute(8)},
+		{"nothing is routed", func() {}, rollout.State{Phase: rollout.Healthy}, 10, time.Time{}},
+	} {
+		step.do()
+		if got := r.since(step.state, rendered, minute(step.now)); !got.Equal(step.want) {
+			t.Errorf("%s: since %s, want %s", step.what, got.Format("15:04"), step.want.Format("15:04"))
+		}
+	}
+	if got := r.since(at(50), nil, minute(11)); !got.IsZero() {
+		t.Errorf("without a render: %s", got)
+	}
+}
+
+// TestTouchFromEverywhere: watches, measurements and the pumps write to one agenda.
+func TestTouchFromEverywhere(t *testing.T) {
+	r := New(Options{})
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			for i := range 500 {
+				name := fmt.Sprint("app", n, "-", i)
+				r.Touch(name)
+				r.agenda.at(name, time.Unix(1, 0))
+				r.NextDue()
+			}
+		})
+	}
+	all.Wait()
+	if due := r.agenda.take(time.Unix(2, 0)); len(due) != 8*500 {
+		t.Errorf("%d apps are due", len(due))
+	}
+}
+
+// TestForgeIsToldAfterAStart: what is on its way or has proposals, and the release that the newest commit is: its end may
+// not have been told. Nothing of an app whose last release was an older commit.
+func TestForgeIsToldAfterAStart(t *testing.T) {
+	w := newWorld(t, nil)
+	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" +
+		"forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
+	told := func() (shown *Shown) {
+		t.Helper()
+		o := w.r.Options
+		o.ShowsForge, o.Tell = true, func(report Report) {
+			if report.Forge != nil && report.Forge.Resume {
+				if shown != nil {
+					t.Error("told twice")
+				}
+				shown = report.Forge
+			}
+		}
+		w.r = New(o)
+		w.settle()
+		if shown == nil {
+			t.Fatal("the forge is told nothing")
+		}
+		return shown
+	}
+	w.commit("a forge", map[string]string{".gitrollout/prod/config.yaml": config})
+	if s := told(); len(s.Transitions) != 0 || s.Forge.Repository != "acme/deploy" {
+		t.Errorf("an app that is older than the newest commit: %+v", s)
+	}
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.settle()
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")
+	s := told()
+	if len(s.Transitions) != 1 || s.Transitions[0].After.Phase != rollout.Paused || len(s.Transitions[0].Proposals) != 1 ||
+		!slices.Equal(s.Branches, []string{branch}) {
+		t.Errorf("at a gate: %+v", s)
+	}
+	w.commit("v2, for an hour", map[string]string{
+		"apps/shop/app.yaml": strings.Replace(version("v2"), "{pause: {}}", "{pause: {duration: 1h}}", 1),
+	})
+	w.settle()
+	if s := told(); len(s.Transitions) != 1 || len(s.Transitions[0].Proposals) > 0 {
+		t.Errorf("on its way, and nobody is asked: %+v", s)
+	}
+	w.commit("v3, without steps", map[string]string{
+		"apps/shop/app.yaml": strings.Replace(version("v3"), "[{setWeight: 50}, {pause: {}}]", "[{setWeight: 50}]", 1),
+	})
+	w.settle()
+	if s := told(); len(s.Transitions) != 1 || s.Transitions[0].After.Phase != rollout.Healthy || s.Transitions[0].After.Stable.Commit != w.git.heads.Main {
+		t.Errorf("the newest commit is released: %+v", s)
+	}
+}
+
+// TestOtherKeysAskAnew: who may promote is another question with other keys.
+func TestOtherKeysAskAnew(t *testing.T) {
+	asked, who := 0, "ann"
+	w := paused(t, func(o *Options) {
+		o.Approve = func(context.Context, string, string) (string, error) {
+			if asked++; who == "" {
+				return "", rollout.Invalidf("promote.yaml", "", "nobody signed it")
+			}
+			return who, nil
+		}
+	})
+	key := proposedFiles(t, w)
+	w.git.heads.Keys, who = "one", ""
+	w.commit("promoted", key)
+	w.settle()
+	if s := w.state(); asked == 0 || s.Phase != rollout.Paused {
+		t.Fatalf("%s after %d questions: a promotion that nobody signed counts", s.Phase, asked)
+	}
+	before := asked
+	w.settle()
+	if asked != before {
+		t.Errorf("asked %d times more while nothing has changed", asked-before)
+	}
+	w.git.heads.Keys, who = "two", "ann"
+	w.settle()
+	if s := w.state(); s.Phase != rollout.Healthy {
+		t.Errorf("%s after %d questions: the other keys are not used", s.Phase, asked-before)
+	}
+}
+
+// proposedFiles returns the files of the proposal that waits for people.
+func proposedFiles(t *testing.T, w *world) map[string]string {
+	t.Helper()
+	commit := w.git.heads.Proposals[rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")]
+	path := rollout.PromotionPath("prod", "shop")
+	content := w.git.commits[commit].files[path]
+	if content == "" {
+		t.Fatal("nothing is proposed")
+	}
+	return map[string]string{path: content}
+}

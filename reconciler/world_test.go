@@ -1,0 +1,307 @@
+package reconciler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// tree is a commit of files by path. Ids are of content, those of folders, too.
+type tree struct {
+	id    string
+	files map[string]string
+}
+
+func (t tree) Commit() rollout.Commit { return rollout.Commit{ID: t.id, Author: "Ann", Subject: t.id} }
+
+func (t tree) Lookup(name string) (rollout.Entry, bool, error) {
+	if content, is := t.files[name]; is {
+		return rollout.Entry{Name: path.Base(name), Kind: rollout.File, ID: "b" + sum(content)}, true, nil
+	}
+	var below []string
+	for _, file := range slices.Sorted(maps.Keys(t.files)) {
+		if name == "" || strings.HasPrefix(file, name+"/") {
+			below = append(below, file, t.files[file])
+		}
+	}
+	return rollout.Entry{Name: path.Base(name), Kind: rollout.Dir, ID: "t" + sum(below...)}, len(below) > 0, nil
+}
+
+func sum(parts ...string) string {
+	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(h[:8])
+}
+
+func (t tree) ReadDir(dir string) (entries []rollout.Entry, err error) {
+	names := map[string]bool{}
+	for file := range t.files {
+		if rest, below := strings.CutPrefix(file, dir+"/"); below || dir == "" {
+			if dir == "" {
+				rest = file
+			}
+			first, _, _ := strings.Cut(rest, "/")
+			names[first] = true
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		e, _, _ := t.Lookup(path.Join(dir, name))
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func (t tree) ReadBlob(id string) ([]byte, error) {
+	for _, content := range t.files {
+		if "b"+sum(content) == id {
+			return []byte(content), nil
+		}
+	}
+	return nil, fmt.Errorf("no blob %s", id)
+}
+
+// origin is a Git server and the mirror of it, in memory. The next pushes end with fails, if it is set.
+type origin struct {
+	commits   map[string]tree
+	heads     Heads
+	fails     error
+	messages  []string // of what was pushed to the state branch
+	delivered []Update
+}
+
+func (o *origin) Fetch(context.Context) (Heads, error) {
+	heads := o.heads
+	heads.Proposals = maps.Clone(o.heads.Proposals)
+	return heads, nil
+}
+
+func (o *origin) Held(commit string) (Snapshot, bool) { t, held := o.commits[commit]; return t, held }
+
+func (o *origin) Bring(_ context.Context, commits []string) (gone []string, err error) {
+	return slices.DeleteFunc(slices.Clone(commits), func(id string) bool { _, held := o.commits[id]; return held }), nil
+}
+
+func (o *origin) Push(_ context.Context, updates []Update) (map[string]string, error) {
+	if o.fails != nil {
+		return nil, o.fails
+	}
+	made := map[string]string{}
+	for _, u := range updates {
+		o.delivered = append(o.delivered, u)
+		if u.Delete {
+			delete(o.heads.Proposals, u.Branch)
+			continue
+		}
+		id := o.commit(u.Parent, u.Edits)
+		made[u.Branch] = id
+		switch {
+		case u.Branch == rollout.StateBranch("prod"):
+			o.heads.State, o.messages = id, append(o.messages, u.Message)
+		case rollout.IsProposal(u.Branch):
+			o.heads.Proposals[u.Branch] = id
+		default:
+			o.heads.Main = id
+		}
+	}
+	return made, nil
+}
+
+// commit makes a commit on top of another one; nil removes a file.
+func (o *origin) commit(parent string, edits map[string][]byte) string {
+	next := tree{id: fmt.Sprintf("%07d", len(o.commits)+1), files: maps.Clone(o.commits[parent].files)}
+	if next.files == nil {
+		next.files = map[string]string{}
+	}
+	for name, content := range edits {
+		if next.files[name] = string(content); content == nil {
+			delete(next.files, name)
+		}
+	}
+	o.commits[next.id] = next
+	return next.id
+}
+
+func (o *origin) Merge(_ context.Context, commit, _ string) (rollout.Merge, error) {
+	return rollout.Merge{Clean: true, Edits: map[string][]byte{"merged": []byte(commit)}}, nil
+}
+
+func (*origin) Between(context.Context, string, string) ([]Snapshot, error) {
+	return nil, errors.New("not known")
+}
+
+// server is a cluster: a model of Kubernetes' controllers, and what it was asked.
+type server struct {
+	*kube.Cluster
+	refuses func(o rollout.Object) error // nil takes everything
+	applied []string
+	pruned  []rollout.Ref
+	foreign []rollout.Foreign
+}
+
+func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) error {
+	for _, o := range objects {
+		if s.refuses != nil {
+			if err := s.refuses(o); err != nil {
+				return err
+			}
+		}
+		s.applied = append(s.applied, o.Kind()+"/"+o.Name())
+		if err := s.Cluster.Apply(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) Check(context.Context, string, []rollout.Object) error { return nil }
+
+func (s *server) Prune(_ context.Context, _ string, refs []rollout.Ref) ([]rollout.Ref, error) {
+	s.pruned = append(s.pruned, refs...)
+	return refs, nil
+}
+
+func (s *server) Observe(string, []rollout.Workload, []rollout.Ref) rollout.Observed {
+	return s.Cluster.Observe()
+}
+
+func (s *server) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
+	return s.Cluster.Serves(service, podHash), nil
+}
+
+func (s *server) SameTemplate(context.Context, rollout.Object) (bool, error) { return false, nil }
+
+func (s *server) Foreign(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
+	return s.foreign, nil
+}
+
+// world is a reconciler of one app, shop, with a Git server, a renderer and a cluster, in memory.
+type world struct {
+	*testing.T
+	git     *origin
+	cluster *server
+	r       *Reconciler
+	now     time.Time
+}
+
+const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: app, image: "shop:VERSION"}]}
+---
+apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: shop}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  strategy: {canary: {steps: [{setWeight: 50}, {pause: {}}]}}
+`
+
+// newWorld is one of an app with a gate at half of its pods.
+func newWorld(t *testing.T, options func(*Options)) *world {
+	t.Helper()
+	return worldOf(t, map[string]string{
+		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		"apps/shop/kustomization.yaml": "resources: [app.yaml, config.yaml]\n",
+		"apps/shop/config.yaml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n",
+		"apps/shop/app.yaml":           version("v1"),
+	}, options)
+}
+
+// worldOf has files on the users' branch whose version everybody is on when it returns.
+func worldOf(t *testing.T, files map[string]string, options func(*Options)) *world {
+	t.Helper()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	w := &world{
+		T: t, now: now, git: &origin{commits: map[string]tree{}, heads: Heads{Proposals: map[string]string{}}},
+		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(1, 1)), now)},
+	}
+	o := Options{
+		Cluster: "prod", UID: "uid", Repository: w.git, Past: w.git, Renderer: render.New(), Observer: w.cluster,
+		Applier: w.cluster, Log: slog.New(slog.DiscardHandler), Writer: "test", Workers: 1,
+	}
+	if options != nil {
+		options(&o)
+	}
+	w.r = New(o)
+	w.commit("v1", files)
+	w.settle()
+	if s := w.state(); s.Phase != rollout.Healthy {
+		t.Fatalf("the first version is %s: %s", s.Phase, s.Reason)
+	}
+	return w
+}
+
+func version(v string) string { return strings.Replace(deployment, "VERSION", v, 1) }
+
+// commit puts files onto the users' branch; "" removes one.
+func (w *world) commit(_ string, files map[string]string) string {
+	edits := map[string][]byte{}
+	for name, content := range files {
+		if edits[name] = []byte(content); content == "" {
+			edits[name] = nil
+		}
+	}
+	w.git.heads.Main = w.git.commit(w.git.heads.Main, edits)
+	return w.git.heads.Main
+}
+
+// once is one pass, a second later, and what the controllers make of it.
+func (w *world) once() error {
+	w.now = w.now.Add(time.Second)
+	w.cluster.Now = w.now
+	w.r.Touch("shop")
+	err := w.r.RunOnce(w.Context(), w.now, true)
+	for range 1000 {
+		if !w.cluster.Micro() {
+			break
+		}
+	}
+	return err
+}
+
+// settle makes passes until nothing moves any more.
+func (w *world) settle() {
+	w.Helper()
+	for range 20 {
+		if err := w.once(); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// state is what Git has on record of the app.
+func (w *world) state() rollout.State {
+	e, _ := w.r.record.of("shop")
+	return e.state
+}
+
+// pods are how many of a version are wanted.
+func (w *world) pods(version string) int {
+	n := 0
+	for _, d := range w.cluster.Deployments {
+		for _, set := range d.Sets {
+			if strings.Contains(set.Template, ":"+version+`"`) {
+				n += set.Replicas
+			}
+		}
+	}
+	return n
+}
