@@ -287,9 +287,6 @@ func (r *Reconciler) finish(ctx context.Context, s *visit, now time.Time) {
 	r.out.wantRevert(s)
 	r.out.wantProposals(s)
 	r.report(s)
-	if s.recorded && !s.decision.Stale {
-		r.touch(app) // the next transition may be due at once
-	}
 	next := s.decision.Requeue
 	if s.err == nil && !s.refused && (!s.changed || s.recorded) {
 		m.failures = 0
