@@ -36,7 +36,7 @@ func BenchmarkBuild(b *testing.B) {
 }
 
 // BenchmarkFluxRule is what resetting the schema around each build costs, as
-// fluxcd/pkg does it (law P5: at least three times BenchmarkBuild).
+// fluxcd/pkg does it: to be compared with BenchmarkBuild by whoever wants to know.
 func BenchmarkFluxRule(b *testing.B) {
 	tree := newTree(benchApp())
 	for b.Loop() {

@@ -48,6 +48,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 		"shared base":       {"exactly its users", map[string]string{"base/cm.yaml": files["base/cm.yaml"] + "# new\n"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
 		"appears":           {"a second kustomization was looked for in vain", map[string]string{"apps/a07/prod/kustomization.yml": "resources: []\n"}, []string{"a07"}},
 		"folder for a file": {"it was looked for as a file", map[string]string{"apps/a01/prod/Kustomization/x": "y"}, []string{"a01"}},
+		"file for a folder": {"what was read below is gone", map[string]string{"base/kustomization.yaml": "", "base/cm.yaml": "", "base": "x"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
 		"gone":              {"", map[string]string{"apps/a09/prod/cm.yaml": ""}, []string{"a09"}},
 	}
 	for name, tt := range tests {
@@ -154,6 +155,126 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	}
 }
 
+// TestFolderThatComesAndGoes: what was looked for below a path that was no folder may be there once it is one, and what
+// was there is gone with it.
+func TestFolderThatComesAndGoes(t *testing.T) {
+	files := map[string]string{"apps/a/x": "1", "other": "2"}
+	for name, c := range map[string]struct {
+		marks  map[string]string // what the build asked about
+		before map[string]string
+		after  map[string]string
+		want   bool
+	}{
+		"a folder comes":          {map[string]string{"base/cm.yaml": ""}, files, with(files, "base/else", "x"), false},
+		"a file comes instead":    {map[string]string{"base/cm.yaml": ""}, files, with(files, "base", "x"), true},
+		"a folder goes":           {map[string]string{"apps/a/y": ""}, files, map[string]string{"other": "2"}, false},
+		"a folder becomes a file": {map[string]string{"apps/a/y": ""}, files, map[string]string{"apps": "x", "other": "2"}, false},
+		"another folder comes":    {map[string]string{"base/cm.yaml": ""}, files, with(files, "more/x", "x"), true},
+		"nothing changes":         {map[string]string{"apps/a/y": ""}, files, files, true},
+	} {
+		before := newTree(c.before)
+		marks := map[string]string{}
+		for p := range c.marks {
+			entry, found, _ := before.Lookup(p)
+			marks[p] = markOf(entry, found)
+		}
+		closed, err := newClosure(marks, before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := closed.holds(newTree(c.after)); err != nil || same != c.want {
+			t.Errorf("%s: holds %t (%v), want %t", name, same, err, c.want)
+		}
+	}
+}
+
+// TestFaultsInTheMiddle has the store fail at each of the look-ups and reads of a build: that is never the user's
+// mistake, and not remembered as one.
+func TestFaultsInTheMiddle(t *testing.T) {
+	many, apps := manyApps(1)
+	gone := errors.New("the store is gone")
+	for name, c := range map[string]struct {
+		files map[string]string
+		path  string
+	}{
+		"a base":   {many, apps[0].Path},
+		"the rest": {benchApp(), "prod"},
+		"openapi":  {readFiles(t, "testdata/corpus/openapi"), "app"},
+		"links":    {readFiles(t, "testdata/corpus/symlinks"), "app"},
+		"nothing":  {map[string]string{"other": "x"}, "app"},
+	} {
+		app := rollout.App{Name: "a", Path: c.path, Namespace: "shop"}
+		_, whole := New().Render(newTree(c.files), app, rollout.Commit{})
+		for n := 1; ; n++ {
+			r, tree := New(), &faulty{memTree: newTree(c.files), after: n, err: gone}
+			_, err := r.Render(tree, app, rollout.Commit{})
+			if tree.after > 0 { // there are no more than that
+				if fmt.Sprint(err) != fmt.Sprint(whole) {
+					t.Errorf("%s: after %d look-ups: %v", name, n, err)
+				}
+				break
+			}
+			var invalid *rollout.InvalidError
+			if !errors.Is(err, gone) || errors.As(err, &invalid) {
+				t.Errorf("%s: look-up %d fails: %v, want the store's error", name, n, err)
+			}
+			if _, err := r.Render(newTree(c.files), app, rollout.Commit{}); fmt.Sprint(err) != fmt.Sprint(whole) {
+				t.Errorf("%s: look-up %d has failed, and the store is back: %v", name, n, err)
+			}
+		}
+	}
+}
+
+// faulty is a tree whose store fails once, at the look-up or read of that number.
+type faulty struct {
+	*memTree
+	after int
+	err   error
+}
+
+func (f *faulty) fault() error {
+	if f.after--; f.after == 0 {
+		return f.err
+	}
+	return nil
+}
+
+func (f *faulty) Lookup(p string) (rollout.Entry, bool, error) {
+	if err := f.fault(); err != nil {
+		return rollout.Entry{}, false, err
+	}
+	return f.memTree.Lookup(p)
+}
+
+func (f *faulty) ReadDir(p string) ([]rollout.Entry, error) {
+	if err := f.fault(); err != nil {
+		return nil, err
+	}
+	return f.memTree.ReadDir(p)
+}
+
+func (f *faulty) ReadBlob(id string) ([]byte, error) {
+	if err := f.fault(); err != nil {
+		return nil, err
+	}
+	return f.memTree.ReadBlob(id)
+}
+
+// TestFewRendersAreRemembered: an app whose every commit is another one is not remembered for ever.
+func TestFewRendersAreRemembered(t *testing.T) {
+	files, apps := manyApps(1)
+	r := New()
+	for i := range 3 * kept {
+		tree := newTree(with(files, "base/cm.yaml", fmt.Sprintf("%sdata: {a: %q}\n", files["base/cm.yaml"], fmt.Sprint(i))))
+		if _, err := r.Render(tree, apps[0], rollout.Commit{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(r.cache[apps[0]]); n != kept {
+		t.Errorf("%d renders of one app are kept, want %d", n, kept)
+	}
+}
+
 func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/symlinks")
 	r, app := New(), rollout.App{Name: "a", Path: "app", Namespace: "x"}
@@ -223,10 +344,17 @@ func TestBounds(t *testing.T) {
 	for i := range maxObjects + 1 {
 		fmt.Fprintf(&many, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n---\n", i)
 	}
+	// Each file is within the bound of its own values: half of them, 100 aliases of 5,000 values.
+	values := "a: &a [" + strings.Repeat("0,", 5_000) + "]\nb: [" + strings.Repeat("*a,", 100) + "]\n"
+	bombs := map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n"}
+	for _, name := range []string{"a", "b"} {
+		bombs[name+".yaml"] = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: " + name + "}\n" + values
+	}
 	tests := map[string]struct {
 		files map[string]string
 		want  string
 	}{
+		"many values":  {bombs, "more than 1000000 YAML values, aliases expanded"},
 		"one file":     {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [a.bin]}]\n", "a.bin": strings.Repeat("x", maxFile+1)}, "more than the 16777216 that one file may have"},
 		"all files":    {five, "more than 67108864 bytes"},
 		"many objects": {map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": many.String()}, "more than 2000 objects"},
