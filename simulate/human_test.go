@@ -320,6 +320,9 @@ func newRoot(u *universe, _ int) bool {
 	return true
 }
 
+// byHand is the version of an image that nobody has pushed.
+const byHand = "hand"
+
 // editByHand is kubectl edit, patch or set image of a Deployment.
 func editByHand(u *universe, _ int) bool {
 	all := u.workloads()
@@ -336,7 +339,7 @@ func editByHand(u *universe, _ int) bool {
 		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}
 		if image {
 			container := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)
-			container["image"] = "example/by-hand:hand"
+			container["image"] = "example/by-hand:" + byHand
 		}
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ type promises struct {
 	recent   map[string]string         // where main was at the last record of an app
 	sizes    map[rollout.Workload]int  // replicas when the world was at rest last
 	unsure   map[rollout.Workload]bool // replicas or steps have changed since
+	left     map[string]bool           // names of apps that left Git, and that nothing tells the heir of
 }
 
 // law is one of the promises, in a word.
@@ -47,6 +49,7 @@ const (
 	lawWedged  law = "wedged"       // an app that waits for ever says for what
 	lawOrphan  law = "orphan"       // even while the Rollout document is gone
 	lawWayOut  law = "way out"      // an abort and a revert are obeyed
+	lawName    law = "name"         // an app that has another name goes on with its record
 )
 
 // notKept are laws that are known to be broken, and how.
@@ -98,6 +101,7 @@ func newPromises(u *universe) *promises {
 		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, pushed: map[string]int{},
 		stable: map[string]bool{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
 		ready: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
+		left: map[string]bool{},
 	}
 }
 
@@ -250,10 +254,32 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 			p.unsure[pr.Workload] = true
 		}
 	}
+	p.checkName(by, app, is)
 	p.checkTick(by, app, was, is)
 	p.checkGates(app, is)
 	p.checkStable(app, was, is)
 	p.checkBroken(by, app, was, is)
+}
+
+// checkName: an app that Git lists no longer has no other name there. It has one if an app without a record, in the commit
+// that whoever says so has seen, has any of its Deployments.
+func (p *promises) checkName(by *actor, app string, is rollout.State) {
+	if by == nil || is.Held == nil || p.u.sources[by.Clone.main].slip == slipConfig ||
+		slices.ContainsFunc(p.u.sources[by.Clone.main].apps, func(a appSource) bool { return a.name == app }) {
+		p.left[app] = false
+		return
+	}
+	p.left[app] = true
+	heir := p.u.appIn(by.Clone.main, app)
+	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
+		return // pumps may have seen another commit
+	}
+	for _, ref := range is.Inventory {
+		w, isDeployment := rollout.WorkloadOf(ref)
+		if isDeployment && slices.ContainsFunc(heir.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone }) && !heir.broken {
+			p.fail(lawName, "%s is held as gone, and %s has its %s", app, heir.name, ref)
+		}
+	}
 }
 
 // follow notes when a try begins and ends.
@@ -430,6 +456,8 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
+		case len(s.legs()) == 0 && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
+			// without steps and without pods there is nothing to wait for
 		case p.ready[w.String()+s.version]:
 			return // what has no pods goes along with what has
 		default:
@@ -467,6 +495,7 @@ func releaseOf(s rollout.State) rollout.Hash {
 
 // inCluster holds after each change in the cluster.
 func (p *promises) inCluster() {
+	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil }) // nor its scaler
 	for _, w := range p.u.workloads() {
 		d := p.u.kube.Deployments[w]
 		for _, rs := range d.Sets {
@@ -486,18 +515,22 @@ func (p *promises) inCluster() {
 	}
 }
 
-// checkShare: no more pods and requests are of the new version than the record says.
-func (p *promises) checkShare(w rollout.Workload) {
+// checkShare: no more pods and requests are of the new version than the record says. It reports whether they are still on
+// the way to that.
+func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	app := p.u.oracle.appOf(w)
 	s := p.u.oracle.states[app]
 	pr, moves := s.ProgressOf(w)
 	source := p.u.appIn(s.Source, app).find(w)
 	if !moves || source == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Phase == rollout.Promoting {
-		return
+		return false
 	}
 	d, legs := p.u.kube.Deployments[w], source.legs()
 	step := at(source, legs, pr)
 	pods, requests := most(legs, step, d.Replicas)
+	if p.unsure[w] && p.proxiesLearn(source) {
+		return true
+	}
 	for _, rs := range d.Sets {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
@@ -509,6 +542,20 @@ func (p *promises) checkShare(w rollout.Workload) {
 			p.fail(lawShare, "%s: %d of 100 requests go to %s, and step %d asks for %d at most", w, n, source.version, step, requests)
 		}
 	}
+	return false
+}
+
+// proxiesLearn reports whether somebody will look at a route again within the time that proxies take to learn of it: until
+// then pods stay that the step does not ask for, after an edit of the list.
+func (p *promises) proxiesLearn(source *workloadSource) bool {
+	if !source.isRouted() {
+		return false
+	}
+	settle := durationOf(source.canary["trafficRouting"].(map[string]any)["settle"])
+	return slices.ContainsFunc(p.u.procs, func(a *actor) bool {
+		due := a.NextDue()
+		return due.After(p.u.kube.Now) && !due.After(p.u.kube.Now.Add(settle))
+	})
 }
 
 // requests is how many of 100 requests that no rule of a step matches reach a version by Services of their own.
@@ -581,10 +628,24 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
 		return w == nil || at(w, w.legs(), pr) < len(w.legs())
 	})
-	if through && len(users) == 1 && p.ready[w.String()+users[0]] && users[0] == source.version && users[0] != was.version {
-		p.served[w] = served{version: users[0]}
-		p.asked() // it may be taken back already
+	if !through || len(users) != 1 || users[0] != source.version || users[0] == was.version ||
+		!p.ready[w.String()+users[0]] || p.awaits(app, s) {
+		return
 	}
+	p.served[w] = served{version: users[0]}
+	p.asked() // it may be taken back already
+}
+
+// awaits reports whether users of an app are on another version than the release's, of any of its workloads, or that has
+// had no ready pod: an app goes back as one.
+func (p *promises) awaits(app string, s rollout.State) bool {
+	return slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
+		w, source, d := pr.Workload, p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
+		if source == nil || d == nil || d.Replicas == 0 {
+			return false // it goes along with the others
+		}
+		return !p.ready[w.String()+source.version] || !slices.Equal(p.users(w, source), []string{source.version})
+	})
 }
 
 // atRest holds when nothing happens by itself any more at this moment.
@@ -598,12 +659,21 @@ func (p *promises) atRest() {
 		}
 	}
 	for _, w := range p.u.workloads() {
-		p.checkShare(w)
+		p.unsure[w] = p.checkShare(w)
 		p.checkOwner(w)
-		p.sizes[w], p.unsure[w] = p.u.kube.Deployments[w].Replicas, false
+		p.checkByHand(w)
+		p.sizes[w] = p.u.kube.Deployments[w].Replicas
 	}
 	for _, a := range p.u.head().apps {
 		p.checkWayOut(&a)
+	}
+}
+
+// checkByHand: what people did to a Deployment by hand is put back, unless its app is left alone for a reason on record.
+func (p *promises) checkByHand(w rollout.Workload) {
+	s := p.u.oracle.states[p.u.oracle.appOf(w)]
+	if s.Held == nil && slices.Contains(s.Inventory, w.Ref()) && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
+		p.fail(lawOwner, "%s: an image that was set by hand stays", w)
 	}
 }
 
@@ -629,9 +699,13 @@ func (p *promises) checkOwner(w rollout.Workload) {
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
 
-// checkGone: of an app at rest, the cluster has what Git has.
+// checkGone: of an app at rest, the cluster has what Git has. An app that left Git, and that nobody could know again under
+// another name, is left alone.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
+		if p.left[o.app] && p.u.oracle.states[o.app].Held != nil {
+			continue // `gitrollout remove` deletes it
+		}
 		if !p.u.listed(ref) && o.body.Annotation(rollout.AnnotationPrune) != "disabled" && !p.u.chaos.meddling {
 			p.fail(lawGone, "%s of %s is in the cluster, and not in Git", ref, o.app)
 		}

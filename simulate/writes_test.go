@@ -92,7 +92,8 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, he
 		versions := slices.ContainsFunc(r.Objects, func(has rollout.Object) bool {
 			return has.Kind() == "Deployment" && o.brings(has) == brings
 		})
-		return brings == "" || versions
+		// Pods that somebody has set another image of by hand say that they are of the release, until that is put right.
+		return brings == "" || brings == byHand || versions
 	})
 }
 
