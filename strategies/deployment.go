@@ -73,7 +73,8 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // the Deployment is paused (fence.still), and a ReplicaSet of all n available pods
 // has one fewer before that, because the controller takes such a one for the end
 // of a release, paused or not. Once nothing is available, it stays so until the
-// release ends, and the next time takes one step.
+// release ends, and the next time takes one step. Pods of a third ReplicaSet, which
+// somebody has set another image of by hand, would be available for ever.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	surge, total := m.spec.MaxSurge.RoundUp(m.n), 0
 	for _, r := range m.live.Revisions {
@@ -92,7 +93,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	switch {
 	case !m.live.Synced:
 		return fence{asIs: true}, true
-	case m.fresh.Ready() == 0 || known && strangers:
+	case m.fresh.Ready() == 0 || strangers:
 		return fence{}, false // nobody misses them, or nobody can tell them from others: the stable template alone
 	case known:
 		if m.spec.Scaling == rollout.Surge {

@@ -89,6 +89,16 @@ func TestDesiredDeployment(t *testing.T) {
 		"FromZero": {
 			"a workload that comes back from no pods comes back as stable", surge, 0, 0, 0, nil, user("v1", commitID(0)),
 		},
+		"Strangers": {
+			"pods that nobody can tell from stable's are available for ever: the stable template alone", surge, 0, 8, 5,
+			func(in *Input, _ *history) {
+				live := in.Observed.Workloads[web]
+				byHand := live.Revisions[0] // kubectl set image leaves the annotations as they are
+				byHand.PodHash, byHand.Desired, byHand.Pods, byHand.ReadySince = "by-hand", 2, 2, byHand.ReadySince[:2]
+				live.Revisions, live.Synced, live.Available = append(live.Revisions, byHand), true, 2
+				in.Observed.Workloads[web] = live
+			}, user("v1", commitID(0)),
+		},
 		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *Input, _ *history) {
 			in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
 			in.State.Retreat = &rollout.Retreat{To: commitID(0)}

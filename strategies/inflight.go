@@ -230,10 +230,15 @@ func (m moving) nextPod(in Input) (due time.Time) {
 }
 
 // verdict asks all gates or, where somebody has promoted the release fully, those
-// that this does not open.
+// that this does not open. None of them keeps requests that the step does not ask for.
 func (m moving) verdict(in Input) verdict {
 	if m.Step < m.passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
+	}
+	if m.needsRouting() && m.Routed != nil && m.Weight < m.Routed.Weight {
+		if v := (podsWait{}).verdict(in, m); v.route {
+			return v
+		}
 	}
 	if m.isSuspended() && othersAreThrough(in) && gateHold(in, m).done {
 		return verdict{done: true, rides: true}

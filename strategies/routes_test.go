@@ -328,3 +328,30 @@ func TestRouting(t *testing.T) {
 		t.Errorf("nothing routed is %q", got)
 	}
 }
+
+// TestAHoldKeepsNoMoreThanItsStepAsksFor: steps that are edited to a smaller weight while a release is on hold take the
+// requests away, and the release stays at its step. More requests it does not get.
+func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
+	holds := map[string]func(*Input, *rollout.Promotion){
+		"decision": func(in *Input, p *rollout.Promotion) { in.Promotion = p },
+		"paused":   func(in *Input, _ *rollout.Promotion) { in.Head.Render.Specs[0].Paused = true },
+		"promoted": func(in *Input, p *rollout.Promotion) {
+			in.Head.Render.Specs[0].Paused, p.Decision, p.Through = true, rollout.Promote, rollout.Full
+			in.Promotion = p
+		},
+	}
+	for name, hold := range holds {
+		for before, want := range map[int]int{20: 20, 80: 50, 100: 50} {
+			h := routedWeb(nil)
+			h.push(version("v2"))
+			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+			in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: before, At: in.Now.Add(-time.Minute)}
+			hold(&in, &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold})
+			got := Decide(in).State.Progress[0]
+			if got.Routed.Weight != want || got.Step != 0 {
+				t.Errorf("%s: from %d%% at a step of 50%% it goes to %d%% and step %d, want %d%% and step 0",
+					name, before, got.Routed.Weight, got.Step, want)
+			}
+		}
+	}
+}
