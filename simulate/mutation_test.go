@@ -48,7 +48,7 @@ var mutations = []mutation{
 	{"pods go before proxies know that they get no requests", []string{"Calm", "Crashes"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = hurried{o.Renderer}
 	}},
-	{"whatever Git is at, everything waits for it", []string{"SlowGit", "Pumps"}, func(_ *universe, p *Process, o *reconciler.Options) {
+	{"whatever Git is at, everything waits for it", []string{"PeopleAndPumps", "SlowGit"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &barrier{View: p.View, process: p}
 	}},
 	{"a proposal stays, whatever becomes of main", []string{"Rewrites", "Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {

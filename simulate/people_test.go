@@ -444,7 +444,8 @@ func (u *universe) checkEnd() {
 	for ref, pin := range u.kube.Pins {
 		// Where somebody deleted the record, nobody knows whose the objects are
 		// that left Git meanwhile.
-		if pin != "" && (u.listed(ref) || !u.chaos.meddling) {
+		isLeft := u.cluster.objects[ref] != nil && u.promises.left[u.cluster.objects[ref].app]
+		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
 			u.fail("%s still selects %s", ref, pin)
 		}
 	}

@@ -90,7 +90,7 @@ type leg struct {
 	after      time.Duration   // or when so much time has passed; 0: never, for one that waits for people
 }
 
-// served is a version that all users were on, and when people asked for an older one since.
+// served is a version that all users were on when a process looked, and whether people asked for an older one since.
 type served struct {
 	version string
 	excuse  bool // people, or a verdict, said that it goes back
@@ -418,7 +418,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if by == nil || was.Phase == "" || p.u.chaos.meddling {
 		return
 	}
-	head, before := p.u.git.Head(testBranch), was
+	head, before := by.Clone.main, was
 	known := p.recent[app] == head
 	p.recent[app], before.Serial = head, is.Serial
 	if known && was.Reason != "" && is.Reason != "" {
@@ -427,7 +427,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if h, old := is.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && h.Commit == old.Commit && known {
 		before.Held = is.Held
 	}
-	if p.u.sameFiles(was.Source, is.Source, app) {
+	if p.u.sameFiles(was.Source, is.Source, app) && len(p.u.procs) == 1 { // another one may follow an older commit
 		before.Source = is.Source
 	}
 	if before.Equal(&is) {
@@ -617,34 +617,67 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		return
 	}
 	users, was := p.users(w, source), p.served[w]
-	rejected := s.Phase == rollout.Degraded || s.Retreat != nil && s.Retreat.Reject
+	if s.Phase == rollout.Degraded || s.Retreat != nil && s.Retreat.Reject {
+		was.excuse = true
+		p.served[w] = was
+	}
 	for _, v := range users {
-		if was.version != "" && !was.excuse && !rejected && number(v) < number(was.version) {
+		if was.version != "" && !was.excuse && number(v) < number(was.version) {
 			p.fail(lawForward, "%s: users are on %s, and all of them were on %s, which nobody took back", w, v, was.version)
 		}
 	}
-	through := s.Phase == rollout.Healthy || s.Phase == rollout.Promoting || s.Phase != rollout.Aborting && s.Phase != rollout.Degraded &&
-		len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
-		w := p.u.appIn(s.Source, app).find(pr.Workload)
-		return w == nil || at(w, w.legs(), pr) < len(w.legs())
-	})
-	if !through || len(users) != 1 || users[0] != source.version || users[0] == was.version ||
-		!p.ready[w.String()+users[0]] || p.awaits(app, s) {
+}
+
+// allOn are the workloads all of whose users are on the release that is on record, with its version. Where the release has
+// several workloads, that is so of all of them.
+func (p *promises) allOn() map[rollout.Workload]string {
+	all := map[rollout.Workload]string{}
+	for _, w := range p.u.workloads() {
+		app := p.u.oracle.appOf(w)
+		s := p.u.oracle.states[app]
+		source := p.u.appIn(s.Source, app).find(w)
+		if source == nil || s.Stable == nil {
+			continue
+		}
+		through := s.Phase == rollout.Healthy || s.Phase == rollout.Promoting || s.Phase != rollout.Aborting && s.Phase != rollout.Degraded &&
+			len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
+			w := p.u.appIn(s.Source, app).find(pr.Workload)
+			return w == nil || at(w, w.legs(), pr) < len(w.legs())
+		})
+		if through && p.serves(w, source) && !p.awaits(app, s) {
+			all[w] = source.version
+		}
+	}
+	return all
+}
+
+// serves reports whether all users of a workload are on a version, with a pod that is ready.
+func (p *promises) serves(w rollout.Workload, source *workloadSource) bool {
+	return slices.Equal(p.users(w, source), []string{source.version}) &&
+		slices.ContainsFunc(p.u.kube.Deployments[w].Sets, func(rs *kube.ReplicaSet) bool {
+			return kube.VersionOf(rs.Template) == source.version && rs.Serving(p.u.kube.Now, time.Duration(source.minReady)*time.Second) > 0
+		})
+}
+
+// looked notes what a process has seen all users on: it was so when its visits began, and is so when they have ended.
+func (p *promises) looked(a *actor) {
+	if a.err != nil || a.View.Stale || a.dead || p.u.chaos.meddling || len(p.u.procs) > 1 {
 		return
 	}
-	p.served[w] = served{version: users[0]}
+	now := p.allOn()
+	for w, version := range a.allOn {
+		if now[w] == version && p.served[w].version != version {
+			p.served[w] = served{version: version}
+		}
+	}
 	p.asked() // it may be taken back already
 }
 
-// awaits reports whether users of an app are on another version than the release's, of any of its workloads, or that has
-// had no ready pod: an app goes back as one.
+// awaits reports whether users of any workload of a release are on another version than its own: an app goes back as one.
 func (p *promises) awaits(app string, s rollout.State) bool {
 	return slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
-		w, source, d := pr.Workload, p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
-		if source == nil || d == nil || d.Replicas == 0 {
-			return false // it goes along with the others
-		}
-		return !p.ready[w.String()+source.version] || !slices.Equal(p.users(w, source), []string{source.version})
+		source, d := p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
+		return source != nil && d != nil && d.Replicas > 0 && !p.serves(pr.Workload, source) // without pods it goes along
 	})
 }
 
@@ -657,6 +690,9 @@ func (p *promises) atRest() {
 		if a.seen != p.u.git.Head(testBranch) {
 			return // it died just now
 		}
+	}
+	if slices.ContainsFunc(p.u.procs, func(a *actor) bool { return a.View.Stale }) {
+		return // it does not see what it has to put right
 	}
 	for _, w := range p.u.workloads() {
 		p.unsure[w] = p.checkShare(w)
@@ -672,7 +708,7 @@ func (p *promises) atRest() {
 // checkByHand: what people did to a Deployment by hand is put back, unless its app is left alone for a reason on record.
 func (p *promises) checkByHand(w rollout.Workload) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
-	if s.Held == nil && slices.Contains(s.Inventory, w.Ref()) && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
+	if s.Held == nil && p.u.appIn(s.Source, s.App).find(w) != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
 		p.fail(lawOwner, "%s: an image that was set by hand stays", w)
 	}
 }
@@ -695,6 +731,9 @@ func (p *promises) checkOwner(w rollout.Workload) {
 		case want == nil && (!scaled || n == is), want != nil && *want == is:
 			return
 		}
+	}
+	if slices.ContainsFunc(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w && r.Count != nil && *r.Count == is }) {
+		return // as a commit said after the one that the app is at, before the one that cannot be read
 	}
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }

@@ -73,10 +73,11 @@ type actor struct {
 	skew    time.Duration // of its clock
 	missed  bool          // its watches were down: everything is looked at when they are back
 	commits map[string]int
-	records map[string]int // how many there were when its pass began, by app
-	seen    string         // main, as of its last pass
-	looked  string         // main, as of the last look at Git that has ended
-	known   string         // main, as the visits of this turn know it; "" if that is not sure
+	records map[string]int              // how many there were when its pass began, by app
+	seen    string                      // main, as of its last pass
+	looked  string                      // main, as of the last look at Git that has ended
+	known   string                      // main, as the visits of this turn know it; "" if that is not sure
+	allOn   map[rollout.Workload]string // versions that all users were on when the visits began
 }
 
 // newUniverse makes a world whose life follows from the seed.
@@ -227,6 +228,7 @@ func (u *universe) turn(a *actor) {
 		if a.known = ""; !slices.Contains(a.Stopped(), string(reconciler.PumpIn)) {
 			a.known = a.looked
 		}
+		a.allOn = u.promises.allOn()
 	case reconciler.PumpOut:
 		a.commits = map[string]int{} // a push has one transition of an app
 	}
@@ -245,6 +247,7 @@ func (u *universe) turned(a *actor, pump string) {
 		}
 	case reconciler.PumpApps:
 		u.oracle.checkTurn(a)
+		u.promises.looked(a)
 	}
 }
 
@@ -254,6 +257,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 	for app, records := range u.oracle.records {
 		a.records[app] = len(records)
 	}
+	a.allOn = u.promises.allOn()
 	u.after(a, a.Begin(u.now(a), fetch))
 }
 
@@ -264,6 +268,7 @@ func (u *universe) after(a *actor, ended bool) {
 	}
 	u.note("  %s ends: %v", a.Name, a.err)
 	u.oracle.checkPass(a)
+	u.promises.looked(a)
 	a.seen = a.Clone.main
 }
 
@@ -276,11 +281,17 @@ func (u *universe) step(a *actor) {
 	}
 	if u.chaos.pumps && !u.calm {
 		a.Choose(u.rng.IntN(len(a.threads)))
+		if a.next.Verb == "push" && u.rng.IntN(30) > 0 {
+			return // it takes its time
+		}
 	}
 	name := a.current.name
 	outcome := u.outcome(a.next)
 	if outcome.Err != nil {
 		u.note("  %s: %s fails: %v (happens all the same: %t)", a.Name, a.next, outcome.Err, outcome.After)
+	}
+	if outcome.Err != nil && a.next.Verb == "push" {
+		defer func() { a.commits = map[string]int{} }() // what it does not know to be recorded is not its last word
 	}
 	if ended := a.Resume(outcome); name == "pass" {
 		u.after(a, ended)

@@ -11,7 +11,7 @@ import (
 )
 
 // checkWrite sees each write to the cluster before it happens. What it brings is in a commit that the newest record in
-// Git names: the one that the app follows, the stable version's, or the one to which it goes back. A way back that is not
+// Git names: the one that the app follows, the stable version's or the one before, or the one to which it goes back. A way back that is not
 // on record yet leads to one of them, too, or to a commit by which people have taken the release back.
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
@@ -29,7 +29,8 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		o.back[app] = true
 	}
 	head := a.Clone.main
-	if r := o.at(app, head); r == nil || state.Stable == nil || r.Release() != state.Stable.Hash {
+	if r := o.at(app, head); r == nil || state.Stable == nil || r.Release() != state.Stable.Hash &&
+		(state.Former == nil || r.Release() != state.Former.Release.Hash) {
 		head = ""
 	}
 	if o.explains(app, state, object, head) {
@@ -78,6 +79,9 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, he
 	}
 	if s.Retreat != nil {
 		commits = append(commits, s.Retreat.To)
+	}
+	if s.Former != nil { // whose pods are kept, for who takes the release back
+		commits = append(commits, s.Former.Release.Commit)
 	}
 	return slices.ContainsFunc(commits, func(commit string) bool {
 		r := o.at(app, commit)
