@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -24,7 +25,7 @@ func Mismatch(selector, labels map[string]any) string {
 		switch got, has := labels[key]; {
 		case !has:
 			return fmt.Sprintf("%s=%v is selected, and the template has no label %s", key, wanted[key], key)
-		case got != wanted[key]:
+		case !reflect.DeepEqual(got, wanted[key]): // either may be no text, and then not comparable
 			return fmt.Sprintf("%s=%v is selected, and the template has %s=%v", key, wanted[key], key, got)
 		}
 	}
@@ -70,7 +71,7 @@ func expressionsOf(selector map[string]any) []expression {
 
 func (e expression) mismatch(labels map[string]any) string {
 	got, has := labels[e.key]
-	in := has && slices.Contains(e.values, got)
+	in := has && slices.ContainsFunc(e.values, func(v any) bool { return reflect.DeepEqual(v, got) })
 	matches, known := map[string]bool{"In": in, "NotIn": !in, "Exists": has, "DoesNotExist": !has}[e.operator]
 	switch {
 	case !known:
