@@ -175,6 +175,27 @@ func TestMistakesHaveOneMessage(t *testing.T) {
 	}
 }
 
+// TestUnknownArguments: an argument that the template does not have is an error wherever a text asks for it, and not what
+// a provider is asked with.
+func TestUnknownArguments(t *testing.T) {
+	values := Values{Plain: map[string]string{"path": "p"}}
+	for name, v := range map[string]any{
+		"a text":  "{{args.nope}}",
+		"a list":  []any{"{{args.path}}", "{{args.nope}}"},
+		"a field": map[string]any{"a": "{{args.path}}", "b": "{{args.nope}}"},
+		"below":   map[string]any{"a": []any{map[string]any{"b": "x {{ args.nope }}"}}},
+	} {
+		var invalid *rollout.InvalidError
+		if filled, err := fill(v, values, "f"); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "args.nope") {
+			t.Errorf("%s: %v, %v", name, filled, err)
+		}
+	}
+	got, err := fill([]any{"{{args.path}}", map[string]any{"a": "x{{ args.path }}"}, 3}, values, "f")
+	if diff := cmp.Diff([]any{"p", map[string]any{"a": "xp"}, 3}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 // FuzzParseTemplate reads whatever somebody writes without a panic, and what it
 // takes can be put together or is refused.
 func FuzzParseTemplate(f *testing.F) {

@@ -183,6 +183,9 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("Fetch: %v, want %v with %q", err, c.want, c.text)
 			}
+			if err != nil && strings.Contains(err.Error(), "<html>") {
+				t.Errorf("a page is quoted: %v", err)
+			}
 			noSecret(t, err)
 		})
 	}

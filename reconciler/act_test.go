@@ -467,3 +467,63 @@ func proposedFiles(t *testing.T, w *world) map[string]string {
 	}
 	return map[string]string{path: content}
 }
+
+// TestRenamedAppIsNotPruned: an app under another name goes on with the record of the old one, and what it has is not
+// taken for what the old one has left behind.
+func TestRenamedAppIsNotPruned(t *testing.T) {
+	w := newWorld(t, nil)
+	edits := map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"}
+	w.commit("prune", edits)
+	w.settle()
+	for name, content := range w.git.commits[w.git.heads.Main].files {
+		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
+			edits[name], edits["apps/store/"+file] = "", content
+		}
+	}
+	before, said := w.state(), len(w.git.messages)
+	w.commit("shop is a store", edits)
+	for range 10 {
+		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) { // until the store has the record
+			t.Fatal(err)
+		}
+	}
+	e, _ := w.r.record.of("store")
+	if after := e.state; after.Phase != rollout.Healthy || !slices.Equal(after.Formerly, []string{"shop"}) || after.Stable.Hash != before.Stable.Hash {
+		t.Errorf("the store is %s, formerly %v, at %+v", after.Phase, after.Formerly, after.Stable)
+	}
+	if e, _ := w.r.record.of("shop"); e.state.App != "" {
+		t.Errorf("the shop is still on record: %+v", e.state)
+	}
+	if len(w.cluster.pruned) > 0 {
+		t.Errorf("pruned %v", w.cluster.pruned)
+	}
+	// Nobody is told that the shop is gone.
+	if told := w.git.messages[said:]; len(told) != 1 || !strings.HasPrefix(told[0], "prod: store is the new name of shop") {
+		t.Errorf("recorded:\n%s", strings.Join(told, "\n"))
+	}
+}
+
+// TestSameApp: an app is visited when anything that Git says of it is another thing than before.
+func TestSameApp(t *testing.T) {
+	wrong := rollout.Invalidf("f", "", "is wrong")
+	base := appView{App: app("shop"), promotion: source.Promotion{ID: "a"}}
+	for name, change := range map[string]func(*appView){
+		"the folder":    func(a *appView) { a.Path = "apps/other" },
+		"the promotion": func(a *appView) { a.promotion.ID = "b" },
+		"a freeze":      func(a *appView) { a.calendar.Freeze = &rollout.Freeze{Reason: "x"} },
+		"unlisted":      func(a *appView) { a.unlisted = wrong },
+		"to be pruned":  func(a *appView) { a.prunes = true },
+		"refused":       func(a *appView) { a.refused = wrong },
+		"another head":  func(a *appView) { a.head = &strategies.Head{} },
+	} {
+		other := base
+		change(&other)
+		again := other
+		if base.same(&other) || other.same(&base) || !other.same(&again) {
+			t.Errorf("%s: not noticed, or noticed twice", name)
+		}
+	}
+	if base.same(nil) {
+		t.Error("an app that was not there is the same as before")
+	}
+}

@@ -58,7 +58,7 @@ spec:
 `
 	argoHead = `apiVersion: argoproj.io/v1alpha1
 kind: Rollout
-metadata: {name: web, labels: {team: x}, annotations: {gitrollout.dev/scaling: %s, keep: me}}
+metadata: {name: web, labels: {team: x}, annotations: {gitrollout.dev/scaling: %s, keep: me, kubectl.kubernetes.io/last-applied-configuration: "{}"}}
 spec:
   selector: {matchLabels: {app: web}}
   template:

@@ -80,6 +80,11 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			in.Observed.Troubled = []rollout.Trouble{job}
 			return in
 		}, []string{"60 shop degraded: Job shop/move: failed at try 60"}},
+		"an object that may be on its way": {func(int) Input {
+			in := resting(5)
+			in.Observed.Troubled = []rollout.Trouble{{Ref: job.Ref, Message: "0 of 1 are there"}}
+			return in
+		}, []string{"600 shop degraded: Job shop/move: 0 of 1 are there"}},
 		"a Deployment that says so of itself counts by its pods": {func(int) Input {
 			in := resting(5)
 			in.Observed.Troubled = []rollout.Trouble{{Ref: rollout.Workload{Namespace: "shop", Name: "web"}.Ref(), Message: "Available: 0/5"}}

@@ -321,3 +321,18 @@ func TestParseTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesThatMayBeLeftOut: an object whose name has a default follows kustomize where it is named.
+func TestNamesThatMayBeLeftOut(t *testing.T) {
+	for given, want := range map[string]string{"": "", "root split": "Service root, TrafficSplit split"} {
+		root, split, _ := strings.Cut(given, " ")
+		var shown []string
+		_, err := Parse("smi", map[string]any{"rootService": root, "trafficSplitName": split}, func(kind, name string) string {
+			shown = append(shown, kind+" "+name)
+			return name
+		})
+		if got := strings.Join(shown, ", "); err != nil || got != want {
+			t.Errorf("%q: %q (%v), want %q", given, got, err, want)
+		}
+	}
+}

@@ -247,6 +247,8 @@ func TestMoment(t *testing.T) {
 	for _, text := range []string{"", "now", "now() - 5m", `now() - duration("x")`, `date("yesterday")`, `now() * duration("5m")`, `now(); now()`} {
 		if got, err := moment(text, testNow); err == nil {
 			t.Errorf("%q is %s", text, got)
+		} else if strings.Contains(text, "yesterday") && err.Error() != `"yesterday" is not a date` {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func TestTruncate(t *testing.T) {
 		"cut":              {"checkout", 5, "chec…"},
 		"wide at the edge": {"山田太郎", 4, "山…"},
 		"nothing left":     {"shop", 0, ""},
+		"one column":       {"shop", 1, "…"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -231,6 +231,62 @@ func TestContracts(t *testing.T) {
 	}
 }
 
+// TestMessagesThatSayLittle sends a title and nothing else: what a message does not have is left out, and is no null, which
+// services refuse.
+func TestMessagesThatSayLittle(t *testing.T) {
+	for name, c := range contracts {
+		t.Run(name, func(t *testing.T) {
+			var taken []request
+			server := c.serve(t, &taken)
+			r := receiverOf(name, server.URL)
+			m := notify.Message{Event: rollout.Event{
+				ID: "ab/shop", Kinds: []rollout.EventKind{rollout.EventAborted}, Kind: rollout.EventAborted, At: at, Cluster: "prod-eu",
+				App: "shop", Title: "shop: aborted", Trouble: "prod-eu/shop", Outcome: messageFor(t, r, aborted()).Outcome,
+			}}
+			if err := Send(t.Context(), deps(server.URL), r, m); err != nil {
+				t.Fatal(err)
+			}
+			for _, request := range taken {
+				var body any
+				if err := json.Unmarshal(request.Body, &body); err != nil || hasNull(body) {
+					t.Errorf("%v in %s", err, request.Body)
+				}
+			}
+			if len(taken) == 0 {
+				t.Error("nothing was sent")
+			}
+		})
+	}
+}
+
+func hasNull(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		delete(v, "contentUrl") // which Microsoft's documentation has as null
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasNull)
+	case []any:
+		return slices.ContainsFunc(v, hasNull)
+	}
+	return false
+}
+
+// TestResolveFails: what was not closed at PagerDuty is tried again before anything else is told.
+func TestResolveFails(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
+	r, e := receiverOf("pagerDuty", server.URL), aborted()
+	e.Over = []string{"prod-eu/shop/h1-0123456789"}
+	if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, e)); err == nil || asked != 1 {
+		t.Errorf("%d requests, %v", asked, err)
+	}
+}
+
 // TestFailures: what is worth another attempt, when, and that no error tells a
 // credential, whatever a service answers.
 func TestFailures(t *testing.T) {

@@ -1,0 +1,74 @@
+package rollout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzDocuments reads the files that people and forges put onto branches: each is understood or refused with its name and
+// the reason, and what is understood can be used.
+func FuzzDocuments(f *testing.F) {
+	head := "apiVersion: gitrollout.dev/v1alpha1\nkind: "
+	f.Add([]byte(head + "Config\napps:\n- path: apps/*\n  namespace: shop\n  prune: true\ninterval: 10s\n" +
+		"windows:\n- allow: {from: \"0 8 * * 1-5\", for: 8h, timezone: Europe/Berlin}\n"))
+	f.Add([]byte(head + "Config\napps: [{path: a, name: b}]\nstateBranch: x/y\nautoRevert: push\nforge: {}\n" +
+		"notifications:\n- name: chat\n  slack: {url: {secretRef: {name: a, key: b}}}\n  events: [Degraded]\n"))
+	f.Add([]byte(head + "Freeze\nreason: holidays\nuntil: 2027-01-07T08:00:00+01:00\napps: [shop-*]\n"))
+	f.Add([]byte(head + "Freeze\nreason: \"  \"\napps: [\"[\"]\n"))
+	f.Add([]byte(head + "Cluster\ncluster: prod\nuid: u\nwriter: {id: a, epoch: 3}\n"))
+	f.Add([]byte(head + "Notified\nreceivers: {chat: {told: abc, app: shop}}\n"))
+	f.Add([]byte("a: &a [*a]\n---\n"))
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const file = ".gitrollout/prod/file.yaml"
+		config, err := ParseConfig(file, data)
+		read(t, config != nil, err)
+		if err == nil {
+			if len(config.Apps) == 0 || config.Interval < minInterval || checkBranch(config.StateBranch) != "" {
+				t.Errorf("%+v is a configuration", config)
+			}
+			config.CalendarOf("shop", nil)
+		}
+		freeze, err := ParseFreeze(file, data)
+		read(t, freeze != nil, err)
+		if err == nil {
+			calendar := (&Config{}).CalendarOf("shop", freeze)
+			if strings.TrimSpace(freeze.Reason) == "" || !freeze.Equal(freeze) || calendar.Freeze != nil && !calendar.Freeze.Equal(freeze) {
+				t.Errorf("%+v is a freeze", freeze)
+			}
+			freeze.At(now)
+		}
+		cluster, err := ParseCluster(data)
+		read(t, cluster != nil, err)
+		if err == nil {
+			once, err := cluster.Encode()
+			if again, failed := ParseCluster(once); err != nil || failed != nil || *again != *cluster {
+				t.Errorf("%+v is written as\n%s%v, %v", cluster, once, err, failed)
+			}
+		}
+		notified, err := ParseNotified(data)
+		read(t, notified != nil, err)
+		if err == nil {
+			once, err := notified.Encode()
+			if _, failed := ParseNotified(once); err != nil || failed != nil {
+				t.Errorf("%+v is written as\n%s%v, %v", notified, once, err, failed)
+			}
+		}
+	})
+}
+
+// read checks that there is a document or an InvalidError on one line.
+func read(t *testing.T, is bool, err error) {
+	t.Helper()
+	var invalid *InvalidError
+	switch {
+	case is != (err == nil):
+		t.Errorf("read: %t, %v", is, err)
+	case err != nil && !errors.As(err, &invalid):
+		t.Errorf("%T is not an InvalidError: %v", err, err)
+	case err != nil && strings.ContainsAny(err.Error(), "\n\x00"):
+		t.Errorf("the message is %q", err)
+	}
+}

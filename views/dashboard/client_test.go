@@ -1,0 +1,60 @@
+package dashboard_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/views/dashboard"
+)
+
+// TestClientOfAPageThatFails: what another server than the reconciler says, or the reconciler when it fails, is told, and
+// never taken for apps.
+func TestClientOfAPageThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		args   []string
+		want   string // "" = works
+	}{
+		"apps":         {200, `{"apps":[{"app":"shop","cluster":"prod"}]}`, nil, ""},
+		"one app":      {200, `{"app":"shop","cluster":"prod"}`, []string{"shop"}, ""},
+		"no such app":  {404, `{}`, []string{"shop"}, `has no app "shop"`},
+		"no such page": {404, `{"apps":[]}`, nil, "404"},
+		"an error":     {500, `{"error":"out of memory","apps":[]}`, nil, "out of memory"},
+		"a refusal":    {403, `{"apps":[]}`, nil, "403"},
+		"a login page": {200, `<html>`, nil, "invalid character"},
+		"cut off":      {200, `{"apps":[`, nil, "unexpected end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.body))
+			}))
+			defer server.Close()
+			client, err := dashboard.NewClient(t.Context(), server.URL, c.args)
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				if is := errors.Is(err, dashboard.ErrNoSuchApp); is != (name == "no such app") {
+					t.Errorf("no such app: %t", is)
+				}
+				return
+			}
+			if err != nil || len(client.Listing().Apps) != 1 || client.Listing().Apps[0].App != "shop" {
+				t.Errorf("%+v, %v", client.Listing(), err)
+			}
+			if len(c.args) == 1 && client.Listing().Cluster != "prod" {
+				t.Errorf("cluster %q", client.Listing().Cluster)
+			}
+		})
+	}
+	for _, address := range []string{"", "127.0.0.1:3100", "ftp://host", "http://"} {
+		if _, err := dashboard.NewClient(t.Context(), address, nil); !errors.Is(err, dashboard.ErrAddress) {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
