@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,9 @@ const (
 	maxTotal = 64 << 20
 	maxHops  = 40 // symlinks followed for one path, as Linux does
 )
+
+// lfsPointer is what a file begins with that Git LFS keeps elsewhere.
+const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 // Marks say what was at a path, in a form that fits the closure: of a folder
 // only that it is one, because what matters of its content has its own mark.
@@ -208,6 +212,10 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	if len(content) > maxFile {
 		return nil, f.refuse(real, fmt.Sprintf("is %d bytes, more than the %d that one file may have", len(content),
 			maxFile), "split it")
+	}
+	if bytes.HasPrefix(content, []byte(lfsPointer)) {
+		return nil, f.refuse(real, "is a pointer of Git LFS, and its content is not in this repository",
+			"commit the file itself: git lfs untrack "+real+", and git add --renormalize "+real)
 	}
 	if f.total += len(content); f.total > maxTotal {
 		return nil, f.refuse(real, fmt.Sprintf("brings the files of this app to more than %d bytes", maxTotal),

@@ -20,6 +20,10 @@ var (
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
+// clones are the fields whose entries kustomize clones if they are files that hold no resources. A file of another
+// field, such as one of a generator, may have a name that looks remote.
+var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
+
 // isWeb reports whether kustomize would fetch a path over HTTP
 // (internal/loader/fileloader.go, IsRemoteFile).
 func isWeb(p string) bool {
@@ -48,8 +52,8 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 	var none rollout.Entry
 	joined := path.Join(at.dir, p)
 	escapes := joined == ".." || strings.HasPrefix(joined, "../")
-	isFile := func() bool { // kustomize, too, tries a resource as a file first
-		if escapes {
+	isFile := func() bool {
+		if escapes || clones.MatchString(at.field) {
 			return false
 		}
 		_, entry, err := in.fs.resolve(unroot(joined))

@@ -369,3 +369,13 @@ func TestBounds(t *testing.T) {
 		})
 	}
 }
+
+// TestFileNamesThatLookRemote: what a generator packs is read, whatever it is called.
+func TestFileNamesThatLookRemote(t *testing.T) {
+	r := renderApp(t, map[string]string{
+		"kustomization.yaml": "configMapGenerator:\n- {name: icons, files: [icon=icon@2x.svg]}\n", "icon@2x.svg": "<svg/>",
+	})
+	if len(r.Objects) != 1 || r.Objects[0].Map("data")["icon"] != "<svg/>" {
+		t.Errorf("%v", r.Objects)
+	}
+}
