@@ -1,6 +1,7 @@
 package render
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,8 @@ func TestTraffic(t *testing.T) {
 			rollout.Traffic{Routers: []rollout.Router{router(t, "istio", map[string]any{"virtualService": map[string]any{"name": "mesh"}})}, Sticky: &rollout.Sticky{Cookie: "gitrollout-web", MaxAge: time.Hour}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			docs := serviceDocs + routeDocs + strings.Replace(c.head, ", annotations: {gitrollout.dev/scaling: %s, keep: me}", "", 1) + "  strategy: {canary: {" + c.canary + "}}\n"
+			annotations := regexp.MustCompile(`, annotations: \{gitrollout.dev/scaling: %s.*\}(\})`)
+			docs := serviceDocs + routeDocs + annotations.ReplaceAllString(c.head, "$1") + "  strategy: {canary: {" + c.canary + "}}\n"
 			if c.head == ownHead {
 				docs = deploymentHead + docs
 			}
