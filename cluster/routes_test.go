@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,15 +64,20 @@ func TestObservedRoutes(t *testing.T) {
 	if route.Generation != 2 || len(parents) != 1 {
 		t.Errorf("it is %+v", route)
 	}
+	// A watch tells in order: what comes after all others are told of has come last.
 	w.until("OnChange", func() (bool, string) { return w.changes.of(app) > before, "it was not called" })
-	time.Sleep(300 * time.Millisecond)
 	if n := w.changes.of(app) - before; n != 1 {
 		t.Errorf("OnChange was called %d times, want once: nobody looks at the other route", n)
 	}
-	w.accept("seen", 2)
-	time.Sleep(300 * time.Millisecond)
-	if n := w.changes.of(app) - before; n != 1 {
-		t.Errorf("OnChange was called %d times, want once: nothing has changed", n)
+	w.accept("other", 3)
+	w.accept("seen", 2) // as it is
+	w.accept("seen", 3)
+	w.until("the last status being shown", func() (bool, string) {
+		route, _ := look()
+		return w.changes.of(app) > before+1 && strings.Contains(fmt.Sprint(route.Status), "observedGeneration:3"), fmt.Sprintf("%+v", route)
+	})
+	if n := w.changes.of(app) - before; n != 2 {
+		t.Errorf("OnChange was called %d times, want twice: the status has changed once more", n)
 	}
 	w.wantWrites(0, "a pass after that", func() { w.apply(app, fmt.Sprintf(twoRoutes, 2)) })
 }
