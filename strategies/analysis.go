@@ -248,6 +248,9 @@ func metricInWords(p rollout.MetricProgress) string {
 // measureDue lists what is due, and when the next is.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
+		if w.exists && w.n == 0 && w.experiment == nil {
+			continue // nothing of it serves: what is measured says nothing of either version
+		}
 		r := runs[slices.IndexFunc(runs, w.isRun)]
 		for _, metric := range w.analysis.Metrics {
 			at, ok := analysis.Due(r, metric)

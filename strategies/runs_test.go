@@ -343,3 +343,44 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsMeasuredAtZero scales a Deployment to 0 while its analyses run, at a step and in the background: no traffic is no
+// reason to reject a version, and they go on when there are pods again.
+func TestNothingIsMeasuredAtZero(t *testing.T) {
+	for name, w := range map[string]staged{
+		"a step":            measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}),
+		"in the background": measuredWeb("shop", errorsOf("errors", nil), weight(25), rollout.Step{Pause: &rollout.Pause{}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMeasuring(t, w)
+			replicas := m.git.head().workloads[0].spec.Replicas
+			scale := func(n *int) {
+				m.git.push(func(s *source) {
+					s.workloads = slices.Clone(s.workloads)
+					s.workloads[0].spec.Replicas = n
+				})
+				if !m.rest() {
+					t.Fatal("the world does not come to rest")
+				}
+			}
+			m.release("v2")
+			m.rest()
+			m.kube.Now = m.kube.Now.Add(time.Hour)
+			m.rest()
+			if due := m.due(); len(due) != 1 {
+				t.Fatalf("with pods, due: %+v", due)
+			}
+			scale(new(0))
+			m.kube.Now = m.kube.Now.Add(time.Hour)
+			m.rest()
+			if due := m.due(); len(due) > 0 {
+				t.Errorf("without pods, due: %+v", due)
+			}
+			scale(replicas)
+			m.rest()
+			if due := m.due(); len(due) != 1 {
+				t.Errorf("with pods again, due: %+v; %s", due, dump(m.state))
+			}
+		})
+	}
+}
