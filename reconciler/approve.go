@@ -114,6 +114,14 @@ func (q *approvals) answer(ctx context.Context, v *view) bool {
 	return len(open) > 0
 }
 
+// forgetApp drops what was said of an app that is no more.
+func (q *approvals) forgetApp(app string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.known, app)
+	delete(q.open, app)
+}
+
 // forget asks everything anew, as when other keys are trusted than before.
 func (q *approvals) forget() {
 	q.mu.Lock()

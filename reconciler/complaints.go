@@ -25,6 +25,14 @@ func (c *complaints) about(what string, err error) {
 	}
 }
 
+// forget drops what was said of an app that is no more.
+func (c *complaints) forget(app string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.said, "app "+app)
+	delete(c.said, "panic of "+app)
+}
+
 // isNew notes what is wrong with something, and reports whether that is another thing than before.
 func (c *complaints) isNew(what, problem string) bool {
 	c.mu.Lock()

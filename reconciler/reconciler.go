@@ -351,7 +351,9 @@ func (r *Reconciler) forget(app string, v *view) {
 	r.mu.Unlock()
 	if v.apps[app] == nil {
 		r.renders.forget(app)
-		r.out.drop(app)
+		r.out.forget(app)
+		r.in.approvals.forgetApp(app)
+		r.complain.forget(app)
 	}
 	if known && r.Analyzer != nil {
 		r.Analyzer.Measure(rollout.App{Name: app}, nil, nil)

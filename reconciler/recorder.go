@@ -70,6 +70,17 @@ func (r *recorder) drop(app string) {
 	delete(r.waiting, app)
 }
 
+// forget drops what is known of an app that is no more.
+func (r *recorder) forget(app string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, visits := range []map[string]*visit{r.waiting, r.answered, r.reverts, r.proposes} {
+		delete(visits, app)
+	}
+	delete(r.reverted, app)
+	delete(r.compared, app)
+}
+
 // answer is what has become of an app's transition, nil if that is not known yet or was taken already.
 func (r *recorder) answer(app string) *visit {
 	r.mu.Lock()

@@ -1,0 +1,128 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestGoneAppsAreForgotten has a thousand previews come, wait at a gate or be aborted there, and go: the process keeps
+// nothing by the name of any of them, and neither does the state branch.
+func TestGoneAppsAreForgotten(t *testing.T) {
+	many := 1000
+	if testing.Short() {
+		many = 100
+	}
+	const config = ".gitrollout/sim/config.yaml"
+	files := func(version string) map[string]*string {
+		edits := map[string]*string{}
+		shop := twoApps(version)["apps/shop/app.yaml"]
+		for i := range many {
+			name := fmt.Sprintf("preview-%04d", i)
+			edits["apps/"+name+"/kustomization.yaml"] = new("resources: [app.yaml]\n")
+			edits["apps/"+name+"/app.yaml"] = new(strings.ReplaceAll(shop, "shop", name))
+		}
+		return edits
+	}
+	first := twoApps("v1")
+	first[config] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\nautoRevert: push\n"
+	s, err := NewStory(StoryOptions{Cluster: "sim", Files: first, Options: reconciler.Options{
+		Renderer: render.New(), Log: slog.New(slog.DiscardHandler),
+		Approve: func(ctx context.Context, commit, path string) (string, error) { return "Ann", nil },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := func(message string, edits map[string]*string) {
+		t.Helper()
+		s.event = &Event{}
+		s.commit(message, edits)
+		for range 4 {
+			if err := s.rest(); err != nil {
+				t.Fatal(err)
+			}
+			s.cluster.Kube.Now = s.cluster.Kube.Now.Add(time.Minute)
+			s.touch()
+		}
+	}
+	s.start()
+	rest("previews", files("v1"))
+	rest("v2 of all", files("v2"))
+	aborts := map[string]*string{}
+	for i := 0; i < many; i += 10 {
+		name := fmt.Sprintf("preview-%04d", i)
+		state := s.state(name)
+		if state.Phase != rollout.Paused {
+			t.Fatalf("%s is %s, held %+v", name, state.Phase, state.Held)
+		}
+		aborts[rollout.PromotionPath("sim", name)] = new("apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
+			string(state.Release.Hash) + "\ndecision: abort\n")
+	}
+	rest("abort some", aborts)
+	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) < 5 {
+		t.Errorf("apps are known by name in %v alone: the test looks in the wrong place", kept)
+	}
+	gone := map[string]*string{}
+	for name := range s.git.Files(s.head()) {
+		if strings.Contains(name, "preview-") {
+			gone[name] = nil
+		}
+	}
+	rest("they are not needed any more", gone)
+	rest("something else", map[string]*string{"README": new("1")})
+	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) > 0 {
+		t.Errorf("names of apps that are gone are kept: %v", kept)
+	}
+	for _, name := range []string{"preview-0000", "preview-0001"} {
+		if state := s.state(name); state.Phase != "" {
+			t.Errorf("%s is still on record: %s", name, state.Phase)
+		}
+	}
+	for _, branch := range s.git.Branches(rollout.OwnBranches) {
+		if strings.Contains(branch, "preview-") {
+			t.Errorf("the branch %s is still there", branch)
+		}
+	}
+}
+
+// keysOf counts the keys of maps that hold a text, by the path to the map.
+func keysOf(root any, text string) map[string]int {
+	found, seen := map[string]int{}, map[any]bool{}
+	var walk func(path string, v reflect.Value, depth int)
+	walk = func(path string, v reflect.Value, depth int) {
+		if depth > 12 {
+			return
+		}
+		switch v.Kind() {
+		case reflect.Pointer:
+			if v.IsNil() || seen[[2]any{v.Pointer(), v.Type()}] {
+				return
+			}
+			seen[[2]any{v.Pointer(), v.Type()}] = true
+			if p := v.Type().Elem().PkgPath(); strings.HasSuffix(p, "gitrollout/reconciler") || p == "" {
+				walk(path, v.Elem(), depth+1)
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				walk(path+"."+v.Type().Field(i).Name, v.Field(i), depth+1)
+			}
+		case reflect.Map:
+			for _, key := range v.MapKeys() {
+				if key.Kind() == reflect.String && strings.Contains(key.String(), text) {
+					found[path]++
+				}
+				walk(path+"[]", v.MapIndex(key), depth+1)
+			}
+		}
+	}
+	walk("", reflect.ValueOf(root), 0)
+	return found
+}
