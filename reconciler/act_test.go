@@ -527,3 +527,139 @@ func TestSameApp(t *testing.T) {
 		t.Error("an app that was not there is the same as before")
 	}
 }
+
+// TestRevertOfWhatWasRejected: with autoRevert: push, Git says again what serves. Where the users' branch is protected that
+// is proposed; where it has moved, what is there now is looked at first.
+func TestRevertOfWhatWasRejected(t *testing.T) {
+	branch := rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
+	for name, c := range map[string]struct {
+		protected error
+		pushed    bool
+		proposed  bool
+	}{
+		"pushed":    {nil, true, false},
+		"protected": {errors.New("main is protected"), false, true},
+		"moved":     {fmt.Errorf("push: %w", ErrConflict), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := paused(t, func(o *Options) { o.Source.Branch = "main" })
+			w.commit("push reverts", map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n" +
+				"apps:\n- path: apps/*\nautoRevert: push\n"})
+			w.settle()
+			w.git.refuse = func(u Update) error {
+				if u.Branch == "main" {
+					return c.protected
+				}
+				return nil
+			}
+			release := w.state().Release.Hash
+			w.commit("abort", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
+				"release: " + string(release) + "\ndecision: abort\n"})
+			for range 20 {
+				_ = w.once()
+			}
+			serves := strings.Contains(w.git.commits[w.git.heads.Main].files["apps/shop/app.yaml"], "shop:v1")
+			if serves != c.pushed || (w.git.heads.Proposals[branch] != "") != c.proposed {
+				t.Errorf("pushed: %t, proposals: %v", serves, w.git.heads.Proposals)
+			}
+			want := rollout.Degraded
+			if c.pushed {
+				want = rollout.Healthy
+			}
+			if s := w.state(); s.Phase != want || w.pods("v2") > 0 {
+				t.Errorf("%s with %d pods of v2, want %s", s.Phase, w.pods("v2"), want)
+			}
+		})
+	}
+}
+
+// TestOneTransitionThatTheServerRefuses: what a hook never takes of one app keeps no other app from going on, and is tried
+// again.
+func TestOneTransitionThatTheServerRefuses(t *testing.T) {
+	twice := func(v string) map[string]string {
+		till := strings.NewReplacer("name: shop", "name: till", "app: shop", "app: till").Replace(version(v))
+		return map[string]string{
+			"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version(v),
+			"apps/till/kustomization.yaml": "resources: [app.yaml]\n", "apps/till/app.yaml": till,
+		}
+	}
+	files := twice("v1")
+	files[".gitrollout/prod/config.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
+	w := worldOf(t, files, nil)
+	phase := func(app string) rollout.Phase { e, _ := w.r.record.of(app); return e.state.Phase }
+	if phase("till") != rollout.Healthy {
+		t.Fatalf("the till is %s", phase("till"))
+	}
+	w.git.refuse = func(u Update) error {
+		if u.Edits[rollout.StatePath("till")] != nil {
+			return errors.New("looks like a credential")
+		}
+		return nil
+	}
+	w.commit("v2 of both", twice("v2"))
+	for range 10 {
+		_ = w.once()
+	}
+	if phase("shop") != rollout.Paused || phase("till") != rollout.Healthy {
+		t.Errorf("the shop is %s, the till %s", phase("shop"), phase("till"))
+	}
+	w.git.refuse = nil
+	for range 10 {
+		_ = w.once()
+	}
+	if phase("shop") != rollout.Paused || phase("till") != rollout.Paused {
+		t.Errorf("taken again: the shop is %s, the till %s", phase("shop"), phase("till"))
+	}
+}
+
+// TestTwoWriters: who loses the race for the state branch decides again on what is there, in the same pass. An exclusive
+// one that finds another writer in charge does nothing any more.
+func TestTwoWriters(t *testing.T) {
+	for _, exclusive := range []bool{false, true} {
+		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
+		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+		raced := 0
+		w.git.refuse = func(u Update) error {
+			if raced++; raced > 1 || u.Branch != rollout.StateBranch("prod") {
+				return nil
+			}
+			other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
+			data, err := other.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.git.heads.State = w.git.commit(w.git.heads.State, map[string][]byte{rollout.ClusterPath: data})
+			return fmt.Errorf("push: %w", ErrConflict)
+		}
+		err := w.once()
+		lost := w.r.Stats().Lost
+		switch {
+		case lost != 1:
+			t.Errorf("exclusive %t: %d races are lost", exclusive, lost)
+		case exclusive && !errors.Is(err, ErrDeposed):
+			t.Errorf("the exclusive one goes on: %v", err)
+		case !exclusive && (err != nil || w.state().Phase != rollout.Progressing):
+			t.Errorf("the other one is %s, %v", w.state().Phase, err)
+		case !exclusive && !strings.Contains(w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n"):
+			t.Errorf("it does not take the branch back:\n%s", w.git.messages[len(w.git.messages)-1])
+		}
+	}
+}
+
+// TestWayBackOfWhatIsTaken: one object that the server refuses keeps neither requests nor pods from going back.
+func TestWayBackOfWhatIsTaken(t *testing.T) {
+	w := paused(t, nil)
+	w.cluster.refuses = func(o rollout.Object) error {
+		if o.Kind() == "ConfigMap" {
+			return rollout.Invalidf("ConfigMap/shop", "", "is another app's")
+		}
+		return nil
+	}
+	w.commit("v1 again", map[string]string{"apps/shop/app.yaml": version("v1")})
+	for range 5 {
+		_ = w.once()
+	}
+	if n := w.pods("v2"); n > 0 || w.pods("v1") != 4 {
+		t.Errorf("%d pods of v2, %d of v1", n, w.pods("v1"))
+	}
+}

@@ -73,8 +73,10 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// origin is a Git server and the mirror of it, in memory. The next pushes end with fails, if it is set.
+// origin is a Git server and the mirror of it, in memory. The next pushes end with fails, if it is set, or with what refuse
+// says of any of their updates.
 type origin struct {
+	refuse    func(Update) error
 	commits   map[string]tree
 	heads     Heads
 	fails     error
@@ -97,6 +99,14 @@ func (o *origin) Bring(_ context.Context, commits []string) (gone []string, err 
 func (o *origin) Push(_ context.Context, updates []Update) (map[string]string, error) {
 	if o.fails != nil {
 		return nil, o.fails
+	}
+	for _, u := range updates {
+		if o.refuse == nil {
+			break
+		}
+		if err := o.refuse(u); err != nil {
+			return nil, err
+		}
 	}
 	made := map[string]string{}
 	for _, u := range updates {
@@ -173,8 +183,10 @@ func (s *server) Prune(_ context.Context, _ string, refs []rollout.Ref) ([]rollo
 	return refs, nil
 }
 
-func (s *server) Observe(string, []rollout.Workload, []rollout.Ref) rollout.Observed {
-	return s.Cluster.Observe()
+func (s *server) Observe(_ string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
+	seen := s.Cluster.Observe()
+	maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool { return !slices.Contains(workloads, w) })
+	return seen
 }
 
 func (s *server) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
@@ -267,7 +279,9 @@ func (w *world) commit(_ string, files map[string]string) string {
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
 	w.cluster.Now = w.now
-	w.r.Touch("shop")
+	for _, app := range append(w.r.record.names(), "shop") { // as watches do
+		w.r.Touch(app)
+	}
 	err := w.r.RunOnce(w.Context(), w.now, true)
 	for range 1000 {
 		if !w.cluster.Micro() {
