@@ -47,6 +47,10 @@ func TestClientOfAPageThatFails(t *testing.T) {
 			if err != nil || len(client.Listing().Apps) != 1 || client.Listing().Apps[0].App != "shop" {
 				t.Errorf("%+v, %v", client.Listing(), err)
 			}
+			server.Close()
+			if isNew, err := client.Refresh(t.Context()); isNew || err == nil || len(client.Listing().Apps) != 1 {
+				t.Errorf("the page is gone: new %t, %v; it showed %+v", isNew, err, client.Listing())
+			}
 			if len(c.args) == 1 && client.Listing().Cluster != "prod" {
 				t.Errorf("cluster %q", client.Listing().Cluster)
 			}
