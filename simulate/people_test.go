@@ -330,6 +330,7 @@ func (u *universe) leaveAlone() {
 		if !due.After(u.kube.Now) {
 			u.promises.checkWedged()
 			u.restForDays("a day on which nobody does anything")
+			u.startAnew()
 			return
 		}
 		u.kube.Now = due
@@ -452,6 +453,16 @@ func (u *universe) checkEnd() {
 	u.checkRoutes()
 	u.promises.checkGone()
 	u.restForDays("at rest")
+	u.startAnew()
+}
+
+// startAnew has other processes take over, which know what Git and the cluster say, and nothing else: they come to the
+// same, so that nothing is written.
+func (u *universe) startAnew() {
+	for _, a := range u.procs {
+		u.crash(a)
+	}
+	u.restForDays("for a new process")
 }
 
 // restForDays: three days pass, and nothing is written.

@@ -74,7 +74,8 @@ func Decide(in Input) Decision {
 	if !d.State.Equal(&was) {
 		d.State = d.State.Printable()
 	}
-	if h, old := d.State.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && h.Message == old.Message {
+	if h, old := d.State.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && (h.Message == old.Message ||
+		h.Waits() && untilOnly(h.Message) == untilOnly(old.Message)) {
 		d.State.Held = old // the same trouble in a later commit is not a transition
 	}
 	d = withReplicas(in, withAnalyses(in, d))

@@ -323,7 +323,10 @@ func gateRouters(in Input, m moving) verdict {
 	case v.Rejected:
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
-		return verdict{text: fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due}
+		return verdict{
+			paused: in.State.Phase == rollout.Paused, // a new process waits anew, which is no transition
+			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
+		}
 	case !v.Taken:
 		return verdict{text: "the router: " + v.Text}
 	default:

@@ -99,6 +99,10 @@ func TestRouteGates(t *testing.T) {
 			routed(time.Minute)(in)
 			in.Applied = in.Now.Add(-time.Second)
 		}, want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
+		"AppliedAnew": {"what waited for people does so still while a new process waits for that", func(in *Input) {
+			routed(time.Minute)(in)
+			in.Applied, in.State.Phase = in.Now.Add(-time.Second), rollout.Paused
+		}, want{Routed: true, Phase: rollout.Paused, Waits: "proxies to learn", Due: 2 * time.Second}},
 		"Accepted": {
 			"and the router has accepted the route", status(accepted("True", 3)),
 			want{Step: 1, Routed: true, Phase: rollout.Paused},

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -59,6 +60,14 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	d.Subject = fmt.Sprintf("%s: %s", s.App, d.Waiting)
 	d.Waiting, d.Requeue = waits, shut.Until
 	return d, true
+}
+
+// untilOnly is what waits for what, without the commit: a new process knows the newest one, and not which has brought the
+// release.
+func untilOnly(message string) string {
+	what, rest, _ := strings.Cut(message, " of ")
+	_, until, _ := strings.Cut(rest, " waits ")
+	return what + " waits " + until
 }
 
 // finishFirst goes on with a first deployment while its successor waits: there

@@ -111,6 +111,11 @@ func TestWindows(t *testing.T) {
 			if d2 := Decide(again); tt.held && d2.Subject != "" {
 				t.Errorf("an hour later it records %q", d2.Subject)
 			}
+			other := again
+			other.Head.Commit = rollout.Commit{ID: commitID(9), Author: "Bob"}
+			if d2 := Decide(other); tt.held && (d2.Subject != "" || !d2.State.Equal(&d.State)) {
+				t.Errorf("a new process, which takes a later commit for the release's, records %q: %+v", d2.Subject, d2.State.Held)
+			}
 			again.Now = opens
 			if d2 := Decide(again); tt.held && (d2.State.Held != nil || d2.State.Release == nil) {
 				t.Errorf("when it opens: %s, %+v", d2.State.Phase, d2.State.Held)
