@@ -267,6 +267,9 @@ const whileWaiting = time.Second
 // conclude applies what was recorded. A retreat that was decided on meanwhile stays: it is newer.
 func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
 	newer := s.memory.pending != nil && s.memory.pending != &s.decision
+	if newer && s.recorded && !s.decision.Retreat {
+		s.memory.on = s.after // an advance that is never applied: the retreat is from here, too
+	}
 	if s.recorded && !s.decision.Stale && !newer {
 		func() {
 			defer r.rescue(s)

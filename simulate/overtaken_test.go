@@ -1,0 +1,82 @@
+package simulate
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestARetreatOvertakesAPush has Git take its time with the record of a switch. Meanwhile the release is superseded, and goes
+// back at once. When Git has the switch, nobody is sent to pods that are going.
+func TestARetreatOvertakesAPush(t *testing.T) {
+	files := func(version string) map[string]string {
+		all := twoApps(version)
+		all["apps/shop/app.yaml"] = strings.Replace(all["apps/shop/app.yaml"], "canary: {steps: [{setWeight: 50}, {pause: {}}]}",
+			"blueGreen: {activeService: shop, autoPromotionEnabled: false}", 1) +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: shop}\nspec: {selector: {app: shop}, ports: [{port: 80}]}\n"
+		return all
+	}
+	s, err := NewStory(StoryOptions{Cluster: "sim", Files: files("v1"),
+		Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proposing{Story: s, t: t}
+	p.start()
+	p.settle()
+	p.files("v2", files("v2"))
+	serves := func() string {
+		pin := p.cluster.Kube.Pins[rollout.Ref{Kind: "Service", Namespace: "default", Name: "shop"}]
+		for _, d := range p.cluster.Kube.Deployments {
+			for _, set := range d.Sets {
+				if set.PodHash == pin {
+					return set.Template[strings.Index(set.Template, "shop:v"):][:7]
+				}
+			}
+		}
+		return pin
+	}
+	turn := func(pump reconciler.Pump) {
+		p.cluster.Kube.Now = p.cluster.Kube.Now.Add(time.Second)
+		p.touch()
+		for ended := p.process.BeginTurn(pump, p.cluster.Kube.Now); !ended; {
+			p.process.Choose(len(p.process.threads) - 1) // what is at a push stays there
+			ended = p.process.Resume(Outcome{})
+		}
+	}
+	p.by("Mia", "promote shop", promotionOf(p.state("shop").Release.Hash, "through: full\n"))
+	for range 3 { // what is rendered is visited the next time
+		turn(reconciler.PumpIn)
+		turn(reconciler.PumpApps)
+	}
+	if ended := p.process.BeginTurn(reconciler.PumpOut, p.cluster.Kube.Now); ended || p.process.next.Verb != "push" {
+		t.Fatalf("nothing is being pushed: %s", p.process.next)
+	}
+	p.by("Ann", "v3", only(files("v3"), "apps/shop/app.yaml"))
+	for range 3 {
+		turn(reconciler.PumpIn)
+		turn(reconciler.PumpApps)
+	}
+	if got := p.serving("shop"); got != "shop:v1" {
+		t.Fatalf("superseded while a switch is being pushed, the Deployment is at %s", got)
+	}
+	for len(p.process.threads) > 0 {
+		p.process.Resume(Outcome{})
+	}
+	for range 5 {
+		turn(reconciler.PumpApps)
+		if got := serves(); got == "shop:v2" {
+			t.Errorf("users are sent to pods of v2, which are going; on record it is %s", p.state("shop").Phase)
+		}
+		turn(reconciler.PumpOut)
+		turn(reconciler.PumpIn)
+	}
+	if got := p.state("shop"); got.Stable == nil || got.Phase == rollout.Healthy || p.serving("shop") == "shop:v2" {
+		t.Errorf("in the end it is %s with %s", got.Phase, p.serving("shop"))
+	}
+}
