@@ -152,6 +152,7 @@ func heldUntil(in Input) time.Time {
 		next = soonest(next, laterOnly(late.at, in.Now))
 	}
 	for _, m := range movers(in) {
+		next = soonest(next, m.nextPod(in))
 		if w, is := m.stage().wait.(promotionWait); is && w.onTimeout == rollout.TimeoutAbort {
 			next = soonest(next, laterOnly(m.Entered.Add(w.timeout), in.Now))
 		}

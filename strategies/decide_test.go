@@ -516,6 +516,35 @@ func TestHeldLooksAgain(t *testing.T) {
 	}
 }
 
+// TestWaitingLooksAgain: a release that waits for people, beside a workload of its own whose pods make no progress, goes back
+// at that one's deadline, and not when somebody happens to look. Held for a head that cannot be read, a walk in place goes on
+// with each pod that serves.
+func TestWaitingLooksAgain(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
+	h.push(version("v2"))
+	in := world(h)
+	in.State = Decide(in).State
+	in.Source = h.at(in.State.Source)
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold}
+	d := Decide(in)
+	if want := in.Now.Add(10 * time.Minute); d.State.Phase != rollout.Paused || !d.Requeue.Equal(want) {
+		t.Errorf("%s, it looks again at %v, want %v", d.State.Phase, d.Requeue, want)
+	}
+	if in.Now = in.Now.Add(10 * time.Minute); Decide(in).State.Phase != rollout.Aborting {
+		t.Error("at the deadline it stays")
+	}
+
+	h = oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
+	h.push(version("v2"))
+	in = inFlight(h, 0, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	in.Observed.Workloads[web].Revisions[1].ReadySince[1] = in.Now.Add(-10 * time.Second)
+	h.push(func(x *source) { x.broken = true })
+	in.Head = h.headInput()
+	if d, want := Decide(in), in.Now.Add(20*time.Second); d.State.Held == nil || !d.Requeue.Equal(want) {
+		t.Errorf("held %+v, it looks again at %v, want %v", d.State.Held, d.Requeue, want)
+	}
+}
+
 // TestUnreportedPodsCount: right after a scale-down the Deployment's status may
 // say that all is done, from numbers that an old ReplicaSet reported before it
 // had pods. What the pods themselves say counts.

@@ -223,6 +223,9 @@ func (m moving) nextPod(in Input) (due time.Time) {
 	if m.routing != nil {
 		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
 	}
+	if m.routing != nil && m.Routed != nil { // pods that it sent requests to may go
+		due = soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.routing.Settle), in.Now))
+	}
 	if m.spec.Scaling == rollout.InPlace {
 		due = soonest(due, servesNext(in.Now, minReady(m.spec), m.live.Revisions...))
 	}
@@ -311,6 +314,9 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 		phase, reason = rollout.Stalled, toldReason(d.State, reason)
 	case len(waits) > 0 && !slices.ContainsFunc(waits, works):
 		phase = rollout.Paused
+		if late.aborts {
+			d.Requeue = soonest(d.Requeue, laterOnly(late.at, in.Now))
+		}
 	case ok:
 		phase, reason = rollout.Stalled, toldReason(d.State, late.reason)
 	case !late.at.IsZero():
