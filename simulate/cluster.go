@@ -20,6 +20,7 @@ type Cluster struct {
 	Kube *kube.Cluster
 
 	objects map[rollout.Ref]*object
+	foreign map[rollout.Ref]string                            // objects that another controller has in hand, and its name
 	version int                                               // grows with everything that watches would report
 	writes  int                                               // objects written and deleted by reconcilers
 	writing func(by *View, app string, object rollout.Object) // sees each write before it happens

@@ -61,9 +61,39 @@ var lawMutations = []mutation{
 	{"an abort is not read", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Repository = &stubbornGit{Clone: p.Clone}
 	}},
+	{"what another controller has is taken", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Observer = taker{p.View}
+	}},
+	{"a new process writes everything anew", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &newcomer{p.View, map[rollout.Ref]bool{}}
+	}},
 	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
 	}},
+}
+
+// taker sees no other controller.
+type taker struct{ *View }
+
+func (taker) Foreign(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
+	return nil, nil
+}
+
+// newcomer writes what it is asked for when it begins, whatever there is.
+type newcomer struct {
+	*View
+	known map[rollout.Ref]bool
+}
+
+func (n *newcomer) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	n.refresh()
+	for _, o := range objects {
+		if !n.known[o.Ref()] {
+			n.known[o.Ref()] = true
+			delete(n.digests, o.Ref())
+		}
+	}
+	return n.View.Apply(ctx, app, objects)
 }
 
 // bender changes what documents say.

@@ -205,6 +205,7 @@ func (u *universe) meddleWithObjects() {
 func (u *universe) start() {
 	u.calm = true
 	u.rest()
+	u.letGo()
 	for _, w := range u.workloads() {
 		if spec, ok := u.oracle.specOf(w); ok && spec.Replicas == nil {
 			u.scaleTo(w, sizes[u.rng.IntN(len(sizes))])
@@ -220,6 +221,24 @@ func (u *universe) start() {
 		}
 	}
 	u.fail("the first deployment does not end: %s", u.where())
+}
+
+// letGo has another controller let go of what it has in hand, for which the app is held until then.
+func (u *universe) letGo() {
+	if len(u.cluster.foreign) == 0 {
+		return
+	}
+	u.note("LET GO of %v", u.cluster.foreign)
+	for ref := range u.cluster.foreign {
+		w, _ := rollout.WorkloadOf(ref)
+		if s := u.oracle.states[u.oracle.appOf(w)]; s.Held == nil || s.Held.Reason != rollout.HeldForeign {
+			u.fail("foreign: another controller has %s, and its app is not held for that: %s, held %+v", ref, s.Phase, s.Held)
+		}
+	}
+	u.cluster.foreign = nil
+	u.kube.Now = u.kube.Now.Add(time.Hour)
+	u.changed("another controller lets go")
+	u.rest()
 }
 
 // healthy reports whether every app is what Git asks for.
@@ -459,6 +478,9 @@ func (u *universe) checkEnd() {
 // startAnew has other processes take over, which know what Git and the cluster say, and nothing else: they come to the
 // same, so that nothing is written.
 func (u *universe) startAnew() {
+	if u.chaos.meddling {
+		return // they put right at once what was edited by hand
+	}
 	for _, a := range u.procs {
 		u.crash(a)
 	}

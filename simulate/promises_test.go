@@ -246,7 +246,10 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 		p.rejected[id+string(r.Hash)] = true
 	}
 	if is.Stable != nil {
-		p.stable[id+string(is.Stable.Hash)] = true
+		hash := id + string(is.Stable.Hash)
+		if p.stable[hash] = true; p.pushed[hash] == 0 { // without a document that it had: nobody has asked for just that
+			p.pushed[hash] = len(p.pushed) + 1
+		}
 	}
 	p.follow(id, was, is)
 	if is.Source != was.Source {
@@ -419,7 +422,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 		return
 	}
 	head, before := by.Clone.main, was
-	known := p.recent[app] == head
+	known := p.recent[app] == head && !p.u.chaos.pumps // who pushes may know of another commit than who decided
 	p.recent[app], before.Serial = head, is.Serial
 	if known && was.Reason != "" && is.Reason != "" {
 		before.Reason = is.Reason
@@ -653,7 +656,7 @@ func (p *promises) allOn() map[rollout.Workload]string {
 
 // serves reports whether all users of a workload are on a version, with a pod that is ready.
 func (p *promises) serves(w rollout.Workload, source *workloadSource) bool {
-	return slices.Equal(p.users(w, source), []string{source.version}) &&
+	return p.u.kube.Deployments[w] != nil && slices.Equal(p.users(w, source), []string{source.version}) &&
 		slices.ContainsFunc(p.u.kube.Deployments[w].Sets, func(rs *kube.ReplicaSet) bool {
 			return kube.VersionOf(rs.Template) == source.version && rs.Serving(p.u.kube.Now, time.Duration(source.minReady)*time.Second) > 0
 		})
@@ -792,7 +795,7 @@ func (p *promises) takenBack(app, commit string) string {
 	head := p.u.oracle.at(app, commit)
 	all := len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
-		return w == nil || p.served[pr.Workload].version != w.version
+		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w)
 	})
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { // nobody knows how it is to be moved
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""

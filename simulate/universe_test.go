@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
+	gitsource "gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -77,6 +78,7 @@ type actor struct {
 	seen    string                      // main, as of its last pass
 	looked  string                      // main, as of the last look at Git that has ended
 	known   string                      // main, as the visits of this turn know it; "" if that is not sure
+	unread  time.Time                   // when a turn ended last for want of a commit
 	allOn   map[rollout.Workload]string // versions that all users were on when the visits began
 }
 
@@ -120,6 +122,10 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))
 			}
 		}
+	}
+	if w := first.apps[0].workloads[0]; c.humans && seed%4 == 0 {
+		ref := rollout.Workload{Namespace: namespace, Name: w.name}.Ref()
+		u.cluster.foreign = map[rollout.Ref]string{ref: "Flagger"}
 	}
 	u.push(first, "first")
 	return u
@@ -240,6 +246,9 @@ func (u *universe) turn(a *actor) {
 // turned looks at what a turn has brought: what has made a process go back is known to it whether it is recorded or not.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
+	if errors.Is(a.err, gitsource.ErrNotReady) {
+		a.unread = u.kube.Now
+	}
 	switch reconciler.Pump(pump) {
 	case reconciler.PumpIn:
 		if a.err == nil {

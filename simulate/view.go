@@ -56,11 +56,14 @@ func (v *View) refresh() {
 }
 
 // Observe is reconciler.Observer's.
-func (v *View) Observe(_ string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
+func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
 	v.refresh()
 	out := rollout.Observed{Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads))}
 	for _, w := range workloads {
 		if live, ok := v.observed.Workloads[w]; ok {
+			if o := v.cluster.objects[w.Ref()]; o != nil && o.app != app {
+				live.Serial = 0 // it comes from another app, whose records are none of this one's
+			}
 			out.Workloads[w] = live
 		}
 	}
@@ -93,8 +96,7 @@ func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	return string(template) == d.Template, nil
 }
 
-// Foreign is reconciler.Observer's. In this world there are no controllers but the reconcilers, so it is other apps
-// that have something in hand.
+// Foreign is reconciler.Observer's. It is other apps that have something in hand, or what a test says.
 func (v *View) Foreign(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
@@ -103,6 +105,10 @@ func (v *View) Foreign(
 	}
 	var all []rollout.Foreign
 	for _, o := range objects {
+		if by := v.cluster.foreign[o.Ref()]; by != "" {
+			all = append(all, rollout.Foreign{Ref: o.Ref(), By: by, Sign: "its owner", Fix: "delete what it is told by"})
+			continue
+		}
 		err := v.refuseForeign(app, o)
 		var others *rollout.InvalidError
 		switch {

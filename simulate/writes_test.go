@@ -25,6 +25,11 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.written[a.Name+" "+app] = o.u.cluster.writes + 1
 	o.u.note("  %s writes %s of %s", v.name, name(object), app)
 	state, records := o.states[app], o.records[app]
+	for ref, by := range o.u.cluster.foreign {
+		if w, _ := rollout.WorkloadOf(ref); o.appOf(w) == app {
+			o.u.fail("foreign: %s writes %s of %s, of which %s has %s in hand", a.Name, name(object), app, by, ref)
+		}
+	}
 	if o.goesBack(app, state, object) {
 		o.back[app] = true
 	}
@@ -117,6 +122,8 @@ func (o *oracle) isTold(a *actor) bool {
 	switch {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
 		return false
+	case !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
+		return false // it lacked a commit just now, and visits the app again when it has settled
 	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
 		return false // it may be waiting to try again
 	default:
