@@ -51,6 +51,7 @@ func (u *universe) human(i int) {
 			continue
 		}
 		if m.play(u, i) {
+			u.played[m.name]++
 			return
 		}
 	}
@@ -78,10 +79,12 @@ func (u *universe) editWorkload(i int, what string, change func(*workloadSource)
 func pushInPhase(u *universe, i int) bool {
 	name := u.head().apps[i].name
 	s := u.oracle.states[name]
-	kept := slices.ContainsFunc(s.Progress, func(p rollout.Progress) bool { return strings.HasPrefix(p.Name, "keep") || p.Name == "switch" })
+	kept := s.Former != nil
 	if s.Phase != rollout.Aborting && s.Phase != rollout.Promoting && !kept {
 		return false
 	}
+	u.played["push while "+string(s.Phase)]++
+	u.played["push while pods are kept"] += map[bool]int{true: 1}[kept]
 	u.editApp(i, fmt.Sprintf("a version while %s", s.Phase), func(a *appSource) {
 		for j := range a.workloads {
 			a.workloads[j].version = u.nextVersion()
@@ -230,6 +233,7 @@ func weakVersion(u *universe, i int) bool {
 // slip breaks the configuration of all apps, or mends it.
 func slip(u *universe, _ int) bool {
 	u.edit("a slip in the configuration (toggled)", func(s *source) {
+		u.played["a slip "+map[bool]string{true: "made", false: "mended"}[s.slip == ""]]++
 		if s.slip == "" {
 			s.slip = []string{slipConfig, slipFolder}[u.rng.IntN(2)]
 		} else {
@@ -240,7 +244,11 @@ func slip(u *universe, _ int) bool {
 }
 
 func toggleDocument(u *universe, i int) bool {
-	return u.editWorkload(i, "the Rollout document (toggled)", func(w *workloadSource) bool { w.plain = !w.plain; return true })
+	return u.editWorkload(i, "the Rollout document (toggled)", func(w *workloadSource) bool {
+		w.plain = !w.plain
+		u.played["a document "+map[bool]string{true: "removed", false: "put back"}[w.plain]]++
+		return true
+	})
 }
 
 func renameDeployment(u *universe, i int) bool {
@@ -333,6 +341,7 @@ func editByHand(u *universe, _ int) bool {
 	image := u.rng.IntN(3) == 0
 	u.note("BY HAND: %s is edited (image %t)", w, image)
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
+	u.promises.unsure[w] = true
 	u.oracle.over[u.oracle.appOf(w)] = image // a third version, until it is put right
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")

@@ -229,6 +229,7 @@ func (u *universe) letGo() {
 		return
 	}
 	u.note("LET GO of %v", u.cluster.foreign)
+	u.played["another controller at first"]++
 	for ref := range u.cluster.foreign {
 		w, _ := rollout.WorkloadOf(ref)
 		if s := u.oracle.states[u.oracle.appOf(w)]; s.Held == nil || s.Held.Reason != rollout.HeldForeign {

@@ -459,7 +459,7 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
-		case len(s.legs()) == 0 && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
+		case p.hadNoSteps(app, was, w) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
 			// without steps and without pods there is nothing to wait for
 		case p.ready[w.String()+s.version]:
 			return // what has no pods goes along with what has
@@ -471,6 +471,15 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	if len(unseen) > 0 && !full { // unless somebody wants it whatever it is
 		p.fail(lawStable, "%s: %s is on record as stable, and no pod of %s was ever ready", app, is.Stable.Hash, unseen)
 	}
+}
+
+// hadNoSteps reports whether a release had no steps for a workload when it began.
+func (p *promises) hadNoSteps(app string, s rollout.State, w rollout.Workload) bool {
+	if s.Release == nil {
+		return false
+	}
+	source := p.u.appIn(s.Release.Commit, app).find(w)
+	return source != nil && len(source.legs()) == 0
 }
 
 // checkBroken: nothing advances while Git's head is known to be unreadable.

@@ -52,6 +52,7 @@ type universe struct {
 	scaled   map[rollout.Workload]int // by a scaler or by hand, last
 	ids      map[string]string        // of apps, by every name that they ever had
 	proposed []proposal               // that there ever were
+	played   map[string]int           // how often something has happened that hurts releases, in words
 	bad      map[string]bool          // versions whose pods never become ready
 	weak     map[string]int           // versions of which so many pods have yet to be made that never become ready
 	serial   int
@@ -84,7 +85,7 @@ type actor struct {
 
 // newUniverse makes a world whose life follows from the seed.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
-	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, verbose: verbose}
+	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, played: map[string]int{}, verbose: verbose}
 	u.git = NewGit(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
 	u.kube = u.cluster.Kube
@@ -176,6 +177,9 @@ func (u *universe) branchMoved(by, branch, from, to string) {
 	u.moves++
 	u.note("  %s moves %s from %s to %s: %s", by, branch, rollout.ShortID(from), rollout.ShortID(to), u.git.Subject(to))
 	u.propose(branch, to)
+	if rollout.IsProposal(branch) && from != "" && to != "" {
+		u.played["a proposal replaced"]++
+	}
 	if branch == stateBranch {
 		u.oracle.checkState(by, from, to)
 	}
@@ -501,6 +505,9 @@ func (u *universe) scaleTo(w rollout.Workload, n int) {
 	u.scaled[w] = n
 	if d := u.kube.Deployments[w]; d.Replicas != n {
 		u.note("SCALE %s to %d", w, n)
+		u.played["scaled while "+string(u.oracle.states[u.oracle.appOf(w)].Phase)]++
+		u.played["scaled to some"] += min(n, 1)
+		u.played["scaled to 0"] += 1 - min(n, 1)
 		d.Replicas = n
 		d.Generation++
 		u.kube.OnChange("replicas")
