@@ -62,8 +62,8 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	return d, true
 }
 
-// untilOnly is what waits for what, without the commit: a new process knows the newest one, and not which has brought the
-// release.
+// untilOnly is what waits for what, without the commit: a new process knows the newest
+// one, and not which has brought the release.
 func untilOnly(message string) string {
 	what, rest, _ := strings.Cut(message, " of ")
 	_, until, _ := strings.Cut(rest, " waits ")
