@@ -58,6 +58,8 @@ type table[R row] struct {
 	byUID  map[types.UID]R
 	owned  map[types.UID]map[key]R
 	seen   string        // the newest version that the watch has brought
+	newest string        // and the newest one that anybody has
+	asked  string        // what was newest when the list was asked for that comes next
 	synced chan struct{} // closed when the first list is in
 	err    error         // newest error of the watch
 	failed chan struct{} // closed, and replaced, when err changes
@@ -109,30 +111,31 @@ func (t *table[R]) each(f func(R) bool) {
 
 // put takes a row unless a newer one is there, or the watch has shown already that it is gone again: it may be faster
 // than the answer to the request that made the object.
-func (t *table[R]) put(r R) { t.take(r, false) }
+func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take is put; always takes rows that are older than what is there, too.
-func (t *table[R]) take(r R, always bool) {
+// take takes a row as it is in a version of the cluster, unless what is there is newer than that.
+func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
 	known := t.seen
 	if exists {
 		known = was.at().version
 	}
-	if !always && newer(known, r.at().version) {
+	if newer(known, asOf) {
 		t.mu.Unlock()
 		return
 	}
 	t.set(was, exists, r)
+	t.advance(r.at().version)
 	t.mu.Unlock()
 	t.changed(was, r)
 }
 
-// drop removes a row unless a newer one is there.
-func (t *table[R]) drop(k key, version string, always bool) {
+// drop removes a row that is not in a version of the cluster, unless what is there is newer than that.
+func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
-	if !exists || !always && newer(was.at().version, version) {
+	if !exists || newer(was.at().version, asOf) {
 		t.mu.Unlock()
 		return
 	}
@@ -149,6 +152,20 @@ func (t *table[R]) see(version string) {
 	if !newer(t.seen, version) {
 		t.seen = version
 	}
+	t.advance(version)
+}
+
+func (t *table[R]) advance(version string) {
+	if !newer(t.newest, version) {
+		t.newest = version
+	}
+}
+
+// ask notes that a list is asked for, of how things are now.
+func (t *table[R]) ask() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked = t.newest
 }
 
 // swap replaces a row by one of the same version, without telling anybody.
@@ -216,13 +233,14 @@ func (t *table[R]) Delete(obj any) error {
 	if err != nil {
 		return err
 	}
-	t.drop(key{m.GetNamespace(), m.GetName()}, m.GetResourceVersion(), false)
+	t.drop(key{m.GetNamespace(), m.GetName()}, m.GetResourceVersion())
 	t.see(m.GetResourceVersion())
 	return nil
 }
 
-// Replace takes a whole new list, from the start or after a watch was lost. A list that is older than what the watch
-// has brought is of a cluster that was restored from a backup: it is the truth then.
+// Replace takes a whole new list, from the start or after a watch was lost. A list that is older than what was known
+// when it was asked for is of a cluster that was restored from a backup: it is the truth then. So it is about rows
+// that are not newer than the list, also where it has them in an older version.
 func (t *table[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -239,18 +257,22 @@ func (t *table[R]) Replace(list []any, version string) error {
 		}
 		return true
 	})
-	t.mu.RLock()
-	restored := newer(t.seen, version)
-	t.mu.RUnlock()
+	asOf := version
+	t.mu.Lock()
+	if newer(t.asked, version) {
+		asOf, t.seen, t.newest = "", version, version // nothing is newer than ""
+	}
+	t.mu.Unlock()
 	for _, k := range gone {
-		t.drop(k, version, restored)
+		t.drop(k, asOf)
 	}
 	for _, r := range listed {
-		t.take(r, restored)
+		t.take(r, asOf)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seen = version
+	t.advance(version)
 	select {
 	case <-t.synced:
 	default:

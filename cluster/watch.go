@@ -63,7 +63,9 @@ func watchTyped[R row, L runtime.Object](
 }
 
 // runWatch fills a table until ctx ends. The reflector starts over by itself
-// when the connection breaks or its version is too old for the server.
+// when the connection breaks or its version is too old for the server. It lists
+// how things are now, so that a list which is older than what is known tells that
+// the cluster was restored from a backup.
 func runWatch[R row](
 	ctx context.Context, b *background, t *table[R], name string, example runtime.Object, s source,
 ) {
@@ -74,11 +76,18 @@ func runWatch[R row](
 	}
 	lists := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion, o.ResourceVersionMatch = "", ""; o.Continue == "" {
+				t.ask()
+			}
 			list, err := s.list(ctx, o)
 			note(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if o.SendInitialEvents != nil {
+				o.ResourceVersion = ""
+				t.ask()
+			}
 			w, err := s.watch(ctx, o)
 			note(err)
 			return w, err

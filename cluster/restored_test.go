@@ -1,0 +1,91 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"gitrollout.dev/gitrollout/internal/testcluster"
+)
+
+// TestEtcdIsRestored: the control plane comes back from a backup, older than what the watches have brought. What is
+// not in the backup is applied again, by a process that has lived through it.
+func TestEtcdIsRestored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	var address atomic.Value
+	launch := func() (c *testcluster.Cluster, stop func()) {
+		t.Helper()
+		c, stop, err := testcluster.Launch("--dir", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(c.Config.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address.Store(at.Host)
+		return c, stop
+	}
+	c, stop := launch()
+	w := &world{t: t, cluster: c, ns: "default"}
+	same := rest.CopyConfig(c.Config) // one address for all three lives
+	var open sync.Map
+	same.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address.Load().(string))
+		if err == nil {
+			open.Store(conn, true)
+		}
+		return conn, err
+	}
+	kill := func() { // as a process is killed: no last words, and a port where nobody listens
+		address.Store("127.0.0.1:1")
+		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
+		stop()
+	}
+	w.connect(same)
+	config := func(name, text string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: NS}\ndata: {text: %s}\n---\n", name, text)
+	}
+	w.apply("shop", config("old", "one"))
+	kill()
+	if err := os.CopyFS(dir+".backup", os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+
+	_, stop = launch()
+	newest := config("old", "two") + config("new", "one")
+	w.until("the newest content is applied", func() (bool, string) {
+		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
+		return err == nil, fmt.Sprint(err)
+	})
+	for i := range 50 { // the versions go on, beyond those that the backup will have
+		w.apply("busy", config("busy", fmt.Sprint("t", i)))
+	}
+	w.wantWrites(0, "what is applied", func() { w.apply("shop", newest) })
+	kill()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+".backup", dir); err != nil {
+		t.Fatal(err)
+	}
+
+	c, stop = launch()
+	t.Cleanup(stop)
+	maps := c.Kube.CoreV1().ConfigMaps("default")
+	w.until("the newest content is applied again", func() (bool, string) {
+		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
+		old, oldErr := maps.Get(context.Background(), "old", metav1.GetOptions{})
+		_, newErr := maps.Get(context.Background(), "new", metav1.GetOptions{})
+		return oldErr == nil && newErr == nil && old.Data["text"] == "two", fmt.Sprint(err, oldErr, newErr, old.Data)
+	})
+}
