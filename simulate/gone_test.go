@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGoneAppsAreForgotten has a thousand previews come, wait at a gate or be aborted there, and go: the process keeps
+// TestGoneAppsAreForgotten has a hundred previews come, wait at a gate or be aborted there, and go: the process keeps
 // nothing by the name of any of them, and neither does the state branch.
 func TestGoneAppsAreForgotten(t *testing.T) {
-	many := 1000
+	many := 100
 	if testing.Short() {
-		many = 100
+		many = 50
 	}
 	const config = ".gitrollout/sim/config.yaml"
 	files := func(version string) map[string]*string {

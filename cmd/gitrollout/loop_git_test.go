@@ -313,3 +313,25 @@ func TestClockJumps(t *testing.T) {
 		t.Errorf("a clock that is ahead opens a gate: %v, %v", err, w.history())
 	}
 }
+
+// TestAuthorOfWhatIsRecorded: some servers take commits only of people that they know. What a reconciler records and proposes
+// is by whom it is told to name; by itself it names nobody's address.
+func TestAuthorOfWhatIsRecorded(t *testing.T) {
+	for author, want := range map[string]string{
+		"": "gitrollout <gitrollout@noreply.invalid>", "Release Bot <bot@corp.example>": "Release Bot <bot@corp.example>",
+	} {
+		t.Run(author, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			w.author = author
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			for _, branch := range []string{stateBranch, "gitrollout/promote/test/" + w.app} {
+				by := strings.TrimSpace(w.repo.InBare("log", "-1", "--format=%an <%ae>, %cn <%ce>", branch))
+				if by != want+", "+want {
+					t.Errorf("%s is by %s, want %s", branch, by, want)
+				}
+			}
+		})
+	}
+}

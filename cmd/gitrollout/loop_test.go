@@ -41,6 +41,7 @@ type loopWorld struct {
 	log     *safeBuffer
 	keys    trustOptions
 	signing string // the loops' key, "" for none
+	author  string // of the loops' commits, "" for the default
 	who     writer // the next loop
 }
 
@@ -95,7 +96,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig}, w.who,
+	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", author: w.author, credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig}, w.who,
 		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		w.Fatal(err)

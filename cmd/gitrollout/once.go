@@ -60,6 +60,7 @@ The exit code is not 0 if something went wrong with any app.`,
 		},
 	}
 	source.register(cmd)
+	source.registerAuthor(cmd)
 	keys.register(cmd)
 	target.register(cmd)
 	logs.register(cmd)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -15,7 +16,8 @@ type sourceOptions struct {
 	branch  string
 	cluster string
 	named   string           // the flags above as they were given, for commands to copy
-	who     rollout.Identity // who pushes, for commands that mend the record
+	author  string           // "Name <address>" of what a reconciler commits; "" for the default
+	who     rollout.Identity // who pushes; the zero value is gitrollout
 	credentialOptions
 }
 
@@ -36,6 +38,13 @@ func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
 	o.credentialOptions.register(cmd)
+}
+
+// registerAuthor is for reconcilers, which have no settings of Git's.
+func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.author, "author", "",
+		`"Name <address>" of the commits, for servers that want one that they know `+
+			"(default: "+git.Self.Name+" <"+git.Self.Email+">)")
 }
 
 // clusterOptions say how to reach the Kubernetes cluster.

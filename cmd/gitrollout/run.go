@@ -72,6 +72,7 @@ case; a second one at once.`,
 		},
 	}
 	c.source.register(cmd)
+	c.source.registerAuthor(cmd)
 	c.keys.register(cmd)
 	c.target.register(cmd)
 	c.logs.register(cmd)

@@ -128,11 +128,16 @@ func readySource(
 		return source, git.Options{}, usagef("--verify-state needs --signing-key: " +
 			"gitrollout would not believe what it records itself")
 	}
+	if source.author != "" {
+		if source.who, err = identity(ctx, source.author); err != nil {
+			return source, git.Options{}, err
+		}
+	}
 	if source, err = source.resolve(ctx, s); err != nil {
 		return source, git.Options{}, err
 	}
 	options, err := source.options()
-	options.Keys = trusted
+	options.Keys, options.Identity = trusted, source.who
 	return source, options, err
 }
 
