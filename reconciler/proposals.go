@@ -62,11 +62,11 @@ func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []Update {
 	isNew := before.Phase != after.Phase || before.Reason != after.Reason
 	switch wanted := propose.WantsRevert(after); {
 	case wanted && autoRevert != rollout.AutoRevertOff && (isNew || old != "" && !r.undoes(ctx, branch, after)):
-		u, shared, err := r.revert(ctx, v, s)
+		u, doubtful, err := r.revert(ctx, v, s)
 		switch {
 		case err != nil:
 			r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
-		case u != nil && (autoRevert == rollout.AutoRevertPropose || shared || !isNew):
+		case u != nil && (autoRevert == rollout.AutoRevertPropose || doubtful || !isNew):
 			u.Branch, u.Old = branch, old
 			return r.renewed(ctx, *u, isNew)
 		case u == nil && old != "" && s.input.Head.Render != nil: // Git asks for something else meanwhile

@@ -7,18 +7,18 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // revert undoes in Git what was rejected: the files that the app is built from, as of the stable commit. It is nil
-// unless the head asks for the rejected release and the app is where it was. Shared: it concerns more than
-// this app, or may do so.
-func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *Update, shared bool, err error) {
-	state, head := s.decision.State, s.input.Head.Render
-	if head == nil || state.Stable == nil {
-		return nil, false, nil
-	}
-	rejection, ok := state.IsRejected(head.Release())
-	if !ok {
+// unless the head asks for the rejected release and the app is where it was. Doubtful: it concerns more than this app
+// and the release, or may do so, and is for people to look at.
+func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *Update, doubtful bool, err error) {
+	in := s.input
+	in.State = s.decision.State
+	state, head := in.State, in.Head.Render
+	rejection, ok := strategies.Rejection(in)
+	if !ok || state.Stable == nil {
 		return nil, false, nil
 	}
 	stable, err := r.renders.render(ctx, s.app.App, state.Stable.Commit)
@@ -29,8 +29,15 @@ func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *Update, sh
 	if err != nil || len(reversion.Edits) == 0 {
 		return nil, false, err
 	}
-	update := ordered(propose.Revert(r.Cluster, state, rejection, reversion), "", v.main())
-	return &update, reversion.Shared(), nil
+	line, err := r.Past.Between(ctx, stable.Commit.ID, v.main())
+	if err != nil {
+		r.Log.Debug("what else a revert takes back is not known", "app", s.app.Name, "error", err)
+	}
+	if reversion, err = propose.Trace(reversion, line, rejection.Commit); err != nil {
+		return nil, false, err
+	}
+	o := propose.Revert(r.Cluster, state, rejection, strategies.CanRetry(in), reversion)
+	return new(ordered(o, "", v.main())), reversion.Shared() || reversion.Late, nil
 }
 
 // editsBetween are the edits of the head that make an app what it was in stable, and the other apps that they concern.
@@ -58,8 +65,8 @@ func (r *recorder) wantRevert(s *visit) {
 }
 
 // pushReverts commits to the users' branch what takes a rejected release back, where nothing but the app's own folder
-// is concerned. One commit at a time: the next one builds on what Git then has. Where the branch cannot be pushed to,
-// the commit becomes a proposal.
+// and nothing but the release is concerned. One commit at a time: the next one builds on what Git then has. Where the
+// branch cannot be pushed to, the commit becomes a proposal.
 func (r *recorder) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -81,19 +88,32 @@ func (r *recorder) pushReverts(ctx context.Context) {
 func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 	app, v := s.app.Name, s.view
 	s.decision.State = s.after
-	u, shared, err := r.revert(ctx, v, s)
+	u, doubtful, err := r.revert(ctx, v, s)
 	if err != nil {
 		r.Log.Warn("no revert is pushed", "app", app, "error", err)
 		return false
 	}
 	r.mu.Lock()
+	isNew := r.reverted[app] == ""
 	r.reverted[app] = v.main()
 	r.mu.Unlock()
-	if u == nil || shared {
+	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
+	switch {
+	case u == nil:
+		return false
+	case doubtful && isNew && r.record.isProposed(branch) == "": // it was not when the app went back
+		r.proposeInstead(ctx, s, u)
+		return false
+	case doubtful:
 		return false
 	}
 	u.Branch, u.Old = r.Source.Branch, v.main()
 	_, err = r.send(ctx, []Update{*u})
+	if errors.Is(err, ErrConflict) {
+		r.mu.Lock()
+		delete(r.reverted, app)
+		r.mu.Unlock()
+	}
 	if err == nil || errors.Is(err, ErrConflict) { // look at what is there now
 		r.Log.Info("revert pushed", "app", app, "branch", u.Branch, "moved", err != nil)
 		r.poll()

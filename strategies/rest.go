@@ -104,8 +104,13 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 		s.Source = s.Stable.Commit
 	}
 	s.Reason = fmt.Sprintf("Git asks for %s, which was rejected: %s", rejection.Hash, rejection.Reason)
-	revert := "a revert of " + rollout.ShortID(rejection.Commit)
-	d := Decision{State: s, Waiting: revert + ", a new version, or decision: retry"}
+	// No commit is named: since which one Git asks for it now is not on record, and to revert the one that was
+	// rejected may lead back to what served long before.
+	retry := "decision: retry"
+	if !CanRetry(in) {
+		retry = "its Rollout document"
+	}
+	d := Decision{State: s, Waiting: fmt.Sprintf("a revert of %s in Git, a new version, or %s", rejection.Hash, retry)}
 	if was != rollout.Degraded {
 		d.Subject = fmt.Sprintf("%s degraded: %s was rejected, %s serves", s.App, rejection.Hash, s.Stable.Hash)
 	}

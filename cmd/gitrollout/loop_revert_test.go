@@ -135,3 +135,51 @@ func TestRevertKeepsThePods(t *testing.T) {
 		})
 	}
 }
+
+// TestAutoRevertOfOthersChanges: what somebody has changed in the app's files since the release, and of what runs, is
+// not taken back without a look of theirs: the revert is proposed, and names their commit.
+func TestAutoRevertOfOthersChanges(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	w.repo.Pull()
+	w.repo.CommitFiles("how to revert", map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*") + "autoRevert: push\n"})
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	sticky := w.push("sticky sessions", map[string]string{
+		"service.yaml": strings.Replace(version("v2", halfThenGate)["service.yaml"], "spec: {", "spec: {sessionAffinity: ClientIP, ", 1),
+	})
+	p.await("followed", func(s rollout.State) bool { return s.Source == sticky })
+	w.decide(s.Release.Hash, "abort", "too many errors")
+	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	head := w.repo.Ref("main")
+	if err := p.passes(3); err != nil || w.repo.Ref("main") != head {
+		t.Errorf("main moved: %v\n%s", err, w.repo.Message("main"))
+	}
+	message := w.repo.Message("gitrollout/revert/test/" + w.app)
+	if want := "- " + rollout.ShortID(sticky) + " by "; !strings.Contains(message, want) || !strings.Contains(message, ": sticky sessions") {
+		t.Errorf("the proposal does not name whose change it takes back:\n%s", message)
+	}
+}
+
+// TestRevertWithoutDocument: a release that was aborted after its Rollout document was removed has a revert to merge,
+// too, which puts the document back.
+func TestRevertWithoutDocument(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w.push("no document", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml]\n"})
+	p.await("held", func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldRolloutRemoved })
+	w.decide(s.Release.Hash, "abort", "too many errors")
+	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	branch := "gitrollout/revert/test/" + w.app
+	if w.repo.Ref(branch) == "" {
+		t.Fatal("no revert is proposed")
+	}
+	if message := w.repo.Message(branch); strings.Contains(message, "gitrollout retry") {
+		t.Errorf("the proposal names a command that is refused:\n%s", message)
+	}
+	w.wantText(w.command(exitOK, "get", w.app), "git fetch && git merge origin/"+branch+" && git push", "a revert of "+string(s.Release.Hash)+" in Git")
+	w.repo.Merge(branch)
+	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
+}

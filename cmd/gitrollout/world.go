@@ -199,8 +199,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	if a.State, err = w.states.Of(app.Name); err != nil {
 		return strategies.Input{}, err
 	}
-	_, listed := w.branch.Find(app.Name)
-	if !listed {
+	if _, listed := w.branch.Find(app.Name); !listed {
 		a.Path = a.State.Path
 	}
 	promotion := w.branch.Promotion(a.State.Named(app))
@@ -209,7 +208,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	}
 	head := w.head(a.App)
 	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
-	needed := listed && (w.detail || a.State.Release != nil || a.Head.Render == nil)
+	needed := w.detail || a.State.Release != nil || a.Head.Render == nil
 	in, err := w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
 	in.Answers = strategies.Answers{Healed: new(true)}
 	return in, err

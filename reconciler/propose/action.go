@@ -141,7 +141,9 @@ func promoteGate(in strategies.Input) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
 	}
-	if h := in.State.Held; h != nil {
+	if h := in.State.Held; h != nil && h.Reason == rollout.HeldRolloutRemoved {
+		return decision{}, fmt.Errorf("it is held: %s: gitrollout promote %s --full", h.Message, in.App.Name)
+	} else if h != nil {
 		return decision{}, fmt.Errorf("it is held, and a promotion does not change that: %s", h.Message)
 	}
 	switch key, early := strategies.Key(in), strategies.Early(in); {
@@ -291,8 +293,11 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, fmt.Errorf("what Git asks for cannot be read: %w", in.Head.Err)
 	}
 	hash := in.Head.Render.Release()
-	rejection, rejected := in.State.IsRejected(hash)
+	rejection, rejected := strategies.Rejection(in)
 	switch {
+	case rejected && !strategies.CanRetry(in):
+		return decision{}, fmt.Errorf("%s was rejected, and its Rollout document is gone: nothing says how to try it again; "+
+			"restore the document first", rejection.Hash)
 	case !rejected && in.State.Release != nil:
 		return decision{}, fmt.Errorf("release %s is in flight and was not rejected", in.State.Release.Hash)
 	case !rejected:
@@ -315,11 +320,14 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	case s.Phase == rollout.Aborting:
 		return nil, fmt.Errorf("release %s is already on its way back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:
-		return nil,
-			fmt.Errorf("no release is in flight: the last one was rejected and %s serves; to try it again: gitrollout retry %s",
-				s.Stable.Hash, in.App.Name)
+		text := fmt.Sprintf("no release is in flight: the last one was rejected and %s serves", s.Stable.Hash)
+		if strategies.CanRetry(in) {
+			text += "; to try it again: gitrollout retry " + in.App.Name
+		}
+		return nil, errors.New(text)
 	case s.Release == nil && s.Stable != nil:
-		return nil, fmt.Errorf("no release is in flight: it is %s at %s", s.Phase, s.Stable.Hash)
+		return nil, fmt.Errorf("no release is in flight: it is %s at %s; to go back all the same: gitrollout undo %s",
+			s.Phase, s.Stable.Hash, in.App.Name)
 	case s.Release == nil && s.Phase == "":
 		return nil, errors.New("there is no record of it yet; is gitrollout run at work?")
 	case s.Release == nil:

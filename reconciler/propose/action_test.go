@@ -59,8 +59,11 @@ func TestDecide(t *testing.T) {
 		change(&in.State)
 		return in
 	}
-	held := shop()
-	held.Promotion = &rollout.Promotion{Release: "h1-2", Decision: rollout.Hold}
+	onHold := shop()
+	onHold.Promotion = &rollout.Promotion{Release: "h1-2", Decision: rollout.Hold}
+	held := func(reason rollout.HeldReason) strategies.Input {
+		return state(func(s *rollout.State) { s.Held = &rollout.Held{Reason: reason, Message: "why"} })
+	}
 	cases := map[string]struct {
 		in      strategies.Input
 		a       Action
@@ -74,10 +77,13 @@ func TestDecide(t *testing.T) {
 		"ThroughNothing":        {shop(), Action{Verb: rollout.Promote, Through: "smok"}, "", "", "", `--through "smok" is not a step`},
 		"Hold":                  {shop(), Action{Verb: rollout.Hold, Reason: "lunch"}, "reason: lunch\nrelease: h1-2", "Hold release h1-2 of shop in prod\n" + about + "\nReason: lunch\n", "hold shop --off", ""},
 		"NoHold":                {shop(), Action{Verb: rollout.Hold, Off: true}, "", "", "", "no hold to end"},
-		"HoldOff":               {held, Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" + about, "goes on at the next pass", ""},
+		"HoldOff":               {onHold, Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" + about, "goes on at the next pass", ""},
 		"Abort":                 {shop(), Action{Verb: rollout.Abort, Reason: "slow"}, "reason: slow\nrelease: h1-2", "Abort release h1-2 of shop in prod\n" + about + "\nReason: slow\n", "back to h1-1", ""},
 		"AbortTwice":            {state(func(s *rollout.State) { s.Phase = rollout.Aborting }), Action{Verb: rollout.Abort}, "", "", "", "already on its way back to h1-1"},
-		"AbortDegraded":         {state(func(s *rollout.State) { s.Phase = rollout.Degraded }), Action{Verb: rollout.Abort}, "", "", "", "gitrollout retry shop"},
+		"AbortDegraded":         {rejected(), Action{Verb: rollout.Abort}, "", "", "", "gitrollout retry shop"},
+		"AbortHealthy":          {state(func(s *rollout.State) { s.Phase, s.Release = rollout.Healthy, nil }), Action{Verb: rollout.Abort}, "", "", "", "to go back all the same: gitrollout undo shop"},
+		"PromoteRolloutRemoved": {held(rollout.HeldRolloutRemoved), Action{Verb: rollout.Promote}, "", "", "", "it is held: why: gitrollout promote shop --full"},
+		"PromoteHeld":           {held(rollout.HeldInvalidInput), Action{Verb: rollout.Promote}, "", "", "", "it is held, and a promotion does not change that: why"},
 		"AbortFirst":            {state(func(s *rollout.State) { s.Stable = nil }), Action{Verb: rollout.Abort}, "", "", "", "nothing to go back to"},
 		"AbortNothing":          {state(func(s *rollout.State) { s.Phase, s.Release = rollout.Healthy, nil }), Action{Verb: rollout.Abort}, "", "", "", "it is Healthy at h1-1"},
 		"AbortUnknown":          {strategies.Input{}, Action{Verb: rollout.Abort}, "", "", "", "no record of it yet"},
@@ -187,10 +193,34 @@ func TestPromote(t *testing.T) {
 	}
 }
 
-func TestRetry(t *testing.T) {
+// rejected is the shop when Git asks for what was rejected.
+func rejected() strategies.Input {
 	in := shop()
-	in.State.Phase, in.State.Release = rollout.Degraded, nil
+	w := in.State.Progress[0].Workload
+	in.Head.Render = &rollout.Render{
+		Templates: map[rollout.Workload]rollout.Hash{w: "h1-2"}, Specs: []rollout.Spec{{Workload: w}},
+	}
+	in.State.Phase, in.State.Release, in.State.Progress = rollout.Degraded, nil, nil
+	in.State.Stable.Templates = map[rollout.Workload]rollout.Hash{w: "h1-1"}
 	in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Reason: "it was slow"}}
+	return in
+}
+
+// TestRetryWithoutDocument: nothing says how to try again what has lost its Rollout document, and nobody is told to.
+func TestRetryWithoutDocument(t *testing.T) {
+	in := rejected()
+	in.Head.Render.Specs = nil
+	_, err := Target{}.Decide(in, Action{Verb: rollout.Retry})
+	if err == nil || !strings.Contains(err.Error(), "its Rollout document is gone") {
+		t.Errorf("retry says %v", err)
+	}
+	if _, err = (Target{}).Decide(in, Action{Verb: rollout.Promote}); err == nil || strings.Contains(err.Error(), "retry") {
+		t.Errorf("promote says %v", err)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	in := rejected()
 	o, err := Target{Cluster: "prod", Branch: "main"}.Decide(in, Action{Verb: rollout.Retry})
 	if err != nil {
 		t.Fatal(err)

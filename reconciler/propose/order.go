@@ -84,15 +84,18 @@ func WantsRevert(s rollout.State) bool {
 	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
 }
 
-// Revert is the proposal to undo in Git what was rejected. Its time is that of the rejection.
-func Revert(cluster string, s rollout.State, rejection rollout.Rejection, v Reversion) Order {
+// Revert is the proposal to undo in Git what was rejected, and perhaps can be tried again. Its time is that of the
+// rejection.
+func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Order {
 	o := Order{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,
 		Subject: fmt.Sprintf("Revert %s in %s to %s", s.App, cluster, rollout.ShortID(s.Stable.Commit)),
 	}
-	o.Message = fmt.Sprintf("%s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n"+
-		"To try the same version again instead: gitrollout retry %s\n%s%s",
-		o.Subject, rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, s.Stable.Hash, s.App, measured(s),
-		v.Caution())
+	o.Message = fmt.Sprintf("%s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n",
+		o.Subject, rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, s.Stable.Hash)
+	if canRetry {
+		o.Message += "To try the same version again instead: gitrollout retry " + s.App + "\n"
+	}
+	o.Message += measured(s) + v.Caution()
 	return o
 }

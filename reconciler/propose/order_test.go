@@ -39,7 +39,7 @@ To undo the release, before or after that: git revert c2c2c2c
 func TestRevert(t *testing.T) {
 	s := shop().State
 	v := Reversion{Edits: map[string][]byte{"apps/shop/a.yaml": nil}, Sharers: []string{"cart"}}
-	o := Revert("prod", s, s.Rejected[0], v)
+	o := Revert("prod", s, s.Rejected[0], true, v)
 	want := `Revert shop in prod to c1c1c1c
 
 Release h1-0 of c0c0c0c was rejected:
@@ -52,6 +52,9 @@ It also changes files of: cart
 `
 	if diff := cmp.Diff(want, o.Message); diff != "" {
 		t.Error(diff)
+	}
+	if o := Revert("prod", s, s.Rejected[0], false, v); strings.Contains(o.Message, "retry") {
+		t.Errorf("it cannot be tried again:\n%s", o.Message)
 	}
 	if o.Branch != "gitrollout/revert/prod/shop" || !o.When.Equal(s.Rejected[0].At) || !v.Shared() {
 		t.Errorf("%+v", o)
@@ -76,6 +79,14 @@ Reason: wrong prices
 	}
 	if !strings.HasPrefix(o.Message, UndoSubject(s)) || o.Branch != "gitrollout/revert/prod/shop" {
 		t.Errorf("the reconciler does not know it again: %+v", o)
+	}
+}
+
+// TestUndoOfWhatWasRejected: stable is what it goes back to, and not what it undoes.
+func TestUndoOfWhatWasRejected(t *testing.T) {
+	o := Target{Cluster: "prod"}.Undo(rejected().State, Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}, "", Reversion{}, "")
+	if want := "Undo the rejected version of shop in prod: back to h1-1 of c1c1c1c"; o.Subject != want {
+		t.Errorf("%q, want %q", o.Subject, want)
 	}
 }
 
@@ -160,6 +171,54 @@ func TestReversion(t *testing.T) {
 	}
 	if text := v.Caution(); !strings.Contains(text, "files of: cart") || !strings.Contains(text, "base/x.yaml") {
 		t.Error(text)
+	}
+}
+
+// snapshot is a commit of the users' branch that has the app's manifest and another file.
+type snapshot struct {
+	commit
+	id string
+}
+
+func (s snapshot) Commit() rollout.Commit {
+	return rollout.Commit{ID: s.id, Author: "Bob <bob@example.com>", Subject: "change " + s.id}
+}
+
+// TestTrace finds whose changes a revert takes back: those of the release's own commit are what it is for.
+func TestTrace(t *testing.T) {
+	at := func(id, manifest string) snapshot {
+		return snapshot{commit{"apps/shop/web.yaml": manifest, "README": id}, id}
+	}
+	one, release := at("c1", "replicas: 2\nv1"), at("c2", "replicas: 2\nv2")
+	for name, c := range map[string]struct {
+		line []snapshot
+		want string
+		late bool
+	}{
+		"the release alone":                 {[]snapshot{one, release, at("c3", "replicas: 2\nv2")}, "", false},
+		"a later change":                    {[]snapshot{one, release, at("c3", "replicas: 2\nv2 sticky"), at("c4", "replicas: 2\nv2 sticky")}, "c3", true},
+		"later numbers of pods":             {[]snapshot{one, release, at("c3", "replicas: 4\nv2")}, "", false},
+		"another release before it":         {[]snapshot{one, at("c9", "replicas: 2\nv9"), release}, "c9", false},
+		"before and after it":               {[]snapshot{one, at("c9", "replicas: 2\nv9"), release, at("c3", "replicas: 2\nv3")}, "c9 c3", true},
+		"nobody knows which is the release": {[]snapshot{one, at("c9", "replicas: 2\nv9")}, "c9", true},
+		"nobody knows the commits":          {nil, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}}, c.line, "c2")
+			var got []string
+			for _, o := range v.Others {
+				got = append(got, o.ID)
+				if want := "- " + o.ID + " by Bob <bob@example.com>: change " + o.ID + "\n"; !strings.Contains(v.Caution(), want) {
+					t.Errorf("%q does not say %q", v.Caution(), want)
+				}
+			}
+			if s := strings.Join(got, " "); err != nil || s != c.want || v.Late != c.late {
+				t.Errorf("%q, late %t, want %q, %t; error %v", s, v.Late, c.want, c.late, err)
+			}
+			if len(got) == 0 && v.Caution() != "" {
+				t.Errorf("it says %q", v.Caution())
+			}
+		})
 	}
 }
 

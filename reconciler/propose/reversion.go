@@ -24,8 +24,38 @@ type Reversion struct {
 	Edits   map[string][]byte // of the head; nil content deletes
 	Sharers []string          // the other apps that are built from any of the edited files
 	Outside []string          // the edited files that are not below the app's own folder
+	Others  []rollout.Commit  // whose changes it takes back besides the release's, the oldest first; see Trace
+	Late    bool              // one of them is newer than the release, or nobody knows
 
 	path string
+}
+
+// Snapshot is one commit of the users' branch.
+type Snapshot interface {
+	Tree
+	Commit() rollout.Commit
+}
+
+// Trace finds the commits whose changes it takes back, but for numbers of pods, and but for a release's own. The line
+// leads from the older commit, which is its first, to the head. Without one, nobody knows.
+func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
+	v.Late = len(line) == 0
+	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
+	for i := 1; i < len(line); i++ {
+		c := line[i].Commit()
+		if c.ID == release {
+			isNewer = true
+			continue
+		}
+		changes, err := differing(line[i-1], line[i], slices.Sorted(maps.Keys(v.Edits)))
+		if err != nil {
+			return v, err
+		}
+		if len(changes) > 0 {
+			v.Others, v.Late = append(v.Others, c), v.Late || isNewer
+		}
+	}
+	return v, nil
 }
 
 // NewReversion makes an app in the head what it was in an older commit, with as many pods as it has now. From and to
@@ -64,7 +94,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 // Shared reports whether it concerns more than this app, or may do so.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
-// Caution says in a commit's message whom else it concerns, "" if nobody.
+// Caution says in a commit's message whom else it concerns and what else it takes back, "" if nobody and nothing.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -73,6 +103,12 @@ func (v Reversion) Caution() string {
 	if len(v.Outside) > 0 {
 		text += "\nFiles outside of " + v.path + ", which other clusters may use, too: " + strings.Join(v.Outside, ", ") +
 			"\n"
+	}
+	for i, c := range v.Others {
+		if i == 0 {
+			text += "\nIt also takes back what these commits changed in the same files:\n"
+		}
+		text += fmt.Sprintf("- %s by %s: %s\n", c.Short(), c.Author, c.Subject)
 	}
 	return text
 }

@@ -70,6 +70,8 @@ func UndoSubject(s rollout.State) string {
 	switch {
 	case s.Release != nil:
 		what = string(s.Release.Hash)
+	case s.Phase == rollout.Degraded: // stable serves, and what Git asks for is to go
+		what = "the rejected version"
 	case s.Stable != nil:
 		what = string(s.Stable.Hash)
 	}

@@ -148,10 +148,10 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.showHealth(in)
 	a.Held = heldOf(in)
 	a.Release, a.Stable = releaseOf(s.Release), releaseOf(s.Stable)
+	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
+		a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+	}
 	if in.Head.Render != nil {
-		if r, ok := s.IsRejected(in.Head.Render.Release()); ok {
-			a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
-		}
 		a.Warnings = in.Head.Render.Warnings
 	}
 	if why := strategies.Ignored(in); why != "" {
@@ -315,7 +315,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case d.Subject != "":
 		return "", nil
 	case a.Rejected != nil && in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
-		return d.Waiting + "; what was pushed since has no effect until then, a change of replicas included", nil
+		return d.Waiting + "; of what is pushed until then, replicas alone have an effect", nil
 	}
 	return d.Waiting, nil
 }
@@ -350,7 +350,9 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		add("take it over anyway", "gitrollout promote "+app+" --adopt-anyway")
 	case s.Phase == rollout.Degraded:
 		merge("go back in Git too", rollout.ProposeRevert)
-		add("try it again", "gitrollout retry "+app)
+		if strategies.CanRetry(in) {
+			add("try it again", "gitrollout retry "+app)
+		}
 	case s.Phase == rollout.Aborting:
 		merge("go back in Git too", rollout.ProposeRevert)
 	case s.Release == nil || s.Stable == nil:
@@ -359,6 +361,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		switch {
 		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
 			add("end the hold", "gitrollout hold "+app+" --off")
+		case s.Held != nil || in.Head.Render == nil: // a promotion would be refused, or have no effect
 		case shut:
 			merge("go on", rollout.ProposePromotion)
 			add("go on", "gitrollout promote "+app)
@@ -368,8 +371,11 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 			}
 		}
 		merge("go back", rollout.ProposeRevert)
-		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled {
-			add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push", "gitrollout abort "+app)
+		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled || in.Head.Render == nil {
+			if in.Head.Render != nil { // what cannot be read, or is not listed, is not so for a revert of the release
+				add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push")
+			}
+			add("go back", "gitrollout abort "+app)
 		}
 	}
 	return out

@@ -58,6 +58,14 @@ func paused() strategies.Input {
 	}
 }
 
+// reject makes of the release one that was rejected, and that Git still asks for.
+func reject(in *strategies.Input) {
+	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
+	in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
+	in.State.Reason = "Git asks for " + string(in.State.Release.Hash) + ", which was rejected: too many errors"
+	in.State.Release, in.Source = nil, nil
+}
+
 // inLines is what people look for in an App.
 func inLines(a App) string {
 	var lines []string
@@ -114,22 +122,35 @@ func TestOf(t *testing.T) {
 			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + strings.TrimSuffix(still, "\n")},
 		"a head that cannot be read, before that is on record": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
-		}, nil, "phase: Paused\nheld: InvalidInput kustomization.yaml: is not valid YAML\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
-		"what was rejected": {func(in *strategies.Input) {
-			in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
-			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
-			in.State.Reason = "Git asks for " + string(in.State.Release.Hash) + ", which was rejected: too many errors"
-			in.State.Release, in.Source = nil, nil
-		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-			"waits: a revert of c2, a new version, or decision: retry\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+		}, nil, "phase: Paused\nheld: InvalidInput kustomization.yaml: is not valid YAML\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go back: gitrollout abort shop"},
+		"an app that is not listed": {func(in *strategies.Input) {
+			in.Head.Render, in.Head.Err = nil, errors.New("apps: no longer lists shop")
+			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "apps: no longer lists shop"}
+			in.State.Phase = rollout.Progressing
+		}, proposed, "phase: Progressing\nheld: InvalidInput apps: no longer lists shop\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go back: gitrollout abort shop"},
+		"an app that is not listed, and was rejected": {func(in *strategies.Input) {
+			reject(in)
+			in.Source, in.Head.Render, in.Head.Err = in.Head.Render, nil, errors.New("apps: no longer lists shop")
+			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "apps: no longer lists shop"}
+		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nheld: InvalidInput apps: no longer lists shop\n" + strings.TrimSuffix(still, "\n")},
+		"what was rejected, without its Rollout document": {func(in *strategies.Input) {
+			reject(in)
+			in.Head.Render.Specs = nil
+		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nshop/web: plain \n" +
+			"waits: a revert of RELEASE in Git, a new version, or its Rollout document\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push"},
+		"a rejected version that serves": {func(in *strategies.Input) {
+			reject(in)
+			in.State.Phase, in.State.Reason = rollout.Healthy, ""
+			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
+			in.Observed.Workloads = nil
+		}, nil, "phase: Healthy\n" + strings.TrimSuffix(still, "\n")},
+		"what was rejected": {reject, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
+			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"a commit that scales what was rejected": {func(in *strategies.Input) {
-			in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
-			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
-			in.State.Reason = "Git asks for " + string(in.State.Release.Hash) + ", which was rejected: too many errors"
-			in.State.Release, in.Source = nil, nil
+			reject(in)
 			in.Head.Commit.ID = "c3"
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-			"waits: a revert of c2, a new version, or decision: retry; what was pushed since has no effect until then, a change of replicas included\n" +
+			"waits: a revert of RELEASE in Git, a new version, or decision: retry; of what is pushed until then, replicas alone have an effect\n" +
 			"to go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"a way back": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"

@@ -165,7 +165,7 @@ func degradedRejected() status.App {
 		App: "shop", Cluster: "prod-eu", Phase: rollout.Degraded, Stable: shopStable(),
 		Reason:   "Git asks for h1-7b4e2a91d0, which was rejected: aborted by Ann Lee <ann@example.com>: errors in checkout",
 		Rejected: &status.Rejected{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
-		Waiting:  "a revert of 9f31c0a, a new version, or decision: retry",
+		Waiting:  "a revert of h1-2c9d0f1b77 in Git, a new version, or decision: retry",
 		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 3, Step: 4, Steps: idle(steps(0)),
 			Revisions: []status.Revision{revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)},
