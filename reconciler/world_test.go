@@ -78,6 +78,7 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 type origin struct {
 	refuse    func(Update) error
 	commits   map[string]tree
+	parents   map[string]string
 	heads     Heads
 	fails     error
 	messages  []string // of what was pushed to the state branch
@@ -141,6 +142,10 @@ func (o *origin) commit(parent string, edits map[string][]byte) string {
 		}
 	}
 	o.commits[next.id] = next
+	if o.parents == nil {
+		o.parents = map[string]string{}
+	}
+	o.parents[next.id] = parent
 	return next.id
 }
 
@@ -148,7 +153,13 @@ func (o *origin) Merge(_ context.Context, commit, _ string) (rollout.Merge, erro
 	return rollout.Merge{Clean: true, Edits: map[string][]byte{"merged": []byte(commit)}}, nil
 }
 
-func (*origin) Between(context.Context, string, string) ([]Snapshot, error) {
+func (o *origin) Between(_ context.Context, from, to string) (line []Snapshot, err error) {
+	for at := to; at != ""; at = o.parents[at] {
+		line = append([]Snapshot{o.commits[at]}, line...)
+		if at == from {
+			return line, nil
+		}
+	}
 	return nil, errors.New("not known")
 }
 
