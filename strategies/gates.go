@@ -87,11 +87,9 @@ func gateHealed(in Input, m moving) verdict {
 }
 
 // gateSuspended keeps a release where it is while its workload has no pods: nothing
-// is staged, and so nothing is seen, until somebody asks for some. One that was
-// scaled to nothing for good does not keep the others of its release from their
-// end, and it goes on with them.
+// is staged, and so nothing is seen, until somebody asks for some.
 func gateSuspended(in Input, m moving) verdict {
-	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || othersAreThrough(in) {
+	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || m.ridesAlong(in) {
 		return verdict{done: true}
 	}
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
@@ -101,11 +99,28 @@ func gateSuspended(in Input, m moving) verdict {
 // to promote.
 func (m moving) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.handover() }
 
-// othersAreThrough reports whether workloads of the release have pods, and all
-// of those are through their steps.
-func othersAreThrough(in Input) bool {
+// ridesAlong reports whether a workload without pods goes on with the others of its release, which have pods and are
+// through their steps: one that was scaled to nothing for good does not keep them from their end. It has no step left
+// that needs a key, which are gates that nobody has opened to it, and verdicts: those of the others are not its own.
+func (m moving) ridesAlong(in Input) bool {
 	others := slices.DeleteFunc(movers(in), func(m moving) bool { return m.n == 0 })
-	return len(others) > 0 && !slices.ContainsFunc(others, func(m moving) bool { return !m.isThrough() })
+	if !m.isSuspended() || len(others) == 0 || slices.ContainsFunc(others, func(m moving) bool { return !m.isThrough() }) {
+		return false
+	}
+	if m.background != nil && !m.isOpenFully(in) {
+		return false
+	}
+	for i := m.Step; i < m.handover(); i++ {
+		at := m
+		at.Step = i
+		switch at.stage().wait.(type) {
+		case promotionWait, analysisWait, experimentWait:
+			if !at.isOpen(in) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // gateWait asks the step itself.

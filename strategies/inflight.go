@@ -243,7 +243,7 @@ func (m moving) verdict(in Input) verdict {
 			return v
 		}
 	}
-	if m.isSuspended() && othersAreThrough(in) && gateHold(in, m).done {
+	if m.ridesAlong(in) && gateHold(in, m).done {
 		return verdict{done: true, rides: true}
 	}
 	return gates.verdict(in, m)

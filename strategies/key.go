@@ -178,7 +178,7 @@ func Skipped(in Input, p *rollout.Promotion) []string {
 	return all
 }
 
-// shutGates are the workloads that wait for somebody to promote them.
+// shutGates are the workloads that wait for somebody to promote them, and have pods to be judged by.
 func shutGates(in Input) []moving {
 	s := in.State
 	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
@@ -187,7 +187,7 @@ func shutGates(in Input) []moving {
 	return slices.DeleteFunc(movers(in), func(m moving) bool {
 		_, waits := m.stage().wait.(promotionWait)
 		_, asks := inconclusive(in, m)
-		return !waits && !asks || waitForPeople(in, m).done
+		return !waits && !asks || m.isSuspended() || waitForPeople(in, m).done
 	})
 }
 
