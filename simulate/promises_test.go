@@ -251,6 +251,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 			p.pushed[hash] = len(p.pushed) + 1
 		}
 	}
+	p.checkEnd(id, app, was, is)
 	p.follow(id, was, is)
 	if is.Source != was.Source {
 		for _, pr := range is.Progress {
@@ -401,8 +402,9 @@ func (p *promises) checkGates(app string, is rollout.State) {
 			l := lawGates
 			k := t.walks[pr.Workload]
 			live := p.u.kube.Deployments[pr.Workload]
-			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 {
-				continue // it goes along with the others
+			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 &&
+				!slices.ContainsFunc(w.legs()[reach:now], func(l leg) bool { return l.people }) {
+				continue // it goes along with the others, past no gate of its own
 			}
 			switch {
 			case k.empty:
@@ -411,6 +413,25 @@ func (p *promises) checkGates(app string, is rollout.State) {
 				l = lawEdited
 			}
 			p.fail(l, "%s: %s is on record at step %d of %s, and no key opens step %d", app, pr.Workload, now, t.hash, reach)
+		}
+	}
+}
+
+// checkEnd: what becomes stable has come through all gates of the try that it was, a Deployment's new name notwithstanding.
+func (p *promises) checkEnd(id, app string, was, is rollout.State) {
+	t := p.tries[id]
+	if t == nil || is.Stable == nil || was.Stable == nil || is.Stable.Hash != t.hash || is.Release != nil || p.u.chaos.meddling {
+		return
+	}
+	source := p.u.appIn(was.Source, app)
+	for _, pr := range was.Progress {
+		k, w := t.walks[pr.Workload], source.find(pr.Workload)
+		if k == nil || w == nil || k.done {
+			continue
+		}
+		reach := p.reach(id, t, was, pr, w)
+		if slices.ContainsFunc(k.legs[min(reach, len(k.legs)):], func(l leg) bool { return l.people }) {
+			p.fail(lawGates, "%s: %s is stable, and no key opens step %d of %s", app, t.hash, reach, pr.Workload)
 		}
 	}
 }

@@ -14,11 +14,18 @@ func decideInFlight(in Input) Decision {
 	s, head := in.State, in.Head.Render
 	target := head.Release()
 	missing, isLost := lostSpec(in)
+	name, isRenamed := renamed(in)
+	isRenamed = isRenamed && target == s.Release.Hash // else it gives way to what Git asks for now
 	switch {
-	case s.Former != nil && (isLost || target != s.Release.Hash && target != s.Stable.Hash):
+	case s.Former != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash):
 		return keepFormer(in)
 	case isLost:
-		return withoutDocument(in, missing)
+		return withoutDocument(in, hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s %s was "+
+			"removed while its release %s is in flight; restore it, revert the release, or promote it fully first",
+			missing.Ref().Kind, missing, s.Release.Hash), in.Head.Commit.ID))
+	case isRenamed:
+		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all pods "+
+			"of it would start at once; give it its name back, abort the release, or promote it fully", name, s.Release.Hash), in.Head.Commit.ID))
 	case target != s.Release.Hash:
 		return leave(in, target)
 	}
@@ -38,10 +45,10 @@ func decideInFlight(in Input) Decision {
 	return advance(in)
 }
 
-// withoutDocument goes on with a release of which a Rollout document is gone. What
+// withoutDocument goes on with a release of which a Rollout document is gone, or a Deployment under its name. What
 // brings it to an end works as ever, by the documents of the commit that the cluster
-// follows; apart from that it stays where it is.
-func withoutDocument(in Input, missing rollout.Workload) Decision {
+// follows; apart from that it is held.
+func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	reason, goesBack := mustRetreat(in)
 	switch {
@@ -56,11 +63,37 @@ func withoutDocument(in Input, missing rollout.Workload) Decision {
 		in.Head.Render = in.Source
 		return advance(in)
 	}
-	d := hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s %s was removed while its release "+
-		"%s is in flight; restore it, revert the release, or promote it fully first", missing.Ref().Kind, missing,
-		s.Release.Hash), head.ID)
-	d.Requeue = heldUntil(in)
-	return d
+	held.Requeue = heldUntil(in)
+	return held
+}
+
+func renamed(in Input) (what string, is bool) {
+	if in.State.Stable == nil {
+		return "", false
+	}
+	return Renamed(in.State.Stable.Templates, in.Head.Render)
+}
+
+// Renamed reports whether a staged workload has left Git and one has come whose version did not serve under the old
+// name: it would be a new Deployment, all pods of which start at once, whatever steps and gates the old one was at. The
+// text says which.
+func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
+	served := map[rollout.Hash]bool{}
+	var left []rollout.Workload
+	for w, hash := range stable {
+		if _, still := head.Templates[w]; !still {
+			left, served[hash] = append(left, w), true
+		}
+	}
+	for _, spec := range head.Specs {
+		w := spec.Workload
+		if len(left) == 0 || stable[w] != "" || served[head.Templates[w]] {
+			continue
+		}
+		from := slices.MinFunc(left, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
+		return fmt.Sprintf("%s %s left Git and %s came with another version", w.Ref().Kind, from, w), true
+	}
+	return "", false
 }
 
 // askedFor is the release that the head would be with the Rollout documents that

@@ -27,6 +27,9 @@ func decideAtRest(in Input) Decision {
 	if target == "" || (target == stable && !noneRuns(in)) {
 		return follow(in)
 	}
+	if name, is := renamed(in); is && !in.Promotion.OpensAll(target) {
+		return heldAtRest(in, name)
+	}
 	if s.Stable == nil || noneRuns(in) {
 		if d, shut := waitForWindow(in, "release "+string(target)); shut {
 			return d
@@ -40,6 +43,18 @@ func decideAtRest(in Input) Decision {
 		return d
 	}
 	return startRelease(in)
+}
+
+// heldAtRest keeps what serves as it is while Git asks for another version under another name.
+func heldAtRest(in Input, name string) Decision {
+	if rejection, ok := in.State.IsRejected(in.Head.Render.Release()); ok && !isRetried(in.Promotion, rejection) {
+		return degraded(in, rejection)
+	}
+	s := in.State
+	s.Phase, s.Reason, s.Release, s.Progress, s.Retreat = rollout.Healthy, "", nil, nil, nil
+	return hold(s, rollout.HeldRenamed, fmt.Sprintf("%s, and all pods of it would start at once, without steps; "+
+		"push the new name first and the version after, or let it be: gitrollout promote %s --full", name, in.App.Name),
+		in.Head.Commit.ID)
 }
 
 // standing is what serves of an app that has had no Rollout documents: what the

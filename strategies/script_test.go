@@ -238,6 +238,20 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.edit(arg(0), func(w *staged) { w.spec = spec })
 	case "replicas": // replicas web 5
 		s.edit(arg(0), func(w *staged) { w.spec.Replicas = new(readInt(t, arg(1))) })
+	case "rename": // rename web api [v3]: one goes, and the other comes with its version or another one
+		s.git.push(func(x *source) {
+			version := ""
+			for i := range x.workloads {
+				if w := &x.workloads[i]; w.spec.Workload.Name == arg(0) {
+					w.gone, version = true, orElse(arg(2), w.version)
+				}
+			}
+			for i := range x.workloads {
+				if w := &x.workloads[i]; w.spec.Workload.Name == arg(1) {
+					w.gone, w.version = false, version
+				}
+			}
+		})
 	case "document", "workload", "pause": // document web off, workload api on, pause web on
 		s.edit(arg(0), func(w *staged) {
 			switch verb {

@@ -106,7 +106,8 @@ func decide(in strategies.Input, a Action) (decision, error) {
 // that runs something which Git does not know.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
-	if h := in.State.Held; h != nil && h.Reason == rollout.HeldAdoption && in.Head.Render != nil {
+	if h := in.State.Held; h != nil && in.Head.Render != nil &&
+		(h.Reason == rollout.HeldAdoption || h.Reason == rollout.HeldRenamed && in.State.Release == nil) {
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 		d.then = "what runs is replaced at once by what Git says; " + watchHint(in.App.Name)
 		return d, nil

@@ -127,7 +127,9 @@ func Of(in Input) (App, bool) {
 	if a.Objects = differences(in.Base.Render, in.Head.Render); len(a.Objects) == 0 && a.Change == Apply {
 		a.Summary = "its steps change, and no version and no object does: nothing is released"
 	}
-	a.workloads(in)
+	if a.Change != Invalid {
+		a.workloads(in)
+	}
 	a.Notes = notes(in, a)
 	return a, true
 }
@@ -144,8 +146,24 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
+// renamed is about a Deployment that gets another name together with another version.
+func renamed(in Input) (what string, is bool) {
+	switch {
+	case in.State != nil && in.State.Stable != nil:
+		return strategies.Renamed(in.State.Stable.Templates, in.Head.Render)
+	case in.State != nil && in.State.Phase != "", in.Base.Render == nil:
+		return "", false
+	default:
+		return strategies.Renamed(in.Base.Render.Staged(), in.Head.Render)
+	}
+}
+
 // judge says what becomes of an app whose objects differ.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
+	if name, is := renamed(in); is {
+		return Invalid, name + ", and all pods of it would start at once: the app would be held as it is; " +
+			"push the new name first and the version after"
+	}
 	if s := in.State; s != nil && s.Release != nil && s.Stable != nil {
 		switch {
 		case to == s.Release.Hash:

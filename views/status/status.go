@@ -346,6 +346,8 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	switch {
 	case s.Held != nil && s.Held.Reason == rollout.HeldAdoption:
 		add("replace what runs", "gitrollout promote "+app+" --full")
+	case s.Held != nil && s.Held.Reason == rollout.HeldRenamed && s.Release == nil:
+		add("start all its pods at once", "gitrollout promote "+app+" --full")
 	case s.Held != nil && s.Held.Reason == rollout.HeldForeign:
 		add("take it over anyway", "gitrollout promote "+app+" --adopt-anyway")
 	case s.Phase == rollout.Degraded:
