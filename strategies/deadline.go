@@ -47,7 +47,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 // overdue finds a workload whose pods have made no progress for longer than its
 // deadline. Progress is entering a step and each new pod that becomes ready;
 // pauses do not count, and neither does the time in which a workload waits for
-// the others of its release. It returns the earliest deadline either way.
+// the others of its release, or somebody keeps it where it is. It returns the
+// earliest deadline either way.
 func overdue(in Input) (first deadline, is bool) {
 	s := in.State
 	if s.Former != nil {
@@ -57,6 +58,9 @@ func overdue(in Input) (first deadline, is bool) {
 		hash := s.Release.Templates[spec.Workload]
 		if hash == s.StableHash(spec.Workload) {
 			continue // there is no progress to make
+		}
+		if !isPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
+			continue // as for a Deployment with spec.paused: who keeps it there wants to look at it
 		}
 		pr, ok := s.ProgressOf(spec.Workload)
 		if !ok { // it is new, or not moved in stages
@@ -97,7 +101,7 @@ func refused(in Input) (first deadline) {
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range movers(in) {
 		e, is := experimentAt(in.State, m)
-		if !is || m.Available != nil {
+		if !is || m.Available != nil || holder(in, in.State.Release.Hash, m.spec.Paused) != "" {
 			continue
 		}
 		since, missing, problem := m.Entered, "", ""
