@@ -321,14 +321,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	if k.legs = legs; k.done {
 		return len(legs)
 	}
-	for i := len(k.at) - 1; i < len(legs); i++ {
-		opened, ok := p.opens(id, t, pr.Workload, legs, i, k.at[i])
-		if !ok {
-			break
-		}
-		k.at = append(k.at, opened)
-	}
-	reach := len(k.at) - 1
+	reach := p.walkOn(id, t, pr.Workload, k)
 	if now := at(source, legs, pr); now <= reach { // from here on it goes on
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
@@ -336,6 +329,18 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 		}
 	}
 	return reach
+}
+
+// walkOn opens what the keys and the clock open by now, and returns the furthest step.
+func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
+	for i := len(k.at) - 1; i < len(k.legs); i++ {
+		opened, ok := p.opens(id, t, w, k.legs, i, k.at[i])
+		if !ok {
+			break
+		}
+		k.at = append(k.at, opened)
+	}
+	return len(k.at) - 1
 }
 
 // opens is when a try may leave a step that it entered at a time, false if it may not yet.
@@ -423,14 +428,13 @@ func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	if t == nil || is.Stable == nil || was.Stable == nil || is.Stable.Hash != t.hash || is.Release != nil || p.u.chaos.meddling {
 		return
 	}
-	source := p.u.appIn(was.Source, app)
 	for _, pr := range was.Progress {
-		k, w := t.walks[pr.Workload], source.find(pr.Workload)
-		if k == nil || w == nil || k.done {
+		k := t.walks[pr.Workload]
+		if k == nil || k.done || k.empty {
 			continue
 		}
-		reach := p.reach(id, t, was, pr, w)
-		if slices.ContainsFunc(k.legs[min(reach, len(k.legs)):], func(l leg) bool { return l.people }) {
+		reach := p.walkOn(id, t, pr.Workload, k)
+		if slices.ContainsFunc(k.legs[reach:], func(l leg) bool { return l.people }) {
 			p.fail(lawGates, "%s: %s is stable, and no key opens step %d of %s", app, t.hash, reach, pr.Workload)
 		}
 	}
