@@ -1,0 +1,92 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// withoutDocument goes on with a release of which a Rollout document is gone, or a Deployment under its name. What
+// brings it to an end works as ever, by the documents of the commit that the cluster
+// follows; apart from that it is held.
+func withoutDocument(in Input, held Decision) Decision {
+	s, head, asked := in.State, in.Head.Commit, askedFor(in)
+	reason, goesBack := mustRetreat(in)
+	switch {
+	case s.Stable != nil && goesBack:
+		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+	case s.Stable != nil && asked == s.Stable.Hash:
+		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: s.Stable.Commit})
+	case in.Source != nil && asked == s.Release.Hash && isPromoting(s):
+		in.Head.Render = in.Source
+		return decidePromoting(in)
+	case in.Source != nil && asked == s.Release.Hash && in.Promotion.OpensAll(asked):
+		in.Head.Render = in.Source
+		return advance(in)
+	}
+	held.Requeue = heldUntil(in)
+	return held
+}
+
+func renamed(in Input) (what string, is bool) {
+	if in.State.Stable == nil {
+		return "", false
+	}
+	return Renamed(in.State.Stable.Templates, in.Head.Render)
+}
+
+// Renamed reports whether a staged workload has left Git and one has come whose version did not serve under the old
+// name: it would be a new Deployment, all pods of which start at once, whatever steps and gates the old one was at. The
+// text says which.
+func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
+	served := map[rollout.Hash]bool{}
+	var left []rollout.Workload
+	for w, hash := range stable {
+		if _, still := head.Templates[w]; !still {
+			left, served[hash] = append(left, w), true
+		}
+	}
+	for _, spec := range head.Specs {
+		w := spec.Workload
+		if len(left) == 0 || stable[w] != "" || served[head.Templates[w]] {
+			continue
+		}
+		from := slices.MinFunc(left, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
+		return fmt.Sprintf("%s %s left Git and %s came with another version", w.Ref().Kind, from, w), true
+	}
+	return "", false
+}
+
+// askedFor is the release that the head would be with the Rollout documents that
+// it lacks of the workloads that were staged so far.
+func askedFor(in Input) rollout.Hash {
+	templates := in.Head.Render.Staged()
+	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
+		if r == nil {
+			continue
+		}
+		for w := range r.Templates {
+			if hash, exists := in.Head.Render.Templates[w]; exists {
+				templates[w] = hash
+			}
+		}
+	}
+	return rollout.ReleaseHash(templates)
+}
+
+// lostSpec finds a workload of the release whose Rollout document is no longer
+// in Git although its Deployment is. Without the document nothing says how to
+// move it, and a plain apply would be a full release.
+func lostSpec(in Input) (rollout.Workload, bool) {
+	for _, p := range in.State.Progress {
+		if _, has := in.Head.Render.Spec(p.Workload); has {
+			continue
+		}
+		if _, exists := in.Head.Render.Templates[p.Workload]; exists {
+			return p.Workload, true
+		}
+	}
+	return rollout.Workload{}, false
+}
