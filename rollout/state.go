@@ -91,7 +91,7 @@ type HeldReason string
 const (
 	HeldInvalidInput   HeldReason = "InvalidInput"      // what Git asks for cannot be read, or the API server refuses it
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
-	HeldRenamed        HeldReason = "Renamed"           // a staged workload left Git, and another version came under another name
+	HeldRenamed        HeldReason = "Renamed"           // another version came under another name
 	HeldAdoption       HeldReason = "Adoption"          // something else runs already, and nothing is on record
 	HeldForeign        HeldReason = "ForeignController" // another controller has objects of an app that is not on record
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment must go back

@@ -25,7 +25,8 @@ func decideInFlight(in Input) Decision {
 			missing.Ref().Kind, missing, s.Release.Hash), in.Head.Commit.ID))
 	case isRenamed:
 		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all pods "+
-			"of it would start at once; give it its name back, abort the release, or promote it fully", name, s.Release.Hash), in.Head.Commit.ID))
+			"of it would start at once; give it its name back, abort the release, or promote it fully",
+			name, s.Release.Hash), in.Head.Commit.ID))
 	case target != s.Release.Hash:
 		return leave(in, target)
 	}
