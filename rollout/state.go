@@ -132,6 +132,10 @@ type Progress struct {
 	Opened   string    `json:"opened,omitempty"` // who let it pass the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // what the routers were asked for last; nil: all traffic to stable
 
+	// Services that had a role when the release began, or since, and have lost it: until it is over they select what
+	// the Service does that users come through.
+	Left []string `json:"left,omitempty"`
+
 	// It was to have no pods when that was recorded: its step begins when it is to have some.
 	Suspended bool `json:"suspended,omitempty"`
 

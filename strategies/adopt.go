@@ -12,7 +12,8 @@ import (
 // changed list of steps goes on where the old and the new one part, or where the
 // release is if that comes first: what is behind has not been passed. Another way
 // to make room for pods begins at stable, because it cannot go on with what the
-// old one has half done.
+// old one has half done, and so do routes to other Services, of whose pods proxies
+// know nothing.
 func adopt(in Input) Decision {
 	s := in.State
 	s.Source = in.Head.Commit.ID
@@ -21,19 +22,19 @@ func adopt(in Input) Decision {
 	raises := false
 	for _, m := range movers(in) { // without those whose Deployment left the app; the promotion removes it
 		c := m.changeOf(in)
-		if c.restarts && s.Stable != nil && !isPromoting(s) {
-			return retreat(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has another strategy since %s of %s, "+
-				"which begins at its first step", m.Workload, in.Head.Commit.Short(), in.Head.Commit.Author)})
+		if c.restarts != "" && s.Stable != nil && !isPromoting(s) {
+			return retreat(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has %s since %s of %s, "+
+				"which begins at its first step", m.Workload, c.restarts, in.Head.Commit.Short(), in.Head.Commit.Author)})
 		}
 		next := m.resumed(in, c)
 		s.Progress[m.index(s)] = next
+		if c.spends(in, m) {
+			s.Spent = spend(in, s)
+		}
 		if !c.changes || isPromoting(s) {
 			continue
 		}
 		raises = raises || next.Weight > m.Weight
-		if last, _ := in.Promotion.Last(m.Workload, m.names()); last >= c.same && !m.isOpenFully(in) {
-			s.Spent = spend(in, s)
-		}
 		s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return c.drops(m, r) })
 		subject = fmt.Sprintf("%s steps changed by %s, goes on at %s", s.App, in.Head.Commit.Short(), next.Name)
 	}
@@ -50,10 +51,10 @@ func adopt(in Input) Decision {
 
 // change is what a commit makes of the plan that a workload is released by.
 type change struct {
-	old      *plan // nil if nobody knows it
-	same     int   // so many stages are what they were
-	changes  bool  // the others are not
-	restarts bool  // pods cannot be moved on from where they are
+	old      *plan  // nil if nobody knows it
+	same     int    // so many stages are what they were
+	changes  bool   // the others are not
+	restarts string // what has changed that pods or requests cannot be moved on with from where they are, "" if nothing
 }
 
 // changeOf compares the plans of the commit that the cluster follows and of the
@@ -76,8 +77,29 @@ func (m moving) changeOf(in Input) change {
 	}
 	c.changes = c.same < max(len(c.old.stages), len(m.stages))
 	other := spec.Scaling != m.spec.Scaling || (spec.BlueGreen == nil) != (m.spec.BlueGreen == nil)
-	c.restarts = c.changes && other && !c.old.hasMoved(m.Progress)
+	main, side := m.services(in.State)
+	wasMain, wasSide := c.old.services(in.State)
+	switch {
+	case c.old.hasMoved(m.Progress):
+	case c.changes && other:
+		c.restarts = "another strategy"
+	case (m.routing != nil || c.old.routing != nil) && (main != wasMain || side != wasSide):
+		c.restarts = "routes to other Services"
+	}
 	return c
+}
+
+// spends reports whether the promotion file opens a step that has changed, or by its name another one than before.
+func (c change) spends(in Input, m moving) bool {
+	if isPromoting(in.State) || m.isOpenFully(in) {
+		return false
+	}
+	last, found := in.Promotion.Last(m.Workload, m.names())
+	if c.old == nil || c.changes && last >= c.same {
+		return c.changes
+	}
+	was, knew := in.Promotion.Last(m.Workload, c.old.names())
+	return last != was || found != knew
 }
 
 // resumed is where a workload goes on. An unchanged stage keeps its clock, and a
@@ -98,7 +120,7 @@ func (m moving) resumed(in Input, c change) rollout.Progress {
 		step = max(step, m.moved())
 	}
 	next := m.progress(step, in.Now)
-	next.Suspended = m.Suspended
+	next.Suspended, next.Left = m.Suspended, m.left(in.State, m.Left, c.old)
 	if step == m.Step && c.keeps(step) || isPromoting(in.State) {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
@@ -107,6 +129,25 @@ func (m moving) resumed(in Input, c change) rollout.Progress {
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 	}
 	return next
+}
+
+// left adds to the Services that are known to have lost their role those that have it by an old plan and not by this
+// one. A Service that users came through is kept from the new version even where it is the new one's by now, but
+// where routes say who comes to it.
+func (p *plan) left(s rollout.State, known []string, old *plan) []string {
+	if old == nil {
+		return known
+	}
+	main, side := p.services(s)
+	wasMain, wasSide := old.services(s)
+	var all []string
+	for _, name := range append(slices.Clone(known), wasMain, wasSide) {
+		isSide := name == side && (p.routing != nil || name == wasSide && !slices.Contains(known, name))
+		if name != "" && name != main && !isSide && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // keeps reports whether a stage of the old list is the new list's, too.

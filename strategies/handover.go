@@ -121,7 +121,9 @@ func keepFormer(in Input) Decision {
 	d := Decision{State: in.State, Waiting: "the pods of the old version to go"}
 	d.State.Progress = nil
 	for _, m := range movers(in) {
-		d.State.Progress = append(d.State.Progress, m.progress(len(m.stages), in.Now))
+		next := m.progress(len(m.stages), in.Now)
+		next.Left = m.Left
+		d.State.Progress = append(d.State.Progress, next)
 	}
 	d.State.Phase, d.Subject = rollout.Promoting, formerGoes(in.State)
 	return d

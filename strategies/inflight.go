@@ -233,7 +233,7 @@ func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 		step = m.handover()
 	}
 	next = m.progress(step, in.Now)
-	next.Opened, next.Routed = v.by, m.Routed
+	next.Opened, next.Routed, next.Left = v.by, m.Routed, m.Left
 	return next, stepText(m.Progress, next, v.by)
 }
 

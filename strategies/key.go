@@ -12,7 +12,7 @@ import (
 // A promotion file is the key of gates: of a release, by its hash; of the try of
 // it that is in flight; of workloads, and of their steps up to one. One that was
 // there at an earlier try is no key to this one, and one that was there before
-// the steps changed opens none that changed: the record names it (State.Spent).
+// the steps changed opens none that changed, nor one that got its name since: the record names it (State.Spent).
 
 // prepared returns the input as decisions see it: a promotion that is no key is
 // none, and specs are compiled once.
@@ -55,7 +55,7 @@ func Ignored(in Input) string {
 	case p.Decision != rollout.Promote || !isFor(s.Release):
 		return ""
 	case isSpent(in):
-		return fmt.Sprintf("it was there before this try of %s began, or before its steps changed", p.Release)
+		return fmt.Sprintf("it was there before this try of %s began, or before its steps or their names changed", p.Release)
 	case isOfAnotherTry(in):
 		began := s.Release.Since.Format(time.RFC3339)
 		return fmt.Sprintf("it is for another try of %s: this one began at %s", p.Release, began)

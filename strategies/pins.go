@@ -84,7 +84,7 @@ var routedPins = slices.Concat([]pinRow{
 
 // pinsOf returns the pod-template-hash that each Service of the staged
 // workloads selects; a Service that is not in it selects all pods, as the user
-// wrote it. The hash is read from the ReplicaSet, so a version without one
+// wrote it, and so does one whose hash is "". The hash is read from the ReplicaSet, so a version without one
 // cannot be pinned yet.
 func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
 	pins := map[rollout.Ref]string{}
@@ -94,13 +94,35 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
 	for _, m := range v.movers(s) {
 		main, side := m.pinned(s, v)
 		mainName, sideName := m.services(s)
-		for name, hash := range map[string]string{mainName: main, sideName: side} {
-			if name != "" && hash != "" {
-				pins[rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: name}] = hash
+		service := func(name string) rollout.Ref {
+			return rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: name}
+		}
+		pins[service(sideName)] = side
+		for _, name := range m.Left {
+			if reaches(v.Source, service(name), m.Workload) {
+				pins[service(name)] = main
 			}
 		}
+		pins[service(mainName)] = main
 	}
 	return pins
+}
+
+// reaches reports whether a Service selects the pods of a workload. One that has lost its role may be another
+// workload's now.
+func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
+	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
+	deployment, found := workloadOf(r, w)
+	if i < 0 || !found {
+		return false
+	}
+	labels, selector := deployment.Map("spec", "template", "metadata", "labels"), r.Objects[i].Map("spec", "selector")
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return len(selector) > 0
 }
 
 // pinned is the pod-template-hash that both Services of a workload select, "" for

@@ -203,7 +203,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	arg := func(i int) string { return append(args, "", "")[i] }
 	switch verb {
 	case "start", "crash":
-		s.settled, s.pending, s.runs, s.health = false, nil, nil, Health{}
+		s.settled, s.pending, s.runs, s.health, s.routing = false, nil, nil, Health{}, ""
 	case "measure": // measure web/step-2/errors Failed [why]: a metric of a run, or the one of an experiment's run
 		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
 		for _, r := range s.state.Analyses {

@@ -175,6 +175,11 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 			step = p.passed
 		}
 		first := p.progress(step, in.Now)
+		if in.Source != nil {
+			if old, has := in.Source.Spec(spec.Workload); has {
+				first.Left = p.left(in.State, nil, in.plans.of(old))
+			}
+		}
 		s := in.State
 		s.Release = &release
 		first.Suspended = movingOf(s, p, first, in.Observed).isSuspended()

@@ -125,7 +125,8 @@ var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop
 func servicesOf(spec rollout.Spec) []rollout.Object {
 	var all []rollout.Object
 	main, side := compile(spec).services(rollout.State{})
-	for _, name := range []string{main, side} {
+	names := []string{main, side, spec.Workload.Name, spec.Workload.Name + "-canary", spec.Workload.Name + "-preview"}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		if name != "" {
 			all = append(all, rollout.Object{
 				"apiVersion": "v1", "kind": "Service",
@@ -165,7 +166,8 @@ func mustDesired(s rollout.State, v View) []rollout.Object {
 func deploymentObject(w staged) rollout.Object {
 	spec := map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": w.spec.Workload.Name}},
-		"template": map[string]any{"version": w.version},
+		"template": map[string]any{"version": w.version,
+			"metadata": map[string]any{"labels": map[string]any{"app": w.spec.Workload.Name}}},
 		"strategy": map[string]any{"rollingUpdate": map[string]any{
 			"maxSurge": amountValue(w.spec.MaxSurge), "maxUnavailable": amountValue(w.spec.MaxUnavailable),
 		}},
@@ -200,6 +202,8 @@ type loop struct {
 	settled bool                  // of the last pass
 	runs    []rollout.AnalysisRun // memory: state.Analyses with what was measured since
 	health  Health                // memory
+	routing string                // memory: what the cluster holds of Routing, and since when
+	applyAt time.Time
 	noisy   bool
 	looks   int
 
@@ -247,7 +251,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
 		Promotion: l.git.head().promotion, Observed: l.observe(), Answers: Answers{Healed: &settled},
-		Calendar: l.calendar, Runs: l.runs, Health: l.health, plans: l.plans,
+		Calendar: l.calendar, Runs: l.runs, Health: l.health, Applied: l.routedSince(s), plans: l.plans,
 	}
 	for d := Decide(in); d.Ask != nil && (d.Ask.Foreign != nil || d.Ask.Adoptable != nil); d = Decide(in) {
 		in = l.answer(in, *d.Ask)
@@ -285,7 +289,7 @@ func (l *loop) answer(in Input, ask Ask) Input {
 
 // desired is what a state asks for now.
 func (l *loop) desired(s rollout.State) []rollout.Object {
-	v := View{Now: l.kube.Now, Source: l.git.at(s.Source), Observed: l.observe(), plans: l.plans}
+	v := View{Now: l.kube.Now, Applied: l.routedSince(s), Source: l.git.at(s.Source), Observed: l.observe(), plans: l.plans}
 	if v.Source == nil {
 		return nil
 	}
@@ -357,6 +361,18 @@ func (l *loop) apply(s rollout.State) bool {
 	}
 	l.applied(s, objects)
 	return !l.misses()
+}
+
+// routedSince is since when this process knows that the cluster routes as a state asks.
+func (l *loop) routedSince(s rollout.State) time.Time {
+	source := l.git.at(s.Source)
+	if source == nil {
+		return time.Time{}
+	}
+	if is := Routing(s, source); is != l.routing {
+		l.routing, l.applyAt = is, l.kube.Now
+	}
+	return l.applyAt
 }
 
 // remove deletes an object and what it owns.
