@@ -183,7 +183,8 @@ func TestAppLeavesGit(t *testing.T) {
 	}
 	w.repo.CommitFiles("back", map[string]string{configFile: good})
 	s = p.await("no longer held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
-	if s.Release.Commit != second || !s.Release.Since.Equal(before.Release.Since) || !reflect.DeepEqual(s.Progress, before.Progress) {
+	if s.Release.Commit != second || !s.Release.Since.Equal(before.Release.Since) ||
+		!reflect.DeepEqual(s.Progress, before.Progress) {
 		t.Errorf("it goes on as %+v %+v, want %+v %+v", s.Release, s.Progress, before.Release, before.Progress)
 	}
 	if made := w.api.since(writes); len(made) > 0 || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
