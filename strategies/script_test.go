@@ -76,8 +76,9 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 			timeline = &archive.Files[i]
 			continue
 		}
-		spec := readSpec(t, f.Data, strings.TrimSuffix(f.Name, ".yaml"))
-		first.workloads = append(first.workloads, staged{spec: spec, version: "v1"})
+		name := strings.TrimSuffix(f.Name, ".yaml")
+		first.workloads = append(first.workloads, staged{spec: readSpec(t, f.Data, name), version: "v1",
+			services: []string{name, name + "-canary", name + "-preview"}})
 	}
 	if timeline == nil {
 		t.Fatal("no timeline")
@@ -85,6 +86,7 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	k := kube.New(rand.New(rand.NewPCG(1, 1)), noon)
 	s := &script{loop: newLoop(newHistory(first), k), life: map[string]kube.Lifetime{}}
 	k.Fate = func(version string) kube.Lifetime { return s.life[version] }
+	s.loop.watches = true
 	s.loop.misses = func() bool { return s.rejects }
 	s.loop.commits = func(_, _ rollout.State, subject string) { s.print("  commit %s", subject) }
 	return s, timeline

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"slices"
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -28,13 +29,10 @@ func TestServiceThatLostItsRole(t *testing.T) {
 			in.State.Progress[0].Left = []string{"web-preview", "web-gone"}
 			v := viewOf(in, h)
 			source := *v.Source
-			source.Objects = nil
-			for _, o := range v.Source.Objects {
-				if o = o.Copy(); o.Ref() == service {
-					o["spec"] = map[string]any{"selector": tc.selector}
-				}
-				source.Objects = append(source.Objects, o)
-			}
+			source.Objects = slices.Clone(source.Objects)
+			source.Objects = append(source.Objects, rollout.Object{"apiVersion": "v1", "kind": "Service",
+				"metadata": map[string]any{"name": service.Name, "namespace": service.Namespace},
+				"spec":     map[string]any{"selector": tc.selector}})
 			v.Source = &source
 			pins := pinsOf(in.State, v)
 			if got := pins[service] != ""; got != tc.want {

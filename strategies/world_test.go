@@ -28,6 +28,8 @@ type staged struct {
 	version string
 	plain   bool // there is no Rollout document
 	gone    bool // there is no Deployment either
+
+	services []string // that are there whether or not the document names them
 }
 
 func (s source) clone() source {
@@ -94,7 +96,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		if w.gone {
 			continue
 		}
-		r.Objects = append(r.Objects, servicesOf(w.spec)...)
+		r.Objects = append(r.Objects, servicesOf(w.spec, w.services...)...)
 		r.Objects = append(r.Objects, deploymentObject(w))
 		if w.spec.Canary != nil && w.spec.Canary.Traffic != nil {
 			r.Objects = append(r.Objects, routeObject(w.spec))
@@ -122,12 +124,11 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 
 var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop"}
 
-func servicesOf(spec rollout.Spec) []rollout.Object {
+func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
 	var all []rollout.Object
 	main, side := compile(spec).services(rollout.State{})
-	names := []string{main, side, spec.Workload.Name, spec.Workload.Name + "-canary", spec.Workload.Name + "-preview"}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		if name != "" {
+	for i, name := range append([]string{main, side}, others...) {
+		if name != "" && (i < 2 || name != main && name != side) {
 			all = append(all, rollout.Object{
 				"apiVersion": "v1", "kind": "Service",
 				"metadata": map[string]any{"name": name, "namespace": spec.Workload.Namespace},
@@ -204,6 +205,7 @@ type loop struct {
 	health  Health                // memory
 	routing string                // memory: what the cluster holds of Routing, and since when
 	applyAt time.Time
+	watches bool // a process looks at that
 	noisy   bool
 	looks   int
 
@@ -366,7 +368,7 @@ func (l *loop) apply(s rollout.State) bool {
 // routedSince is since when this process knows that the cluster routes as a state asks.
 func (l *loop) routedSince(s rollout.State) time.Time {
 	source := l.git.at(s.Source)
-	if source == nil {
+	if source == nil || !l.watches {
 		return time.Time{}
 	}
 	if is := Routing(s, source); is != l.routing {
