@@ -139,6 +139,8 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 				s.workloads = slices.Clone(s.workloads)
 				s.workloads[0].spec.Workload.Namespace = "other"
 			})
+			m.rests(rollout.Degraded) // by another name it is as bad
+			m.release("v1")
 		},
 		"its document removed and put back": func(m *measuring) {
 			for _, plain := range []bool{true, false} {
