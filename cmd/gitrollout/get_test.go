@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestPanicOfALookIsShown is about a world that nothing was read into, at which the program panics.
 func TestPanicOfALookIsShown(t *testing.T) {
-	w := &world{source: sourceOptions{cluster: "test"}, apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}}}
+	w := &world{source: sourceOptions{cluster: "test"}, branch: &source.Branch{}, apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}}}
 	l, err := w.listing(t.Context(), nil, time.Now())
 	if err != nil || len(l.Apps) != 2 {
 		t.Fatalf("%+v, %v", l, err)
