@@ -148,7 +148,7 @@ func (l *live) same(o *live) bool {
 // liveChanged tells the app of an object, and the one it belonged to before.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
-	c.troubles.note(was, is)
+	c.troubles.note(was, is, c.opts.Cluster)
 	c.mu.Unlock()
 	if was != nil && is != nil && was.same(is) && (was.status == is.status || !c.isRoute(is.ref)) {
 		return

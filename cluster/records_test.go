@@ -351,3 +351,17 @@ func TestCutSplitsNoCharacter(t *testing.T) {
 		t.Errorf("cut in the middle of a character at %d", got)
 	}
 }
+
+// TestTroublesAreOfTheClustersApps: an app of the same name that another branch is for says nothing about this one's.
+func TestTroublesAreOfTheClustersApps(t *testing.T) {
+	all := troubles{}
+	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "shop"}
+	for _, from := range []string{"prod", "other"} {
+		is := live{ref: ref, app: "shop", cluster: from, health: "InProgress"}
+		is.ref.Namespace = from
+		all.note(nil, &is, "prod")
+	}
+	if of := all.of("shop"); len(of) != 1 || of[0].Ref.Namespace != "prod" {
+		t.Errorf("the app has %+v", of)
+	}
+}

@@ -89,11 +89,16 @@ tag() {
 	say "(in $file: newTag: $2)"
 }
 
-# image NAMESPACE TAG checks that all pods that are there to stay run one tag.
+# image NAMESPACE TAG waits until all pods that are there to stay run one tag: a
+# blue-green release keeps the old ones for some seconds.
 image() {
-	local tags
-	tags=$(kubectl -n "$1" get pods -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{(index .spec.containers 0).image}}{{"\n"}}{{end}}{{end}}' | sort -u)
-	[ "$tags" = "argoproj/rollouts-demo:$2" ] || fail "the pods of $1 run $(echo $tags), and should all run tag $2"
+	local deadline=$((SECONDS + 30)) tags=''
+	while [ "$SECONDS" -lt "$deadline" ]; do
+		tags=$(kubectl -n "$1" get pods -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{(index .spec.containers 0).image}}{{"\n"}}{{end}}{{end}}' | sort -u)
+		[ "$tags" = "argoproj/rollouts-demo:$2" ] && return
+		sleep 0.3
+	done
+	fail "the pods of $1 run $(echo $tags), and should all run tag $2"
 }
 
 # ------------------------------------------------------------------- set-up

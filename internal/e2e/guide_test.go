@@ -55,9 +55,10 @@ func TestChangesInFlight(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v1": 5, "v2": 2})
 
 	mark := w.pods.mark()
-	next.strategy = canary("scaling: surge", "setWeight: 10", "pause: {duration: 1}", "setWeight: 40", "pause: {}", "setWeight: 90", "pause: {}")
+	next.strategy = canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 60", "pause: {duration: 1}", "setWeight: 90", "pause: {}")
 	w.push("other steps", next.files())
-	w.awaitStep(3, rollout.Paused)
+	w.await("other steps", func(s rollout.State) bool { return len(s.Progress) == 1 && s.Progress[0].Of == 6 })
+	w.awaitStep(1, rollout.Paused)
 	for _, s := range w.pods.since(mark) {
 		if total(s.all) != 7 {
 			t.Fatalf("a change of steps moved pods: %v", s.all)
@@ -67,7 +68,7 @@ func TestChangesInFlight(t *testing.T) {
 	next.replicas = "replicas: 10"
 	w.push("more replicas", next.files())
 	w.pods.awaitReady(t, map[string]int{"v1": 10, "v2": 4})
-	w.awaitStep(3, rollout.Paused)
+	w.awaitStep(1, rollout.Paused)
 
 	mark = w.pods.mark()
 	w.push("no document", map[string]string{"kustomization.yaml": "resources: [shop.yaml, services.yaml]\n"})

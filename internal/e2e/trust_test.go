@@ -60,7 +60,7 @@ func TestSignedFromEndToEnd(t *testing.T) {
 	w.pods.stays(t, 300*time.Millisecond)
 
 	signs(dev)
-	good := w.push("signed", map[string]string{"note": "2"})
+	w.push("signed", map[string]string{"note": "2"})
 	w.awaitStep(1, rollout.Paused)
 	w.promote() // signed by a developer who may not promote
 	w.await("held for the promotion", func(s rollout.State) bool { return s.Held != nil && strings.Contains(s.Held.Message, "does not count") })
@@ -68,10 +68,10 @@ func TestSignedFromEndToEnd(t *testing.T) {
 	w.repo.Remove(rollout.PromotionPath("test", w.app)).Commit("not so")
 	w.await("not held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 	signs(boss)
-	file := rollout.PromotionPath("test", w.app)
+	file, hash := rollout.PromotionPath("test", w.app), w.state().Release.Hash
 	w.repo.CommitFiles("promote", map[string]string{file: "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
-		string(w.state().Release.Hash) + "\nthrough: full\ndecision: promote\n"})
-	w.awaitHealthy(good)
+		string(hash) + "\nthrough: full\ndecision: promote\n"})
+	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Hash == hash })
 	allowed := list(bot)
 	for _, id := range strings.Fields(w.repo.InBare("rev-list", w.stateBranch())) {
 		w.repo.InBare("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed, "verify-commit", id)
