@@ -26,8 +26,8 @@ const maxWhy = 500
 // troubles are the objects of each app that are not well.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note takes over what has become of an object. One that was applied for another cluster's branch is another app's, though
-// that may have the same name.
+// note takes over what has become of an object. One that was applied for another
+// cluster's branch is another app's, though that may have the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {
