@@ -130,7 +130,8 @@ func TestHeldIsProtected(t *testing.T) {
 	if err := w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	// The namespaces of all tests that have ended wait for the same controller.
+	for deadline := time.Now().Add(3 * patience); ; time.Sleep(glance) {
 		_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(ctx, "shop", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return

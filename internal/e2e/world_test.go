@@ -287,7 +287,7 @@ func (w *world) readState(commit string) rollout.State {
 // glance is the time between two looks at something that is awaited.
 const glance = 100 * time.Millisecond
 
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // await waits until the state satisfies a condition.
 func (w *world) await(what string, ok func(rollout.State) bool) rollout.State {
