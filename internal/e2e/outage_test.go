@@ -102,7 +102,7 @@ func (s *weather) next(write bool) string {
 	switch {
 	case s.conflict && write:
 		kind, s.conflict = "409", false
-	case s.rng.IntN(4) == 0:
+	case s.rng.IntN(6) == 0: // a visit of an app makes several
 		kinds := []string{"500", "409", "lost", "429", "504"}
 		kind = kinds[s.turn%len(kinds)]
 		s.turn++
@@ -144,7 +144,8 @@ func TestBadWeather(t *testing.T) {
 			case <-stop:
 				w.server.Fault(gittest.Faults{})
 				return
-			case <-time.After(500 * time.Millisecond):
+			// Weather in step with retries, which come after whole seconds, would be bad at each of them.
+			case <-time.After(time.Duration(300+137*(i%5)) * time.Millisecond):
 			}
 		}
 	})
