@@ -102,7 +102,7 @@ func (s *weather) next(write bool) string {
 	switch {
 	case s.conflict && write:
 		kind, s.conflict = "409", false
-	case s.rng.IntN(6) == 0: // a visit of an app makes several
+	case s.rng.IntN(4) == 0 && (len(s.stats) < 5 || s.rng.IntN(4) == 0): // once all kinds were met, it clears up
 		kinds := []string{"500", "409", "lost", "429", "504"}
 		kind = kinds[s.turn%len(kinds)]
 		s.turn++
