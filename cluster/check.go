@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -24,6 +25,13 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	todo, err := c.toApply(ctx, app, all, &Result{})
 	if err != nil {
 		return err
+	}
+	for _, d := range todo {
+		if kind := d.ref.GroupKind(); d.kind != nil && !d.kind.namespaced && !c.opts.MayHave(app, kind) {
+			return &Error{Ref: d.ref, Reason: Forbidden,
+				Msg: fmt.Sprintf("belongs to no namespace, and app %s may not have any %s", app, kind),
+				Fix: "if it is to have that, add to its entry in the configuration: clusterResources: [" + kind + "]"}
+		}
 	}
 	return c.rehearse(ctx, todo)
 }

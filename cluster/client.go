@@ -42,6 +42,10 @@ type Options struct {
 	// ask for it any more: then another app may have it. An error means that this is not known yet. Without it any
 	// app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
+
+	// MayHave reports whether an app may have objects of a kind that belongs to no namespace, as rollout.App's does.
+	// Without it any app may.
+	MayHave func(app, kind string) bool
 }
 
 // Client speaks to one cluster. It is safe for concurrent use by several
@@ -81,6 +85,9 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	}
 	if opts.Wants == nil {
 		opts.Wants = func(string, rollout.Ref) (rollout.Object, error) { return nil, nil }
+	}
+	if opts.MayHave == nil {
+		opts.MayHave = func(string, string) bool { return true }
 	}
 	c := &Client{
 		opts:      opts,

@@ -32,6 +32,7 @@ type world struct {
 	changes *changes
 	wanted  map[string][]rollout.Object // what Git asks for, by app
 	unknown error                       // why that is not known
+	kinds   string                      // that apps may have and that belong to no namespace; "" for any
 }
 
 // changes counts the calls of OnChange.
@@ -72,7 +73,8 @@ func (w *world) connect(config *rest.Config) {
 	if w.wanted == nil {
 		w.wanted = map[string][]rollout.Object{}
 	}
-	c, err := cluster.New(config, cluster.Options{Cluster: "test", OnChange: w.changes.note, Wants: w.ask})
+	c, err := cluster.New(config, cluster.Options{Cluster: "test", OnChange: w.changes.note, Wants: w.ask,
+		MayHave: func(_, kind string) bool { return w.kinds == "" || w.kinds == kind }})
 	if err != nil {
 		w.t.Fatal(err)
 	}

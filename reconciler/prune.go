@@ -135,6 +135,15 @@ func (r *Reconciler) Wants(app string, ref rollout.Ref) (rollout.Object, error) 
 	return head.Render.Objects[i], nil
 }
 
+// App is an app with what it may touch, as the newest commit's configuration says: nothing if it is not listed. It may
+// be called from any goroutine.
+func (r *Reconciler) App(name string) rollout.App {
+	if v := r.in.current(); v != nil && v.apps[name] != nil {
+		return v.apps[name].App
+	}
+	return rollout.App{Name: name}
+}
+
 // isElsewhere reports whether an object that left an app has gone to another one, or may have, because there is one
 // that is not rendered yet, or that cannot be rendered and has files that name the object. It then waits for its
 // new app, which may be held, and is not deleted.

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type Options struct {
 	Cluster string         // the folder under .gitrollout/
 	UID     string         // of the cluster: a state for another one is refused
 	Source  rollout.Source // what cluster.yaml says of the users' branch
+
+	Namespace string // gitrollout's own, where no app may write; default rollout.OwnNamespace
 
 	Repository Repository
 	Past       Past
@@ -84,9 +87,11 @@ func New(o Options) *Reconciler {
 	}
 	r.complain.log = o.Log
 	reader := source.NewReader(o.Cluster, o.Renderer)
+	reader.Own = cmp.Or(o.Namespace, rollout.OwnNamespace)
 	r.record = newRecord(&r.Options)
 	r.renders = newRenders(&r.Options, reader)
 	r.renders.urgent, r.renders.touch, r.renders.wanted = r.record.isInFlight, r.touch, r.want
+	r.renders.stable = r.record.stable
 	r.renders.begin, r.renders.panics = r.begin, r.logPanic
 	r.renders.held = func(commit string) (Snapshot, bool) { return r.Repository.Held(commit) }
 	r.approvals = newApprovals(o.Approve)

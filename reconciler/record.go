@@ -60,6 +60,17 @@ func (r *record) isInFlight(app string) bool {
 	return s.Release != nil || s.Phase == rollout.Aborting
 }
 
+// stable is the commit that an app's release in flight goes back to, "" if none is in flight.
+func (r *record) stable(app string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.apps[app].state
+	if s.Release == nil || s.Stable == nil {
+		return ""
+	}
+	return s.Stable.Commit
+}
+
 // isOfAnother reports whether an object is on record as one of another app.
 func (r *record) isOfAnother(app string, ref rollout.Ref) bool {
 	r.mu.Lock()

@@ -19,7 +19,8 @@ import (
 type renders struct {
 	reader *source.Reader
 	held   func(commit string) (Snapshot, bool)
-	urgent func(app string) bool // whose renders come first
+	urgent func(app string) bool   // whose renders come first
+	stable func(app string) string // the commit that a release in flight goes back to, "" if none is
 	touch  func(app string)
 	wanted func() // told that commits are wanted
 	begin  func(ctx context.Context, part Part, app string) (context.Context, func(error))
@@ -327,13 +328,37 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 			r, err = nil, panicked("render "+rollout.ShortID(tree.Commit().ID), problem)
 		}
 	}()
-	if j.head {
-		if r, err = p.reader.RenderHead(tree, j.app); err == nil {
-			r = p.since(j, r)
-		}
-		return r, err
+	if !j.head {
+		return p.reader.Render(tree, j.app)
 	}
-	return p.reader.Render(tree, j.app)
+	r, err = p.reader.RenderHead(tree, j.app)
+	if err != nil && rollout.ReasonOf(err) == rollout.HeldForbidden {
+		if back := p.wayBack(tree, j.app); back != nil {
+			r, err = back, nil
+		}
+	}
+	if err == nil {
+		r = p.since(j, r)
+	}
+	return r, err
+}
+
+// wayBack is a head that takes a release in flight back to the version that is stable, nil if it does not: no rule that
+// came later is in its way.
+func (p *renders) wayBack(tree Snapshot, app rollout.App) *rollout.Render {
+	stable := p.stable(app.Name)
+	before, held := p.held(stable)
+	if stable == "" || !held {
+		return nil
+	}
+	was, err := p.reader.Render(before, app)
+	if err != nil {
+		return nil
+	}
+	if r, err := p.reader.Render(tree, app); err == nil && r.Digest == was.Digest {
+		return r
+	}
+	return nil
 }
 
 // since is a head with the commit that made it what it is, where several were pushed at once: that is the one

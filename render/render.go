@@ -71,22 +71,24 @@ func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 // An InvalidError says what is wrong in the repository; any other error means
 // that the tree could not be read, and a later try may succeed.
 func (r *Renderer) Render(tree Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	found, err := r.find(tree, app)
+	built := app
+	built.Namespaces, built.ClusterResources = "", "" // what it may touch makes no difference to what it is
+	found, err := r.find(tree, built)
 	if err != nil {
 		return nil, err
 	}
 	if found == nil {
 		r.builds.Add(1)
-		if found, err = r.build(tree, app); err != nil {
+		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		r.keep(app, found)
+		r.keep(built, found)
 	}
 	if found.invalid != nil {
 		return nil, found.invalid
 	}
 	out := *found.render
-	out.Commit = commit
+	out.App, out.Commit = app, commit
 	return &out, nil
 }
 

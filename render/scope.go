@@ -47,9 +47,9 @@ var clusterScoped = map[groupKind]bool{
 	{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}:       true,
 }
 
-// defaultNamespaces gives namespaced objects without a namespace the app's.
-func defaultNamespaces(objects []rollout.Object, namespace string) {
-	inBuild := map[groupKind]bool{} // by CRDs of this build: whether namespaced
+// definitions are the kinds that CRDs of a build define, and whether they are namespaced.
+func definitions(objects []rollout.Object) map[groupKind]bool {
+	inBuild := map[groupKind]bool{}
 	for _, object := range objects {
 		if ref := object.Ref(); ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
 			spec := object.Map("spec")
@@ -58,6 +58,12 @@ func defaultNamespaces(objects []rollout.Object, namespace string) {
 			inBuild[groupKind{group, kind}] = spec["scope"] != "Cluster"
 		}
 	}
+	return inBuild
+}
+
+// defaultNamespaces gives namespaced objects without a namespace the app's.
+func defaultNamespaces(objects []rollout.Object, namespace string) {
+	inBuild := definitions(objects)
 	for _, object := range objects {
 		if object.Namespace() == "" && isNamespaced(object, inBuild) {
 			object.Map("metadata")["namespace"] = namespace
@@ -68,14 +74,12 @@ func defaultNamespaces(objects []rollout.Object, namespace string) {
 func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	ref := object.Ref()
 	gk := groupKind{ref.Group, ref.Kind}
-	if namespaced, ok := inBuild[gk]; ok {
-		return namespaced
-	}
 	of := kyaml.TypeMeta{APIVersion: object.APIVersion(), Kind: ref.Kind}
-	if namespaced, known := openapi.IsNamespaceScoped(of); known {
+	if namespaced, known := openapi.IsNamespaceScoped(of); known || clusterScoped[gk] {
 		return namespaced
 	}
-	return !clusterScoped[gk]
+	namespaced, defined := inBuild[gk] // only of what Kubernetes itself does not have
+	return namespaced || !defined
 }
 
 // applyOrder lists kinds in the order in which they are applied: first what

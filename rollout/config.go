@@ -60,6 +60,9 @@ type AppGlob struct {
 	Namespace string // for namespaced objects that name none; default "default"
 	Prune     bool   // the objects of an app whose folder is removed are deleted; default false: they are left alone
 
+	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
+	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
+
 	field string // apps[i], for messages
 	file  string
 }
@@ -95,6 +98,9 @@ type appGlobFile struct {
 	Name      string `json:"name" is:"label"`
 	Namespace string `json:"namespace" is:"label" default:"default"`
 	Prune     bool   `json:"prune"`
+
+	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
+	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
 }
 
 // ParseConfig reads a configuration strictly and fills in the defaults. The
@@ -180,7 +186,7 @@ func checkBranch(branch string) string {
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
-		field: field, file: file}
+		Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources, field: field, file: file}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
@@ -230,5 +236,16 @@ func (g AppGlob) App(dir string) (App, error) {
 			Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
 			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
 	}
-	return App{Name: name, Path: dir, Namespace: g.Namespace}, nil
+	return App{Name: name, Path: dir, Namespace: g.Namespace,
+		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " ")}, nil
+}
+
+// EntryOf is the entry that names an app's folder, nil if none does.
+func (c *Config) EntryOf(app App) *AppGlob {
+	for i, glob := range c.Apps {
+		if is, err := path.Match(glob.Path, app.Path); err == nil && is {
+			return &c.Apps[i]
+		}
+	}
+	return nil
 }

@@ -111,6 +111,10 @@ func Formats() map[string]Format { return formats }
 var formats = map[string]Format{
 	"label": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`),
 		"a name", "use lower-case letters, digits and -, at most 63"},
+	"namespaces": {regexp.MustCompile(`^[-a-z0-9*?]{1,63}$`),
+		"the name of a namespace", "use lower-case letters, digits and -, and * for any of them"},
+	"groupKind": {regexp.MustCompile(`^([-.a-z0-9*]+/)?[A-Za-z0-9*]+$`),
+		"a kind", "write group/Kind, or Kind for one of the core group"},
 	"service": {regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`),
 		"a name for a Service", "use lower case letters, digits and -, a letter first, at most 63"},
 	"part": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`),

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,9 @@ type App struct {
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // for namespaced objects that name none; never empty
 	Formerly  string // names that it had before, the last one first, with spaces between: older commits have it by them
+
+	// What of the cluster it may touch besides its Namespace, with spaces between; see MayWriteIn and MayHave.
+	Namespaces, ClusterResources string
 }
 
 // Commit is one commit of the users' branch, as far as releases need it.
@@ -74,6 +78,8 @@ type InvalidError struct {
 	Field string // path of the field, such as spec.strategy.canary.steps[1].setWeight, "" if none
 	Msg   string // what is wrong, with the value
 	Fix   string // what to do, "" if the message says it
+
+	Reason HeldReason // why it holds an app; default HeldInvalidInput
 }
 
 // Error returns "file: field: message; fix".
@@ -88,6 +94,15 @@ func (e *InvalidError) Error() string {
 		text += "; " + e.Fix
 	}
 	return text
+}
+
+// ReasonOf is why an error about Git holds an app.
+func ReasonOf(err error) HeldReason {
+	var invalid *InvalidError
+	if errors.As(err, &invalid) && invalid.Reason != "" {
+		return invalid.Reason
+	}
+	return HeldInvalidInput
 }
 
 // WithFix adds what to do about it.

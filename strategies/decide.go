@@ -129,7 +129,7 @@ func decideHeld(in Input) Decision {
 	if reason, ok := mustRetreat(in); ok && s.Stable != nil {
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
-	d := hold(s, rollout.HeldInvalidInput, in.Head.Err.Error(), in.Head.Commit.ID)
+	d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
 	d.Requeue = heldUntil(in)
 	return d
 }

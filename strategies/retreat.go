@@ -131,7 +131,7 @@ func finishRetreat(in Input) (Decision, bool) {
 	}
 	if in.Head.Render == nil { // Git cannot be read: come to rest at stable
 		s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
-		d := hold(s, rollout.HeldInvalidInput, in.Head.Err.Error(), in.Head.Commit.ID)
+		d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
 		d.Subject = s.App + " back at " + string(s.Stable.Hash)
 		return d, true
 	}

@@ -79,7 +79,11 @@ func (a applier) Check(ctx context.Context, app string, objects []rollout.Object
 	err := a.client.Check(ctx, app, objects)
 	var refused *cluster.Error
 	if errors.As(err, &refused) && !refused.Temporary() && refused.Reason != cluster.Unexpected {
-		return &rollout.InvalidError{Msg: "the cluster refuses " + refused.Error()}
+		invalid := &rollout.InvalidError{Msg: "the cluster refuses " + refused.Error()}
+		if refused.Reason == cluster.Forbidden {
+			invalid.Reason = rollout.HeldForbidden
+		}
+		return invalid
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func newAnalyzer(ctx context.Context, l *loop, log *slog.Logger) *measure.Worker
 func ownSecrets(client *cluster.Client) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {
-			namespace = ownNamespace()
+			namespace = ownNamespace("default")
 		}
 		return client.SecretData(ctx, namespace, name)
 	}

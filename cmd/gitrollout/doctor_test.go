@@ -23,7 +23,7 @@ import (
 // doctorFiles is a repository of one app, in a namespace.
 func doctorFiles(namespace string, more map[string]string) map[string]string {
 	files := map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespaces: ['*']\n",
 		"apps/shop/kustomization.yaml": "namespace: " + namespace + "\nresources: [app.yaml]\n",
 		"apps/shop/app.yaml": `apiVersion: apps/v1
 kind: Deployment

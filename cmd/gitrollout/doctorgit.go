@@ -72,18 +72,28 @@ func (c *doctorCommand) examineGit(ctx context.Context, e *doctor.Examination, w
 
 // examineApps counts what cannot be rendered.
 func (c *doctorCommand) examineApps(e *doctor.Examination, w *world) {
-	broken := len(w.branch.Unnamed)
+	broken, forbidden := len(w.branch.Unnamed), 0
 	var first error
 	if broken > 0 {
 		first = w.branch.Unnamed[0].Err
 	}
 	for _, app := range w.branch.Apps {
 		if err := w.head(app).Err; err != nil {
+			if rollout.ReasonOf(err) == rollout.HeldForbidden {
+				forbidden++
+				continue
+			}
 			broken++
 			if first == nil {
 				first = err
 			}
 		}
+	}
+	if forbidden > 0 {
+		checked, _ := doctor.Check(w.branch.Tree, w.source.cluster, protected(), newRenderer())
+		lines := strings.ReplaceAll(strings.Join(checked.Allow, "\n"), "\n  ", ", ")
+		e.Add("git.forbidden", doctor.Problem, "to let them, write in "+w.config().File+": "+rollout.OneLine(lines),
+			"the configuration does not let %s touch what is in Git", status.Count(forbidden, "app"))
 	}
 	if broken > 0 {
 		e.Add("git.apps", doctor.Problem, "gitrollout validate names all of them",

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // electOptions say whether several replicas take turns. The Lease is for
@@ -174,15 +176,18 @@ func (o *electOptions) where() string {
 	if o.namespace != "" {
 		return o.namespace
 	}
-	return ownNamespace()
+	return ownNamespace("default")
 }
 
-// ownNamespace is the pod's, or default outside of a cluster.
-func ownNamespace() string {
+// ownNamespace is the pod's, or another one outside of a cluster.
+func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
 	}
-	return "default"
+	return otherwise
 }
+
+// protected is gitrollout's namespace, where no app may write.
+func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
 func leaseName(cluster string) string { return "gitrollout-" + cluster }

@@ -121,9 +121,12 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 		return scaffold.Proposal{}, nil, err
 	}
 	renderer := newRenderer()
-	p, err := scaffold.Propose(tree, survey, c.cluster, func(app rollout.App) error {
-		_, err := renderer.Render(tree, app, rollout.Commit{})
-		return err
+	p, err := scaffold.Propose(tree, survey, c.cluster, func(app rollout.App) (render.Beyond, error) {
+		built, err := renderer.Render(tree, app, rollout.Commit{})
+		if err != nil {
+			return render.Beyond{}, err
+		}
+		return render.BeyondOf(built, protected()), nil
 	})
 	if err != nil {
 		return p, nil, &failure{code: exitFailed, err: err}
@@ -204,7 +207,7 @@ func withSchemas(tree render.Tree, files []scaffold.File, kinds []string) ([]sca
 
 // checked says what validate would say of the result.
 func (c *initCommand) checked(tree render.Tree, cluster string) error {
-	found, err := doctor.Check(tree, cluster, newRenderer())
+	found, err := doctor.Check(tree, cluster, protected(), newRenderer())
 	if err != nil {
 		return err
 	}

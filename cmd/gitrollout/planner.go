@@ -225,6 +225,11 @@ func (p *planner) one(name string) (plan.App, bool, error) {
 	if in.Head, err = p.side(p.sides.head, p.after, name); err != nil {
 		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
 	}
+	if in.Head.Render != nil {
+		if err := render.Allow(p.sides.head, in.Head.Render, rollout.ConfigPath(p.cluster), protected()); err != nil {
+			in.Head = plan.Side{Err: err}
+		}
+	}
 	if p.after.config != nil {
 		in.Calendar = p.after.config.CalendarOf(name, p.after.freeze)
 	}

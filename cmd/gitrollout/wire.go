@@ -38,6 +38,15 @@ type loop struct {
 	renderer *render.Renderer
 }
 
+// asked is what the cluster asks the loop.
+func (l *loop) asked() cluster.Options {
+	return cluster.Options{
+		Cluster: l.source.cluster, OnChange: func(app string) { l.Touch(app) },
+		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
+		MayHave: func(app, kind string) bool { return l.App(app).MayHave(kind) },
+	}
+}
+
 // close ends the watches and waits for them.
 func (l *loop) close() {
 	l.stop()
@@ -71,11 +80,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		renderer: newRenderer()}
 	config.Wrap(beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
-	l.client, err = cluster.New(config, cluster.Options{
-		Cluster: source.cluster, OnChange: func(app string) { l.Touch(app) },
-		Wants: func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
-	})
-	if err != nil {
+	if l.client, err = cluster.New(config, l.asked()); err != nil {
 		return nil, &failure{code: exitCluster, err: err}
 	}
 	var uid string
@@ -95,7 +100,8 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.analyzer = newAnalyzer(watching, l, log)
 	l.outlets = &outlets{forge: l.forge, notifier: l.notifier, client: l.client}
 	l.Reconciler = reconciler.New(reconciler.Options{
-		Cluster: source.cluster, UID: uid, Source: rollout.Source{Repo: l.remote, Branch: source.branch},
+		Cluster: source.cluster, UID: uid, Namespace: protected(),
+		Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
 		Repository: repo, Past: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
 		Tell: l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,

@@ -62,6 +62,7 @@ func openWorld(ctx context.Context, from sourceOptions, s streams) (*world, erro
 		return nil, err
 	}
 	w := &world{source: from, repo: repo, reader: source.NewReader(from.cluster, newRenderer())}
+	w.reader.Own = protected()
 	err = slowly(s, "reading "+repo.Remote().String(), func() error {
 		_, err := w.refresh(ctx)
 		return err

@@ -136,7 +136,7 @@ func TestQuickStart(t *testing.T) {
 	// 1. Prepare the repository, as the page has it.
 	const folder = "apps/shop/overlays/prod/"
 	n.write(map[string]string{
-		".gitrollout/prod/config.yaml":   yamls[0],
+		".gitrollout/prod/config.yaml":   strings.Replace(yamls[0], "namespace: shop", "namespace: "+ns, 1),
 		folder + "rollout.yaml":          yamls[1],
 		folder + "shop.yaml":             quickStartApp,
 		folder + "route.yaml":            quickStartRoute,

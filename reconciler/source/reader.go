@@ -18,6 +18,8 @@ type Renderer interface {
 
 // Reader reads commits for one cluster. Its methods may be called from any goroutine.
 type Reader struct {
+	Own string // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
+
 	cluster  string
 	renderer Renderer
 
@@ -27,7 +29,7 @@ type Reader struct {
 
 // NewReader returns a Reader for the cluster of that name, the folder below .gitrollout.
 func NewReader(cluster string, renderer Renderer) *Reader {
-	return &Reader{cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
+	return &Reader{Own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
 // maxConfigs bounds how many configurations are kept. The apps of a cluster are as of few different ones.
@@ -100,14 +102,23 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// Render builds an app as of a commit, in the folder that the commit gives it.
+// Render builds an app as of a commit, in the folder that the commit gives it. What it may touch is not looked at: it
+// was, when the commit was the newest.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead builds an app as of a commit whose configuration is the one that names it.
+// RenderHead builds an app as of a commit whose configuration is the one that names it. What the app may not touch is
+// an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
-	return r.renderer.Render(tree, app, tree.Commit())
+	built, err := r.renderer.Render(tree, app, tree.Commit())
+	if err == nil {
+		err = render.Allow(tree, built, rollout.ConfigPath(r.cluster), r.Own)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return built, nil
 }
 
 func isInvalid(err error) bool {

@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -33,21 +31,15 @@ func configText(entries []Entry) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: " + rollout.APIVersion + "\nkind: Config\napps:\n")
 	for _, e := range entries {
-		fmt.Fprintf(&b, "- path: %s\n", quoted(e.Path))
+		fmt.Fprintf(&b, "- path: %s\n", render.Quoted(e.Path))
 		if e.Name != "" {
-			fmt.Fprintf(&b, "  name: %s\n", quoted(e.Name))
+			fmt.Fprintf(&b, "  name: %s\n", render.Quoted(e.Name))
+		}
+		for _, line := range e.Needs.Lines(nil, nil) {
+			b.WriteString("  " + line + "\n")
 		}
 	}
 	return b.String()
-}
-
-// quoted is a text as YAML: a * at the beginning would be an alias.
-func quoted(text string) string {
-	data, err := yaml.Marshal(text)
-	if err != nil { // a text always encodes
-		return text
-	}
-	return strings.TrimSpace(string(data))
 }
 
 // modeline is the comment by which editors find a file's schema.
@@ -104,12 +96,12 @@ func rolloutText(deployment string) string {
 	return `apiVersion: ` + rollout.APIVersion + `
 kind: Rollout
 metadata:
-  name: ` + quoted(deployment) + `
+  name: ` + render.Quoted(deployment) + `
 spec:
   workloadRef:
     apiVersion: apps/v1
     kind: Deployment
-    name: ` + quoted(deployment) + `
+    name: ` + render.Quoted(deployment) + `
   strategy:
     canary:
       steps:

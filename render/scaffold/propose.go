@@ -21,8 +21,9 @@ type Proposal struct {
 
 // Entry is one entry of apps.
 type Entry struct {
-	Path string
-	Name string // "" for the default
+	Path  string
+	Name  string        // "" for the default
+	Needs render.Beyond // what its apps have that no entry allows by itself
 }
 
 // LeftOut is a kustomization that is no app of the cluster, and why.
@@ -59,8 +60,10 @@ func environment(dir string) string {
 }
 
 // Propose finds the apps of a cluster, "" for the one that is most likely meant.
-// Check says why an app cannot be rendered; such an app is left out.
-func Propose(tree render.Tree, s Survey, cluster string, check func(rollout.App) error) (Proposal, error) {
+// Check renders an app, and says what it has that its entry must allow; one that it has an error for is left out.
+func Propose(
+	tree render.Tree, s Survey, cluster string, check func(rollout.App) (render.Beyond, error),
+) (Proposal, error) {
 	p := Proposal{Cluster: cluster}
 	roots := s.roots()
 	env := p.choose(roots)
@@ -132,8 +135,11 @@ func (p *Proposal) choose(roots []string) string {
 
 // cover names the chosen folders with as few entries as match nothing else, and
 // returns those that cannot be apps.
-func (p *Proposal) cover(tree render.Tree, chosen []string, check func(rollout.App) error) (bad []LeftOut, err error) {
+func (p *Proposal) cover(
+	tree render.Tree, chosen []string, check func(rollout.App) (render.Beyond, error),
+) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
+	entryOf := map[string]int{} // by app
 	by := map[string][]string{}
 	for _, dir := range chosen {
 		g := globOf(dir)
@@ -151,7 +157,7 @@ func (p *Proposal) cover(tree render.Tree, chosen []string, check func(rollout.A
 			}
 		}
 		for _, a := range apps {
-			taken[a.Name] = a.Path
+			taken[a.Name], entryOf[a.Name] = a.Path, len(p.Entries)
 		}
 		p.Entries, p.Apps = append(p.Entries, e), append(p.Apps, apps...)
 		return nil
@@ -175,9 +181,11 @@ func (p *Proposal) cover(tree render.Tree, chosen []string, check func(rollout.A
 		}
 	}
 	for _, app := range p.Apps {
-		if err := check(app); err != nil {
+		needs, err := check(app)
+		if err != nil {
 			bad = append(bad, LeftOut{app.Path, "cannot be rendered: " + err.Error()})
 		}
+		p.Entries[entryOf[app.Name]].Needs.Add(needs)
 	}
 	return bad, nil
 }

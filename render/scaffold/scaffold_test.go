@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -127,11 +128,11 @@ func TestPropose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := treeOf(nil, tt.dirs...)
-			got, err := Propose(tree, look(t, tree), tt.cluster, func(a rollout.App) error {
+			got, err := Propose(tree, look(t, tree), tt.cluster, func(a rollout.App) (render.Beyond, error) {
 				if a.Path == tt.broken {
-					return errors.New("it is broken")
+					return render.Beyond{}, errors.New("it is broken")
 				}
-				return nil
+				return render.Beyond{}, nil
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -143,7 +144,7 @@ func TestPropose(t *testing.T) {
 			if got.Apps = nil; strings.Join(names, " ") != tt.names {
 				t.Errorf("apps %v, want %s", names, tt.names)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(render.Beyond{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if _, err := rollout.ParseConfig(got.ConfigFile().Path, []byte(got.ConfigFile().Content)); err != nil {
@@ -155,14 +156,15 @@ func TestPropose(t *testing.T) {
 
 func TestTheRootIsNoApp(t *testing.T) {
 	tree := treeOf(map[string]string{"kustomization.yaml": "resources: []\n"})
-	_, err := Propose(tree, look(t, tree), "", func(rollout.App) error { return nil })
+	_, err := Propose(tree, look(t, tree), "", func(rollout.App) (render.Beyond, error) { return render.Beyond{}, nil })
 	if err == nil || !strings.Contains(err.Error(), "move it into one, such as apps/shop") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestConfigFile(t *testing.T) {
-	got := Proposal{Cluster: "prod", Entries: []Entry{{Path: "*/prod"}, {Path: "infra", Name: "edge"}}}.ConfigFile()
+	got := Proposal{Cluster: "prod", Entries: []Entry{{Path: "*/prod"}, {Path: "infra", Name: "edge",
+		Needs: render.Beyond{Namespaces: []string{"edge"}, ClusterResources: []string{"Namespace"}}}}}.ConfigFile()
 	want := File{Path: ".gitrollout/prod/config.yaml", Content: `# yaml-language-server: $schema=../schemas/config.json
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config
@@ -170,6 +172,8 @@ apps:
 - path: '*/prod'
 - path: infra
   name: edge
+  namespaces: [edge]
+  clusterResources: [Namespace]
 `}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -23,6 +23,7 @@ type ClusterReport struct {
 	Errors   []Mistake   `json:"errors,omitempty"` // of the configuration and of promotion files
 	Warnings []string    `json:"warnings,omitempty"`
 	Apps     []AppReport `json:"apps,omitempty"`
+	Allow    []string    `json:"allow,omitempty"` // the entries that would allow what is forbidden, as lines of YAML
 }
 
 // AppReport is one app: what it comes to, or why it cannot be built.
@@ -70,9 +71,9 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check looks at one cluster's part of a tree. An error means that the tree
+// Check looks at one cluster's part of a tree. Own is gitrollout's namespace there. An error means that the tree
 // cannot be read.
-func Check(tree render.Tree, cluster string, renderer *render.Renderer) (ClusterReport, error) {
+func Check(tree render.Tree, cluster, own string, renderer *render.Renderer) (ClusterReport, error) {
 	r := ClusterReport{Cluster: cluster}
 	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
 	var apps []rollout.App
@@ -89,15 +90,23 @@ func Check(tree render.Tree, cluster string, renderer *render.Renderer) (Cluster
 	if len(apps) == 0 {
 		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a kustomization")
 	}
-	known := map[string]bool{}
+	known, beyond := map[string]bool{}, map[*rollout.AppGlob]render.Beyond{}
 	for _, app := range apps {
 		known[app.Name] = true
-		checked, err := checkApp(renderer, tree, app)
+		checked, built, err := checkApp(renderer, tree, app)
 		if err != nil {
 			return r, err
 		}
+		if built != nil {
+			checked.refuse(render.Allow(tree, built, config.File, own))
+			entry := config.EntryOf(app)
+			all := beyond[entry]
+			all.Add(render.BeyondOf(built, own))
+			beyond[entry] = all
+		}
 		r.Apps = append(r.Apps, checked)
 	}
+	r.Allow = allowing(config, beyond)
 	if _, err := source.ReadFreeze(tree, cluster); isInvalid(err) {
 		r.Errors = append(r.Errors, mistakeOf(err))
 	} else if err != nil {
@@ -106,19 +115,40 @@ func Check(tree render.Tree, cluster string, renderer *render.Renderer) (Cluster
 	return r, r.checkPromotions(tree, known)
 }
 
-func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (AppReport, error) {
+func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (AppReport, *rollout.Render, error) {
 	a := AppReport{App: app.Name, Path: app.Path}
 	built, err := renderer.Render(tree, app, rollout.Commit{})
 	if isInvalid(err) {
-		found := mistakeOf(err)
-		a.Error = &found
-		return a, nil
+		a.refuse(err)
+		return a, nil, nil
 	}
 	if err != nil {
-		return a, fmt.Errorf("app %s: %w", app.Name, err)
+		return a, nil, fmt.Errorf("app %s: %w", app.Name, err)
 	}
 	a.Release, a.Objects, a.Staged, a.Warnings = built.Release(), len(built.Objects), len(built.Specs), built.Warnings
-	return a, nil
+	return a, built, nil
+}
+
+// refuse notes why the app would be held, if it would be.
+func (a *AppReport) refuse(err error) {
+	if err != nil {
+		found := mistakeOf(err)
+		a.Error = &found
+	}
+}
+
+// allowing are the entries of a configuration with the lines that allow what goes beyond them.
+func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Beyond) (lines []string) {
+	for i := range config.Apps {
+		entry := &config.Apps[i]
+		if more := beyond[entry].Lines(entry.Namespaces, entry.ClusterResources); len(more) > 0 {
+			lines = append(lines, "- path: "+render.Quoted(entry.Path))
+			for _, line := range more {
+				lines = append(lines, "  "+line)
+			}
+		}
+	}
+	return lines
 }
 
 func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]bool) error {

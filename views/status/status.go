@@ -192,7 +192,7 @@ func heldOf(in strategies.Input) *Held {
 		return &Held{Reason: string(h.Reason), Message: h.Message, Commit: h.Commit}
 	}
 	if err := in.HeadErr(); err != nil { // not recorded yet
-		return &Held{Reason: string(rollout.HeldInvalidInput), Message: err.Error(), Commit: in.Head.Commit.ID}
+		return &Held{Reason: string(rollout.ReasonOf(err)), Message: err.Error(), Commit: in.Head.Commit.ID}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -77,6 +78,13 @@ func Report(r doctor.Report, k Look) string {
 			text := fmt.Sprintf("%s, %s", status.Count(a.Objects, "object"), status.Count(a.Staged, "staged workload"))
 			b.WriteString("  " + k.paint(green, "ok") + "       " + Pad(a.App, names) + "  " + k.paint(dim, text) + "\n")
 			warn(a.Warnings)
+		}
+		if len(c.Allow) > 0 {
+			b.WriteString("  what is forbidden would be allowed by these lines in " + rollout.ConfigPath(c.Cluster) + ":\n")
+		}
+		for _, line := range c.Allow {
+			text := strings.TrimLeft(line, " ")
+			b.WriteString(strings.Repeat(" ", 4+len(line)-len(text)) + Clean(text) + "\n")
 		}
 	}
 	b.WriteString(fmt.Sprintf("%s, %s\n", status.Count(r.Errors, "error"), status.Count(r.Warnings, "warning")))

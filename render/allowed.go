@@ -1,0 +1,149 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Beyond is what an app has in Git that its entry of the configuration does not let it touch. The zero value is
+// nothing.
+type Beyond struct {
+	Namespaces       []string // in which it has objects, sorted
+	ClusterResources []string // kinds that belong to no namespace, as the configuration names them, sorted
+
+	first, own *rollout.Ref // objects to name in an error: any, and one in gitrollout's own namespace
+}
+
+// BeyondOf looks at all objects of a render. Own is gitrollout's namespace, which nothing lets an app touch. A kind
+// that nobody knows is taken for one with namespaces: the cluster is asked about it before anything is written.
+func BeyondOf(r *rollout.Render, own string) (b Beyond) {
+	inBuild := definitions(r.Objects)
+	schema.shared(func() {
+		for _, o := range r.Objects {
+			b.look(r.App, o, isNamespaced(o, inBuild), own)
+		}
+	})
+	b.Namespaces, b.ClusterResources = distinct(b.Namespaces), distinct(b.ClusterResources)
+	return b
+}
+
+func (b *Beyond) look(app rollout.App, o rollout.Object, namespaced bool, own string) {
+	ref := o.Ref()
+	namespace := ref.Namespace
+	if !namespaced {
+		if !app.MayHave(ref.GroupKind()) {
+			b.ClusterResources = append(b.ClusterResources, ref.GroupKind())
+			b.note(ref)
+		}
+		if ref.Group != "" || ref.Kind != "Namespace" {
+			return
+		}
+		namespace = ref.Name // what is said of a namespace counts for all that is in it
+	}
+	switch {
+	case app.MayWriteIn(namespace, own):
+		return
+	case namespace == own:
+		b.own = &ref
+	default:
+		b.Namespaces = append(b.Namespaces, namespace)
+	}
+	b.note(ref)
+}
+
+func (b *Beyond) note(ref rollout.Ref) {
+	if b.first == nil {
+		b.first = &ref
+	}
+}
+
+// Add takes what another app has beyond the same entry.
+func (b *Beyond) Add(o Beyond) {
+	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
+	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
+}
+
+// Lines are the fields of an entry that would allow it, as lines of YAML, with what the entry allows already. There are
+// none for what nothing allows.
+func (b Beyond) Lines(namespaces, clusterResources []string) (lines []string) {
+	line := func(field string, has, more []string) {
+		if len(more) > 0 {
+			all := slices.Concat(has, more)
+			for i, text := range all {
+				all[i] = Quoted(text)
+			}
+			lines = append(lines, field+": ["+strings.Join(all, ", ")+"]")
+		}
+	}
+	line("namespaces", namespaces, b.Namespaces)
+	line("clusterResources", clusterResources, b.ClusterResources)
+	return lines
+}
+
+// Quoted is a text of a configuration as YAML has it: a * at the beginning would be an alias.
+func Quoted(text string) string {
+	data, err := yaml.Marshal(text)
+	if err != nil { // a text always encodes
+		return text
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// Allow returns why an app is not to have what it has in Git: an InvalidError whose reason is Forbidden, nil if all of
+// it is allowed. The tree is the commit's; config is the file of which the app is an entry, own is gitrollout's
+// namespace. It is for the newest commit alone: rules that come later take nothing back.
+func Allow(tree Tree, r *rollout.Render, config, own string) error {
+	b := BeyondOf(r, own)
+	if b.first == nil {
+		return nil
+	}
+	ref := *b.first
+	invalid := &rollout.InvalidError{Reason: rollout.HeldForbidden, Field: "metadata.namespace"}
+	switch {
+	case b.own != nil:
+		ref = *b.own
+		invalid.Msg = fmt.Sprintf("is in namespace %s, which is gitrollout's own and no app's", own)
+		invalid.Fix = "take it out, or put it into another namespace"
+	case slices.Contains(b.Namespaces, ref.Namespace):
+		invalid.Msg = fmt.Sprintf("is in namespace %s, where app %s may not write", ref.Namespace, r.App.Name)
+	case slices.Contains(b.ClusterResources, ref.GroupKind()):
+		invalid.Field = "kind"
+		invalid.Msg = fmt.Sprintf("belongs to no namespace, and app %s may not have any %s", r.App.Name, ref.GroupKind())
+	default:
+		invalid.Field = "metadata.name"
+		invalid.Msg = fmt.Sprintf("is a namespace where app %s may not write", r.App.Name)
+	}
+	if b.own == nil {
+		lines := b.Lines(strings.Fields(r.App.Namespaces), strings.Fields(r.App.ClusterResources))
+		invalid.Fix = fmt.Sprintf("if it is to have that, add to its entry in %s: %s", config, strings.Join(lines, ", "))
+	}
+	return blameCommit(tree, r, invalid, ref)
+}
+
+// blameCommit says in which file of a commit the object is that an error is about.
+func blameCommit(tree Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
+	fs := newTreeFS(tree)
+	for _, name := range r.Files {
+		entry, found, err := tree.Lookup(name)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		if fs.blobs[name], err = tree.ReadBlob(entry.ID); err != nil {
+			return err
+		}
+	}
+	a := &assembly{fs: fs, file: fs.kustomizationIn(r.App.Path, r.App.Path)}
+	return a.blame(invalid, ref)
+}
+
+func distinct(texts []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(texts)))
+}

@@ -1,0 +1,54 @@
+package rollout
+
+import "testing"
+
+// TestMayWriteIn is closed by default, and what is gitrollout's own stays closed whatever is listed.
+func TestMayWriteIn(t *testing.T) {
+	tests := map[string]struct {
+		app       App
+		namespace string
+		want      bool
+	}{
+		"its own":                   {App{Namespace: "shop"}, "shop", true},
+		"another":                   {App{Namespace: "shop"}, "shop-eu", false},
+		"listed":                    {App{Namespace: "shop", Namespaces: "till shop-*"}, "till", true},
+		"by a wildcard":             {App{Namespace: "shop", Namespaces: "till shop-*"}, "shop-eu", true},
+		"beside a wildcard":         {App{Namespace: "shop", Namespaces: "shop-*"}, "shopping", false},
+		"any":                       {App{Namespace: "shop", Namespaces: "*"}, "payments", true},
+		"kube-system by a wildcard": {App{Namespace: "shop", Namespaces: "* kube-*"}, "kube-system", false},
+		"kube-system as its own":    {App{Namespace: "kube-system"}, "kube-system", false},
+		"kube-system by its name":   {App{Namespace: "shop", Namespaces: "kube-system"}, "kube-system", true},
+		"gitrollout's":              {App{Namespace: "gitops", Namespaces: "gitops * git*"}, "gitops", false},
+		"no way around":             {App{Namespace: "shop", Namespaces: "shop-*"}, "shop-a/../payments", false},
+		"no namespace at all":       {App{Namespace: "shop", Namespaces: "shop"}, "", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tt.app.MayWriteIn(tt.namespace, "gitops"); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMayHave(t *testing.T) {
+	tests := map[string]struct {
+		listed, kind string
+		want         bool
+	}{
+		"nothing is listed":    {"", "Namespace", false},
+		"of the core group":    {"Namespace", "Namespace", true},
+		"of another group":     {"Namespace", "example.com/Namespace", false},
+		"by its group":         {"rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/ClusterRole", true},
+		"another of its group": {"rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/ClusterRoleBinding", false},
+		"a whole group":        {"example.com/*", "example.com/Widget", true},
+		"anything":             {"*", "example.com/Widget", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := (App{ClusterResources: tt.listed}).MayHave(tt.kind); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
