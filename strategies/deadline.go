@@ -45,14 +45,33 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 }
 
 // overdue finds a workload whose pods have made no progress for longer than its
-// deadline. Progress is entering a step and each new pod that becomes ready;
-// pauses do not count, and neither does the time in which a workload waits for
-// the others of its release, or somebody keeps it where it is. It returns the
-// earliest deadline either way.
+// deadline. It returns the earliest deadline either way.
 func overdue(in Input) (first deadline, is bool) {
+	for _, d := range deadlines(in) {
+		first = first.earlier(d)
+	}
+	return first, first.isOver(in.Now)
+}
+
+// lateToAbort is the same of the workloads whose deadline takes the release back. One that only tells may be over
+// for long when it comes.
+func lateToAbort(in Input) (first deadline, is bool) {
+	for _, d := range deadlines(in) {
+		if d.aborts {
+			first = first.earlier(d)
+		}
+	}
+	return first, first.isOver(in.Now)
+}
+
+// deadlines are those of the workloads of a release that wait for pods. Progress is
+// entering a step and each new pod that becomes ready; pauses do not count, and
+// neither does the time in which a workload waits for the others of its release, or
+// somebody keeps it where it is.
+func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Former != nil {
-		return first, false
+		return nil
 	}
 	for _, spec := range releaseSpecs(in) {
 		hash := s.Release.Templates[spec.Workload]
@@ -76,10 +95,10 @@ func overdue(in Input) (first deadline, is bool) {
 		}
 		step := orElse(pr.Name, "first deployment")
 		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.fresh.Problem)
-		d.aborts = spec.ProgressDeadlineAbort
-		first = first.earlier(d)
+		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil
+		all = append(all, d)
 	}
-	return first, first.isOver(in.Now)
+	return all
 }
 
 // refused is when the cluster has not taken objects of a release for longer than

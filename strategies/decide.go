@@ -144,10 +144,8 @@ func heldUntil(in Input) time.Time {
 	case s.Phase == rollout.Aborting:
 		return laterOnly(s.Retreat.Drain, in.Now)
 	}
-	var next time.Time
-	if late, _ := overdue(in); late.aborts {
-		next = laterOnly(late.at, in.Now)
-	}
+	late, _ := lateToAbort(in)
+	next := laterOnly(late.at, in.Now)
 	if late, _ := lateExperiment(in); !late.at.IsZero() {
 		next = soonest(next, laterOnly(late.at, in.Now))
 	}

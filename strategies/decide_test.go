@@ -432,6 +432,31 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
+// TestTwoDeadlines: one workload's deadline only tells that it is late; the later one of another takes the release
+// back all the same, and is looked at when it comes.
+func TestTwoDeadlines(t *testing.T) {
+	api := rollout.Workload{Namespace: testApp.Namespace, Name: "api"}
+	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
+	spec, _ := h.at(commitID(0)).Spec(web)
+	spec.Workload, spec.ProgressDeadlineSeconds, spec.ProgressDeadlineAbort = api, 600, true
+	h = newHistory(source{workloads: []staged{{spec: h.head().workloads[0].spec, version: "v1"}, {spec: spec, version: "v1"}}})
+	h.push(func(x *source) { x.workloads[0].version, x.workloads[1].version = "v2", "v2" })
+	in := world(h)
+	in.Observed.Workloads[api] = in.Observed.Workloads[web]
+	in.State = Decide(in).State
+	in.Source = h.at(in.State.Source)
+	began := in.Now
+	in.Now = began.Add(time.Minute)
+	d := Decide(in)
+	if d.State.Phase != rollout.Stalled || !d.Requeue.Equal(began.Add(10*time.Minute)) {
+		t.Errorf("after a minute it is %s, and it looks again at %s", d.State.Phase, d.Requeue)
+	}
+	in.State, in.Now = d.State, began.Add(10*time.Minute)
+	if d := Decide(in); d.State.Phase != rollout.Aborting {
+		t.Errorf("after ten minutes it is %s", d.State.Phase)
+	}
+}
+
 func TestRollbackWindow(t *testing.T) {
 	cases := map[string]struct {
 		reason   string

@@ -99,7 +99,7 @@ func mustRetreat(in Input) (string, bool) {
 	if late, ok := lateExperiment(in); ok {
 		return late.reason, true
 	}
-	if late, ok := overdue(in); ok && late.aborts && s.Stable != nil {
+	if late, ok := lateToAbort(in); ok {
 		return late.reason, true
 	}
 	return "", false
@@ -265,14 +265,13 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 		phase, reason = rollout.Stalled, toldReason(d.State, reason)
 	case len(waits) > 0 && !slices.ContainsFunc(waits, works):
 		phase = rollout.Paused
-		if late.aborts {
-			d.Requeue = soonest(d.Requeue, laterOnly(late.at, in.Now))
-		}
 	case ok:
 		phase, reason = rollout.Stalled, toldReason(d.State, late.reason)
 	case !late.at.IsZero():
 		d.Requeue = soonest(d.Requeue, late.at)
 	}
+	aborts, _ := lateToAbort(in)
+	d.Requeue = soonest(d.Requeue, laterOnly(aborts.at, in.Now))
 	if phase != rollout.Stalled {
 		var due time.Time
 		reason, due = lessRouted(in)
@@ -309,7 +308,10 @@ func decidePromoting(in Input) Decision {
 		return settled(in, Decision{State: s})
 	}
 	late, isLate := overdue(in)
-	d := Decision{State: s, Waiting: "all pods to be of the new version and available"}
+	aborts, _ := lateToAbort(in)
+	d := Decision{
+		State: s, Waiting: "all pods to be of the new version and available", Requeue: laterOnly(aborts.at, in.Now),
+	}
 	if servesAll(in, available) {
 		if in.Answers.IsHealed() {
 			return becomeStable(in)
@@ -328,7 +330,7 @@ func decidePromoting(in Input) Decision {
 		next.Phase = rollout.Stalled
 		next.Reason = toldReason(s, late.reason)
 	default:
-		d.Requeue = late.at
+		d.Requeue = soonest(d.Requeue, late.at)
 		if s.Stable != nil || s.Phase == rollout.Stalled {
 			next.Reason = ""
 		}
