@@ -161,7 +161,7 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	for name, head := range map[string]Head{
 		"broken": {Err: errors.New("it is not valid")}, "without its document": h.headInput(),
 	} {
-		in.Head, in.Now = head, noon.Add(time.Minute)
+		in.Head, in.Now = head, due.Add(-time.Hour)
 		if d := Decide(in); !d.Requeue.Equal(due) || d.State.Held == nil {
 			t.Errorf("%s: it is looked at again at %s, want %s; held: %+v", name, d.Requeue, due, d.State.Held)
 		}

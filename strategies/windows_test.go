@@ -143,7 +143,7 @@ func TestPauseUntil(t *testing.T) {
 	if d := Decide(in); !strings.Contains(d.Subject, "promoting") {
 		t.Errorf("then: %q, waits for %s", d.Subject, d.Waiting)
 	}
-	in.Now = noon
+	in.Now = in.State.Progress[0].Entered
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "2",
 		Author: "Ann"}
 	if d := Decide(in); !strings.Contains(d.Subject, "promoted by Ann") {
