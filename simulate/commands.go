@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
@@ -132,10 +133,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) {
 // appOf finds the app that a line is about: the one it names, or the only one.
 // It returns the other words.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
-	apps, err := s.apps()
-	if err != nil {
-		return rollout.App{}, nil, err
-	}
+	apps := s.branch().Apps
 	var names []string
 	for _, a := range apps {
 		if i := slices.Index(args, a.Name); i >= 0 {
@@ -162,11 +160,7 @@ func (s *Story) push(args []string) error {
 	if args[0] == "files" {
 		return s.pushFiles(args[1:])
 	}
-	apps, err := s.apps()
-	if err != nil {
-		return err
-	}
-	edits := map[string]*string{}
+	apps, edits := s.branch().Apps, map[string]*string{}
 	for _, arg := range args {
 		name, version, one := strings.Cut(arg, "=")
 		if !one {
@@ -290,30 +284,30 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide merges a promotion file for what the head asks for.
+// decide does what the command of that name does: it pushes a promotion file.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {
 		return err
 	}
-	head := s.at(app, s.head())
-	if head == nil {
-		return fmt.Errorf("%s: %s cannot be rendered, so there is no release to decide about", verb, app.Name)
-	}
-	p := rollout.Promotion{Release: head.Release(), Decision: verb}
+	a := propose.Action{Verb: verb}
 	if len(rest) > 0 && verb == rollout.Promote {
-		p.Through, rest = rest[0], rest[1:]
+		a.Through, rest = rest[0], rest[1:]
 	}
 	if len(rest) > 0 {
 		return fmt.Errorf("%s: %q is neither an app nor a step", verb, rest[0])
 	}
-	s.serial++
-	p.At = strconv.Itoa(s.serial)
-	data, err := p.Encode()
+	o, err := propose.Target{Cluster: s.name, Branch: Branch}.Decide(s.input(app), a)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s %s: %w", verb, app.Name, err)
 	}
-	text := string(data)
-	s.commit(fmt.Sprintf("%s %s", verb, app.Name), map[string]*string{rollout.PromotionPath(s.name, app.Name): &text})
+	edits := map[string]*string{}
+	for name, data := range o.Edits {
+		edits[name] = nil
+		if data != nil {
+			edits[name] = new(string(data))
+		}
+	}
+	s.commit(fmt.Sprintf("%s %s", verb, app.Name), edits)
 	return nil
 }

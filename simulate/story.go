@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,7 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
+	gitsource "gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies"
@@ -30,12 +31,13 @@ type Story struct {
 	parts   Parts
 	process *Process
 	name    string              // of the cluster
+	reader  *gitsource.Reader      // of commits, as the commands have one
+	config  *rollout.Config     // the last one that could be read
 	folders map[string][]string // what "push files NAME" brings: paths below NAME/
 	files   map[string]string   // of the script
 	life    map[string]kube.Lifetime
 	meter   *meter
 	pushes  []string // commits on main, oldest first
-	serial  int      // makes each promotion file another one
 	gitDown bool
 	apiDown bool
 	event   *Event // what the present line has brought
@@ -63,7 +65,8 @@ func NewStory(o StoryOptions) (*Story, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Story{name: o.Cluster, files: o.Extra, life: map[string]kube.Lifetime{}, event: &Event{}}
+	s := &Story{name: o.Cluster, files: o.Extra, life: map[string]kube.Lifetime{}, event: &Event{},
+		reader: gitsource.NewReader(o.Cluster, o.Options.Renderer), config: parsed}
 	s.git = NewGit(func(_, branch, _, to string) {
 		if branch == parsed.StateBranch && to != "" {
 			s.event.Commits = append(s.event.Commits, strings.TrimPrefix(s.git.Subject(to), o.Cluster+": "))
@@ -91,15 +94,40 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// apps are what the newest configuration lists, sorted.
-func (s *Story) apps() ([]rollout.App, error) {
-	head := s.head()
-	path := rollout.ConfigPath(s.name)
-	config, err := rollout.ParseConfig(path, []byte(s.git.Files(head)[path]))
+// branch is the head of main, as the loop and the commands read it.
+func (s *Story) branch() *gitsource.Branch {
+	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {
-		return nil, err
+		panic(err) // a tree in memory can be read
 	}
-	return render.FindApps(snapshot{s.git.commits[head]}, config)
+	s.config = b.Config
+	return b
+}
+
+// input is what a decision about an app depends on.
+func (s *Story) input(app rollout.App) strategies.Input {
+	b := s.branch()
+	promotion := b.Promotion(app)
+	made, err := s.reader.RenderHead(b.Tree, app)
+	g := gitsource.Gatherer{
+		RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+			return s.at(app, commit), nil
+		},
+		Observe: func(app string, _ []rollout.Workload, _ []rollout.Ref) rollout.Observed {
+			seen := s.cluster.Kube.Observe()
+			maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool {
+				o := s.cluster.objects[w.Ref()]
+				return o == nil || o.app != app // other apps' have serials of their own
+			})
+			return seen
+		},
+	}
+	in, _ := g.Gather(context.Background(), gitsource.App{
+		App: app, Head: gitsource.HeadOf(b.Tree.Commit(), made, err, promotion), Promotion: promotion.File,
+		Calendar: b.Calendar(app.Name), State: s.state(app.Name),
+	}, s.cluster.Kube.Now)
+	in.Answers = strategies.Answers{Healed: new(true)}
+	return in
 }
 
 func (s *Story) head() string { return s.git.Head(Branch) }
@@ -110,7 +138,7 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	if c == nil {
 		return nil
 	}
-	made, err := s.parts.Options.Renderer.Render(snapshot{c}, app, c.Commit)
+	made, err := s.reader.Render(snapshot{c}, app)
 	if err != nil {
 		return nil
 	}
@@ -133,11 +161,7 @@ func (s *Story) state(app string) rollout.State {
 }
 
 func (s *Story) touch() {
-	apps, err := s.apps()
-	if err != nil {
-		return
-	}
-	for _, a := range apps {
+	for _, a := range s.branch().Apps {
 		s.process.Touch(a.Name)
 	}
 }

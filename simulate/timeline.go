@@ -3,7 +3,6 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -171,16 +170,19 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status is where each app is, in one line.
+// status is where each app is, in one line, and what is no app.
 func (s *Story) status() []string {
-	apps, err := s.apps()
-	if err != nil {
-		return []string{"the configuration cannot be read: " + err.Error()}
-	}
 	var all []string
-	for _, a := range apps {
+	b := s.branch()
+	if b.Behind != nil {
+		all = append(all, "the configuration cannot be read, and no release advances: "+b.Behind.Error())
+	}
+	for _, u := range b.Unnamed {
+		all = append(all, u.Path+" is no app: "+u.Err.Error())
+	}
+	for _, a := range b.Apps {
 		text := s.readable(s.statusOf(a))
-		if len(apps) > 1 {
+		if len(b.Apps) > 1 {
 			text = a.Name + " " + text
 		}
 		all = append(all, text)
@@ -210,7 +212,7 @@ func (s *Story) statusOf(a rollout.App) string {
 			parts = append(parts, w.Name+": "+strings.Join(append(podsOf(d), s.pinsOf(d, state)...), ", "))
 		}
 	}
-	waiting := s.waiting(a, state)
+	waiting := s.waiting(a)
 	if state.Held != nil {
 		waiting = "held: " + string(state.Held.Reason) + ": " + state.Held.Message
 	}
@@ -254,54 +256,18 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 }
 
 // waiting is what an app waits for.
-func (s *Story) waiting(a rollout.App, state rollout.State) string {
-	head := s.git.commits[s.head()]
-	in := strategies.Input{
-		Now: s.cluster.Kube.Now, App: a, State: state, Source: s.at(a, state.Source), Observed: s.cluster.Kube.Observe(),
-		Answers: strategies.Answers{Healed: new(true)},
-		Head:    strategies.Head{Commit: head.Commit, Render: s.at(a, head.ID)},
-	}
-	if in.Head.Render == nil {
-		return ""
-	}
-	maps.DeleteFunc(in.Observed.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool {
-		o := s.cluster.objects[w.Ref()]
-		return o == nil || o.app != a.Name // other apps' have serials of their own
-	})
-	in.Calendar = s.calendar(a.Name)
-	path := rollout.PromotionPath(s.name, a.Name)
-	if f, found := head.files[path]; found {
-		// One that cannot be read holds the app, which the state says.
-		in.Promotion, _ = rollout.ParsePromotion(path, []byte(f.content))
-	}
-	if d := strategies.Decide(in); d.Waiting != "" {
+func (s *Story) waiting(a rollout.App) string {
+	if d := strategies.Decide(s.input(a)); d.Waiting != "" {
 		return "waits for " + d.Waiting
 	}
 	return ""
-}
-
-// calendar is when releases of an app may advance, as of the head.
-func (s *Story) calendar(app string) rollout.Calendar {
-	file, files := rollout.ConfigPath(s.name), s.git.Files(s.head())
-	config, err := rollout.ParseConfig(file, []byte(files[file]))
-	if err != nil {
-		return rollout.Calendar{}
-	}
-	var freeze *rollout.Freeze
-	file = rollout.FreezePath(s.name)
-	if text, found := files[file]; found {
-		if freeze, err = rollout.ParseFreeze(file, []byte(text)); err != nil {
-			freeze = rollout.Unreadable(err)
-		}
-	}
-	return config.CalendarOf(app, freeze)
 }
 
 // readable names versions where the program names hashes, and pushes where it
 // names commits: #0 is the first one.
 func (s *Story) readable(text string) string {
 	var pairs []string
-	apps, _ := s.apps()
+	apps := s.branch().Apps
 	for i, id := range s.pushes {
 		for _, a := range apps {
 			pairs = append(pairs, versions(s.at(a, id))...)

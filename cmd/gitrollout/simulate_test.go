@@ -53,7 +53,7 @@ func TestSimulate(t *testing.T) {
 		"a met expectation":           {"start\npush v2\n  commit release v2\n  expect Paused | 4 blue, 1 v2\n", 0, "expect Paused", ""},
 		"one that is not met":         {"start\n  expect Healthy\npush v2\n  expect Healthy\n", 1, "  FAILED line 4: expect Healthy\n", "1 expectation not met"},
 		"commits have an order":       {"start\n  commit healthy\n  commit first deployment\n", 1, "FAILED line 3: commit first deployment", ""},
-		"Git is down":                 {"start\npush v2\ngit down\npromote\n  error Git does not answer\n  expect Paused\ngit up\n  expect Healthy | 5 v2\n", 0, "", ""},
+		"Git is down":                 {"start\npush v2\ngit down\npromote\n  error Git does not answer\n  expect Paused\ngit up\n  expect 2 blue, 3 v2\n+3s\n  expect Healthy | 5 v2\n", 0, "", ""},
 		"an abort needs no push":      {"start\npush v2\nabort\n  expect Degraded | 5 blue\nrevert\n  expect Healthy\n", 0, "", ""},
 		"an API server that is down":  {"start\napi down\npush v2\n  error the API server does not answer\napi up\n+2m\n  expect Paused\n", 0, "", ""},
 		"a crash moves nothing":       {"start\npush v2\ncrash\n  expect Paused | 4 blue, 1 v2\n", 0, "", ""},
@@ -62,6 +62,7 @@ func TestSimulate(t *testing.T) {
 		"an unknown expectation":      {"start\n  wants Healthy\n", 2, "", "begin with commit, expect or error"},
 		"an expectation of nothing":   {"  expect Healthy\n", 2, "", "line 1"},
 		"a merge without a proposal":  {"start\nmerge\n", 2, "", "there is no proposal for shop"},
+		"a decision about nothing":    {"start\npromote\n", 2, "", "promote shop: no release is in flight"},
 		"a revert of the first":       {"start\nrevert\n", 2, "", "shop has been nothing else yet"},
 		"an unknown Deployment":       {"start\nscale web 3\n", 2, "", "there are shop"},
 		"a time that is none":         {"start\n+soon\n", 2, "", "write +30s"},
@@ -133,9 +134,11 @@ func TestSimulateAnArchive(t *testing.T) {
 	}
 }
 
-// TestSimulateWindows plays a release in windows and under a freeze.
-func TestSimulateWindows(t *testing.T) {
-	if code, out, errs := simulated(t, "", "testdata/windows.txtar"); code != 0 {
-		t.Errorf("exit code %d\n%s%s", code, out, errs)
+// TestScriptsOfTimelines plays releases in windows and under a freeze, and what people do by commands.
+func TestScriptsOfTimelines(t *testing.T) {
+	for _, file := range []string{"testdata/windows.txtar", "testdata/moves.txtar"} {
+		if code, out, errs := simulated(t, "", file); code != 0 {
+			t.Errorf("%s: exit code %d\n%s%s", file, code, out, errs)
+		}
 	}
 }

@@ -30,7 +30,7 @@ var table = map[string]rule{
 	"strategies":         {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, pure: true},
 	"views/status":       {own: []string{"reconciler/propose", "rollout", "strategies"}, pure: true},
 	"views/plan":         {own: []string{"rollout", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
-	"views/doctor":       {own: []string{"reconciler/source", "render", "rollout"}, others: kubernetes},
+	"views/doctor":       {own: []string{"reconciler/source", "render", "rollout", "strategies"}, others: kubernetes},
 	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/worktree":    {own: []string{"render", "rollout"}},
 	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
@@ -73,7 +73,7 @@ var table = map[string]rule{
 	// The model is below everything that is tested on it.
 	"simulate/kube":          {own: []string{"rollout"}},
 	"internal/guard":         {own: []string{"rollout", "simulate/kube"}},
-	"simulate":               {own: []string{"reconciler", "render", "rollout", "simulate/kube", "strategies"}},
+	"simulate":               {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "simulate/kube", "strategies"}},
 	"internal/archtest":      {},
 	"internal/contract":      {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":           {},
