@@ -127,20 +127,23 @@ func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 // cluster plans the apps of one cluster.
 func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster string, now time.Time) (plan.Plan, error) {
 	p := plan.Plan{Cluster: cluster, Base: sides.baseName, Head: sides.headName, At: now, Apps: []plan.App{}}
-	before, err := listApps(sides.base, cluster)
-	if err != nil && !isInvalid(err) {
-		return p, err
-	}
-	after, err := listApps(sides.head, cluster)
-	if isInvalid(err) {
-		p.Error, p.Errors = plan.ProblemOf(err), 1
-		return p, nil
-	}
+	after, err := branchOf(sides.head, cluster, nil)
 	if err != nil {
 		return p, err
 	}
+	if after.Behind != nil {
+		p.Error, p.Errors = plan.ProblemOf(after.Behind), 1
+		return p, nil
+	}
+	before, err := branchOf(sides.base, cluster, after.Config)
+	if err != nil {
+		return p, err
+	}
+	if before.Behind != nil {
+		p.Base += ", whose configuration cannot be read: its apps are taken to be those of head"
+	}
 	var record *planRecord
-	if record, p.State, err = c.record(ctx, sides, cluster, after.config); err != nil {
+	if record, p.State, err = c.record(ctx, sides, cluster, after.Config); err != nil {
 		return p, err
 	}
 	planner := &planner{sides: sides, cluster: cluster, now: now, before: before, after: after, record: record,
@@ -151,6 +154,10 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	}
 	for i := range apps {
 		p.Add(apps[i], changed[i])
+	}
+	for _, u := range after.Unnamed {
+		p.Add(plan.App{App: u.Path, Path: u.Path, Change: plan.Invalid, Error: plan.ProblemOf(u.Err),
+			Summary: "can be no app: nothing of it is applied"}, true)
 	}
 	p.Finish()
 	return p, nil
@@ -194,36 +201,16 @@ func (c *planCommand) exit(all plans) error {
 	return nil
 }
 
-// appList is what one side lists for a cluster.
-type appList struct {
-	config *rollout.Config // nil if there is none
-	freeze *rollout.Freeze
-	apps   map[string]rollout.App
-}
+// uncommitted is a tree that may be no commit.
+type uncommitted struct{ render.Tree }
 
-// listApps reads a side's configuration; a side without one lists nothing.
-func listApps(tree render.Tree, cluster string) (appList, error) {
-	l := appList{apps: map[string]rollout.App{}}
+func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
+
+// branchOf reads a side; one without a configuration lists nothing. Where it cannot be read, last is in force.
+func branchOf(tree render.Tree, cluster string, last *rollout.Config) (*source.Branch, error) {
 	_, found, err := tree.Lookup(rollout.ConfigPath(cluster))
 	if err != nil || !found {
-		return l, err
+		return &source.Branch{Cluster: cluster, Tree: uncommitted{tree}}, err
 	}
-	config, err := readConfig(tree, cluster)
-	if err != nil {
-		return l, err
-	}
-	apps, err := render.FindApps(tree, config)
-	if err != nil {
-		return l, err
-	}
-	if l.freeze, err = source.ReadFreeze(tree, cluster); isInvalid(err) {
-		l.freeze = rollout.Unreadable(err)
-	} else if err != nil {
-		return l, err
-	}
-	l.config = config
-	for _, a := range apps {
-		l.apps[a.Name] = a
-	}
-	return l, nil
+	return source.NewReader(cluster, nil).Open(uncommitted{tree}, last)
 }

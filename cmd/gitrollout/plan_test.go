@@ -31,11 +31,11 @@ func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, err := listApps(sides.base, "prod")
+		after, err := branchOf(sides.head, "prod", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := listApps(sides.head, "prod")
+		before, err := branchOf(sides.base, "prod", after.Config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -184,14 +183,17 @@ type planner struct {
 	sides         *planSides
 	cluster       string
 	now           time.Time
-	before, after appList
+	before, after *source.Branch
 	record        *planRecord
 	renderer      *render.Renderer
 }
 
 // all plans each app of either side; the flags say which of them change.
 func (p *planner) all(ctx context.Context) (apps []plan.App, changed []bool, err error) {
-	names := slices.Concat(slices.Collect(maps.Keys(p.before.apps)), slices.Collect(maps.Keys(p.after.apps)))
+	var names []string
+	for _, a := range slices.Concat(p.before.Apps, p.after.Apps) {
+		names = append(names, a.Name)
+	}
 	slices.Sort(names)
 	names = slices.Compact(names)
 	apps, changed = make([]plan.App, len(names)), make([]bool, len(names))
@@ -214,15 +216,17 @@ func (p *planner) all(ctx context.Context) (apps []plan.App, changed []bool, err
 // one plans an app. What nothing has changed of is rendered once: the renderer
 // knows what a build looked at.
 func (p *planner) one(name string) (plan.App, bool, error) {
-	in := plan.Input{Now: p.now, App: p.after.apps[name]}
-	if in.App.Name == "" {
-		in.App = p.before.apps[name]
+	in := plan.Input{Now: p.now, Calendar: p.after.Calendar(name)}
+	app, listed := p.after.Find(name)
+	if !listed {
+		app, _ = p.before.Find(name)
 	}
+	in.App = app
 	var err error
-	if in.Base, err = p.side(p.sides.base, p.before, name); err != nil {
+	if in.Base, err = p.side(p.before, name); err != nil {
 		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
 	}
-	if in.Head, err = p.side(p.sides.head, p.after, name); err != nil {
+	if in.Head, err = p.side(p.after, name); err != nil {
 		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
 	}
 	if in.Head.Render != nil {
@@ -230,25 +234,22 @@ func (p *planner) one(name string) (plan.App, bool, error) {
 			in.Head = plan.Side{Err: err}
 		}
 	}
-	if p.after.config != nil {
-		in.Calendar = p.after.config.CalendarOf(name, p.after.freeze)
-	}
 	if in.State, err = p.record.state(name); err != nil && !isInvalid(err) {
 		return plan.App{}, false, err
 	}
 	if in.Files, err = p.files(in); err != nil {
 		return plan.App{}, false, err
 	}
-	app, changed := plan.Of(in)
-	return app, changed, nil
+	made, changed := plan.Of(in)
+	return made, changed, nil
 }
 
-func (p *planner) side(tree render.Tree, list appList, name string) (plan.Side, error) {
-	app, listed := list.apps[name]
+func (p *planner) side(b *source.Branch, name string) (plan.Side, error) {
+	app, listed := b.Find(name)
 	if !listed {
 		return plan.Side{}, nil
 	}
-	built, err := p.renderer.Render(tree, app, rollout.Commit{})
+	built, err := p.renderer.Render(b.Tree, app, rollout.Commit{})
 	if isInvalid(err) {
 		return plan.Side{Err: err}, nil
 	}
