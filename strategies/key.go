@@ -64,6 +64,20 @@ func Ignored(in Input) string {
 	}
 }
 
+// NamesNoStep says which step a promotion names that the documents of its release do not have, "" if none. About a
+// promotion of another release it says nothing.
+func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
+	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
+		return ""
+	}
+	in := Input{Head: Head{Render: r}, Promotion: p, plans: plans{}}
+	in.State.Release = &rollout.Release{Hash: p.Release, Templates: r.Templates}
+	for _, spec := range r.Specs {
+		in.State.Progress = append(in.State.Progress, in.plans.of(spec).progress(0, time.Time{}))
+	}
+	return namesNoStep(in)
+}
+
 // namesNoStep says which of a promotion's steps there are not.
 func namesNoStep(in Input) string {
 	p, all := in.Promotion, movers(in)

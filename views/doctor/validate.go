@@ -8,6 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Report is what is wrong with a tree. It is the form of its JSON.
@@ -76,10 +77,6 @@ func (r *Report) Add(c ClusterReport) {
 func Check(tree render.Tree, cluster, own string, renderer *render.Renderer) (ClusterReport, error) {
 	r := ClusterReport{Cluster: cluster}
 	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
-	var apps []rollout.App
-	if err == nil {
-		apps, err = render.FindApps(tree, config)
-	}
 	if isInvalid(err) {
 		r.Errors = append(r.Errors, mistakeOf(err))
 		return r, nil
@@ -87,12 +84,19 @@ func Check(tree render.Tree, cluster, own string, renderer *render.Renderer) (Cl
 	if err != nil {
 		return r, err
 	}
-	if len(apps) == 0 {
+	apps, unnamed, err := render.FindAll(tree, config)
+	if err != nil {
+		return r, err
+	}
+	for _, folder := range unnamed {
+		r.Errors = append(r.Errors, mistakeOf(folder.Err))
+	}
+	if len(apps)+len(unnamed) == 0 {
 		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a kustomization")
 	}
-	known, beyond := map[string]bool{}, map[*rollout.AppGlob]render.Beyond{}
+	known := map[string]*rollout.Render{} // nil: it cannot be rendered
+	beyond := map[*rollout.AppGlob]render.Beyond{}
 	for _, app := range apps {
-		known[app.Name] = true
 		checked, built, err := checkApp(renderer, tree, app)
 		if err != nil {
 			return r, err
@@ -104,6 +108,7 @@ func Check(tree render.Tree, cluster, own string, renderer *render.Renderer) (Cl
 			all.Add(render.BeyondOf(built, own))
 			beyond[entry] = all
 		}
+		known[app.Name] = built
 		r.Apps = append(r.Apps, checked)
 	}
 	r.Allow = allowing(config, beyond)
@@ -151,7 +156,7 @@ func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Beyond)
 	return lines
 }
 
-func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]bool) error {
+func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]*rollout.Render) error {
 	dir := strings.TrimSuffix(rollout.PromotionPath(r.Cluster, "x"), "/x.yaml")
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {
@@ -168,11 +173,18 @@ func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]bool)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", file, err)
 		}
-		if _, err := rollout.ParsePromotion(file, data); err != nil {
+		p, err := rollout.ParsePromotion(file, data)
+		if err != nil {
 			r.Errors = append(r.Errors, mistakeOf(err))
 		}
-		if !known[app] {
+		built, is := known[app]
+		if !is {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: cluster %s has no app %q", file, r.Cluster, app))
+		}
+		if p != nil && built != nil {
+			if why := strategies.NamesNoStep(built, p); why != "" {
+				r.Warnings = append(r.Warnings, file+": "+why)
+			}
 		}
 	}
 	return nil
