@@ -92,7 +92,9 @@ func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) [
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, in.App.Name)
 	if commit := r.record.isProposed(branch); commit != "" && propose.WantsRevert(in.State) && !r.isStale(branch) {
-		p := rollout.Proposal{Kind: rollout.ProposeRevert, Branch: branch, Commit: commit}
+		p := rollout.Proposal{
+			Kind: rollout.ProposeRevert, Branch: branch, Commit: commit, Retries: strategies.CanRetry(in),
+		}
 		if stable := r.stableOf(ctx, in); stable != nil && in.Head.Render != nil {
 			p.Changes = rollout.Changes(in.Head.Render, stable)
 			if reversion, err := r.editsBetween(ctx, v, in.Head.Render, stable); err == nil {

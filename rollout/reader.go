@@ -153,6 +153,12 @@ func (v value) reads(to any, f Field) bool {
 	case *time.Duration:
 		v.duration(to, f)
 		return true
+	case *time.Time:
+		text, _ := v.raw.(string)
+		if *to, err = time.Parse(time.RFC3339, text); err != nil {
+			v.fail("write it as in 2026-01-02T15:04:05Z", "%s is not a time", Describe(v.raw))
+		}
+		return true
 	case Selfread:
 		err = to.ReadValue(v.raw)
 	case encoding.TextUnmarshaler:

@@ -33,6 +33,7 @@ type Proposal struct {
 	Standing []Standing // one for each staged workload of the release
 	Changes  []Change   // from what serves to the release or, of a revert, from the head to what serves
 	Sharers  []string   // other apps that merging changes, too
+	Retries  bool       // of a revert: what was rejected can be tried again as it is
 }
 
 // Standing is how far one workload of a release has come, and its pods.

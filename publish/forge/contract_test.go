@@ -300,7 +300,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		failed := paused(release, 1)
 		failed.After.Phase, failed.After.Release = rollout.Degraded, nil
 		failed.After.Rejected = []rollout.Rejection{{Hash: "h1-aaaaaaaaaa", Commit: release, Reason: "no progress for 10m", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
-		failed.Proposals = []rollout.Proposal{{Kind: rollout.ProposeRevert, Branch: revertBranch, Commit: r.push(revertBranch, "the revert"), Sharers: []string{"cart"}}}
+		failed.Proposals = []rollout.Proposal{{Kind: rollout.ProposeRevert, Branch: revertBranch, Commit: r.push(revertBranch, "the revert"), Sharers: []string{"cart"}, Retries: true}}
 		all := r.show(failed)
 		if len(all) != 1 || all[0].state != "open" || all[0].title != "Revert shop in prod to "+sha("stable")[:7] {
 			t.Fatalf("%+v", all)

@@ -94,8 +94,11 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 		fmt.Fprintf(&b, "\n**It also changes files of other apps: %s.** Look at their renders before you merge.\n",
 			code(strings.Join(p.Sharers, ", ")))
 	}
-	fmt.Fprintf(&b, "\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: %s.\n",
-		code("gitrollout retry "+s.App))
+	b.WriteString("\n### Instead\n\nPush a fix: a new version is a new release.")
+	if p.Retries {
+		fmt.Fprintf(&b, " To try the same version again: %s.", code("gitrollout retry "+s.App))
+	}
+	b.WriteString("\n")
 	return text{title, b.String()}
 }
 

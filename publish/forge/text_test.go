@@ -28,3 +28,15 @@ func TestPullRequestsHaveTheEvidence(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryIsAdvisedWhereItWorks: a version whose Rollout document is gone cannot be tried again.
+func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
+	s := rollout.State{App: "shop", Rejected: []rollout.Rejection{{Hash: "h1-2", Commit: "c2", Reason: "too many errors"}}}
+	for _, can := range []bool{true, false} {
+		p := rollout.Proposal{Kind: rollout.ProposeRevert, Retries: can}
+		body := describe(rollout.Transition{Cluster: "prod", After: s}, p).body
+		if strings.Contains(body, "`gitrollout retry shop`") != can {
+			t.Errorf("it can be tried again: %t, and the text is\n%s", can, body)
+		}
+	}
+}

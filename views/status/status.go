@@ -302,8 +302,8 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 			return d.Waiting, timeOrNil(d.Requeue)
 		}
 		return "", nil
-	case a.Held != nil && a.Release == nil:
-		return "", nil // the held message says it
+	case a.Held != nil && in.State.Phase != rollout.Aborting:
+		return "", nil // the held message says it: no key and no time ends that
 	case len(texts) > 0:
 		return strings.Join(texts, "; "), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||

@@ -122,12 +122,12 @@ func TestOf(t *testing.T) {
 			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + strings.TrimSuffix(still, "\n")},
 		"a head that cannot be read, before that is on record": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
-		}, nil, "phase: Paused\nheld: InvalidInput kustomization.yaml: is not valid YAML\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go back: gitrollout abort shop"},
+		}, nil, "phase: Paused\nheld: InvalidInput kustomization.yaml: is not valid YAML\n" + steps + "to go back: gitrollout abort shop"},
 		"an app that is not listed": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("apps: no longer lists shop")
 			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "apps: no longer lists shop"}
 			in.State.Phase = rollout.Progressing
-		}, proposed, "phase: Progressing\nheld: InvalidInput apps: no longer lists shop\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go back: gitrollout abort shop"},
+		}, proposed, "phase: Progressing\nheld: InvalidInput apps: no longer lists shop\n" + steps + "to go back: gitrollout abort shop"},
 		"an app that is not listed, and was rejected": {func(in *strategies.Input) {
 			reject(in)
 			in.Source, in.Head.Render, in.Head.Err = in.Head.Render, nil, errors.New("apps: no longer lists shop")
