@@ -89,7 +89,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 				time.Sleep(time.Second)
 				w.awaitStep(1, rollout.Paused)
 				w.awaitSettled(8, 2)
-				w.isHealed()
+				w.awaitHealed()
 				// The user allows 25 % of 8 to be missing; one more where a pod was deleted by hand.
 				if low := w.pods.lowest(mark); low < 6-1 {
 					t.Errorf("ready pods fell to %d, want at least 5", low)
@@ -102,23 +102,38 @@ func TestHandsOnTheCluster(t *testing.T) {
 	}
 }
 
-// isHealed checks that the Deployment is again what the release asks for.
-func (w *world) isHealed() {
+// awaitHealed waits until the Deployment is again what the release asks for: what puts a share back makes
+// something else of it for a while.
+func (w *world) awaitHealed() {
+	w.t.Helper()
+	wrong := w.unhealed()
+	for deadline := time.Now().Add(patience); wrong != ""; wrong = w.unhealed() {
+		if time.Now().After(deadline) {
+			w.t.Errorf("after %s %s", patience, wrong)
+			return
+		}
+		time.Sleep(glance)
+	}
+}
+
+// unhealed is what of the Deployment is not as the release asks for, "" if nothing.
+func (w *world) unhealed() string {
 	w.t.Helper()
 	d := w.deployment()
 	s := w.state()
-	switch {
+	switch surge := d.Spec.Strategy.RollingUpdate.MaxSurge; {
 	case d.Spec.Paused:
-		w.t.Error("the Deployment is still paused")
+		return "the Deployment is still paused"
 	case d.Spec.Template.Spec.Containers[0].Image != "shop:v2":
-		w.t.Errorf("the image is still %s", d.Spec.Template.Spec.Containers[0].Image)
+		return "the image is still " + d.Spec.Template.Spec.Containers[0].Image
 	case d.Spec.MinReadySeconds != 2147483646:
-		w.t.Errorf("minReadySeconds is %d: the hold is gone", d.Spec.MinReadySeconds)
-	case d.Spec.Strategy.RollingUpdate.MaxSurge.StrVal == "":
-		w.t.Errorf("maxSurge is %v, no percentage", d.Spec.Strategy.RollingUpdate.MaxSurge)
+		return fmt.Sprintf("minReadySeconds is %d: the hold is gone", d.Spec.MinReadySeconds)
+	case surge.StrVal == "":
+		return fmt.Sprintf("maxSurge is %v, no percentage", surge)
 	case d.Annotations[rollout.AnnotationHash] != string(s.Release.Hash) || d.Annotations[rollout.AnnotationCommit] != s.Release.Commit:
-		w.t.Errorf("annotations do not name the release: %v", d.Annotations)
+		return fmt.Sprintf("annotations do not name the release: %v", d.Annotations)
 	}
+	return ""
 }
 
 // awaitSettled waits until at least n pods are ready, some of each version, and
