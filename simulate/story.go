@@ -31,7 +31,7 @@ type Story struct {
 	parts   Parts
 	process *Process
 	name    string              // of the cluster
-	reader  *gitsource.Reader      // of commits, as the commands have one
+	reader  *gitsource.Reader   // of commits, as the commands have one
 	config  *rollout.Config     // the last one that could be read
 	folders map[string][]string // what "push files NAME" brings: paths below NAME/
 	files   map[string]string   // of the script

@@ -83,8 +83,9 @@ func withClockBack(in Input) (Decision, bool) {
 	s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool {
 		return !r.Phase.Done() && back(&r.Started)
 	})
-	return Decision{State: s, Subject: fmt.Sprintf("%s goes on from now: its record says %s, which a clock wrote that was "+
-		"ahead", s.App, ahead.UTC().Format(time.RFC3339))}, true
+	return Decision{State: s, Subject: fmt.Sprintf(
+		"%s goes on from now: its record says %s, which a clock wrote that was ahead",
+		s.App, ahead.UTC().Format(time.RFC3339))}, true
 }
 
 // withSecondLook looks again at a record that seems to be ahead.
