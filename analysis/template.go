@@ -211,9 +211,10 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 		if slices.Contains(path, t) {
 			return &rollout.InvalidError{About: t.Ref, Field: "spec.templates", Msg: "names itself: " + names(to)}
 		}
-		if !slices.Contains(*all, t) {
-			*all = append(*all, t)
+		if slices.Contains(*all, t) {
+			continue // and so is what it names: ways to a template can be as many as 2^40
 		}
+		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +194,26 @@ func TestUnknownArguments(t *testing.T) {
 	got, err := fill([]any{"{{args.path}}", map[string]any{"a": "x{{ args.path }}"}, 3}, values, "f")
 	if diff := cmp.Diff([]any{"p", map[string]any{"a": "xp"}, 3}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestEachTemplateIsReadOnce: 41 templates that each name the next one twice lead to the last one by 2^40 ways.
+func TestEachTemplateIsReadOnce(t *testing.T) {
+	const n = 40
+	specs := map[string]string{fmt.Sprint("t", n): "{metrics: [{name: m, provider: {web: {url: u}}}]}"}
+	for i := range n {
+		specs[fmt.Sprint("t", i)] = fmt.Sprintf("{templates: [{templateName: t%d}, {templateName: t%d}]}", i+1, i+1)
+	}
+	find, looks := templates(t, specs), 0
+	counting := func(ref TemplateRef) *Template {
+		if looks++; looks > 10*n {
+			t.Fatal("templates are read again and again")
+		}
+		return find(ref)
+	}
+	metrics, err := Instantiate(counting, []TemplateRef{{"t0", false}, {"t1", false}}, Values{}, nil)
+	if err != nil || len(metrics) != 1 {
+		t.Errorf("%d metrics, error %v, want the one of the last template", len(metrics), err)
 	}
 }
 
