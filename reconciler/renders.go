@@ -35,7 +35,8 @@ type renders struct {
 	gone  map[string]bool    // commits that Git does not have, until the next look
 	first []job              // that are urgent
 	jobs  []job
-	known map[what]bool // that are queued
+	known map[what]bool   // that are queued
+	busy  map[string]bool // apps that are being rendered: the others do not wait for an app that takes long
 	ended bool
 }
 
@@ -78,6 +79,7 @@ func newRenders(o *Options, reader *source.Reader) *renders {
 	p := &renders{
 		reader: reader, heads: map[string]*headRender{}, at: map[string][]built{},
 		wants: map[string][]job{}, asked: map[string]bool{}, gone: map[string]bool{}, known: map[what]bool{},
+		busy: map[string]bool{},
 	}
 	p.news = sync.NewCond(&p.mu)
 	return p
@@ -240,47 +242,46 @@ func (p *renders) forget(app string) {
 	delete(p.at, app)
 }
 
-// work renders until close. Several may.
+// work renders until close. Several may, each another app.
 func (p *renders) work() {
-	for {
-		p.mu.Lock()
-		for len(p.first)+len(p.jobs) == 0 && !p.ended {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended {
+		if !p.next() {
 			p.news.Wait()
 		}
-		if p.ended {
-			p.mu.Unlock()
-			return
-		}
-		j := p.pop()
-		p.mu.Unlock()
-		p.do(j)
 	}
 }
 
 // drain renders everything that is queued, here and now. It reports whether there was anything.
 func (p *renders) drain() (any bool) {
-	for {
-		p.mu.Lock()
-		if len(p.first)+len(p.jobs) == 0 {
-			p.mu.Unlock()
-			return any
-		}
-		j := p.pop()
-		p.mu.Unlock()
-		p.do(j)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.next() {
 		any = true
 	}
+	return any
 }
 
-func (p *renders) pop() job {
-	from := &p.first
-	if len(*from) == 0 {
-		from = &p.jobs
+// next does the first job of an app that nobody else renders now, and reports whether there was one.
+func (p *renders) next() bool {
+	for _, from := range []*[]job{&p.first, &p.jobs} {
+		i := slices.IndexFunc(*from, func(j job) bool { return !p.busy[j.app.Name] })
+		if i < 0 {
+			continue
+		}
+		j := (*from)[i]
+		copy((*from)[1:i+1], (*from)[:i])
+		*from = (*from)[1:]
+		delete(p.known, j.what)
+		p.busy[j.app.Name] = true
+		p.mu.Unlock()
+		p.do(j)
+		p.mu.Lock()
+		delete(p.busy, j.app.Name)
+		return true
 	}
-	j := (*from)[0]
-	*from = (*from)[1:]
-	delete(p.known, j.what)
-	return j
+	return false
 }
 
 func (p *renders) close() {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
@@ -159,4 +161,49 @@ func TestRendersEnd(t *testing.T) {
 	r.renders.look(readable("new"), nil, []rollout.App{app("shop")})
 	r.renders.close()
 	<-ended
+}
+
+// gated renders an app named bomb when its gate is opened, and others at once.
+type gated struct {
+	*shelf
+	gate, others chan string
+}
+
+func (g *gated) Render(tree render.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
+	if app.Name == "bomb" {
+		<-g.gate
+	} else {
+		g.others <- app.Name
+	}
+	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
+}
+
+// TestAnAppThatTakesLongHoldsUpItself: as the head and as two older commits it takes one of the two who render.
+func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
+	s, _ := newShelf("one", "two")
+	g := &gated{shelf: s, gate: make(chan string), others: make(chan string, 10)}
+	r := New(Options{Repository: s, Renderer: g, Log: slog.New(slog.DiscardHandler)})
+	var ended sync.WaitGroup
+	for range 2 {
+		ended.Go(r.renders.work)
+	}
+	for _, commit := range []string{"one", "two"} {
+		_, _ = r.renders.render(t.Context(), app("bomb"), commit)
+	}
+	r.renders.look(readable("new"), nil, []rollout.App{app("bomb"), app("shop"), app("till")})
+	for range 2 {
+		select {
+		case <-g.others:
+		case <-time.After(20 * time.Second):
+			t.Fatal("the others wait for the app that takes long")
+		}
+	}
+	close(g.gate)
+	for built := false; !built; {
+		_, err := r.renders.render(t.Context(), app("bomb"), "two")
+		built = err == nil
+		time.Sleep(time.Millisecond)
+	}
+	r.renders.close()
+	ended.Wait()
 }

@@ -42,7 +42,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	for range r.Workers {
 		visits.Go(func() { r.pumpApps(ctx, apps) })
 	}
-	for range runtime.GOMAXPROCS(0) {
+	for range max(2, runtime.GOMAXPROCS(0)) { // one app that takes long is never all of them
 		go r.renders.work()
 	}
 	<-ctx.Done()

@@ -118,6 +118,9 @@ func (a *assembly) render() (*rollout.Render, error) {
 	if err != nil {
 		return nil, fmt.Errorf("digest of app %s: %w", a.app.Name, err)
 	}
+	if len(raw) > maxOutput {
+		return nil, tooLarge(a.file)
+	}
 	sum := sha256.Sum256(raw)
 	return &rollout.Render{
 		App:       a.app,

@@ -71,11 +71,14 @@ func kustomize(fs *treeFS, dir string, p plan) ([]rollout.Object, error) {
 // decode returns what kustomize built as plain values. It goes through JSON, as
 // kustomize's own printing does, so that each scalar is what the printed one is.
 func decode(fs *treeFS, built resmap.ResMap, p plan) ([]rollout.Object, error) {
-	objects := make([]rollout.Object, 0, built.Size())
+	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
 		raw, err := resource.MarshalJSON()
 		if err != nil {
 			return nil, reduce(fs, p.file, fmt.Errorf("%s/%s: %w", resource.GetKind(), resource.GetName(), err))
+		}
+		if size += len(raw); size > maxOutput {
+			return nil, tooLarge(p.file)
 		}
 		object, err := decodeObject(raw)
 		if err != nil {

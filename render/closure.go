@@ -23,11 +23,14 @@ type node struct {
 	children map[string]*node
 }
 
-// newClosure makes a closure of the marks of all paths asked about in
-// a tree.
-func newClosure(marks map[string]string, tree Tree) (*closure, error) {
+// newClosure makes a closure of all paths asked about in a tree.
+func newClosure(asked []string, tree Tree) (*closure, error) {
 	c := &closure{root: &node{}}
-	for p, mark := range marks {
+	for _, p := range asked {
+		entry, found, err := tree.Lookup(p)
+		if err != nil {
+			return nil, err
+		}
 		n := c.root
 		for _, name := range segments(p) {
 			next := n.children[name]
@@ -40,7 +43,7 @@ func newClosure(marks map[string]string, tree Tree) (*closure, error) {
 			}
 			n = next
 		}
-		n.asked, n.was = true, mark
+		n.asked, n.was = true, markOf(entry, found)
 	}
 	return c, c.root.fill("", tree)
 }

@@ -73,15 +73,6 @@ func newTreeFS(tree Tree) *treeFS {
 	return &treeFS{tree: tree, asked: map[string]lookup{}, blobs: map[string][]byte{}}
 }
 
-// close returns the closure of everything that was asked so far.
-func (f *treeFS) close() (*closure, error) {
-	marks := make(map[string]string, len(f.asked))
-	for p, l := range f.asked {
-		marks[p] = markOf(l.entry, l.found)
-	}
-	return newClosure(marks, f.tree)
-}
-
 // files returns the sorted paths of all files that were read.
 func (f *treeFS) files() []string {
 	out := make([]string, 0, len(f.blobs))

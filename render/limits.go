@@ -22,7 +22,13 @@ const (
 	maxNodes   = 1_000_000  // YAML values, aliases expanded
 	maxCopies  = 16         // of JSON patches: each can double an object
 	maxDepth   = 200        // the deepest CRD schemas in use have about 60
+	maxOutput  = 16 << 20   // bytes of what is built, as JSON; large bundles of CRDs have 4 MiB
 )
+
+func tooLarge(file string) error {
+	return &rollout.InvalidError{File: file, Msg: fmt.Sprintf("renders to more than %d bytes", maxOutput),
+		Fix: "split the app"}
+}
 
 // shape is how much there is in a YAML text.
 type shape struct {

@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,13 +27,20 @@ type Tree interface {
 // revert make two more.
 const kept = 4
 
-// Renderer builds apps and remembers what each build depended on. It may be
+// Builder builds one app of a tree, in this process or in another.
+type Builder interface {
+	// Build returns the app without a commit, and the paths of the tree that it depends on, also of one that is
+	// invalid. Errors are those of Renderer.Render.
+	Build(tree Tree, app rollout.App) (built *rollout.Render, looked []string, err error)
+}
+
+// Renderer has apps built and remembers what each build depended on. It may be
 // used by several goroutines at once, best for different apps.
 type Renderer struct {
-	checkProvider func(kind string, config map[string]any) error
-	builds        atomic.Int64
-	mu            sync.Mutex
-	cache         map[rollout.App][]*cached // newest first
+	builder Builder
+	builds  atomic.Int64
+	mu      sync.Mutex
+	cache   map[rollout.App][]*cached // newest first
 }
 
 // cached is the outcome of one build: a Render or an InvalidError, never a
@@ -43,23 +51,25 @@ type cached struct {
 	invalid *rollout.InvalidError
 }
 
-// New returns a Renderer that remembers nothing yet.
+// New returns a Renderer that remembers nothing yet. It builds by InProcess{} unless an option says otherwise.
 func New(options ...Option) *Renderer {
-	r := &Renderer{cache: map[rollout.App][]*cached{}}
+	r := &Renderer{builder: InProcess{}, cache: map[rollout.App][]*cached{}}
 	for _, o := range options {
 		o(r)
 	}
 	return r
 }
 
-// Option changes how a Renderer judges what it builds.
+// Option changes how a Renderer builds.
 type Option func(*Renderer)
 
-// CheckProviders lets metric providers look at their blocks of analysis
-// templates. Without it any block of any provider is accepted.
+// CheckProviders builds by InProcess with that check.
 func CheckProviders(check func(kind string, config map[string]any) error) Option {
-	return func(r *Renderer) { r.checkProvider = check }
+	return BuildBy(InProcess{CheckProvider: check})
 }
+
+// BuildBy has apps built by b.
+func BuildBy(b Builder) Option { return func(r *Renderer) { r.builder = b } }
 
 // Builds returns how many kustomize builds have run so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
@@ -116,30 +126,41 @@ func (r *Renderer) keep(app rollout.App, c *cached) {
 	r.cache[app] = list[:min(kept, len(list))]
 }
 
-// build renders an app without a look at what is remembered.
+// build has an app built without a look at what is remembered.
 func (r *Renderer) build(tree Tree, app rollout.App) (*cached, error) {
-	fs := newTreeFS(tree)
-	render, err := r.renderApp(fs, app)
-	if fs.failed != nil {
-		return nil, fs.failed
-	}
-	closed, closeErr := fs.close()
-	if closeErr != nil {
-		return nil, closeErr
-	}
-	if err == nil {
-		return &cached{closure: closed, render: render}, nil
-	}
+	render, looked, err := r.builder.Build(tree, app)
 	var invalid *rollout.InvalidError
-	if !errors.As(err, &invalid) {
+	if err != nil && !errors.As(err, &invalid) {
 		return nil, err
 	}
-	return &cached{closure: closed, invalid: invalid}, nil
+	closed, err := newClosure(looked, tree)
+	if err != nil {
+		return nil, err
+	}
+	return &cached{closure: closed, render: render, invalid: invalid}, nil
 }
 
-// renderApp checks what the app's kustomizations refer to, builds them, and
+// InProcess builds apps where it is called: nothing bounds what memory and time that takes but what the look
+// before kustomize finds.
+type InProcess struct {
+	// CheckProvider lets metric providers look at their blocks of analysis templates. Nil: any block of any
+	// provider is accepted.
+	CheckProvider func(kind string, config map[string]any) error
+}
+
+// Build is Builder's.
+func (b InProcess) Build(tree Tree, app rollout.App) (*rollout.Render, []string, error) {
+	fs := newTreeFS(tree)
+	built, err := b.render(fs, app)
+	if fs.failed != nil {
+		return nil, nil, fs.failed
+	}
+	return built, slices.Collect(maps.Keys(fs.asked)), err
+}
+
+// render checks what the app's kustomizations refer to, builds them, and
 // takes the Rollout documents out of what was built.
-func (r *Renderer) renderApp(fs *treeFS, app rollout.App) (*rollout.Render, error) {
+func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, err := inspect(fs, app.Path)
 	if err != nil {
 		return nil, err
@@ -148,7 +169,7 @@ func (r *Renderer) renderApp(fs *treeFS, app rollout.App) (*rollout.Render, erro
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{fs: fs, app: app, file: plan.file, warnings: plan.warnings, checkProvider: r.checkProvider}
+	a := &assembly{fs: fs, app: app, file: plan.file, warnings: plan.warnings, checkProvider: b.CheckProvider}
 	if err := a.assemble(objects); err != nil {
 		return nil, err
 	}

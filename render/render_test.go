@@ -160,25 +160,20 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
-		marks  map[string]string // what the build asked about
+		asked  string // what the build asked about
 		before map[string]string
 		after  map[string]string
 		want   bool
 	}{
-		"a folder comes":          {map[string]string{"base/cm.yaml": ""}, files, with(files, "base/else", "x"), false},
-		"a file comes instead":    {map[string]string{"base/cm.yaml": ""}, files, with(files, "base", "x"), true},
-		"a folder goes":           {map[string]string{"apps/a/y": ""}, files, map[string]string{"other": "2"}, false},
-		"a folder becomes a file": {map[string]string{"apps/a/y": ""}, files, map[string]string{"apps": "x", "other": "2"}, false},
-		"another folder comes":    {map[string]string{"base/cm.yaml": ""}, files, with(files, "more/x", "x"), true},
-		"nothing changes":         {map[string]string{"apps/a/y": ""}, files, files, true},
+		"a folder comes":          {"base/cm.yaml", files, with(files, "base/else", "x"), false},
+		"a file comes instead":    {"base/cm.yaml", files, with(files, "base", "x"), true},
+		"a folder goes":           {"apps/a/y", files, map[string]string{"other": "2"}, false},
+		"a folder becomes a file": {"apps/a/y", files, map[string]string{"apps": "x", "other": "2"}, false},
+		"another folder comes":    {"base/cm.yaml", files, with(files, "more/x", "x"), true},
+		"nothing changes":         {"apps/a/y", files, files, true},
 	} {
 		before := newTree(c.before)
-		marks := map[string]string{}
-		for p := range c.marks {
-			entry, found, _ := before.Lookup(p)
-			marks[p] = markOf(entry, found)
-		}
-		closed, err := newClosure(marks, before)
+		closed, err := newClosure([]string{c.asked}, before)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ type Config struct {
 	Windows      []Window   // when releases may advance
 	AutoRevert   AutoRevert // what becomes of a rejected release in Git; default AutoRevertPropose
 	Receivers    []Receiver // who is told of what
+	Limits       Limits     // of rendering an app
 }
 
 // AutoRevert is what gitrollout does in Git about a release that was rejected.
@@ -63,8 +64,9 @@ type AppGlob struct {
 	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
 	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
 
-	field string // apps[i], for messages
-	file  string
+	field  string // apps[i], for messages
+	file   string
+	limits Limits // of its apps; zero for the defaults
 }
 
 // The defaults of a configuration.
@@ -90,6 +92,7 @@ type configFile struct {
 	Windows       []windowFile   `json:"windows" max:"100" fix:"leave some out"`
 	AutoRevert    AutoRevert     `json:"autoRevert" default:"propose"`
 	Notifications []receiverFile `json:"notifications" max:"50" fix:"name several apps in one entry"`
+	Limits        Limits         `json:"limits" default:"{}"`
 	_             any            `field:"signing" notYet:"leave it out"`
 }
 
@@ -113,7 +116,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	}
 	c := &Config{
 		File: file, StateBranch: StateBranch(path.Base(path.Dir(file))),
-		Forge: raw.Forge, AutoRevert: raw.AutoRevert,
+		Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits,
 	}
 	var err error
 	if c.Interval, err = parseInterval(file, "interval", raw.Interval, defaultInterval); err != nil {
@@ -142,6 +145,9 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		glob, err := parseGlob(file, fmt.Sprintf("apps[%d]", i), a)
 		if err != nil {
 			return nil, err
+		}
+		if c.Limits != (Limits{}).OrDefault() {
+			glob.limits = c.Limits
 		}
 		c.Apps = append(c.Apps, *glob)
 	}
@@ -237,7 +243,8 @@ func (g AppGlob) App(dir string) (App, error) {
 			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
 	}
 	return App{Name: name, Path: dir, Namespace: g.Namespace,
-		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " ")}, nil
+		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
+		Limits: g.limits}, nil
 }
 
 // EntryOf is the entry that names an app's folder, nil if none does.

@@ -27,6 +27,16 @@ func TestParseConfig(t *testing.T) {
 			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, PushInterval: 10 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
 				{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"}, ClusterResources: []string{"Namespace", "example.com/*"}}, {Path: "a/[b-d]?", Namespace: "default"}}},
 		},
+		"limits": {
+			"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n",
+			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}},
+				Limits: Limits{Memory: 2 << 30, RenderTime: time.Minute}},
+		},
+		"one limit": {
+			"apps: [{path: a}]\nlimits: {memory: 128Mi}\n",
+			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}},
+				Limits: Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}},
+		},
 		"at the limit": {
 			"interval: 1s\nautoRevert: off\napps: [{path: a}]\n",
 			Config{AutoRevert: AutoRevertOff, Interval: time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}}},
@@ -38,7 +48,7 @@ func TestParseConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tt.want.File = file
+			tt.want.File, tt.want.Limits = file, tt.want.Limits.OrDefault()
 			if diff := cmp.Diff(&tt.want, got, cmpopts.IgnoreUnexported(AppGlob{}, Window{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -61,6 +71,10 @@ func TestParseConfigRefuses(t *testing.T) {
 		"interval text":      {apps + "interval: soon\n", `f/c/config.yaml: interval: "soon" is not a duration; write 30s, 1m or the like`},
 		"interval short":     {apps + "interval: 999ms\n", `f/c/config.yaml: interval: "999ms" is less than 1s; use 1s or more`},
 		"pushInterval short": {apps + "pushInterval: 10ms\n", `f/c/config.yaml: pushInterval: "10ms" is less than 1s; use 1s or more`},
+		"memory short":       {apps + "limits: {memory: 127Mi}\n", `f/c/config.yaml: limits.memory: 127Mi is less than 128Mi; give more`},
+		"memory unit":        {apps + "limits: {memory: 512}\n", `f/c/config.yaml: limits.memory: 512 is not a size; write 512Mi, 1Gi or the like`},
+		"memory negative":    {apps + "limits: {memory: -1Gi}\n", `f/c/config.yaml: limits.memory: -1Gi is less than 128Mi; give more`},
+		"render time":        {apps + "limits: {renderTime: 0s}\n", `f/c/config.yaml: limits.renderTime: the text "0s" is not more than 0; write 30s, 1m or the like`},
 		"interval negative":  {apps + "interval: -1m\n", `f/c/config.yaml: interval: "-1m" is less than 1s; use 1s or more`},
 		"branch main":        {apps + "stateBranch: main\n", `f/c/config.yaml: stateBranch: "main" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
 		"branch empty":       {apps + "stateBranch: \"\"\n", `f/c/config.yaml: stateBranch: "" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
@@ -117,5 +131,26 @@ func TestAppNames(t *testing.T) {
 				t.Errorf("name %q, error %v; want %q", got.Name, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestAppsHaveTheLimitsOfTheirConfiguration, and none of their own where those are the defaults.
+func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
+	for text, want := range map[string]Limits{
+		"":                                  {},
+		"limits: {}\n":                      {},
+		"limits: {renderTime: 30s}\n":       {},
+		"limits: {renderTime: 45s}\n":       {Memory: 512 << 20, RenderTime: 45 * time.Second},
+		"limits: {memory: 1Gi}\n":           {Memory: 1 << 30, RenderTime: 30 * time.Second},
+		"limits: {memory: 512Mi}\n# same\n": {},
+	} {
+		c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: apps/*}]\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		app, err := c.Apps[0].App("apps/shop")
+		if err != nil || app.Limits != want {
+			t.Errorf("%q: limits %v, error %v, want %v", text, app.Limits, err, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ type App struct {
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // for namespaced objects that name none; never empty
 	Formerly  string // names that it had before, the last one first, with spaces between: older commits have it by them
+	Limits    Limits // of rendering it; those of now, also for older commits
 
 	// What of the cluster it may touch besides its Namespace, with spaces between; see MayWriteIn and MayHave.
 	Namespaces, ClusterResources string

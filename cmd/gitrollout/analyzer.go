@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/reconciler/measure"
-	"gitrollout.dev/gitrollout/render"
 )
 
 // newAnalyzer makes the worker that measures for the loop's analyses.
@@ -50,6 +49,3 @@ func (j jobs) Ensure(ctx context.Context, object map[string]any, begun bool) (pr
 func (j jobs) Delete(ctx context.Context, namespace, name string) error {
 	return j.client.DeleteJob(ctx, namespace, name)
 }
-
-// newRenderer makes a Renderer that knows the metric providers' fields.
-func newRenderer() *render.Renderer { return render.New(render.CheckProviders(provider.Check)) }

@@ -120,7 +120,7 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 	if err != nil {
 		return scaffold.Proposal{}, nil, err
 	}
-	renderer := newRenderer()
+	renderer := newRenderer(c.streams, nil)
 	p, err := scaffold.Propose(tree, survey, c.cluster, func(app rollout.App) (render.Beyond, error) {
 		built, err := renderer.Render(tree, app, rollout.Commit{})
 		if err != nil {
@@ -174,7 +174,7 @@ func (c *initCommand) rollouts(tree render.Tree, cluster, dir string) ([]scaffol
 	if i < 0 {
 		return nil, nil, usagef("--app %q is not among the apps of %s", dir, config.File)
 	}
-	built, err := newRenderer().Render(tree, apps[i], rollout.Commit{})
+	built, err := newRenderer(c.streams, nil).Render(tree, apps[i], rollout.Commit{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,7 +207,7 @@ func withSchemas(tree render.Tree, files []scaffold.File, kinds []string) ([]sca
 
 // checked says what validate would say of the result.
 func (c *initCommand) checked(tree render.Tree, cluster string) error {
-	found, err := doctor.Check(tree, cluster, protected(), newRenderer())
+	found, err := doctor.Check(tree, cluster, protected(), newRenderer(c.streams, nil))
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 		return p, err
 	}
 	planner := &planner{sides: sides, cluster: cluster, now: now, before: before, after: after, record: record,
-		renderer: newRenderer()}
+		renderer: newRenderer(c.streams, nil)}
 	apps, changed, err := planner.all(ctx)
 	if err != nil {
 		return p, err

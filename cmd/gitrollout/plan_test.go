@@ -39,7 +39,7 @@ func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &planner{sides: sides, cluster: "prod", now: time.Now(), before: before, after: after, renderer: newRenderer()}
+		p := &planner{sides: sides, cluster: "prod", now: time.Now(), before: before, after: after, renderer: newRenderer(streams{}, nil)}
 		all, changed, err := p.all(t.Context())
 		if err != nil {
 			t.Fatal(err)

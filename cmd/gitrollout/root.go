@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/render/worker"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are where a command reads and writes.
+// streams are where a command reads and writes, and the processes in which it renders; nil: it does so in its own.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	workers  *worker.Pool
 }
 
 // say prints lines that may hold what others wrote, which does not control the terminal then.
@@ -25,7 +27,9 @@ func (s streams) say(text string) error {
 
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot(streams{in: stdin, out: stdout, err: stderr})
+	workers := newWorkers()
+	defer workers.Close()
+	root := newRoot(streams{in: stdin, out: stdout, err: stderr, workers: workers})
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !isSilent(err) {
@@ -76,7 +80,7 @@ which tries out whether it may push. init writes files, and pushes nothing.`,
 	inGroup(root, "look", newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newRemove(s), newState(s))
 	inGroup(root, "serve", newInit(s), newDoctor(s), newRun(s), newOnce(s), newNotify(s))
-	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment())
+	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())
 	return root
 }

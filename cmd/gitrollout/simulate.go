@@ -173,7 +173,7 @@ func (p playbook) rewrite(file, timeline string) error {
 func (c *simulateCommand) world(cmd *cobra.Command, script playbook) (simulate.StoryOptions, error) {
 	o := simulate.StoryOptions{
 		Files: map[string]string{}, Links: map[string]string{}, Extra: script.files,
-		Options: reconciler.Options{Renderer: newRenderer(), Log: slog.New(slog.DiscardHandler)},
+		Options: reconciler.Options{Renderer: newRenderer(streams{}, nil), Log: slog.New(slog.DiscardHandler)},
 	}
 	tree, err := c.tree(cmd)
 	if err != nil {

@@ -132,7 +132,7 @@ func (c *validateCommand) run(tree render.Tree) error {
 	}
 	var r doctor.Report
 	for _, cluster := range clusters {
-		checked, err := doctor.Check(tree, cluster, protected(), newRenderer())
+		checked, err := doctor.Check(tree, cluster, protected(), newRenderer(c.streams, nil))
 		if err != nil {
 			return err
 		}

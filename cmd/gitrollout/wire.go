@@ -77,7 +77,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		return nil, err
 	}
 	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo,
-		renderer: newRenderer()}
+		renderer: newRenderer(s, log)}
 	config.Wrap(beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
 	if l.client, err = cluster.New(config, l.asked()); err != nil {

@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
@@ -26,6 +27,7 @@ type world struct {
 	source sourceOptions
 	repo   *repository
 	reader *source.Reader
+	build  *render.Renderer // the reader's
 
 	heads  reconciler.Heads
 	branch *source.Branch
@@ -61,7 +63,8 @@ func openWorld(ctx context.Context, from sourceOptions, s streams) (*world, erro
 	if err != nil {
 		return nil, err
 	}
-	w := &world{source: from, repo: repo, reader: source.NewReader(from.cluster, newRenderer())}
+	w := &world{source: from, repo: repo, build: newRenderer(s, nil)}
+	w.reader = source.NewReader(from.cluster, w.build)
 	w.reader.Own = protected()
 	err = slowly(s, "reading "+repo.Remote().String(), func() error {
 		_, err := w.refresh(ctx)

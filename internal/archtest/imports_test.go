@@ -33,6 +33,7 @@ var table = map[string]rule{
 	"views/doctor":       {own: []string{"reconciler/source", "render", "rollout", "strategies"}, others: kubernetes},
 	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/worktree":    {own: []string{"render", "rollout"}},
+	"render/worker":      {own: []string{"render", "rollout", "traffic"}},
 	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
 	"render/schema":      {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":                {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
@@ -63,7 +64,7 @@ var table = map[string]rule{
 			"publish/call", "publish/forge", "publish/metrics", "publish/tracing",
 			"publish/notify", "publish/notify/service", "publish/notify/worker",
 			"reconciler", "reconciler/measure", "reconciler/propose", "reconciler/source",
-			"render", "render/scaffold", "render/schema", "render/worktree", "rollout", "simulate", "strategies",
+			"render", "render/scaffold", "render/schema", "render/worker", "render/worktree", "rollout", "simulate", "strategies",
 			"views/dashboard", "views/doctor", "views/plan", "views/status", "views/terminal",
 		},
 		others: append([]string{

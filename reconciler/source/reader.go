@@ -83,6 +83,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 				continue
 			}
 			if then, err := glob.App(now.Path); err == nil && then.Name == now.Name {
+				then.Limits = now.Limits
 				return then
 			}
 		}
@@ -94,7 +95,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range names {
 		for _, then := range apps {
 			if then.Name == name {
-				then.Name = now.Name
+				then.Name, then.Limits = now.Name, now.Limits
 				return then
 			}
 		}

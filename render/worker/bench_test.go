@@ -1,0 +1,43 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// BenchmarkWarm builds an app of the usual size, base and overlay and eight files, in this process and by a worker that
+// is warm, in turns. The ratio is that of the medians.
+func BenchmarkWarm(b *testing.B) {
+	tree := archive(b, "testdata/app.txtar")
+	app := rollout.App{Name: "shop", Path: "prod", Namespace: "shop"}
+	sides := []render.Builder{render.InProcess{CheckProvider: provider.Check}, pool(b, 1)}
+	took := make([][]time.Duration, len(sides))
+	build := func() {
+		for i, side := range sides {
+			began := time.Now()
+			if _, _, err := side.Build(tree, app); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = append(took[i], time.Since(began))
+		}
+	}
+	for range 20 {
+		build()
+	}
+	clear(took)
+	for b.Loop() {
+		build()
+	}
+	median := func(i int) float64 {
+		slices.Sort(took[i])
+		return took[i][len(took[i])/2].Seconds() * 1000
+	}
+	b.ReportMetric(median(0), "ms/here")
+	b.ReportMetric(median(1), "ms/worker")
+	b.ReportMetric(median(1)/median(0), "worker/here")
+}

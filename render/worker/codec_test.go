@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/traffic"
+)
+
+// exact is an outcome with all that other encodings lose.
+func exact(t testing.TB) outcome {
+	t.Helper()
+	zero, empty := 0, ""
+	pause := time.Duration(0)
+	router, err := traffic.Parse("istio", map[string]any{"virtualService": map[string]any{"name": "web", "routes": []any{"primary"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("long ", 100)
+	return outcome{
+		Render: &rollout.Render{
+			App: rollout.App{Name: "shop", Limits: rollout.Limits{Memory: 1 << 40}},
+			Objects: []rollout.Object{
+				{"apiVersion": "v1", "kind": "ConfigMap", "none": nil, "list": []any{}, "no list": []any(nil), "map": map[string]any{}, "no map": map[string]any(nil)},
+				{"whole": int64(1), "not whole": 1.0, "least": int64(math.MinInt64), "most": int64(math.MaxInt64), "small": 5e-324, "minus": math.Copysign(0, -1)},
+				{"yes": true, "no": false, "text": "", "long": long, "again": long, "bytes": "\xff\x00", "deep": []any{[]any{map[string]any{"a": []any{nil, "kind", false}}}}},
+				nil, {},
+			},
+			Specs: []rollout.Spec{{
+				Name: "shop", Replicas: &zero, RollbackWindow: nil, MaxSurge: rollout.Amount{Percent: true},
+				Canary: &rollout.Canary{
+					Steps: []rollout.Step{{SetWeight: &zero}, {Pause: &rollout.Pause{}}, {Pause: &rollout.Pause{Duration: &pause}},
+						{Experiment: &rollout.Experiment{Templates: []rollout.ExperimentTemplate{{Service: &empty}}, Analyses: []rollout.ExperimentAnalysis{{Analysis: &rollout.Analysis{}}}}}},
+					Traffic:  &rollout.Traffic{Routers: []rollout.Router{router, {Kind: "none"}}, Sticky: &rollout.Sticky{MaxAge: time.Hour}},
+					Analysis: &rollout.Analysis{Metrics: []rollout.Metric{{Name: "m", Compare: &rollout.Compare{MaxIncrease: 0.01}, Config: map[string]any{"a": int64(1)}, Pods: map[string]string{}}}},
+				},
+			}, {BlueGreen: &rollout.BlueGreen{}}},
+			Templates: map[rollout.Workload]rollout.Hash{{Name: "web", Namespace: "shop"}: "h1-0"},
+			Files:     []string{}, Digest: "d", Warnings: nil,
+		},
+		Invalid: &rollout.InvalidError{About: rollout.Ref{Kind: "Service", Name: "web"}, File: "f", Field: "g", Msg: "m", Fix: "x"},
+		Err:     "e", Looked: []string{"", "a", "a/b"}, Panic: "p", Stack: []byte{0, 1},
+	}
+}
+
+// TestExact: what arrives is what was sent, nil or empty, whole or not, and of the same types.
+func TestExact(t *testing.T) {
+	want := exact(t)
+	data, err := encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got outcome
+	if err := decode(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Errorf("(-sent +arrived):\n%s", diff)
+	}
+	if !math.Signbit(got.Render.Objects[1]["minus"].(float64)) {
+		t.Error("-0 is 0")
+	}
+}
+
+// TestWhatDoesNotCross is an error where it is sent: nothing is left out.
+func TestWhatDoesNotCross(t *testing.T) {
+	for name, v := range map[string]any{
+		"a number of another type": outcome{Render: &rollout.Render{Objects: []rollout.Object{{"a": int32(1)}}}},
+		"a text of a type":         outcome{Render: &rollout.Render{Objects: []rollout.Object{{"a": rollout.Hash("x")}}}},
+		"a router of nobody":       rollout.Router{Config: struct{}{}},
+		"a field that is hidden":   rollout.Commit{When: time.Now()},
+	} {
+		if data, err := encode(v); err == nil {
+			t.Errorf("%s: %q", name, data)
+		}
+	}
+	if err := send(&bytes.Buffer{}, order{Content: &[]byte{maxMessage + 1: 0}}); !errors.Is(err, errTooLarge) {
+		t.Errorf("a message of more than it may have: %v", err)
+	}
+}
+
+// FuzzDecode reads any bytes without a panic, and without more memory than they have.
+func FuzzDecode(f *testing.F) {
+	data, err := encode(exact(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var o outcome
+		if err := decode(data, &o); err != nil {
+			return
+		}
+		again, err := encode(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o2 outcome
+		if err := decode(again, &o2); err != nil {
+			t.Fatalf("what was encoded anew: %v", err)
+		}
+	})
+}

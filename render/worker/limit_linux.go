@@ -1,0 +1,37 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+)
+
+// Limit bounds the memory of this process at what it has now and that many bytes more. It is called before Serve. Go
+// collects garbage the more eagerly the nearer it comes, and ends the process where that is not enough. Only
+// Linux has a bound that holds; elsewhere only that of time does.
+func Limit(memory int64) error {
+	soften(memory)
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return fmt.Errorf("bound of memory: %w", err)
+	}
+	pages, _, _ := bytes.Cut(statm, []byte(" "))
+	size, err := strconv.ParseUint(string(pages), 10, 64)
+	if err != nil {
+		return fmt.Errorf("bound of memory: %w", err)
+	}
+	most := size*uint64(os.Getpagesize()) + uint64(memory)
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+		return fmt.Errorf("bound of memory: %w", err)
+	}
+	return nil
+}
+
+// soften makes Go do what it can to stay below a bound. What never returns ends before it takes all of that.
+func soften(memory int64) {
+	debug.SetMemoryLimit(memory * 9 / 10)
+	debug.SetMaxStack(64 << 20)
+}

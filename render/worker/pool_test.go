@@ -1,0 +1,186 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestOthersGoOn: while one app takes all the time that it may, with two builds of it, the others are built.
+func TestOthersGoOn(t *testing.T) {
+	p := pool(t, 2)
+	builds(t, p)
+	var waiting sync.WaitGroup
+	var over atomic.Int32
+	for range 2 {
+		waiting.Go(func() {
+			_, _, err := p.Build(good, rollout.App{Name: "hangs", Path: "apps/x"})
+			if !errors.Is(err, errClosed) {
+				t.Errorf("the app that hangs: error %v, want that of a pool that is closed", err)
+			}
+			over.Add(1)
+		})
+	}
+	for range 50 {
+		builds(t, p)
+	}
+	if over.Load() > 0 {
+		t.Error("the app that hangs was over before")
+	}
+	p.Close()
+	waiting.Wait()
+}
+
+// TestWorkersStayWarm: the same process builds one app after the other, and at most so many there are.
+func TestWorkersStayWarm(t *testing.T) {
+	p := pool(t, 2)
+	first := who(t, p)
+	for range 5 {
+		if now := who(t, p); now != first {
+			t.Errorf("worker %s, then %s", first, now)
+		}
+	}
+	seen := sync.Map{}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			built, _, err := p.Build(files{}, rollout.App{Name: "who", Path: fmt.Sprint(i)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seen.Store(built.Warnings[0], true)
+		})
+	}
+	all.Wait()
+	n := 0
+	seen.Range(func(any, any) bool { n++; return true })
+	if n > 2 {
+		t.Errorf("%d workers have built, want 2 at most", n)
+	}
+}
+
+// TestAKilledWorkerIsReplaced: what somebody else ends, at rest or at work, costs a second try and holds nobody.
+func TestAKilledWorkerIsReplaced(t *testing.T) {
+	p := pool(t, 1)
+	builds(t, p)
+	first := p.idle[0].cmd.Process
+	if err := first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	builds(t, p)
+	if p.idle[0].cmd.Process.Pid == first.Pid {
+		t.Error("it is the same worker")
+	}
+}
+
+// TestAnotherBoundIsAnotherWorker: a configuration with another bound of memory is held to that one.
+func TestAnotherBoundIsAnotherWorker(t *testing.T) {
+	p := pool(t, 1)
+	small := rollout.App{Name: "who", Limits: rollout.Limits{Memory: 128 << 20}}
+	first := who(t, p)
+	built, _, err := p.Build(files{}, small)
+	if err != nil || built.Warnings[0] == first {
+		t.Errorf("worker %v for another bound, error %v", built, err)
+	}
+	if len(p.idle) != 1 {
+		t.Errorf("%d workers at rest, want 1", len(p.idle))
+	}
+}
+
+// TestIdleWorkersEnd: after a time without work there is no process any more, and then again one.
+func TestIdleWorkersEnd(t *testing.T) {
+	p := pool(t, 1)
+	p.Idle = 10 * time.Millisecond
+	builds(t, p)
+	p.mu.Lock()
+	var process *exec.Cmd
+	if len(p.idle) > 0 {
+		process = p.idle[0].cmd
+	}
+	p.mu.Unlock()
+	for tries := 0; process != nil && process.Process.Signal(syscall.Signal(0)) == nil; tries++ {
+		if tries > 1000 {
+			t.Fatal("the worker is still there")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	builds(t, p)
+}
+
+// TestAnOrphanEnds: a worker whose asker is gone ends at once, also in the middle of a build that never ends.
+func TestAnOrphanEnds(t *testing.T) {
+	p := pool(t, 1)
+	w, err := p.start(256 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send(w.in, order{App: &rollout.App{Name: "spins"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.end() // closes its input and waits
+}
+
+// TestCannotStart: what cannot be started is no mistake of the repository.
+func TestCannotStart(t *testing.T) {
+	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
+	_, _, err := p.Build(good, rollout.App{Name: "a"})
+	var invalid *rollout.InvalidError
+	if err == nil || errors.As(err, &invalid) || !strings.Contains(err.Error(), "start a worker") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestNothingOfTheEnvironment: a worker has no credentials, and no path on which git or ssh would be.
+func TestNothingOfTheEnvironment(t *testing.T) {
+	t.Setenv("GITROLLOUT_TOKEN", "secret")
+	built, _, err := pool(t, 1).Build(files{}, rollout.App{Name: "environ"})
+	if err != nil || len(built.Warnings) > 0 {
+		t.Errorf("environment %q, error %v", built.Warnings, err)
+	}
+}
+
+// TestBrokenIsRemembered: what has broken a worker breaks no second one until its files, or its bounds, are others.
+func TestBrokenIsRemembered(t *testing.T) {
+	p := pool(t, 1)
+	r := render.New(render.BuildBy(p))
+	tree := bombs["a list of 990,000 numbers"].tree()
+	app := rollout.App{Name: "bomb", Path: "app", Namespace: "shop", Limits: rollout.Limits{Memory: 128 << 20}}
+	held := func(tree files, want int) {
+		t.Helper()
+		if _, err := r.Render(tree, app, rollout.Commit{}); !strings.Contains(fmt.Sprint(err), "takes more than") {
+			t.Errorf("error %v, want that it is held", err)
+		}
+		if r.Builds() != want {
+			t.Errorf("%d builds, want %d", r.Builds(), want)
+		}
+	}
+	held(tree, 1)
+	held(tree, 1)
+	held(with(tree, "elsewhere/x", "y"), 1)
+	held(with(tree, "app/list.yaml", tree["app/list.yaml"]+"# another\n"), 2)
+	app.Limits.Memory = 130 << 20
+	held(tree, 3)
+	if _, err := r.Render(with(tree, "app/list.yaml", configMap), app, rollout.Commit{}); err != nil {
+		t.Errorf("after it was mended: %v", err)
+	}
+}
+
+func with(f files, name, content string) files {
+	out := files{name: content}
+	for n, c := range f {
+		if n != name {
+			out[n] = c
+		}
+	}
+	return out
+}

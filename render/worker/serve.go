@@ -1,0 +1,158 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"runtime/debug"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Serve is a worker: it builds what is asked for on in and says what came of it on out, until in ends. A build that
+// is under way then is given up: orphaned is called, which is to end the process.
+func Serve(in io.Reader, out io.Writer, builder render.Builder, orphaned func()) error {
+	orders, ended := make(chan order), make(chan error, 1)
+	go func() {
+		for {
+			var o order
+			if err := receive(in, &o); err != nil {
+				ended <- err
+				orphaned()
+				return
+			}
+			orders <- o
+		}
+	}()
+	for {
+		select {
+		case err := <-ended:
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return err
+		case o := <-orders:
+			if o.App == nil {
+				return errGarbled
+			}
+			tree := &remoteTree{orders: orders, out: out, paths: map[string]answer{},
+				folders: map[string]map[string]rollout.Entry{}, files: map[string][]byte{}}
+			for _, a := range o.Ahead {
+				tree.keep(a)
+			}
+			if err := tell(out, build(builder, tree, *o.App)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// tell sends an outcome, or why it cannot be sent.
+func tell(out io.Writer, o *outcome) error {
+	err := send(out, word{Done: o})
+	if errors.Is(err, errTooLarge) {
+		invalid := &rollout.InvalidError{Msg: err.Error(), Fix: "split the app"}
+		return send(out, word{Done: &outcome{Invalid: invalid, Looked: o.Looked}})
+	}
+	return err
+}
+
+func build(builder render.Builder, tree render.Tree, app rollout.App) (o *outcome) {
+	o = &outcome{}
+	defer func() {
+		if problem := recover(); problem != nil {
+			o.Panic, o.Stack = fmt.Sprint(problem), debug.Stack()
+		}
+	}()
+	built, looked, err := builder.Build(tree, app)
+	o.Render, o.Looked = built, looked
+	if err != nil && !errors.As(err, &o.Invalid) {
+		o.Err = err.Error()
+	}
+	return o
+}
+
+// remoteTree is a tree on the other side, for one build.
+type remoteTree struct {
+	orders  <-chan order
+	out     io.Writer
+	paths   map[string]answer                   // that were answered
+	folders map[string]map[string]rollout.Entry // that are known as a whole, by path
+	files   map[string][]byte                   // that have come with their folders, by id
+}
+
+var errElsewhere = errors.New("the tree cannot be read")
+
+func (t *remoteTree) ask(question word) (order, error) {
+	if err := send(t.out, question); err != nil {
+		return order{}, err
+	}
+	o := <-t.orders
+	if o.Failed {
+		return o, errElsewhere
+	}
+	return o, nil
+}
+
+// Lookup is render.Tree's.
+func (t *remoteTree) Lookup(p string) (rollout.Entry, bool, error) {
+	if a, known := t.paths[p]; known {
+		return a.Entry, a.Found, nil
+	}
+	dir, name := folderOf(p)
+	if folder := t.folders[dir]; folder != nil && p != "" {
+		entry, found := folder[name]
+		return entry, found, nil
+	}
+	o, err := t.ask(word{Lookup: &p})
+	if err != nil {
+		return rollout.Entry{}, false, err
+	}
+	if o.Answer == nil {
+		return rollout.Entry{}, false, errGarbled
+	}
+	t.keep(*o.Answer)
+	return o.Answer.Entry, o.Answer.Found, nil
+}
+
+func (t *remoteTree) keep(a answer) {
+	t.paths[a.Path] = a
+	if a.Listed {
+		dir, _ := folderOf(a.Path)
+		t.folders[dir] = map[string]rollout.Entry{}
+		for _, entry := range a.Folder {
+			t.folders[dir][entry.Name] = entry
+		}
+	}
+	maps.Copy(t.files, a.Files)
+}
+
+// ReadDir is render.Tree's. No build lists a folder.
+func (t *remoteTree) ReadDir(string) ([]rollout.Entry, error) { return nil, errElsewhere }
+
+// ReadBlob is render.Tree's.
+func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
+	if content, here := t.files[id]; here {
+		return content, nil
+	}
+	o, err := t.ask(word{Read: id})
+	if err != nil {
+		return nil, err
+	}
+	if o.Content == nil {
+		return nil, errGarbled
+	}
+	return *o.Content, nil
+}
+
+// folderOf splits a path of a tree.
+func folderOf(p string) (dir, name string) {
+	dir, name = path.Split(p)
+	if dir != "" {
+		dir = dir[:len(dir)-1]
+	}
+	return dir, name
+}

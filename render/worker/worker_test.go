@@ -1,0 +1,354 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestMain is a worker where it is started as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		memory, err := strconv.ParseInt(os.Args[2], 10, 64)
+		if err == nil {
+			err = Limit(memory)
+		}
+		if err == nil {
+			err = Serve(os.Stdin, os.Stdout, deeds{render.InProcess{CheckProvider: provider.Check}}, func() { os.Exit(0) })
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// deeds builds apps, and does what no app should be able to bring about where the app's name is that of a deed.
+type deeds struct{ render.Builder }
+
+func (d deeds) Build(tree render.Tree, app rollout.App) (*rollout.Render, []string, error) {
+	switch app.Name {
+	case "panics":
+		panic("this is the deed")
+	case "exits":
+		os.Exit(7)
+	case "hangs":
+		select {}
+	case "spins":
+		for { //nolint:revive // that is the deed
+		}
+	case "recurses":
+		return nil, nil, fmt.Errorf("depth %d", recurse(1))
+	case "hoards":
+		var all [][]byte
+		for {
+			all = append(all, make([]byte, 1<<20))
+			for i := range all[len(all)-1] {
+				all[len(all)-1][i] = 1
+			}
+		}
+	case "environ":
+		return &rollout.Render{App: app, Warnings: os.Environ()}, nil, nil
+	case "who":
+		return &rollout.Render{App: app, Warnings: []string{strconv.Itoa(os.Getpid())}}, nil, nil
+	}
+	return d.Builder.Build(tree, app)
+}
+
+func recurse(n int) int { return 1 + recurse(n+1) }
+
+func serve(memory int64) *exec.Cmd {
+	return exec.Command("/proc/self/exe", "serve", strconv.FormatInt(memory, 10))
+}
+
+// pool has workers of this test's program.
+func pool(t testing.TB, most int) *Pool {
+	t.Helper()
+	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour})
+	t.Cleanup(p.Close)
+	return p
+}
+
+// files are a tree. Values are as in render's tests: "-> target" is a symlink, "(submodule)" a submodule.
+type files map[string]string
+
+func (f files) Lookup(p string) (rollout.Entry, bool, error) {
+	content, found := f[p]
+	switch target, isLink := strings.CutPrefix(content, "-> "); {
+	case isLink:
+		return rollout.Entry{Name: path.Base(p), ID: "link:" + target, Kind: rollout.Symlink}, true, nil
+	case content == "(submodule)":
+		return rollout.Entry{Name: path.Base(p), ID: "sub", Kind: rollout.Submodule}, true, nil
+	case found:
+		return rollout.Entry{Name: path.Base(p), ID: "file:" + p + ":" + strconv.Itoa(len(content)), Kind: rollout.File}, true, nil
+	}
+	for name := range f {
+		if p == "" || strings.HasPrefix(name, p+"/") {
+			return rollout.Entry{Name: path.Base(p), Kind: rollout.Dir}, true, nil
+		}
+	}
+	return rollout.Entry{}, false, nil
+}
+
+func (f files) ReadDir(dir string) ([]rollout.Entry, error) {
+	names := map[string]bool{}
+	for name := range f {
+		if rest, below := strings.CutPrefix(name, dir+"/"); below || dir == "" {
+			if dir == "" {
+				rest = name
+			}
+			first, _, _ := strings.Cut(rest, "/")
+			names[first] = true
+		}
+	}
+	var all []rollout.Entry
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		e, _, err := f.Lookup(path.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func (f files) ReadBlob(id string) ([]byte, error) {
+	if target, isLink := strings.CutPrefix(id, "link:"); isLink {
+		return []byte(target), nil
+	}
+	name := strings.TrimPrefix(id, "file:")
+	return []byte(f[name[:strings.LastIndex(name, ":")]]), nil
+}
+
+func archive(t testing.TB, file string) files {
+	t.Helper()
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := files{}
+	for _, one := range a.Files {
+		content := string(one.Data)
+		if strings.HasPrefix(content, "-> ") || strings.HasPrefix(content, "(submodule)") {
+			content = strings.TrimSpace(content)
+		}
+		f[one.Name] = content
+	}
+	return f
+}
+
+func folder(t testing.TB, dir string) files {
+	t.Helper()
+	f := files{}
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name := strings.TrimPrefix(filepath.ToSlash(p), filepath.ToSlash(dir)+"/")
+		if d.Type() == os.ModeSymlink {
+			target, err := os.Readlink(p)
+			f[name] = "-> " + target
+			return err
+		}
+		data, err := os.ReadFile(p)
+		f[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestSameAsInProcess builds all that package render is tested with, what is good and what is refused, by a worker and
+// in this process: both say the same, to the byte and to the type.
+func TestSameAsInProcess(t *testing.T) {
+	workers, here := pool(t, 1), render.InProcess{CheckProvider: provider.Check}
+	good, refused := 0, 0
+	both := func(name string, tree files, dir string) {
+		t.Helper()
+		app := rollout.App{Name: "demo", Path: dir, Namespace: "shop"}
+		want, wantLooked, wantErr := here.Build(tree, app)
+		got, looked, err := workers.Build(tree, app)
+		slices.Sort(wantLooked)
+		slices.Sort(looked)
+		if diff := cmp.Diff(wantErr, err, cmp.Comparer(sameError)); diff != "" {
+			t.Errorf("%s: errors (-here +worker):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(wantLooked, looked); diff != "" {
+			t.Errorf("%s: what it depends on (-here +worker):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+			t.Errorf("%s: (-here +worker):\n%s", name, diff)
+		}
+		if err == nil {
+			good++
+		} else {
+			refused++
+		}
+	}
+	features, _ := filepath.Glob("../testdata/corpus/*")
+	for _, dir := range append(features, "../testdata/getting-started", "../../examples") {
+		tree := folder(t, dir)
+		for name := range tree {
+			if strings.HasPrefix(path.Base(name), "kustomization.y") {
+				both(dir+"/"+name, tree, strings.TrimPrefix(path.Dir(name), "."))
+			}
+		}
+	}
+	invalid, _ := filepath.Glob("../testdata/invalid/*/*.txtar")
+	for _, file := range invalid {
+		tree := files{}
+		if base := filepath.Join(filepath.Dir(file), "base.txtar"); slices.Contains(invalid, base) {
+			tree = archive(t, base)
+		}
+		maps.Copy(tree, archive(t, file))
+		both(file, tree, "")
+	}
+	if good < 60 || refused < 380 {
+		t.Errorf("%d good and %d refused apps were compared, want 60 and 380: the corpus has shrunk", good, refused)
+	}
+}
+
+func sameError(a, b error) bool {
+	var x, y *rollout.InvalidError
+	if errors.As(a, &x) != errors.As(b, &y) || (a == nil) != (b == nil) {
+		return false
+	}
+	return a == nil || (x != nil && *x == *y) || (x == nil && a.Error() == b.Error())
+}
+
+// TestFailuresOfTheTree: what cannot be read is the error of who reads it, not of the worker, which goes on.
+func TestFailuresOfTheTree(t *testing.T) {
+	p := pool(t, 1)
+	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
+	tree := files{"a/kustomization.yaml": "resources: [cm.data]\n", "a/cm.data": configMap}
+	before := who(t, p)
+	for n := 1; ; n++ {
+		failing := &faulty{files: tree, after: n}
+		_, _, err := p.Build(failing, app)
+		if failing.after > 0 {
+			if err != nil {
+				t.Errorf("nothing failed in %d questions, and the error is %v", n, err)
+			}
+			if n < 4 {
+				t.Errorf("only %d questions were asked", n)
+			}
+			break
+		}
+		if err != io.ErrNoProgress && err != nil { // what fails beside the question is asked for again, or not needed
+			t.Errorf("after %d questions: error %v, want that of the tree", n, err)
+		}
+	}
+	if after := who(t, p); after != before {
+		t.Errorf("worker %s was replaced by %s", before, after)
+	}
+}
+
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
+
+// faulty fails once, at one of the questions.
+type faulty struct {
+	files
+	after int
+}
+
+func (f *faulty) fails() error {
+	if f.after--; f.after == 0 {
+		return io.ErrNoProgress
+	}
+	return nil
+}
+
+func (f *faulty) Lookup(p string) (rollout.Entry, bool, error) {
+	if err := f.fails(); err != nil {
+		return rollout.Entry{}, false, err
+	}
+	return f.files.Lookup(p)
+}
+
+func (f *faulty) ReadDir(p string) ([]rollout.Entry, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.files.ReadDir(p)
+}
+
+func (f *faulty) ReadBlob(id string) ([]byte, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.files.ReadBlob(id)
+}
+
+// who is the number of the process that builds.
+func who(t *testing.T, p *Pool) string {
+	t.Helper()
+	built, _, err := p.Build(files{}, rollout.App{Name: "who"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built.Warnings[0]
+}
+
+var good = files{"good/kustomization.yaml": "resources: [cm.yaml]\n", "good/cm.yaml": configMap}
+
+func builds(t *testing.T, p *Pool) {
+	t.Helper()
+	built, _, err := p.Build(good, rollout.App{Name: "good", Path: "good", Namespace: "shop"})
+	if err != nil || len(built.Objects) != 1 {
+		t.Errorf("the next app: %v, error %v", built, err)
+	}
+}
+
+// TestWhatBreaksAWorker: it holds the app by name and says why, the worker is replaced, and the next app is built.
+func TestWhatBreaksAWorker(t *testing.T) {
+	for deed, want := range map[string]string{
+		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to what was there before",
+		"exits":    "apps/x: ended the process that renders it: exit status 7; report it, and change the app",
+		"hangs":    "apps/x: takes more than 1s to render; make the app smaller, or widen limits.renderTime in the cluster's config.yaml",
+		"spins":    "apps/x: takes more than 1s to render; make the app smaller, or widen limits.renderTime in the cluster's config.yaml",
+		"recurses": "apps/x: ended the process that renders it: stack overflow; report it, and change the app",
+		"hoards":   "apps/x: takes more than 256Mi of memory to render; make the app smaller, or widen limits.memory in the cluster's config.yaml",
+	} {
+		t.Run(deed, func(t *testing.T) {
+			t.Parallel()
+			p := pool(t, 1)
+			var told []string
+			p.Trouble = func(app, cause string, stack []byte) { told = append(told, app+": "+cause) }
+			limits := rollout.Limits{Memory: 256 << 20, RenderTime: time.Hour}
+			if strings.Contains(want, "1s") {
+				limits.RenderTime = time.Second
+			}
+			_, _, err := p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
+			var invalid *rollout.InvalidError
+			if !errors.As(err, &invalid) || err.Error() != want {
+				t.Errorf("error %v\nwant  %s", err, want)
+			}
+			if len(told) != 1 || !strings.HasPrefix(told[0], deed+": ") {
+				t.Errorf("told %q, want it once", told)
+			}
+			builds(t, p)
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package rollout
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits bound what rendering one app may take: the process that renders it has so much memory and time, and an
+// app that needs more is held. The zero value is the defaults.
+type Limits struct {
+	Memory     Bytes         `json:"memory" default:"512Mi"`
+	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
+}
+
+// The defaults of a configuration.
+const (
+	defaultMemory     Bytes = 512 << 20
+	defaultRenderTime       = 30 * time.Second
+	leastMemory       Bytes = 128 << 20 // an app of one object takes less than half of it
+)
+
+// OrDefault is the limits with the defaults for what is not set.
+func (l Limits) OrDefault() Limits {
+	if l.Memory == 0 {
+		l.Memory = defaultMemory
+	}
+	if l.RenderTime == 0 {
+		l.RenderTime = defaultRenderTime
+	}
+	return l
+}
+
+// Bytes is a size as Kubernetes writes it: 512Mi, 1Gi.
+type Bytes int64
+
+// ReadValue reads a number of Mi or Gi.
+func (b *Bytes) ReadValue(raw any) error {
+	text, _ := raw.(string)
+	for unit, size := range map[string]Bytes{"Mi": 1 << 20, "Gi": 1 << 30} {
+		digits, has := strings.CutSuffix(text, unit)
+		n, err := strconv.ParseInt(digits, 10, 20)
+		if !has || err != nil {
+			continue
+		}
+		if *b = Bytes(n) * size; *b < leastMemory {
+			return &InvalidError{Msg: fmt.Sprintf("%s is less than %s", text, leastMemory), Fix: "give more"}
+		}
+		return nil
+	}
+	return &InvalidError{Msg: Describe(raw) + " is not a size", Fix: "write 512Mi, 1Gi or the like"}
+}
+
+// Shape is the JSON Schema of one.
+func (Bytes) Shape() map[string]any { return pattern(`^[0-9]+(Mi|Gi)$`) }
+
+// String returns "512Mi".
+func (b Bytes) String() string {
+	if b%(1<<30) == 0 {
+		return fmt.Sprintf("%dGi", b>>30)
+	}
+	return fmt.Sprintf("%dMi", b>>20)
+}
