@@ -14,13 +14,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret. Nothing of it is kept.
-func (c *Client) SecretData(ctx context.Context, namespace, name string) (map[string]string, error) {
+// SecretData reads a Secret. Nothing of it is kept. One without the label, if any is named, is Forbidden.
+func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	ref := rollout.Ref{Kind: "Secret", Namespace: namespace, Name: name}
 	s, err := c.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, explain(err, rollout.Ref{Kind: "Secret", Namespace: namespace, Name: name}, "get")
+		return nil, explain(err, ref, "get")
+	}
+	if label != "" && s.Labels[label] != "true" {
+		return nil, &Error{Ref: ref, Reason: Forbidden, Msg: fmt.Sprintf("has no label %s: \"true\"", label),
+			Fix: fmt.Sprintf("kubectl -n %s label secret %s %s=true", namespace, name, label)}
 	}
 	data := make(map[string]string, len(s.Data))
 	for key, value := range s.Data {

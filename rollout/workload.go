@@ -80,6 +80,7 @@ func (w *Workload) UnmarshalText(b []byte) error {
 // AnnotationHash on a ReplicaSet a map from ReplicaSet to release that costs
 // nothing.
 const (
+	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret: analyses of its namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template

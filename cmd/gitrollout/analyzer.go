@@ -10,29 +10,32 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/reconciler/measure"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // newAnalyzer makes the worker that measures for the loop's analyses.
 func newAnalyzer(ctx context.Context, l *loop, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
-			Client: call.Clients(), Secret: ownSecrets(l.client), Jobs: jobs{l.client}, Now: time.Now,
+			Client: call.Clients(), Secret: ownSecrets(l.client, rollout.LabelAnalysis), Jobs: jobs{l.client}, Now: time.Now,
 			Getenv: os.Getenv, ReadFile: os.ReadFile,
 		},
-		Touch: func(app string) { l.Touch(app) },
+		Own: protected(), Touch: func(app string) { l.Touch(app) },
 		Trouble: func(app, metric string, err error) {
 			log.Warn("measurement", "app", app, "metric", metric, "error", err)
 		},
 	})
 }
 
-// ownSecrets reads Secrets; those of no namespace are in gitrollout's own.
-func ownSecrets(client *cluster.Client) func(context.Context, string, string) (map[string]string, error) {
+// ownSecrets reads Secrets; those of no namespace are in gitrollout's own, and all others have the label.
+func ownSecrets(
+	client *cluster.Client, label string,
+) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {
-			namespace = ownNamespace("default")
+			return client.SecretData(ctx, ownNamespace("default"), name, "")
 		}
-		return client.SecretData(ctx, namespace, name)
+		return client.SecretData(ctx, namespace, name, label)
 	}
 }
 

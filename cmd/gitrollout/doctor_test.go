@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
@@ -230,5 +232,20 @@ spec:
 	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig}
 	if _, found := examined(t, args...); len(found["cluster.secrets"]) != 1 || found["cluster.secrets"][0].Status != doctor.Problem || !strings.Contains(found["cluster.secrets"][0].Message, ns+"/prometheus") {
 		t.Errorf("no Secret: %+v", found)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "prometheus"}, StringData: map[string]string{"token": "t0ken"}}
+	secret, err := cluster.Kube.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found := examined(t, args...); found["cluster.secrets"][0].Fix != "kubectl -n "+ns+" label secret prometheus gitrollout.dev/analysis=true" {
+		t.Errorf("a Secret that is not for analyses: %+v", found["cluster.secrets"])
+	}
+	secret.Labels = map[string]string{rollout.LabelAnalysis: "true"}
+	if _, err := cluster.Kube.CoreV1().Secrets(ns).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, found := examined(t, args...); found["cluster.secrets"][0].Status != doctor.Healthy {
+		t.Errorf("one that is: %+v", found["cluster.secrets"])
 	}
 }

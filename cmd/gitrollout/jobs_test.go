@@ -105,14 +105,18 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:
 	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err == nil || !strings.Contains(err.Error(), "exists and is not this measurement's") {
 		t.Errorf("somebody else's Job: error %v", err)
 	}
-	if _, err := client.SecretData(t.Context(), ns, "nobody"); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {
+	if _, err := client.SecretData(t.Context(), ns, "nobody", ""); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {
 		t.Errorf("a Secret that is not there: error %v", err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics", Namespace: ns}, StringData: map[string]string{"token": "t0ken"}}
 	if _, err := kube.Kube.CoreV1().Secrets(ns).Create(context.Background(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := client.SecretData(t.Context(), ns, "metrics"); err != nil || data["token"] != "t0ken" {
+	if _, err := client.SecretData(t.Context(), ns, "metrics", rollout.LabelAnalysis); err == nil ||
+		err.Error() != "Secret "+ns+"/metrics: has no label gitrollout.dev/analysis: \"true\"; kubectl -n "+ns+" label secret metrics gitrollout.dev/analysis=true" {
+		t.Errorf("a Secret that is not for analyses: error %v", err)
+	}
+	if data, err := client.SecretData(t.Context(), ns, "metrics", ""); err != nil || data["token"] != "t0ken" {
 		t.Errorf("%v, %v", data, err)
 	}
 }

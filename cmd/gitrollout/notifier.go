@@ -67,7 +67,7 @@ func newNotifier(
 }
 
 func serviceDeps(client *cluster.Client) service.Deps {
-	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client), Getenv: os.Getenv, ReadFile: os.ReadFile,
+	return service.Deps{Client: call.Clients(), Secret: ownSecrets(client, ""), Getenv: os.Getenv, ReadFile: os.ReadFile,
 		Now: time.Now}
 }
 

@@ -26,6 +26,7 @@ import (
 // Options says what a Worker works with.
 type Options struct {
 	Deps     provider.Deps
+	Own      string                              // gitrollout's namespace; default rollout.OwnNamespace
 	Touch    func(app string)                    // called when there is something to collect
 	Trouble  func(app, metric string, err error) // told of what is no result: a panic, or what could not be tidied up
 	Parallel int                                 // measurements of an app at once; default 8
@@ -52,7 +53,7 @@ type station struct {
 // task is a measurement from when it is begun until it is collected.
 type task struct {
 	strategies.Measure
-	app    string
+	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
 	waits  bool // for what it has begun, such as a Job, or for somebody to open a gate
@@ -73,6 +74,9 @@ func New(ctx context.Context, o Options) *Worker {
 	}
 	if o.Again == 0 {
 		o.Again = 2 * time.Second
+	}
+	if o.Own == "" {
+		o.Own = rollout.OwnNamespace
 	}
 	if o.Judging == 0 {
 		o.Judging = 10 * time.Second
@@ -106,7 +110,7 @@ func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []str
 		key := fmt.Sprintf("%s %s %s %s", m.Run, m.Release, m.Started.Format(time.RFC3339), m.Metric.Name)
 		if b.tasks[key] == nil {
 			ctx, end := context.WithCancel(w.ctx)
-			b.tasks[key] = &task{Measure: m, app: app.Name, slots: b.slots, end: end}
+			b.tasks[key] = &task{Measure: m, app: app, slots: b.slots, end: end}
 			go w.work(ctx, b, key)
 		}
 	}
@@ -178,11 +182,11 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	isOver := ctx.Err() != nil // its analysis, or the process
 	if t.found, t.isDone = got, true; isOver {
 		delete(b.tasks, key)
-		w.clear(t.app)
+		w.clear(t.app.Name)
 	}
 	w.mu.Unlock()
 	if !isOver {
-		w.Touch(t.app)
+		w.Touch(t.app.Name)
 	}
 }
 
@@ -201,7 +205,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			w.Trouble(t.app, t.Metric.Name, fmt.Errorf("the measurement panicked: %v", p))
+			w.Trouble(t.app.Name, t.Metric.Name, fmt.Errorf("the measurement panicked: %v", p))
 			got = failed(fmt.Sprintf("the provider %s failed inside; gitrollout's log says how", t.Metric.Provider))
 		}
 	}()
@@ -258,21 +262,27 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 // request is what is asked of the provider. Latest is the version that it is about.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
+	at := t.Workload.Namespace
+	if needs := t.Metric.Provider == "job" || len(t.Metric.Secrets) > 0; needs && t.app.Namespace != "" &&
+		!t.app.MayWriteIn(at, w.Own) { // an app that is not listed any more has no namespace
+		return provider.Request{}, fmt.Errorf("app %s has no business in namespace %s: no Secret is read there, and no Job "+
+			"is made; if it is to have that, add to its entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
+	}
 	config, err := analysis.Complete(t.Metric, analysis.Known{Latest: latest, Stable: t.Stable, Texts: t.Texts},
 		func(ref rollout.SecretRef) (string, error) {
-			data, err := w.Deps.Secret(ctx, t.Workload.Namespace, ref.Name)
+			data, err := w.Deps.Secret(ctx, at, ref.Name)
 			if err != nil {
-				return "", err
+				return "", fmt.Errorf("key %s of %w", ref.Key, err)
 			}
 			text, ok := data[ref.Key]
 			if !ok {
-				return "", fmt.Errorf("Secret %s/%s has no key %s", t.Workload.Namespace, ref.Name, ref.Key)
+				return "", fmt.Errorf("Secret %s/%s has no key %s", at, ref.Name, ref.Key)
 			}
 			secrets = append(secrets, text)
 			return text, nil
 		})
 	return provider.Request{
-		Kind: t.Metric.Provider, Config: config, Namespace: t.Workload.Namespace, ID: t.id() + suffix,
+		Kind: t.Metric.Provider, Config: config, Namespace: at, ID: t.id() + suffix,
 		Rollout: t.Workload.Name, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Secrets: secrets,
 	}, err
 }
@@ -323,7 +333,7 @@ const grace = 5 * time.Second
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
-	b := w.stations[t.app]
+	b := w.stations[t.app.Name]
 	if b != nil {
 		b.left = slices.DeleteFunc(b.left, func(o leftover) bool { return o.ID == r.ID })
 		if !isOver {
@@ -332,7 +342,7 @@ func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	}
 	w.mu.Unlock()
 	if isOver {
-		w.tidy(t.app, l)
+		w.tidy(t.app.Name, l)
 	}
 }
 
@@ -348,7 +358,7 @@ func (w *Worker) tidy(app string, l leftover) {
 // id names a measurement, so that one that is asked for again after a crash
 // finds what the first one began.
 func (t *task) id() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app, t.Run, t.Release,
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))
 	return hex.EncodeToString(sum[:5])
 }

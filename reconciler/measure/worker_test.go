@@ -472,3 +472,47 @@ func waitFor(t *testing.T, what string, is func() bool) {
 		}
 	}
 }
+
+// TestOnlyInNamespacesOfTheApp: no Secret is read and no Job is made where the app may not write; what asks a server
+// without either is nobody's business.
+func TestOnlyInNamespacesOfTheApp(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[1, 100]`) }))
+	t.Cleanup(s.Close)
+	web := map[string]any{"url": s.URL}
+	token := map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
+	for name, tt := range map[string]struct {
+		app    rollout.App
+		metric rollout.Metric
+		want   string
+	}{
+		"a Secret of another":    {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "app shop has no business in namespace shop"},
+		"a Job in another":       {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "job", Config: map[string]any{}}, "add to its entry in the configuration: namespaces: [shop]"},
+		"a Secret of its own":    {rollout.App{Name: "shop", Namespace: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
+		"neither":                {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web}, ""},
+		"of one that has gone":   {rollout.App{Name: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
+		"gitrollout's, whatever": {rollout.App{Name: "shop", Namespace: "shop", Namespaces: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "OWN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := false
+			b := newBench(t, func(o *Options) {
+				o.Deps.Secret = func(context.Context, string, string) (map[string]string, error) {
+					asked = true
+					return map[string]string{"token": "t0ken"}, nil
+				}
+				if tt.want == "OWN" {
+					o.Own = "shop"
+				}
+			})
+			tt.metric.Name = "up"
+			b.begin(tt.app, due(tt.metric))
+			got := b.measured(t, "shop")
+			refused := len(got) == 1 && got[0].Phase == analysis.Errored && strings.Contains(got[0].Message, "has no business")
+			if len(got) != 1 || refused != (tt.want != "") || asked != (tt.want == "" && tt.metric.Secrets != nil) {
+				t.Errorf("measured %+v; the Secret was read: %t", got, asked)
+			}
+			if refused && tt.want != "OWN" && !strings.Contains(got[0].Message, tt.want) {
+				t.Errorf("the message is %s", got[0].Message)
+			}
+		})
+	}
+}

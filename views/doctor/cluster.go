@@ -311,6 +311,11 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kube
 					case err != nil:
 						e.Add("cluster.secrets", Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v",
 							app.Name, k.namespace, k.secret, err)
+					case s.Labels[rollout.LabelAnalysis] != "true":
+						e.Add("cluster.secrets", Problem,
+							fmt.Sprintf("kubectl -n %s label secret %s %s=true", k.namespace, k.secret, rollout.LabelAnalysis),
+							"analysis of %s: Secret %s/%s has no label %s: \"true\", and is not read", app.Name, k.namespace, k.secret,
+							rollout.LabelAnalysis)
 					case s.Data[k.key] == nil:
 						e.Add("cluster.secrets", Problem, "add the key", "analysis of %s: Secret %s/%s has no key %s", app.Name,
 							k.namespace, k.secret, k.key)

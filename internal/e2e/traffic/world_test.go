@@ -114,7 +114,7 @@ func (w *world) begin(shops []shop) *world {
 		ns := w.Namespace(w.t)
 		w.apps = append(w.apps, &app{w: w, name: ns, host: ns + ".test", shop: s})
 		if s.template != "" {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics"}, StringData: map[string]string{"token": token}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics", Labels: map[string]string{"gitrollout.dev/analysis": "true"}}, StringData: map[string]string{"token": token}}
 			if _, err := w.Kube.CoreV1().Secrets(ns).Create(w.t.Context(), secret, metav1.CreateOptions{}); err != nil {
 				w.t.Fatal(err)
 			}
