@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -59,6 +60,47 @@ func TestTails(t *testing.T) {
 		}
 		if got := binomialTail(c.bad, c.all, p); math.Abs(got-want) > 1e-9*want+1e-12 {
 			t.Fatalf("%d or more of %d at %v is %v, added up %v", c.bad, c.all, p, got, want)
+		}
+	}
+}
+
+// TestTailsAreExact compares both probabilities with what rational numbers give, which have no rounding.
+func TestTailsAreExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	near := func(got float64, want *big.Rat) bool {
+		exact, _ := want.Float64()
+		return math.Abs(got-exact) <= 1e-9*exact+1e-14
+	}
+	for range 500 {
+		c, s := sample{all: 1 + rng.IntN(200)}, sample{all: 1 + rng.IntN(400)}
+		c.bad, s.bad = rng.IntN(c.all+1), rng.IntN(s.all+1)
+		bad, sum := int64(c.bad+s.bad), new(big.Int)
+		for k := c.bad; k <= min(c.bad+s.bad, c.all); k++ {
+			of := new(big.Int).Binomial(int64(s.all), bad-int64(k))
+			sum.Add(sum, of.Mul(of, new(big.Int).Binomial(int64(c.all), int64(k))))
+		}
+		want := new(big.Rat).SetFrac(sum, new(big.Int).Binomial(int64(c.all+s.all), bad))
+		if got := fisher(c, s); !near(got, want) {
+			t.Fatalf("fisher of %v and %v is %v, exactly %s", c, s, got, want.FloatString(20))
+		}
+	}
+	for range 300 {
+		n, share := 1+rng.IntN(40), float64(1+rng.IntN(1023))/1024
+		k, p := rng.IntN(n+1), new(big.Rat).SetFloat64(share)
+		rest, want := new(big.Rat).Sub(big.NewRat(1, 1), p), new(big.Rat)
+		for i := k; i <= n; i++ {
+			term := new(big.Rat).SetInt(new(big.Int).Binomial(int64(n), int64(i)))
+			for j := range n {
+				if j < i {
+					term.Mul(term, p)
+				} else {
+					term.Mul(term, rest)
+				}
+			}
+			want.Add(want, term)
+		}
+		if got := binomialTail(k, n, share); !near(got, want) {
+			t.Fatalf("%d or more of %d at %v is %v, exactly %s", k, n, share, got, want.FloatString(20))
 		}
 	}
 }

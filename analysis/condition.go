@@ -145,6 +145,7 @@ func functions() []expr.Option {
 		one("asFloat", func(v any) (any, error) { f, err := number(v); return f, err }),
 		one("isNaN", func(v any) (any, error) { f, err := number(v); return err == nil && math.IsNaN(f), nil }),
 		one("isInf", func(v any) (any, error) { f, err := number(v); return err == nil && math.IsInf(f, 0), nil }),
+		one("toJSON", func(v any) (any, error) { text, err := json.Marshal(v); return string(text), err }),
 		one("isNil", func(v any) (any, error) { return v == nil, nil }),
 		expr.Function("default", func(args ...any) (any, error) {
 			if len(args) != 2 {

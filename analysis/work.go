@@ -2,6 +2,8 @@ package analysis
 
 import (
 	"errors"
+	"reflect"
+	"slices"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -16,6 +18,7 @@ const (
 	maxList      = 20_000      // members of the lists that a condition makes, of all together
 	maxWork      = 100_000_000 // of one evaluation
 	turn         = 1000
+	made         = 8 // for each letter or value that is made: it takes memory until the end
 )
 
 // work is what an evaluation has left to do.
@@ -41,7 +44,10 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	}
 	options := append(functions(), expr.Env(environment{}), expr.AsBool(), expr.Patch(w),
 		expr.Function(spent, func(args ...any) (any, error) { return args[0], w.spend(args[0]) }))
-	for _, name := range []string{"join", "repeat", "replace", "uniq"} { // the product of what they are given
+	for _, name := range []string{
+		"join", "repeat", "replace", "uniq", // the product of what they are given
+		"toJSON", // indents: the square of how deep that is; functions has another one
+	} {
 		options = append(options, expr.DisableBuiltin(name))
 	}
 	return expr.Compile(condition, options...)
@@ -50,16 +56,28 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 // spent is the name of a function that nobody can write.
 const spent = "work spent on"
 
-// Visit has each turn of a loop, and each text or list that is put together, be paid for.
+// Visit has each turn of a loop, and each text or list that is made, be paid for.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
 		n.Node = paid(n.Node)
+	case *ast.BuiltinNode:
+		if !slices.Contains(plain, n.Name) {
+			*node = paid(n)
+		}
+	case *ast.CallNode:
+		*node = paid(n)
 	case *ast.BinaryNode:
 		if n.Operator == "+" {
 			*node = paid(n)
 		}
 	}
+}
+
+// plain are the functions of expr whose results are numbers, or true or false: a condition may be one of them.
+var plain = []string{
+	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
+	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",
 }
 
 func paid(node ast.Node) ast.Node {
@@ -70,7 +88,7 @@ func paid(node ast.Node) ast.Node {
 
 func (w *work) spend(on any) error {
 	w.left -= w.each
-	if w.left -= weigh(on, w.left); w.left < 0 {
+	if w.left -= made * weigh(on, w.left/made+1); w.left < 0 {
 		return errTooMuch
 	}
 	return nil
@@ -95,6 +113,10 @@ func weigh(v any, most int) int {
 				break
 			}
 			n += len(key) + weigh(e, most-n)
+		}
+	default: // what expr's own functions make: []string, []int, map[any][]any
+		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice || r.Kind() == reflect.Map {
+			n += r.Len()
 		}
 	}
 	return n

@@ -38,6 +38,9 @@ func TestConditionsEnd(t *testing.T) {
 		"each once":                       {`len(uniq(result)) > 0`, numbers},
 		"brackets":                        {strings.Repeat("(", 1<<20) + "true", 1.0},
 		"nested deep":                     {`toJSON(result) == "" || all(result, {len(#) == 1})`, nested},
+		"texts beside each other":         {`len([` + strings.Repeat("toJSON(result), ", 230) + `1]) > 0`, nested},
+		"parts beside each other":         {`len([` + strings.Repeat(`split(result, ""), `, 190) + `1]) > 0`, strings.Repeat("x", 1<<20)},
+		"letters beside each other":       {`len([` + strings.Repeat(`upper(result), `, 250) + `1]) > 0`, strings.Repeat("x", 1<<20)},
 		"many names":                      {strings.Repeat("result > 1 && ", 10_000) + "true", 1.0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -126,7 +126,11 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 	if token != "" {
 		c.Header = http.Header{"Authorization": {token}}
 	}
-	got, err := s.do(ctx, c)
+	agent := s.caller("")
+	if s.deps.Agent != nil {
+		agent.Client = s.deps.Agent
+	}
+	got, err := agent.Do(ctx, c)
 	if err != nil {
 		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
 	}

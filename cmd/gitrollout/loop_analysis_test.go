@@ -77,6 +77,38 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	}
 }
 
+// TestAHostileMeasurementStopsNobody: a condition that would take hours or all memory is an error of its own metric, and the
+// releases of other apps go on beside it.
+func TestAHostileMeasurementStopsNobody(t *testing.T) {
+	for name, condition := range map[string]string{
+		"a text that doubles": `len(reduce(1..60, #acc + #acc, 'aaaaaaaa')) > 0`,
+		"loops in loops":      "let r = 1..9000; all(r, {all(r, {all(r, {true})})})",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"load": 0.1}`) }))
+			t.Cleanup(server.Close)
+			hostile := func(tag string) map[string]string {
+				files := judgedVersion(tag, server.URL)
+				files["load.yaml"] = strings.Replace(files["load.yaml"], "successCondition: result < 0.5\n    failureCondition: result > 0.8\n",
+					`successCondition: "`+condition+"\"\n    consecutiveErrorLimit: 0\n", 1)
+				return files
+			}
+			w := newLoopWorld(t, hostile("v1"))
+			other := w.app + "-b"
+			w.pushAs(other, "another app", version("v1", halfThenGate))
+			p := w.start()
+			p.awaitOf(other, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			w.push("hostile", hostile("v2"))
+			release := w.pushAs(other, "v2 of the other", version("v2", halfThenGate))
+			p.awaitOf(other, "paused", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Release.Commit == release })
+			s := p.await("taken back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+			if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, "could not be made") {
+				t.Errorf("it was taken back because %+v", s.Rejected)
+			}
+		})
+	}
+}
+
 // TestGatesOfWhatIsOverAreNotAsked: a webhook that confirms is asked again and again while its release waits for it, and
 // not after the release was taken back.
 func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {

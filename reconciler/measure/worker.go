@@ -31,7 +31,7 @@ type Options struct {
 	Trouble  func(app, metric string, err error) // told of what is no result: a panic, or what could not be tidied up
 	Parallel int                                 // measurements of an app at once; default 8
 	Again    time.Duration                       // how often one that is still running is asked again; default 2s
-	Judging  time.Duration                       // how long a result may be judged; default 10s
+	Judging  time.Duration                       // how long a result may be judged; default 1s
 }
 
 // Worker measures. Its methods are for any goroutine.
@@ -79,7 +79,7 @@ func New(ctx context.Context, o Options) *Worker {
 		o.Own = rollout.OwnNamespace
 	}
 	if o.Judging == 0 {
-		o.Judging = 10 * time.Second
+		o.Judging = time.Second
 	}
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
