@@ -3,9 +3,11 @@ package git
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -67,33 +69,89 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 		if err != nil {
 			return false, err
 		}
-		found, whole := r.lineage(st, commit, from)
-		if found || whole {
+		sought := map[plumbing.Hash]bool{plumbing.NewHash(from): true}
+		whole := r.lineage(st, plumbing.NewHash(commit), sought)
+		if found := len(sought) == 0; found || whole {
 			return found, nil
 		}
 	}
 	return false, nil
 }
 
-// lineage looks for a commit among those that another one is built on, as far as their parents are known or in a
-// store. whole tells that it has looked at all of them.
-func (r *Repo) lineage(st *store, commit, from string) (found, whole bool) {
+// graphDepths are how much history is asked for, in turn, to see whether commits are part of it: commits alone are
+// some 200 bytes each.
+var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
+
+// Outside are those of some commits that are neither a commit nor among those that it is built on, however far back.
+// A commit's id says what it is built on, so no server can answer wrongly; where the history ends before its beginning,
+// what was not found counts as outside.
+//
+// ErrNotFound: the server has the first commit no more. Also ErrAuth and ErrUnreachable.
+func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
+	id, err := parseID(commit)
+	if err != nil {
+		return nil, err
+	}
+	st, err := r.ensure(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	sought := map[plumbing.Hash]bool{}
+	for _, c := range of {
+		sought[plumbing.NewHash(c)] = true
+	}
+	whole := r.lineage(st, id, sought)
+	for _, d := range graphDepths {
+		if whole || len(sought) == 0 {
+			break
+		}
+		if st, err = r.graph(ctx, id, d); err != nil {
+			return nil, err
+		}
+		whole = r.lineage(st, id, sought)
+	}
+	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
+}
+
+// graph gives a store with the commits that a commit reaches in so many steps. Their files are in the mirror, or not at
+// all.
+func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
+	st, done := r.filling()
+	defer done()
+	into := newStore()
+	into.under = st
+	err := r.onNetwork(ctx, r.bringing, "read the history of "+rollout.ShortID(id.String())+" from",
+		func(ctx context.Context) error {
+			s, err := r.server.ToFetch(ctx)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			if err = s.Fetch(ctx, into, wire.Question{Wants: []plumbing.Hash{id}, Depth: d, Bare: true}); err != nil {
+				s.Stale()
+			}
+			return err
+		})
+	return into, err
+}
+
+// lineage looks for commits among those that another one is built on, itself included, as far as their parents are
+// known or in a store, and takes those that it finds off what is sought. whole tells that it has looked at all of them.
+func (r *Repo) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
-	for next := []plumbing.Hash{plumbing.NewHash(commit)}; len(next) > 0; {
+	for next := []plumbing.Hash{commit}; len(next) > 0 && len(sought) > 0; {
 		id := next[0]
 		if next = next[1:]; seen[id] {
 			continue
 		}
 		seen[id] = true
-		if id.String() == from {
-			return true, whole
-		}
+		delete(sought, id)
 		parents, known := r.parentsOf(st, id)
 		whole = whole && known
 		next = append(next, parents...)
 	}
-	return false, whole
+	return whole
 }
 
 func (r *Repo) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash, known bool) {

@@ -39,10 +39,12 @@ type Repository interface {
 
 // Past tells how commits are related. It fetches commits that are not here. Merge tells what merging a commit into
 // another one would do. Between lists the commits from one to another, both of them included, the oldest first and
-// along the first parents; an error means that this is not known.
+// along the first parents; an error means that this is not known. Outside are those of some commits that another one is
+// not built on, by any of its parents.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
+	Outside(ctx context.Context, commit string, of []string) (outside []string, err error)
 }
 
 // Renderer builds one app as of one commit.

@@ -305,17 +305,25 @@ func (l *lookout) inFlightFirst(apps []string) []string {
 	return apps
 }
 
-// bring fetches the commits that somebody waits for, all of them at once, and finds out who has approved what
-// somebody asks about. It reports whether there was anything to do.
+// bring fetches the commits that somebody waits for, all of them at once, and finds out which of them are part of the
+// users' branch as it is followed, and who has approved what somebody asks about. It reports whether there was anything
+// to do.
 func (l *lookout) bring(ctx context.Context) (any bool, err error) {
-	asked := l.approvals.answer(ctx, l.current())
+	v := l.current()
+	asked := l.approvals.answer(ctx, v)
 	wanted := l.renders.missing()
-	if len(wanted) == 0 {
+	if len(wanted) == 0 || v == nil { // nothing is wanted before the first look
 		return asked, nil
 	}
 	gone, err := l.Repository.Bring(ctx, wanted)
 	Beat(ctx)
-	l.renders.brought(wanted, gone, err)
+	var foreign []string
+	if err == nil {
+		here := slices.DeleteFunc(slices.Clone(wanted), func(id string) bool { return slices.Contains(gone, id) })
+		foreign, err = l.Past.Outside(ctx, v.main(), here)
+		Beat(ctx)
+	}
+	l.renders.brought(wanted, gone, foreign, err)
 	if err != nil {
 		l.unreachable = true // who waits is touched when Git answers
 		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)

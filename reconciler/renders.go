@@ -32,7 +32,8 @@ type renders struct {
 	at    map[string][]built // by app, the one used last first
 	wants map[string][]job   // by commit that is not here
 	asked map[string]bool    // of these, which somebody is bringing
-	gone  map[string]bool    // commits that Git does not have, until the next look
+	ours  map[string]bool    // commits that are, or were, part of the users' branch as it is followed
+	gone  map[string]string  // commits that are not to be had, until the next look, and why
 	first []job              // that are urgent
 	jobs  []job
 	known map[what]bool   // that are queued
@@ -75,11 +76,14 @@ type job struct {
 // that came and went.
 const kept = 4
 
+// mostOurs bounds how many commits are known to be part of the users' branch. What is forgotten is looked up again.
+const mostOurs = 20_000
+
 func newRenders(o *Options, reader *source.Reader) *renders {
 	p := &renders{
 		reader: reader, heads: map[string]*headRender{}, at: map[string][]built{},
-		wants: map[string][]job{}, asked: map[string]bool{}, gone: map[string]bool{}, known: map[what]bool{},
-		busy: map[string]bool{},
+		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
+		known: map[what]bool{}, busy: map[string]bool{},
 	}
 	p.news = sync.NewCond(&p.mu)
 	return p
@@ -104,6 +108,12 @@ func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.gone)
+	if len(p.ours) > mostOurs {
+		clear(p.ours)
+	}
+	for _, s := range append([]Snapshot{tree}, line...) {
+		p.ours[s.Commit().ID] = true
+	}
 	for _, app := range apps {
 		if h := p.heads[app.Name]; h == nil || h.of != tree.Commit().ID || h.app != app {
 			p.wantHead(tree, line, app)
@@ -158,17 +168,17 @@ func (p *renders) render(_ context.Context, app rollout.App, commit string) (*ro
 			return b.render, b.err
 		}
 	}
-	if p.gone[commit] {
-		return nil, fmt.Errorf("commit %s is not in the repository any more (was the branch's history rewritten?); "+
-			"commit its files again to go back to it, or promote another version fully", rollout.ShortID(commit))
+	if why := p.gone[commit]; why != "" {
+		return nil, fmt.Errorf("commit %s is %s; "+
+			"commit its files again to go back to it, or promote another version fully", rollout.ShortID(commit), why)
 	}
 	p.want(job{what: what{app: app, commit: commit}})
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// want queues a job, or the wish for its commit.
+// want queues a job, or the wish for its commit, also of one that is here and was not seen on the users' branch.
 func (p *renders) want(j job) {
-	if _, held := p.held(j.commit); held {
+	if _, held := p.held(j.commit); held && p.ours[j.commit] {
 		p.queue(j)
 		return
 	}
@@ -208,9 +218,15 @@ func (p *renders) missing() []string {
 	return commits
 }
 
-// brought says what has become of commits that were missing: those that are not gone are here. After an
-// error nobody knows, and they are asked for again by whoever still wants them.
-func (p *renders) brought(commits, gone []string, err error) {
+// Why a commit is not to be had.
+const (
+	lost    = "not in the repository any more (was the branch's history rewritten?)"
+	foreign = "not part of the users' branch (was its history rewritten, or the record by somebody else?)"
+)
+
+// brought says what has become of commits that were missing: those that are neither gone nor outside are here, and of
+// the users' branch. After an error nobody knows, and they are asked for again by whoever still wants them.
+func (p *renders) brought(commits, gone, outside []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, commit := range commits {
@@ -220,12 +236,16 @@ func (p *renders) brought(commits, gone []string, err error) {
 		if err != nil {
 			continue
 		}
-		isGone := slices.Contains(gone, commit)
-		if isGone {
-			p.gone[commit] = true
+		switch {
+		case slices.Contains(gone, commit):
+			p.gone[commit] = lost
+		case slices.Contains(outside, commit): // that a record names it, or that it is here, does not make it ours
+			p.gone[commit] = foreign
+		default:
+			p.ours[commit] = true
 		}
 		for _, j := range jobs {
-			if isGone {
+			if p.gone[commit] != "" {
 				p.touch(j.app.Name)
 				continue
 			}

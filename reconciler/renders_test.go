@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 		t.Errorf("%d of them are asked for again while they are being brought", len(again))
 	}
 	// After an error, whoever still wants one asks again.
-	r.renders.brought(all, nil, errors.New("no route"))
+	r.renders.brought(all, nil, nil, errors.New("no route"))
 	_, _ = r.renders.render(t.Context(), app("app7"), all[7])
 	if again := r.renders.missing(); !slices.Equal(again, all[7:8]) {
 		t.Errorf("missing after an error: %v", again)
@@ -74,7 +75,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
-	r.renders.brought(r.renders.missing(), []string{"old"}, nil)
+	r.renders.brought(r.renders.missing(), []string{"old"}, nil, nil)
 	if _, err := r.renders.render(t.Context(), app("shop"), "old"); err == nil || errors.Is(err, source.ErrNotReady) {
 		t.Errorf("it is %v", err)
 	}
@@ -84,6 +85,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	r.renders.look(readable("new"), nil, nil)
 	s.here["old"] = true
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
+	r.renders.brought(r.renders.missing(), nil, nil, nil)
 	r.renders.drain()
 	if built, err := r.renders.render(t.Context(), app("shop"), "old"); err != nil || built.Commit.ID != "old" {
 		t.Errorf("it is back, and %v", err)
@@ -131,6 +133,9 @@ func TestWhatIsUsedStays(t *testing.T) {
 	for i := range 20 {
 		if _, err := r.renders.render(t.Context(), shop, "stable"); i > 0 && err != nil {
 			t.Fatalf("after %d heads: %v", i, err)
+		}
+		if i == 0 {
+			r.renders.brought(r.renders.missing(), nil, nil, nil)
 		}
 		s.here[fmt.Sprint("head", i)] = true
 		r.renders.look(readable(fmt.Sprint("head", i)), nil, []rollout.App{shop})
@@ -190,6 +195,7 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	for _, commit := range []string{"one", "two"} {
 		_, _ = r.renders.render(t.Context(), app("bomb"), commit)
 	}
+	r.renders.brought(r.renders.missing(), nil, nil, nil)
 	r.renders.look(readable("new"), nil, []rollout.App{app("bomb"), app("shop"), app("till")})
 	for range 2 {
 		select {
@@ -206,4 +212,26 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	}
 	r.renders.close()
 	ended.Wait()
+}
+
+// TestCommitThatIsForeign: a commit that is here, as those of proposals are, and that the users' branch is not built on is
+// an error and not rendered; one that was its head is.
+func TestCommitThatIsForeign(t *testing.T) {
+	_, r := newShelf("head", "foreign")
+	shop := app("shop")
+	r.renders.look(readable("head"), nil, []rollout.App{shop})
+	for _, commit := range []string{"foreign", "head"} {
+		_, _ = r.renders.render(t.Context(), shop, commit)
+	}
+	if asked := r.renders.missing(); !slices.Equal(asked, []string{"foreign"}) {
+		t.Fatalf("asked about are %v", asked)
+	}
+	r.renders.brought([]string{"foreign"}, nil, []string{"foreign"}, nil)
+	r.renders.drain()
+	if built, err := r.renders.render(t.Context(), shop, "foreign"); built != nil || err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
+		t.Errorf("it is %v, %v", built, err)
+	}
+	if built, err := r.renders.render(t.Context(), shop, "head"); err != nil || built.Commit.ID != "head" {
+		t.Errorf("the head is %v, %v", built, err)
+	}
 }

@@ -3,7 +3,9 @@ package reconciler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -34,21 +36,45 @@ func (l *lookout) distrust(ctx context.Context, was, next *view, refused *Refusa
 			rollout.ShortID(refused.Commit), tree.Commit().Author, refused.Reason)
 		l.judged = key
 	}
-	for _, name := range sortedKeys(next.apps) {
-		l.judge(ctx, next, next.apps[name], tree, why)
+	foreign, err := l.foreign(ctx, next)
+	if err != nil {
+		l.judged = ""
 	}
-	return nil
+	for _, name := range sortedKeys(next.apps) {
+		l.judge(ctx, next, next.apps[name], tree, foreign, why)
+	}
+	return err
+}
+
+// foreign are the commits that apps are on record as being at and that the followed commit is not built on. It is asked
+// when nothing else says what may be followed. Where that cannot be told it is all of them.
+func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err error) {
+	if !v.refused.Blind {
+		return nil, nil
+	}
+	var named []string
+	for _, name := range sortedKeys(v.apps) {
+		if e, _ := l.record.of(name); e.state.Source != "" {
+			named = append(named, e.state.Source)
+		}
+	}
+	if outside, err = l.Past.Outside(ctx, v.main(), named); err != nil {
+		return named, fmt.Errorf("what apps are at: %w", err)
+	}
+	return outside, nil
 }
 
 // judge says whether an app goes on while a head is refused, whose tree is nil if it cannot be read.
-func (l *lookout) judge(ctx context.Context, v *view, a *appView, tree Snapshot, why *rollout.InvalidError) {
+func (l *lookout) judge(
+	ctx context.Context, v *view, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
+) {
 	if a.unlisted != nil {
 		return
 	}
 	var at *rollout.Render
 	var err error
 	if v.refused.Blind { // after a restart, what may be followed is what the state says
-		if at, err = l.recorded(ctx, a); err != nil {
+		if at, err = l.recorded(ctx, a, foreign); err != nil {
 			a.head, a.refused = &strategies.Head{Err: why}, why
 			return
 		}
@@ -61,9 +87,12 @@ func (l *lookout) judge(ctx context.Context, v *view, a *appView, tree Snapshot,
 	}
 }
 
-// recorded is an app as of the commit that its record names.
-func (l *lookout) recorded(ctx context.Context, a *appView) (*rollout.Render, error) {
+// recorded is an app as of the commit that its record names, which must not be one of those.
+func (l *lookout) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.record.of(a.Name)
+	if slices.Contains(foreign, e.state.Source) {
+		return nil, errors.New("the followed commit is not built on it")
+	}
 	tree, err := snapshotOf(ctx, l.Repository, e.state.Source)
 	if err != nil {
 		return nil, err

@@ -163,6 +163,16 @@ func (o *origin) Between(_ context.Context, from, to string) (line []Snapshot, e
 	return nil, errors.New("not known")
 }
 
+func (o *origin) Outside(_ context.Context, commit string, of []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(of), func(sought string) bool {
+		at := commit
+		for at != "" && at != sought {
+			at = o.parents[at]
+		}
+		return at != ""
+	}), nil
+}
+
 // server is a cluster: a model of Kubernetes' controllers, and what it was asked.
 type server struct {
 	*kube.Cluster

@@ -173,6 +173,17 @@ func (c *Clone) Between(_ context.Context, from, to string) (line []reconciler.S
 	}
 }
 
+// Outside is reconciler.Past's.
+func (c *Clone) Outside(_ context.Context, id string, of []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(of), func(sought string) bool {
+		at := id
+		for at != "" && at != sought {
+			at = c.server.Parent(at)
+		}
+		return at != ""
+	}), nil
+}
+
 // Merge is reconciler.Past's.
 func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	if _, err := c.Bring(ctx, []string{commit}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -246,6 +247,65 @@ func TestPromoters(t *testing.T) {
 			w.signs("")
 			w.push("back", version("v1", halfThenGate))
 			p.await("healthy at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil && s.Release == nil })
+		})
+	}
+}
+
+// TestRecordNamesAStrangersCommit: whoever can push below gitrollout/ and not to main puts a commit of theirs on a proposal,
+// and a record beside it that says that the app is at that commit. Nothing of it reaches the cluster, in the process
+// that runs or in a new one, whether signatures are asked for or not.
+func TestRecordNamesAStrangersCommit(t *testing.T) {
+	for name, tt := range map[string]struct{ signed, restart bool }{
+		"anybody's, same process": {}, "anybody's, new process": {restart: true},
+		"signed, same process": {signed: true}, "signed, new process": {signed: true, restart: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			if tt.signed {
+				key := w.repo.NewKeyFile()
+				w.keys.commits = w.list(key)
+				w.signs(key)
+			}
+			first := w.push("followed", map[string]string{"note": "1"})
+			p := w.start()
+			state := p.awaitHealthy(first)
+			w.signs("")
+			const branch = "gitrollout/promote/test/zzz"
+			w.repo.InBare("update-ref", "refs/heads/"+branch, first)
+			w.edit(branch, map[string]string{"apps/" + w.app + "/app.yaml": strings.ReplaceAll(version("v10", halfThenGate)["app.yaml"], "APP", w.app)})
+			stranger := w.repo.Ref(branch)
+			tree, err := p.created.Snapshot(t.Context(), stranger)
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs, err := source.NewReader("test", newRenderer()).Render(tree, rollout.App{Name: w.app, Path: "apps/" + w.app, Namespace: w.ns})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.restart {
+				p.end()
+			}
+			forged := state
+			forged.Rejected = []rollout.Rejection{{Hash: state.Stable.Hash, Reason: "forged", Commit: first}}
+			forged.Phase, forged.Reason = rollout.Degraded, "forged"
+			stable := *state.Stable
+			stable.Commit, stable.Hash = stranger, theirs.Release()
+			forged.Source, forged.Stable = stranger, &stable
+			forged.Serial++
+			text, err := forged.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): string(text)})
+			if tt.restart {
+				p = w.start()
+			}
+			if err := p.passes(6); err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
+				t.Errorf("the error is %v", err)
+			}
+			if got := w.image(); got != "v1" {
+				t.Errorf("the Deployment asks for %s", got)
+			}
 		})
 	}
 }

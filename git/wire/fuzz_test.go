@@ -39,7 +39,7 @@ func FuzzServerAnswers(f *testing.F) {
 			_, _ = s.LookUp(ctx, []string{"refs/heads/"})
 			want := plumbing.NewHash(strings.Repeat("a", 40))
 			st := memory.NewStorage()
-			_ = s.Fetch(ctx, st, Question{[]plumbing.Hash{want, commit}, nil, Shallow})
+			_ = s.Fetch(ctx, st, Question{Wants: []plumbing.Hash{want, commit}, Depth: Shallow})
 			if _, err := st.EncodedObject(plumbing.AnyObject, want); err == nil {
 				t.Error("a commit whose id is not the hash of any content was accepted")
 			}

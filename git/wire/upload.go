@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -85,6 +86,7 @@ func (s *Session) header(req *pktWriter) {
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
+	Bare         bool // only how commits are related is asked: their trees may be left out, where the server can
 }
 
 // Between tells a question for what is between the haves and the wants, however much that is.
@@ -149,6 +151,9 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.linef("no-progress\n")
 		req.linef("ofs-delta\n")
 		s.history(&req, q)
+		if q.Bare && slices.Contains(strings.Fields(s.caps["fetch"]), "filter") {
+			req.linef("filter tree:0\n")
+		}
 		for _, id := range q.Wants {
 			req.linef("want %s\n", id)
 		}

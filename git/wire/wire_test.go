@@ -118,12 +118,12 @@ func TestFetchReadsAPack(t *testing.T) {
 	commit, pack := packed(t)
 	for name, answer := range packAnswers(pack) {
 		into := memory.NewStorage()
-		err := answering(name == "v2", answer).Fetch(t.Context(), into, Question{[]plumbing.Hash{commit}, nil, Shallow})
+		err := answering(name == "v2", answer).Fetch(t.Context(), into, Question{Wants: []plumbing.Hash{commit}, Depth: Shallow})
 		if _, missing := into.EncodedObject(plumbing.CommitObject, commit); err != nil || missing != nil {
 			t.Errorf("%s: %v, %v", name, err, missing)
 		}
 		cut := packAnswers(append(pack[:len(pack)-1:len(pack)-1], pack[len(pack)-1]^1))[name]
-		if err := answering(name == "v2", cut).Fetch(t.Context(), memory.NewStorage(), Question{[]plumbing.Hash{commit}, nil, Shallow}); err == nil {
+		if err := answering(name == "v2", cut).Fetch(t.Context(), memory.NewStorage(), Question{Wants: []plumbing.Hash{commit}, Haves: nil, Depth: Shallow}); err == nil {
 			t.Errorf("%s: a pack with a wrong checksum was taken", name)
 		}
 	}

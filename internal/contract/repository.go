@@ -2,6 +2,7 @@ package contract
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -329,6 +330,10 @@ func mergeIsForeseen(r *repositoryTest) {
 	}
 	if line, err := r.repo.(reconciler.Past).Between(r.Context(), made, on); err == nil {
 		r.Errorf("from what main has not to main are %v", line)
+	}
+	outside, err := r.repo.(reconciler.Past).Outside(r.Context(), on, []string{first, made, on, moved})
+	if err != nil || !slices.Equal(outside, []string{made, moved}) {
+		r.Errorf("main is not built on %v, %v; want %v", outside, err, []string{made, moved})
 	}
 	r.remote.Force(r.T, "main", moved)
 	is("main's history has not what it is built on", false)

@@ -1,0 +1,48 @@
+package git_test
+
+import (
+	"slices"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// TestOutside tells the commits that a branch is built on, far back and by any parent, from those that somebody has pushed
+// elsewhere, with a mirror that has only the head; whether the server can leave files out or not.
+func TestOutside(t *testing.T) {
+	for name, filter := range map[string]string{"commits alone": "true", "with their files": "false"} {
+		t.Run(name, func(t *testing.T) {
+			p := &promoted{Repo: gittest.New(t), t: t}
+			p.InBare("config", "uploadpack.allowFilter", filter)
+			first := p.CommitFiles("first", map[string]string{"f": "1"})
+			p.Git("checkout", "-q", "-b", "side")
+			side := p.CommitFiles("aside", map[string]string{"g": "1"})
+			p.Git("checkout", "-q", "main")
+			p.other(60)
+			p.Merge("side")
+			p.Git("checkout", "-q", "-b", "gitrollout/promote/prod/zzz")
+			stranger := p.CommitFiles("a stranger's", map[string]string{"f": "evil"})
+			p.Git("checkout", "-q", "main")
+			last := p.CommitFiles("last", map[string]string{"f": "2"})
+			r, err := git.Open(t.Context(), git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Fetch(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Snapshot(t.Context(), stranger); err != nil { // that it is here says nothing
+				t.Fatal(err)
+			}
+			unknown := "0123456789012345678901234567890123456789"
+			got, err := r.Outside(t.Context(), last, []string{first, stranger, side, unknown, last})
+			if want := []string{stranger, unknown}; err != nil || !slices.Equal(got, want) {
+				t.Errorf("outside are %v, %v; want %v", got, err, want)
+			}
+			if got, err := r.Outside(t.Context(), side, []string{last, first}); err != nil || !slices.Equal(got, []string{last}) {
+				t.Errorf("outside of the side branch are %v, %v", got, err)
+			}
+		})
+	}
+}
