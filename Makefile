@@ -7,6 +7,7 @@ KUBERNETES_VERSION := v1.36.3
 GITEA_VERSION      := 1.26.0
 TRAEFIK_VERSION    := 3.7.5
 GOLANGCI_VERSION   := v2.15.0
+VULN_VERSION       := v1.9.0
 
 GO       ?= go
 FUZZTIME ?= 30s
@@ -35,7 +36,7 @@ LOW := nice -n 19
 .DEFAULT_GOAL := help
 # Tests of the program run what build has made, instead of making it again.
 test test-e2e bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint golden clean FORCE
+.PHONY: help programs build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +136,9 @@ fuzz: ## Run each fuzz test for FUZZTIME (30s)
 lint: ## Run go vet and golangci-lint (built from the module proxy at the first run)
 	$(GO) vet ./...
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run ./...
+
+vulncheck: ## Look for known vulnerabilities that the code reaches (needs https://vuln.go.dev, or GOVULNDB=file:///a/copy)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
 golden: ## Write the expected outputs of the tests anew; look at the diff before committing
 	$(GO) test ./rollout/... ./strategies/... ./render/... ./publish/metrics/... ./cmd/... -update

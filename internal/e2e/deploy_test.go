@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,7 +17,11 @@ import (
 	"sync"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -323,7 +328,8 @@ func TestManifests(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := w.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", file)
-		for _, want := range []string{"deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps"} {
+		for _, want := range []string{"deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps",
+			"networkpolicy.networking.k8s.io/gitrollout", "poddisruptionbudget.policy/gitrollout"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: the dry run has no %s:\n%s", name, want, out)
 			}
@@ -354,5 +360,57 @@ func checkArgs(t *testing.T, rendered string) {
 	}
 	if out, err := exec.Command(path, append(args, "--help")...).CombinedOutput(); err != nil {
 		t.Errorf("gitrollout %v: %v\n%s", args, err, out)
+	}
+}
+
+// TestManifestsAreHardened has the API server admit gitrollout's pod, and no pod with rights on its node, where the
+// namespace of the installation is as it is labelled; no credential is in the pod's environment; the policies are about this
+// pod, and about the ports that it has.
+func TestManifestsAreHardened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
+	var namespace corev1.Namespace
+	var deployment appsv1.Deployment
+	var network networkingv1.NetworkPolicy
+	var budget policyv1.PodDisruptionBudget
+	manifest(t, "namespace.yaml", &namespace)
+	manifest(t, "deployment.yaml", &deployment)
+	manifest(t, "networkpolicy.yaml", &network)
+	manifest(t, "disruption.yaml", &budget)
+	for label, value := range namespace.Labels {
+		w.kubectl("label", "namespace", w.ns, label+"="+value)
+	}
+	w.kubectl("create", "serviceaccount", "gitrollout")
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "gitrollout-"}, Spec: deployment.Spec.Template.Spec}
+	admits := func(p corev1.Pod) error {
+		_, err := w.cluster.Kube.CoreV1().Pods(w.ns).Create(t.Context(), &p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	if err := admits(pod); err != nil {
+		t.Errorf("gitrollout's own pod: %v", err)
+	}
+	other := *pod.DeepCopy()
+	other.Spec.HostNetwork = true
+	if err := admits(other); err == nil || !strings.Contains(err.Error(), "PodSecurity") {
+		t.Errorf("a pod in the node's network: %v", err)
+	}
+	c := pod.Spec.Containers[0]
+	for _, v := range c.Env {
+		if v.ValueFrom != nil {
+			t.Errorf("%s is in the environment", v.Name)
+		}
+		if v.Name == "GITROLLOUT_GIT_TOKEN_FILE" && (len(c.VolumeMounts) != 1 || !strings.HasPrefix(v.Value, c.VolumeMounts[0].MountPath+"/")) {
+			t.Errorf("%s is not what is mounted: %+v", v.Value, c.VolumeMounts)
+		}
+	}
+	if c.Resources.Limits.Cpu().IsZero() || c.Resources.Limits.Memory().IsZero() {
+		t.Errorf("its limits are %v", c.Resources.Limits)
+	}
+	labels := deployment.Spec.Template.Labels
+	if !maps.Equal(network.Spec.PodSelector.MatchLabels, labels) || !maps.Equal(budget.Spec.Selector.MatchLabels, labels) {
+		t.Errorf("the policies are about %v and %v, the pod is %v", network.Spec.PodSelector, budget.Spec.Selector, labels)
+	}
+	if in := network.Spec.Ingress; len(in) != 1 || len(in[0].Ports) != 1 || in[0].Ports[0].Port.String() != c.Ports[0].Name || len(network.Spec.PolicyTypes) != 2 {
+		t.Errorf("the policy lets in %+v, the pod has %+v", in, c.Ports)
 	}
 }
