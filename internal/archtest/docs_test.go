@@ -129,3 +129,39 @@ func literal(e ast.Expr) string {
 	}
 	return ""
 }
+
+// TestSecurityNamesTests holds that what docs/security.md says of attacks is held by tests that exist, in each row one.
+func TestSecurityNamesTests(t *testing.T) {
+	tests := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && s.isTest() {
+				tests[s.dir()+":"+f.Name.Name] = true
+			}
+		}
+	}
+	name := regexp.MustCompile("`([a-z0-9/]+:(?:Test|Fuzz)[A-Za-z0-9]+)`")
+	attacks, rows := false, 0
+	for line := range strings.Lines(read(t, "docs/security.md")) {
+		switch {
+		case strings.HasPrefix(line, "| they try to") || strings.HasPrefix(line, "| it tries to"):
+			attacks = true
+		case !strings.HasPrefix(line, "|"):
+			attacks = false
+		case attacks && !strings.HasPrefix(line, "|---"):
+			rows++
+			found := name.FindAllStringSubmatch(line, -1)
+			if len(found) == 0 {
+				t.Errorf("no test is named in %s", line)
+			}
+			for _, m := range found {
+				if !tests[m[1]] {
+					t.Errorf("%s does not exist, which is to hold %s", m[1], line)
+				}
+			}
+		}
+	}
+	if rows < 30 {
+		t.Errorf("found %d attacks: are they read right?", rows)
+	}
+}
