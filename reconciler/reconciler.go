@@ -42,6 +42,10 @@ type Options struct {
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
 	Workers   int    // apps looked at at once; default 16
+
+	// Spread lengthens the times between looks at Git and between tries by a little that differs, so that those who were
+	// stopped by the same outage do not come back in step. nil leaves them as they are.
+	Spread func(time.Duration) time.Duration
 }
 
 // Reconciler is three pumps: Git in (lookout), the apps, Git out (recorder). They share the record, the renders and the
@@ -80,6 +84,9 @@ type Stats struct {
 func New(o Options) *Reconciler {
 	if o.Workers == 0 {
 		o.Workers = 16
+	}
+	if o.Spread == nil {
+		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
 	r := &Reconciler{
 		Options: o, memories: map[string]*memory{}, agenda: newAgenda(),
@@ -300,7 +307,7 @@ func (r *Reconciler) finish(ctx context.Context, s *visit, now time.Time) {
 		m.failures = 0
 	} else {
 		m.failures++
-		next = soonest(next, now.Add(backoff(m.failures)))
+		next = soonest(next, now.Add(r.Spread(backoff(m.failures))))
 	}
 	r.agenda.at(app, next)
 }

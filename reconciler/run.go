@@ -115,7 +115,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if err != nil && ctx.Err() == nil {
 				failures++
 				r.complain.about("commits that apps are at", err)
-				at(soonest(due, time.Now().Add(backoff(failures)))) // who waits asks again after a look
+				at(soonest(due, time.Now().Add(r.Spread(backoff(failures))))) // who waits asks again after a look
 			} else {
 				r.complain.about("commits that apps are at", nil)
 			}
@@ -138,7 +138,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 				failures = 0
 			}
 			looked = time.Now()
-			at(looked.Add(r.interval(interval)))
+			at(looked.Add(r.Spread(r.interval(interval))))
 		}
 	}
 }

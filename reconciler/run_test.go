@@ -173,3 +173,21 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("after very many failures %s", got)
 	}
 }
+
+// TestTriesAreSpread: an app that has failed waits for its next try as long as the process says.
+func TestTriesAreSpread(t *testing.T) {
+	asked := []time.Duration{}
+	w := newWorld(t, func(o *Options) {
+		o.Spread = func(d time.Duration) time.Duration { asked = append(asked, d); return d + time.Hour }
+	})
+	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
+	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {a: b}\n"})
+	_ = w.once()
+	_ = w.once()
+	if len(asked) == 0 || asked[0] != backoff(1) {
+		t.Fatalf("spread were %v", asked)
+	}
+	if due := w.r.agenda.next(); due.Before(w.now.Add(time.Hour)) {
+		t.Errorf("the next try is at %s, at %s", due, w.now)
+	}
+}

@@ -33,10 +33,20 @@ func FindApps(tree Tree, cfg *rollout.Config) ([]rollout.App, error) {
 // the one that is listed first is the app.
 func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unnamed, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
+	left := mostFolders
 	for i, glob := range cfg.Apps {
-		dirs, err := expand(tree, "", strings.Split(glob.Path, "/"))
+		dirs, err := expand(tree, "", strings.Split(glob.Path, "/"), &left)
 		if err != nil {
 			return nil, nil, err
+		}
+		if left < 0 {
+			unnamed = append(unnamed, Unnamed{Path: glob.Path, Err: &rollout.InvalidError{
+				File: cfg.File, Field: fmt.Sprintf("apps[%d].path", i),
+				Msg: fmt.Sprintf("%s and the entries before it match more than %d folders; those beyond are no apps",
+					glob.Path, mostFolders),
+				Fix: "take folders out that are no apps, or match fewer of them",
+			}})
+			left = 0
 		}
 		for _, dir := range dirs {
 			app, err := glob.App(dir)
@@ -62,8 +72,12 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 	return apps, unnamed, nil
 }
 
-// expand returns the kustomizations below dir that match a glob's segments.
-func expand(tree Tree, dir string, glob []string) ([]string, error) {
+// mostFolders bounds how many folders the globs of a configuration match: a tree that holds itself often is some bytes.
+const mostFolders = 20_000
+
+// expand returns the kustomizations below dir that match a glob's segments. It takes each folder that a wildcard
+// matches off what is left, and stops below zero.
+func expand(tree Tree, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree, dir)
 		if err != nil || !is {
@@ -77,7 +91,7 @@ func expand(tree Tree, dir string, glob []string) ([]string, error) {
 		if err != nil || !found || entry.Kind != rollout.Dir {
 			return nil, err
 		}
-		return expand(tree, next, glob[1:])
+		return expand(tree, next, glob[1:], left)
 	}
 	entries, err := tree.ReadDir(dir)
 	if err != nil {
@@ -88,7 +102,10 @@ func expand(tree Tree, dir string, glob []string) ([]string, error) {
 		if matched, err := path.Match(glob[0], entry.Name); err != nil || !matched || entry.Kind != rollout.Dir {
 			continue // ParseConfig has refused patterns that are no patterns
 		}
-		below, err := expand(tree, path.Join(dir, entry.Name), glob[1:])
+		if *left--; *left < 0 {
+			break
+		}
+		below, err := expand(tree, path.Join(dir, entry.Name), glob[1:], left)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,8 @@ package render
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,5 +60,24 @@ func TestFindApps(t *testing.T) {
 				t.Errorf("%s: error %v, apps (-want +got):\n%s", tt.reason, err, diff)
 			}
 		})
+	}
+}
+
+// TestMostFolders: what matches more folders than anybody has is cut off, and says so; what comes first is there.
+func TestMostFolders(t *testing.T) {
+	files := map[string]string{"first/kustomization.yaml": "x"}
+	for i := range mostFolders + 10 {
+		files[fmt.Sprintf("apps/a%05d/kustomization.yaml", i)] = "x"
+	}
+	cfg, err := rollout.ParseConfig("c.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nstateBranch: gitrollout/state/x\napps: [{path: first}, {path: apps/*}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	apps, unnamed, err := FindAll(newTree(files), cfg)
+	if err != nil || len(apps) != mostFolders+1 || apps[len(apps)-1].Name != "first" {
+		t.Errorf("%d apps, %v", len(apps), err)
+	}
+	if len(unnamed) != 1 || !strings.Contains(unnamed[0].Err.Error(), "c.yaml: apps[1].path: apps/* and the entries before it match more than 20000 folders") {
+		t.Errorf("%v", unnamed)
 	}
 }

@@ -262,7 +262,10 @@ func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil
 	}
-	t, err := texttemplate.New(name).Option("missingkey=error").Parse(text)
+	t, err := texttemplate.New(name).Option("missingkey=error").Funcs(boundedFuncs()).Parse(text)
+	if err == nil {
+		err = checkTemplate(t)
+	}
 	if err == nil {
 		err = t.Execute(io.Discard, Event{Kind: EventPaused, Kinds: []EventKind{EventPaused}, At: time.Unix(0, 0)})
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -109,5 +110,47 @@ func TestNotified(t *testing.T) {
 	}
 	if _, err := ParseNotified([]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Notified\nnews: 1\n")); err == nil {
 		t.Error("an unknown field is read over")
+	}
+}
+
+// TestTemplatesEnd: a template that would take for ever, or all memory, is refused when the configuration is read; those
+// that people write are taken.
+func TestTemplatesEnd(t *testing.T) {
+	template := func(text string) error {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = ParseConfig(".gitrollout/prod/config.yaml", []byte(notifiedHead+`
+- name: team
+  slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}
+  template: {text: `+string(quoted)+`}
+`))
+		return err
+	}
+	for name, text := range map[string]string{
+		"a number":                    "{{range 9223372036854775807}}{{end}}",
+		"a number by a name":          "{{$n := 9223372036854775807}}{{range $n}}{{end}}",
+		"a number of a function":      "{{range len (printf \"%1000000d\" 1)}}{{range len (printf \"%1000000d\" 1)}}{{end}}{{end}}",
+		"in what is not":              "{{if .Kind}}{{range 9223372036854775807}}{{end}}{{end}}",
+		"in what is empty":            "{{range .Over}}x{{else}}{{range 9223372036854775807}}{{end}}{{end}}",
+		"lists in lists":              "{{range .Kinds}}{{range $.Kinds}}{{range $.Kinds}}{{end}}{{end}}{{end}}",
+		"a template that calls":       "{{define \"a\"}}{{template \"a\"}}{{template \"a\"}}{{end}}{{template \"a\"}}",
+		"a block":                     "{{block \"a\" .}}{{end}}",
+		"a text that doubles":         "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = print $a $a}}", 50),
+		"a text that doubles, format": "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = printf \"%s%s\" $a $a}}", 50),
+	} {
+		var invalid *InvalidError
+		if err := template(text); !errors.As(err, &invalid) || !strings.Contains(invalid.Field, "template.text") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, text := range []string{
+		"{{range .Analyses}}{{.Metric}}: {{.Value | printf \"%q\"}}{{end}}", "{{range $i, $kind := .Kinds}}{{if $i}}, {{end}}{{$kind}}{{else}}none{{end}}",
+		"{{with .Reason}}{{. | html}}{{end}}{{range $.Over}}{{.}}{{end}}", "{{range .Kinds}}{{range $.Analyses}}{{.Run}}{{end}}{{end}}",
+	} {
+		if err := template(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

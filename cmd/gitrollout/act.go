@@ -21,6 +21,7 @@ import (
 type actCommand struct {
 	streams
 	source sourceOptions
+	vouch  vouchOptions
 	author string
 	action propose.Action
 }
@@ -35,6 +36,7 @@ func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *
 		return c.run(cmd.Context(), args[0])
 	}
 	c.source.register(cmd)
+	c.vouch.register(cmd)
 	registerAuthor(cmd, &c.author)
 	return cmd, &c.action
 }
@@ -124,7 +126,7 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openToSign(ctx, c.source, c.vouch, c.streams)
 	if err != nil {
 		return err
 	}
@@ -161,8 +163,8 @@ func (w *world) act(ctx context.Context, who rollout.Identity, name string, a pr
 	}
 	// The file goes on top of whatever the branch holds by now: it names the release by its hash, and cannot
 	// approve a newer one.
-	id, err := w.repo.CommitToBranch(ctx, o.Branch, func(*git.Snapshot) (rollout.Update, error) {
-		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, nil
+	id, err := w.repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
+		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})
 	switch {
 	case err != nil:

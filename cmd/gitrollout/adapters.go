@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -121,6 +122,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip is http.RoundTripper's.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// spread lengthens a time by up to a tenth, so that the many who were stopped by one outage come back one by one.
+func spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
 // grace is how long a pass may go on after the program was told to stop.
 // Kubernetes kills a pod after 30 seconds.

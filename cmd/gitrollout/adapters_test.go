@@ -171,3 +171,18 @@ func TestHelpShowsNoCredentials(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, out.String())
 	}
 }
+
+// TestSpread: a time gets longer by up to a tenth, and not always by the same.
+func TestSpread(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		d := spread(time.Minute)
+		if d < time.Minute || d > 66*time.Second {
+			t.Fatalf("a minute becomes %s", d)
+		}
+		seen[d] = true
+	}
+	if len(seen) < 2 || spread(0) != 0 {
+		t.Errorf("%d times, and of nothing %s", len(seen), spread(0))
+	}
+}

@@ -14,10 +14,11 @@ import (
 )
 
 // newAnalyzer makes the worker that measures for the loop's analyses.
-func newAnalyzer(ctx context.Context, l *loop, log *slog.Logger) *measure.Worker {
+func newAnalyzer(ctx context.Context, l *loop, reach call.Reach, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
-			Client: call.Clients(), Secret: ownSecrets(l.client, rollout.LabelAnalysis), Jobs: jobs{l.client}, Now: time.Now,
+			Client: call.ClientsWithin(reach), Agent: call.Clients(),
+			Secret: ownSecrets(l.client, rollout.LabelAnalysis), Jobs: jobs{l.client}, Now: time.Now,
 			Getenv: os.Getenv, ReadFile: os.ReadFile,
 		},
 		Own: protected(), Touch: func(app string) { l.Touch(app) },

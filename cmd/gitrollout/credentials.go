@@ -52,7 +52,7 @@ func (o *sourceOptions) options() (git.Options, error) {
 	if err != nil {
 		return git.Options{}, &failure{code: exitUsage, err: err}
 	}
-	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth}
+	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth, Keys: o.keys}
 	if file := o.signing(); file != "" {
 		s := &signer{file: file, passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}
 		if _, err := s.read(); err != nil {

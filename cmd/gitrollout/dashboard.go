@@ -33,6 +33,7 @@ type dashOptions struct {
 	issuer  string
 	client  string
 	scopes  []string
+	email   bool
 }
 
 // register adds the flags. Inside run each one's name begins with dashboard-.
@@ -48,6 +49,8 @@ func (o *dashOptions) register(cmd *cobra.Command) {
 		"`id` of the dashboard there; its secret is GITROLLOUT_OIDC_CLIENT_SECRET")
 	flags.StringSliceVar(&o.scopes, "dashboard-oidc-scopes", nil,
 		"scopes to ask for besides openid, profile and email, such as groups")
+	flags.BoolVar(&o.email, "dashboard-oidc-email-unverified", false, "take email addresses of a provider that does not "+
+		"say whether they are verified: only where people cannot choose theirs")
 }
 
 // check refuses flags that do not go together.
@@ -83,7 +86,7 @@ func (o *dashOptions) server(source sourceOptions, board *dashboard.Board, s str
 		}
 		if o.issuer != "" {
 			options.OIDC = &dashboard.OIDC{Issuer: o.issuer, ClientID: o.client,
-				Secret: os.Getenv("GITROLLOUT_OIDC_CLIENT_SECRET"), URL: o.url, Scopes: o.scopes}
+				Secret: os.Getenv("GITROLLOUT_OIDC_CLIENT_SECRET"), URL: o.url, Scopes: o.scopes, Unverified: o.email}
 		}
 	}
 	return dashboard.New(options)

@@ -38,6 +38,9 @@ func (r *dashRecords) open(ctx context.Context) (*world, error) {
 			return nil, err
 		}
 		w.detail = true
+		if files := r.source.keys.Files(); files.Commits+files.Keyring != "" {
+			w.signers, w.unsigned = r.source.keys.Commits(), "nothing is pushed until somebody has signed one on top"
+		}
 		r.world = w
 		return w, nil
 	}

@@ -25,6 +25,7 @@ const forgeFlush = 5 * time.Second
 // configuration in Git has a section for a forge.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
+		Spread:  spread,
 		Cluster: source.cluster, Remote: remote, Branch: source.branch,
 		Trusted: os.Getenv("GITROLLOUT_FORGE_URL"), Token: forgeToken(source, auth), Now: time.Now,
 		Log: func(problem error, done string) {

@@ -136,6 +136,35 @@ func TestProposalsThatAreStale(t *testing.T) {
 	}
 }
 
+// TestAmendedProposal: what somebody has put onto a proposal's branch, which everybody may push to who may push what
+// gitrollout does, is replaced by what is proposed, and reported.
+func TestAmendedProposal(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	branch := "gitrollout/promote/test/" + w.app
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	proposed := w.repo.Ref(branch)
+	app := "apps/" + w.app + "/app.yaml"
+	w.edit(branch, map[string]string{app: strings.ReplaceAll(version("mallory", halfThenGate)["app.yaml"], "APP", w.app)})
+	w.repo.Git("fetch", "-q", "origin", branch)
+	// As one commit on top of main, with the proposal's own words: git commit --amend.
+	tree := w.repo.Git("rev-parse", "FETCH_HEAD^{tree}")
+	amended := w.repo.Git("commit-tree", tree, "-p", w.repo.Ref("main"), "-m", w.repo.Message(branch+"^"))
+	w.repo.Git("push", "-q", "--force", "origin", amended+":refs/heads/"+branch)
+	for range 10 {
+		if err := p.passes(1); err != nil {
+			t.Error(err)
+		}
+	}
+	if now := w.repo.Show(branch, app); strings.Contains(now, "mallory") {
+		t.Errorf("the proposal has what nobody proposed, %s after %s:\n%s", w.repo.Ref(branch), proposed, now)
+	}
+	if !strings.Contains(w.log.String(), "a proposal is made anew") || !strings.Contains(w.log.String(), amended) {
+		t.Errorf("nothing says that it was replaced:\n%s", w.log)
+	}
+}
+
 // TestRevertProposal rejects a release that changed files of its app and of the
 // base that it shares with another one.
 func TestRevertProposal(t *testing.T) {

@@ -52,7 +52,8 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	t.Helper()
 	t.Parallel()
 	kube := testcluster.Shared(t)
-	w := &loopWorld{T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{}, who: writer{id: hostname()}}
+	w := &loopWorld{T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{}, who: writer{id: hostname()},
+		keys: trustOptions{allowed: []string{"127.0.0.0/8"}}}
 	w.app = w.ns
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
 	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*")})

@@ -41,7 +41,8 @@ func newNotifier(
 	deps := serviceDeps(l.client)
 	told := &toldRecord{repo: records, branch: rollout.NotifiedBranch(l.source.cluster), cluster: l.source.cluster}
 	return worker.New(worker.Options{
-		ID: writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
+		Spread: spread,
+		ID:     writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
 		Update: told.update, History: l.created.recorded,
 		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
 			err = service.Send(ctx, deps, r, m)

@@ -18,6 +18,7 @@ type sourceOptions struct {
 	named   string           // the flags above as they were given, for commands to copy
 	author  string           // "Name <address>" of what a reconciler commits; "" for the default
 	who     rollout.Identity // who pushes; the zero value is gitrollout
+	keys    *git.Keys        // whose signatures count, for a reconciler; nil for anybody's
 	credentialOptions
 }
 

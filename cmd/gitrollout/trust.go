@@ -1,19 +1,23 @@
 package main
 
 import (
+	"net/netip"
+
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/reconciler"
 )
 
-// trustOptions say whose signatures count. They are flags and not part of the
-// configuration in Git, where whoever is to be kept out could change them.
+// trustOptions say whose signatures count, and what those may ask who write analyses. They are flags and not
+// part of the configuration in Git, where whoever is to be kept out could change them.
 type trustOptions struct {
 	commits   string
 	keyring   string
 	promoters string
 	state     string
+	allowed   []string // CIDRs
 }
 
 func (o *trustOptions) register(cmd *cobra.Command) {
@@ -27,11 +31,28 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 		"by a key in this `file` (format: allowed_signers)")
 	flags.StringVar(&o.state, "verify-state", "", "take the record only from a state branch whose newest commit is "+
 		"signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
+	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses ask these addresses although they are of "+
+		"this machine, its link or its cloud's metadata: 127.0.0.0/8 (default: none of them)")
+}
+
+// reach is what analyses may ask. open has refused what is no range.
+func (o trustOptions) reach() (r call.Reach) {
+	for _, text := range o.allowed {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			r.Own = append(r.Own, prefix)
+		}
+	}
+	return r
 }
 
 // open reads the files once, so that a mistake in them is found at the start;
 // nil if there are none.
 func (o trustOptions) open() (*git.Keys, error) {
+	for _, text := range o.allowed {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			return nil, usagef("--analysis-allow-cidr %q is no range of addresses; write 127.0.0.0/8, or ::1/128", text)
+		}
+	}
 	keys, err := git.OpenKeys(git.KeyFiles{Commits: o.commits, Keyring: o.keyring, Promoters: o.promoters, State: o.state})
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err}

@@ -23,6 +23,7 @@ import (
 type undoCommand struct {
 	streams
 	source sourceOptions
+	vouch  vouchOptions
 	author string
 	undo   undo
 	dryRun bool
@@ -59,6 +60,7 @@ several commits. To go back this minute, without a review: gitrollout abort.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.source.register(cmd)
+	c.vouch.register(cmd)
 	flags := cmd.Flags()
 	registerAuthor(cmd, &c.author)
 	flags.StringVar(&c.undo.to, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
@@ -74,7 +76,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openToSign(ctx, c.source, c.vouch, c.streams)
 	if err != nil {
 		return err
 	}
@@ -225,6 +227,13 @@ func (w *world) pushUndo(
 ) (said string, err error) {
 	if len(o.Edits) == 0 {
 		return fmt.Sprintf("nothing to undo: %s asks for what %s was at %s", w.source.branch, name, to), nil
+	}
+	head, err := w.repo.Repo.Snapshot(ctx, w.heads.Main)
+	if err == nil {
+		err = w.mayBuildOn(ctx, head)
+	}
+	if err != nil {
+		return "", err
 	}
 	_, err = w.repo.Push(ctx, []rollout.Update{{
 		Branch: o.Branch, Old: w.heads.Proposals[o.Branch], Parent: w.heads.Main,

@@ -97,7 +97,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		l.close()
 		return nil, err
 	}
-	l.analyzer = newAnalyzer(watching, l, log)
+	l.analyzer = newAnalyzer(watching, l, keys.reach(), log)
 	l.outlets = &outlets{forge: l.forge, notifier: l.notifier, client: l.client}
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Namespace: protected(),
@@ -105,7 +105,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
 		Repository: repo, Past: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
 		Tell: l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
-		Approve: approver(repo.Repo, options.Keys), Believe: stateCheck(options.Keys),
+		Spread: spread, Approve: approver(repo.Repo, options.Keys), Believe: stateCheck(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
 	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
@@ -139,11 +139,12 @@ func readySource(
 			return source, git.Options{}, err
 		}
 	}
+	source.keys = trusted
 	if source, err = source.resolve(ctx, s); err != nil {
 		return source, git.Options{}, err
 	}
 	options, err := source.options()
-	options.Keys, options.Identity = trusted, source.who
+	options.Identity = source.who
 	return source, options, err
 }
 

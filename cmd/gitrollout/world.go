@@ -40,6 +40,9 @@ type world struct {
 	// on it: with many apps that is many commits to fetch.
 	detail bool
 
+	signers  git.Verifier // of the commit that another one may be put on top of; nil for anybody
+	unsigned string       // what to do where they are not
+
 	client *cluster.Client // nil while the cluster is not looked at
 	note   string          // why it is not, for people
 

@@ -12,11 +12,25 @@ import (
 // Clients returns the function for Caller.Client: one client that verifies
 // certificates and one that does not, both with the proxies of the environment.
 func Clients() func(insecure bool) *http.Client {
+	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
+}
+
+// ClientsWithin is Clients for those who are told by others where to ask: they get no further than that.
+func ClientsWithin(r Reach) func(insecure bool) *http.Client {
+	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive, Control: r.control})
+}
+
+const (
+	dialTime  = 10 * time.Second
+	keepAlive = 30 * time.Second
+)
+
+func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 	clients := map[bool]*http.Client{}
 	for _, insecure := range []bool{false, true} {
 		clients[insecure] = &http.Client{Transport: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			DialContext:            dialer.DialContext,
 			TLSHandshakeTimeout:    10 * time.Second,
 			IdleConnTimeout:        90 * time.Second,
 			MaxIdleConnsPerHost:    4,

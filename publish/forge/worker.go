@@ -24,6 +24,8 @@ type Options struct {
 	// Settle is how long a forge may take to notice that a branch is gone: it
 	// then closes the pull request of the branch's successor, too. Default 30 s.
 	Settle time.Duration
+	// Spread lengthens the breaks between tries by a little that differs from process to process; nil leaves them.
+	Spread func(time.Duration) time.Duration
 	// Log is told what was done, and of each problem once.
 	Log func(problem error, done string)
 
@@ -67,6 +69,9 @@ type job struct {
 func NewWorker(o Options) *Worker {
 	if o.Settle == 0 {
 		o.Settle = 30 * time.Second
+	}
+	if o.Spread == nil {
+		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
 	w := &Worker{
 		Options: o, jobs: map[string]*job{}, wake: make(chan struct{}, 1), reported: map[string]bool{},
@@ -263,7 +268,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		return
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
-		w.pause = now.Add(call.Backoff(w.downs))
+		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
 		w.report(err)
 		return
 	default:
@@ -279,7 +284,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		return
 	}
 	j.tries++
-	j.after = now.Add(call.Backoff(j.tries))
+	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
 // mayHeal tells the refusals that end when somebody grants a right or when the

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,6 +116,30 @@ func (v *visitor) signIn() *visitor {
 	}
 	v.csrf, _ = answer["csrf"].(string)
 	return v
+}
+
+// TestSignOutEndsTheSession: whoever has kept the cookie is not signed in any more; other sessions are.
+func TestSignOutEndsTheSession(t *testing.T) {
+	o := newOffice(t, nil)
+	v, other := o.visitor().signIn(), o.visitor().signIn()
+	address, err := url.Parse(o.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := v.client.Jar.Cookies(address)
+	if code, answer := v.send(http.MethodDelete, "/api/v1/session", "", nil); code != http.StatusOK {
+		t.Fatalf("sign out: %d %v", code, answer)
+	}
+	v.client.Jar.SetCookies(address, kept)
+	if code, answer := v.send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil); code/100 == 2 {
+		t.Errorf("after signing out, the cookie promotes: %d %v", code, answer)
+	}
+	if _, me := v.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] != nil {
+		t.Errorf("after signing out, the cookie is that of %v", me["name"])
+	}
+	if _, me := other.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] == nil {
+		t.Error("another session has ended with it")
+	}
 }
 
 const promoteShop = `{"verb": "promote", "release": "h1-2222222222"}`

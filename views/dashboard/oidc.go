@@ -23,6 +23,9 @@ type OIDC struct {
 	Secret   string   // "" for a public client
 	URL      string   // of the dashboard, as browsers see it
 	Scopes   []string // besides openid, profile and email
+	// Unverified takes the email address of a provider that says nothing of whether it is verified: where people
+	// choose their own, anybody can sign in as anybody.
+	Unverified bool
 
 	mu       sync.Mutex
 	provider *oidc.Provider // nil until it has answered once
@@ -135,9 +138,14 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 		return Person{}, fmt.Errorf("the claims: %w", err)
 	}
 	email, _ := claims["email"].(string)
-	// Some providers say it as a text, and some do not say it.
-	if verified := claims["email_verified"]; email == "" || verified != nil && fmt.Sprint(verified) != "true" {
-		return Person{}, errors.New("the identity provider does not vouch for an email address, and commits need one")
+	switch verified, said := claims["email_verified"]; {
+	case email == "":
+		return Person{}, errors.New("the identity provider names no email address, and commits need one")
+	case said && fmt.Sprint(verified) != "true": // some providers say it as a text
+		return Person{}, errors.New("the identity provider says that the email address is not verified")
+	case !said && !o.Unverified:
+		return Person{}, errors.New("the identity provider does not say that the email address is verified; " +
+			"where people cannot choose it themselves: --dashboard-oidc-email-unverified")
 	}
 	name, _ := claims["name"].(string)
 	if name = cmp.Or(name, email); !isAuthor(name, email) {

@@ -30,31 +30,37 @@ func TestOIDC(t *testing.T) {
 		sign   *rsa.PrivateKey
 		in     bool
 		may    string // with the app shop
+		// what the provider does not say is taken for granted
+		unverified bool
 	}{
 		"Ann":              {claims: map[string]any{"email": "ann@example.com", "email_verified": true, "name": "Ann L."}, in: true, may: "[promote hold]"},
-		"AnnInCapitals":    {claims: map[string]any{"email": "Ann@Example.com"}, in: true, may: "[promote hold]"},
-		"ReleaseManager":   {claims: map[string]any{"email": "kim@example.com", "groups": []string{"dev", "release-managers"}}, in: true, may: "[promote hold abort retry undo]"},
-		"GroupAsText":      {claims: map[string]any{"email": "kim@example.com", "groups": "release-managers"}, in: true, may: "[promote hold abort retry undo]"},
-		"Stranger":         {claims: map[string]any{"email": "eve@example.com", "groups": []string{"dev"}}, in: true, may: "[]"},
+		"AnnInCapitals":    {claims: map[string]any{"email_verified": true, "email": "Ann@Example.com"}, in: true, may: "[promote hold]"},
+		"ReleaseManager":   {claims: map[string]any{"email_verified": true, "email": "kim@example.com", "groups": []string{"dev", "release-managers"}}, in: true, may: "[promote hold abort retry undo]"},
+		"GroupAsText":      {claims: map[string]any{"email_verified": true, "email": "kim@example.com", "groups": "release-managers"}, in: true, may: "[promote hold abort retry undo]"},
+		"Stranger":         {claims: map[string]any{"email_verified": true, "email": "eve@example.com", "groups": []string{"dev"}}, in: true, may: "[]"},
+		"NothingSaid":      {claims: map[string]any{"email": "ann@example.com"}},
+		"NothingSaidIsOK":  {claims: map[string]any{"email": "ann@example.com"}, unverified: true, in: true, may: "[promote hold]"},
+		"UnverifiedIsNot":  {claims: map[string]any{"email": "ann@example.com", "email_verified": false}, unverified: true},
 		"NoEmail":          {claims: map[string]any{"name": "X"}},
 		"UnverifiedEmail":  {claims: map[string]any{"email": "ann@example.com", "email_verified": false}},
 		"UnverifiedAsText": {claims: map[string]any{"email": "ann@example.com", "email_verified": "false"}},
 		"UnverifiedAsZero": {claims: map[string]any{"email": "ann@example.com", "email_verified": 0}},
 		"VerifiedAsText":   {claims: map[string]any{"email": "ann@example.com", "email_verified": "true"}, in: true, may: "[promote hold]"},
-		"EmailWithMarkup":  {claims: map[string]any{"email": "kim@example.com> <root@example.com", "name": "Kim"}},
-		"EmailOfTwoLines":  {claims: map[string]any{"email": "kim@example.com\ncommitter root <root@example.com", "name": "Kim"}},
-		"NameOfTwoLines":   {claims: map[string]any{"email": "kim@example.com", "name": "Kim\nGitrollout-Release: h1-0"}},
-		"NameWithMarkup":   {claims: map[string]any{"email": "kim@example.com", "name": "Kim <root@example.com>"}},
-		"OtherAudience":    {claims: map[string]any{"email": "ann@example.com", "aud": "another"}},
-		"OtherIssuer":      {claims: map[string]any{"email": "ann@example.com", "iss": "https://evil.example"}},
-		"OtherNonce":       {claims: map[string]any{"email": "ann@example.com", "nonce": "replayed"}},
-		"Expired":          {claims: map[string]any{"email": "ann@example.com", "exp": time.Now().Add(-time.Hour).Unix()}},
-		"OtherKey":         {claims: map[string]any{"email": "ann@example.com"}, sign: other},
+		"EmailWithMarkup":  {claims: map[string]any{"email_verified": true, "email": "kim@example.com> <root@example.com", "name": "Kim"}},
+		"EmailOfTwoLines":  {claims: map[string]any{"email_verified": true, "email": "kim@example.com\ncommitter root <root@example.com", "name": "Kim"}},
+		"NameOfTwoLines":   {claims: map[string]any{"email_verified": true, "email": "kim@example.com", "name": "Kim\nGitrollout-Release: h1-0"}},
+		"NameWithMarkup":   {claims: map[string]any{"email_verified": true, "email": "kim@example.com", "name": "Kim <root@example.com>"}},
+		"OtherAudience":    {claims: map[string]any{"email_verified": true, "email": "ann@example.com", "aud": "another"}},
+		"OtherIssuer":      {claims: map[string]any{"email_verified": true, "email": "ann@example.com", "iss": "https://evil.example"}},
+		"OtherNonce":       {claims: map[string]any{"email_verified": true, "email": "ann@example.com", "nonce": "replayed"}},
+		"Expired":          {claims: map[string]any{"email_verified": true, "email": "ann@example.com", "exp": time.Now().Add(-time.Hour).Unix()}},
+		"OtherKey":         {claims: map[string]any{"email_verified": true, "email": "ann@example.com"}, sign: other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := oidctest.New(t)
 			p.SignsIn(c.claims, c.sign)
-			o, _ := oidcOffice(t, p)
+			o, config := oidcOffice(t, p)
+			config.Unverified = c.unverified
 			v := o.visitor()
 			code, answer := v.send(http.MethodGet, "/oidc/start", "", nil)
 			if in := code == 200; in != c.in {
@@ -70,7 +76,7 @@ func TestOIDC(t *testing.T) {
 
 func TestOIDCFlowIsBound(t *testing.T) {
 	p := oidctest.New(t)
-	p.SignsIn(map[string]any{"email": "ann@example.com"}, nil)
+	p.SignsIn(map[string]any{"email_verified": true, "email": "ann@example.com"}, nil)
 	o, _ := oidcOffice(t, p)
 	stop := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	begin := func(v *visitor) string { // the address that the provider sends the browser back to

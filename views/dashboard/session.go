@@ -8,8 +8,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -21,6 +23,9 @@ type sessions struct {
 	key    []byte
 	now    func() time.Time
 	secure bool
+
+	mu    sync.Mutex
+	ended map[string]time.Time // those that were signed out, by CSRF, until they would have ended by themselves
 }
 
 // sessionTime is how long a sign-in lasts.
@@ -38,7 +43,7 @@ type session struct {
 func newSessions(now func() time.Time, secure bool) (*sessions, error) {
 	key := make([]byte, 32)
 	_, err := rand.Read(key)
-	return &sessions{key: key, now: now, secure: secure}, err
+	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}, err
 }
 
 // seal makes a text that only this process can have made, for one purpose.
@@ -82,7 +87,20 @@ func (s *sessions) of(r *http.Request) *session {
 	if err := s.open("session", cookie.Value, &found); err != nil || !s.now().Before(found.Expires) {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, isOver := s.ended[found.CSRF]; isOver {
+		return nil
+	}
 	return &found
+}
+
+// end signs somebody out: whoever has kept the cookie has nothing.
+func (s *sessions) end(of *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.ended, func(_ string, expires time.Time) bool { return !s.now().Before(expires) })
+	s.ended[of.CSRF] = of.Expires
 }
 
 // begin signs somebody in.
@@ -191,7 +209,10 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // signOut is DELETE /api/v1/session.
-func (s *Server) signOut(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
+	if of := s.sessions.of(r); of != nil {
+		s.sessions.end(of)
+	}
 	http.SetCookie(w, s.sessions.cookie(sessionCookie, "", -time.Second, http.SameSiteStrictMode))
 	send(w, http.StatusOK, map[string]string{})
 }

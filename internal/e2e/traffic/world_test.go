@@ -221,7 +221,8 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.command = exec.Command(path, "run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.Kubeconfig, "--interval", "200ms")
+	w.command = exec.Command(path, "run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.Kubeconfig, "--interval", "200ms",
+		"--analysis-allow-cidr", "127.0.0.0/8")
 	w.command.Env = append(gittest.Env(), "HOME="+w.t.TempDir())
 	w.command.Stdout, w.command.Stderr = &w.log, &w.log
 	if err := w.command.Start(); err != nil {

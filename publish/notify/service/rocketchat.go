@@ -9,16 +9,18 @@ import (
 // sendRocketChat posts to an incoming webhook.
 // https://docs.rocket.chat/docs/integrations
 func sendRocketChat(ctx context.Context, s *session, m notify.Message) error {
-	attachment := object{"title": m.Title, "color": colors[m.Outcome], "ts": m.At.UTC().Format("2006-01-02T15:04:05Z")}
+	attachment := object{
+		"title": plain(m.Title), "color": colors[m.Outcome], "ts": m.At.UTC().Format("2006-01-02T15:04:05Z"),
+	}
 	if m.Text != "" {
-		attachment["text"] = m.Text
+		attachment["text"] = plain(m.Text)
 	}
 	if m.CommitURL != "" {
 		attachment["title_link"] = m.CommitURL
 	}
 	var fields []any
 	for _, f := range m.Facts {
-		fields = append(fields, object{"title": f.Name, "value": f.Value, "short": true})
+		fields = append(fields, object{"title": f.Name, "value": plain(f.Value), "short": true})
 	}
 	if m.ProposalURL != "" {
 		fields = append(fields,

@@ -172,3 +172,10 @@ func isFinal(status int) bool {
 	}
 	return status < 500
 }
+
+// plain is a text of others for services that read Markdown in it: no words lead elsewhere than they say, and nobody is
+// called. Addresses that are written out stay what they are.
+func plain(text string) string {
+	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
+		"@everyone", "@ everyone").Replace(text)
+}

@@ -440,3 +440,39 @@ func TestTableIsTheConfigurations(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignTextsAreNoMarkdown: the subject of anybody's commit, and the words of a server that was measured, show no link
+// under another name and call nobody, where the service reads Markdown.
+func TestForeignTextsAreNoMarkdown(t *testing.T) {
+	for _, name := range []string{"discord", "msteams", "rocketChat"} {
+		t.Run(name, func(t *testing.T) {
+			var body []byte
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ = io.ReadAll(r.Body)
+				w.WriteHeader(http.StatusNoContent)
+			}))
+			t.Cleanup(server.Close)
+			e := aborted()
+			for _, text := range []*string{&e.Title, &e.Text, &e.Reason, &e.Subject, &e.Author, &e.Waiting} {
+				*text += " [Log in](https://evil.example) ![x](https://evil.example/x) [a][b] <https://evil.example|here> @all @here"
+			}
+			r := receiverOf(name, server.URL)
+			if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, e)); err != nil {
+				t.Fatal(err)
+			}
+			var sent any
+			if err := json.Unmarshal(body, &sent); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprint(sent)
+			if !strings.Contains(text, "Log in") {
+				t.Errorf("the words are not there: %s", text)
+			}
+			for _, bad := range []string{"](https://evil", "|here", "][b]", "@all", "@here"} {
+				if strings.Contains(text, bad) {
+					t.Errorf("%s is in %s", bad, text)
+				}
+			}
+		})
+	}
+}

@@ -17,14 +17,16 @@ var teamsStyles = map[rollout.Outcome]string{
 func sendTeams(ctx context.Context, s *session, m notify.Message) error {
 	body := list{object{
 		"type": "Container", "style": teamsStyles[m.Outcome], "bleed": true,
-		"items": list{object{"type": "TextBlock", "text": m.Title, "weight": "Bolder", "size": "Medium", "wrap": true}},
+		"items": list{
+			object{"type": "TextBlock", "text": plain(m.Title), "weight": "Bolder", "size": "Medium", "wrap": true},
+		},
 	}}
 	if m.Text != "" {
-		body = append(body, object{"type": "TextBlock", "text": m.Text, "wrap": true})
+		body = append(body, object{"type": "TextBlock", "text": plain(m.Text), "wrap": true})
 	}
 	var facts []any
 	for _, f := range m.Facts {
-		facts = append(facts, object{"title": f.Name, "value": f.Value})
+		facts = append(facts, object{"title": f.Name, "value": plain(f.Value)})
 	}
 	if len(facts) > 0 {
 		body = append(body, object{"type": "FactSet", "facts": facts})

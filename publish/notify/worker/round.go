@@ -66,7 +66,7 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 		return max(p.wait, time.Millisecond)
 	case err != nil:
 		if ctx.Err() == nil {
-			w.trouble = w.trouble.next(now, 0)
+			w.trouble = w.next(w.trouble, now, 0)
 			w.report("", fmt.Errorf("notifications wait: %w", err))
 		}
 		w.record = nil
@@ -300,7 +300,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		return
 	}
 	if ctx.Err() == nil {
-		w.retries[name] = w.retries[name].next(w.Now(), s.after)
+		w.retries[name] = w.next(w.retries[name], w.Now(), s.after)
 		w.report(name, fmt.Errorf("notification %s waits: %w", name, s.failed))
 	}
 }

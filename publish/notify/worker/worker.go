@@ -45,6 +45,8 @@ type Options struct {
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
 	Lease     time.Duration // how long a claim must not change until its process is taken for dead; default 30s
+	// Spread lengthens the breaks between tries by a little that differs from process to process; nil leaves them.
+	Spread func(time.Duration) time.Duration
 	// Log is told what was done, and of each problem once until it is over.
 	Log func(problem error, done string)
 }
@@ -87,6 +89,9 @@ type retry struct {
 func New(o Options) *Worker {
 	if o.Lease == 0 {
 		o.Lease = 30 * time.Second
+	}
+	if o.Spread == nil {
+		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
 	w := &Worker{
 		Options: o, wake: make(chan struct{}, 1), base: map[string]string{}, reported: map[string]string{},
@@ -268,8 +273,8 @@ func (w *Worker) report(about string, err error) {
 
 // next is the retry after another failure, or after the break that a service asks
 // for if that is longer.
-func (r retry) next(now time.Time, asked time.Duration) retry {
+func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
-	r.after = now.Add(max(asked, call.Backoff(r.tries)))
+	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
 	return r
 }

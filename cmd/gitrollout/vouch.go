@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/sign"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// vouchOptions say on top of what a command may sign: a signed commit vouches for all that is below it.
+type vouchOptions struct {
+	vouch bool
+	keys  trustOptions
+}
+
+func (o *vouchOptions) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&o.vouch, "vouch", false, "with --signing-key: sign on top of commits that nobody who may has signed")
+	flags.StringVar(&o.keys.commits, "verify-commits", "",
+		"with --signing-key: the SSH keys of those who may, in this `file` "+
+			"(default: git's gpg.ssh.allowedSignersFile); the signing key counts as well")
+	flags.StringVar(&o.keys.keyring, "verify-keyring", "",
+		"with --signing-key: their OpenPGP keys, in this `file` (armored)")
+}
+
+// verifier is whose signature the commit needs that a signed one is put on top of; nil if none is asked for.
+func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
+	if source.signing() == "" || o.vouch {
+		return nil, nil
+	}
+	if o.keys.commits == "" { // a repository that names no file is none that says anything
+		o.keys.commits, _ = gitSays(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
+	}
+	own, err := (&signer{file: source.signing(), passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}).read()
+	if err != nil {
+		return nil, &failure{code: exitUsage, err: err}
+	}
+	either := anyOf{sign.Policy{SSH: own.Signers("you")}}
+	keys, err := o.keys.open()
+	if keys != nil {
+		either = append(either, keys.Commits())
+	}
+	return either, err
+}
+
+// openToSign reads Git for a command that pushes, signed or not.
+func openToSign(ctx context.Context, from sourceOptions, vouch vouchOptions, s streams) (*world, error) {
+	signers, err := vouch.verifier(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	w, err := openWorld(ctx, from, s)
+	if err == nil {
+		w.signers, w.unsigned = signers, "look at them (git show), then repeat this with --vouch"
+	}
+	return w, err
+}
+
+// anyOf are verifiers of which one is enough.
+type anyOf []git.Verifier
+
+// Verify is git.Verifier's.
+func (a anyOf) Verify(commit []byte) (who string, err error) {
+	for _, v := range a {
+		if who, err = v.Verify(commit); err == nil {
+			return who, nil
+		}
+	}
+	return "", err
+}
+
+// mostUnsigned is how many commits are looked at for one that is signed, and mostListed how many of them are shown.
+const (
+	mostUnsigned = 1000
+	mostListed   = 20
+)
+
+// mayBuildOn refuses to put a commit on top of one for which nobody who may has signed, and shows what it would vouch
+// for.
+func (w *world) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
+	if w.signers == nil || head.Commit().ID == "" {
+		return nil
+	}
+	var unsigned []string
+	isSigned := false
+	_, err := w.repo.Log(ctx, head.Commit().ID, mostUnsigned, func(s *git.Snapshot) (more bool, err error) {
+		if _, err := s.SignedBy(w.signers); err == nil {
+			isSigned = true
+			return false, nil
+		}
+		c := s.Commit()
+		unsigned = append(unsigned, fmt.Sprintf("  %s %s: %s", c.Short(), c.Author, c.Subject))
+		return true, nil
+	})
+	if err != nil || len(unsigned) == 0 {
+		return err
+	}
+	n, since := len(unsigned), "since the last one that is"
+	if !isSigned {
+		since = "and none before them is"
+	}
+	if n > mostListed {
+		unsigned = append(unsigned[:mostListed], fmt.Sprintf("  and %d more", n-mostListed))
+	}
+	return &failure{code: exitFailed, err: fmt.Errorf(
+		"the newest commit of %s is not signed by somebody who may, %s; a signed one on top of it vouches for %s:\n%s\n%s",
+		w.source.branch, since, status.Count(n, "commit"), strings.Join(unsigned, "\n"), w.unsigned)}
+}

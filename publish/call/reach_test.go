@@ -1,0 +1,67 @@
+package call
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReach: this machine, its link and the metadata services of clouds are asked only where somebody says so.
+func TestReach(t *testing.T) {
+	allowed := Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00:ec2::254/128")}}
+	for address, c := range map[string]struct{ closed, open bool }{
+		"127.0.0.1": {false, true}, "127.1.2.3": {false, true}, "::ffff:127.0.0.1": {false, true}, "64:ff9b::7f00:1": {false, true},
+		"::1": {}, "0.0.0.0": {}, "::": {}, "0.1.2.3": {}, "169.254.169.254": {}, "169.254.170.23": {}, "::ffff:169.254.169.254": {},
+		"64:ff9b::a9fe:a9fe": {}, "fe80::1%eth0": {}, "224.0.0.1": {}, "ff02::1": {}, "255.255.255.255": {},
+		"fd00:ec2::254": {false, true}, "fd00:ec2::23": {}, "100.100.100.200": {}, "168.63.129.16": {}, "192.0.0.192": {},
+		"10.96.0.10": {true, true}, "192.168.1.1": {true, true}, "172.16.0.1": {true, true}, "100.64.0.1": {true, true},
+		"8.8.8.8": {true, true}, "2001:db8::1": {true, true}, "fd12:3456::1": {true, true},
+	} {
+		ip := netip.MustParseAddr(address)
+		if err := (Reach{}).check(ip); (err == nil) != c.closed {
+			t.Errorf("%s: %v, want it to be asked: %t", address, err, c.closed)
+		}
+		if err := allowed.check(ip); (err == nil) != c.open {
+			t.Errorf("%s where some are allowed: %v, want it to be asked: %t", address, err, c.open)
+		}
+	}
+}
+
+// TestNothingOfThisMachineIsAsked: a client of those that are given addresses by others does not connect, whatever name
+// leads there and wherever it is redirected from; the error says what to do.
+func TestNothingOfThisMachineIsAsked(t *testing.T) {
+	asked := 0
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(inside.Close)
+	_, port, err := net.SplitHostPort(inside.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(client func(bool) *http.Client, url string) error {
+		ctx, end := context.WithTimeout(t.Context(), 20*time.Second)
+		defer end()
+		c := Caller{Client: client, Secrets: &Secrets{}, Now: time.Now}
+		_, err := c.Do(ctx, Request{Method: http.MethodGet, Base: url})
+		return err
+	}
+	closed := ClientsWithin(Reach{})
+	for _, url := range []string{inside.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0:" + port} {
+		if err := ask(closed, url); err == nil {
+			t.Errorf("%s is asked", url)
+		} else if strings.HasPrefix(url, "http://127") && !strings.Contains(err.Error(), "--analysis-allow-cidr 127.0.0.1/32") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if asked > 0 {
+		t.Errorf("%d requests have arrived", asked)
+	}
+	open := ClientsWithin(Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err := ask(open, inside.URL); err != nil || asked != 1 {
+		t.Errorf("where it is allowed: %v, %d requests", err, asked)
+	}
+}

@@ -1,0 +1,87 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	texttemplate "text/template"
+	"text/template/parse"
+)
+
+// What a template of a message may cost. It goes over the lists of an event and nothing else, one within another
+// at most, and puts together no longer text than this, in bytes.
+const maxTemplateText = 64 << 10
+
+// boundedFuncs are text/template's own that make texts of texts: with variables, fifty lines of them would double one
+// fifty times.
+func boundedFuncs() texttemplate.FuncMap {
+	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
+		return func(args ...any) (string, error) {
+			text := f(args...)
+			if len(text) > maxTemplateText {
+				return "", errors.New("the text is too long")
+			}
+			return text, nil
+		}
+	}
+	return texttemplate.FuncMap{
+		"print": bounded(fmt.Sprint), "println": bounded(fmt.Sprintln), "html": bounded(texttemplate.HTMLEscaper),
+		"js": bounded(texttemplate.JSEscaper), "urlquery": bounded(func(args ...any) string {
+			return url.QueryEscape(fmt.Sprint(args...))
+		}),
+		"printf": func(format string, args ...any) (string, error) {
+			return bounded(func(args ...any) string { return fmt.Sprintf(format, args...) })(args...)
+		},
+	}
+}
+
+// checkTemplate refuses what may have no end: a loop over a number, and templates that call each other.
+func checkTemplate(t *texttemplate.Template) error {
+	if len(t.Templates()) > 1 {
+		return errors.New("defines another template: write what it says where it is used")
+	}
+	return checkNodes(t.Root, 0)
+}
+
+// checkNodes looks at what is within so many loops.
+func checkNodes(list *parse.ListNode, loops int) error {
+	if list == nil {
+		return nil
+	}
+	for _, node := range list.Nodes {
+		var err error
+		switch n := node.(type) {
+		case *parse.TemplateNode:
+			err = errors.New("calls another template: write what it says where it is used")
+		case *parse.IfNode:
+			err = errors.Join(checkNodes(n.List, loops), checkNodes(n.ElseList, loops))
+		case *parse.WithNode:
+			err = errors.Join(checkNodes(n.List, loops), checkNodes(n.ElseList, loops))
+		case *parse.RangeNode:
+			if !isList(n.Pipe) || loops > 1 {
+				return errors.New("range is for .Kinds, .Analyses and .Over, two deep at most")
+			}
+			err = errors.Join(checkNodes(n.List, loops+1), checkNodes(n.ElseList, loops))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isList reports whether a loop is over a list of the event.
+func isList(pipe *parse.PipeNode) bool {
+	if len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
+		return false
+	}
+	var path []string
+	switch n := pipe.Cmds[0].Args[0].(type) {
+	case *parse.FieldNode:
+		path = n.Ident
+	case *parse.VariableNode: // $.Analyses
+		path = n.Ident[1:]
+	}
+	return len(path) == 1 && slices.Contains([]string{"Kinds", "Analyses", "Over"}, path[0])
+}
