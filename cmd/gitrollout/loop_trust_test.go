@@ -278,7 +278,7 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			theirs, err := source.NewReader("test", newRenderer()).Render(tree, rollout.App{Name: w.app, Path: "apps/" + w.app, Namespace: w.ns})
+			theirs, err := source.NewReader("test", p.renderer).Render(tree, rollout.App{Name: w.app, Path: "apps/" + w.app, Namespace: w.ns})
 			if err != nil {
 				t.Fatal(err)
 			}
