@@ -12,8 +12,8 @@ import (
 )
 
 // apply makes the cluster hold what a state asks for, which is nothing before the app has followed a commit. An app
-// that Git does not list any more is left alone, unless it is on its way back: its objects may be another app's by
-// now. In a retreat, an object that the cluster does not take keeps neither requests nor pods from going back.
+// that Git does not list any more is left alone, unless it is on its way back: and then what is another app's by
+// now is. In a retreat, an object that the cluster does not take keeps neither requests nor pods from going back.
 func (r *Reconciler) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
 	if state.Source == "" || s.app.unlisted != nil && state.Phase != rollout.Aborting {
 		return nil
@@ -24,6 +24,10 @@ func (r *Reconciler) apply(ctx context.Context, s *visit, state rollout.State, n
 	objects, err := r.desired(ctx, s, state, now)
 	if err != nil {
 		return err
+	}
+	if s.app.unlisted != nil {
+		isTaken := func(o rollout.Object) bool { return r.isElsewhere(app, o.Ref(), s.view) }
+		objects = slices.DeleteFunc(slices.Clone(objects), isTaken)
 	}
 	rendered, unread := r.renders.render(ctx, s.app.App, state.Source)
 	if unread != nil {

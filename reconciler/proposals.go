@@ -21,15 +21,19 @@ func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []Update {
 	before.State, after.State = s.before, s.decision.State
 	// As on record: a verdict shuts a gate when it is recorded, and is then to be asked about.
 	before.Runs, after.Runs = nil, nil
-	return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s), r.ofOldName(s))
+	switch {
+	case s.app.unlisted != nil:
+		return r.withdrawn(s.app.Name)
+	case s.inherits != nil:
+		return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s), r.withdrawn(s.inherits.from))
+	default:
+		return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s))
+	}
 }
 
-// ofOldName removes the proposals of the name that an app had before.
-func (r *recorder) ofOldName(s *visit) (updates []Update) {
-	if s.inherits == nil {
-		return nil
-	}
-	for _, branch := range proposalsOf(r.Cluster, s.inherits.from) {
+// withdrawn removes the proposals of a name that no app in Git has, or that one had before.
+func (r *recorder) withdrawn(app string) (updates []Update) {
+	for _, branch := range proposalsOf(r.Cluster, app) {
 		if old := r.record.isProposed(branch); old != "" {
 			updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
 		}

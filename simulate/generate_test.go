@@ -107,6 +107,10 @@ func (s source) files() map[string]*string {
 				put(dir+w.name+"-services.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": w.serviceObjects()})
 			}
 		}
+		if slices.ContainsFunc(a.workloads, workloadSource.isMeasured) {
+			resources = append(resources, "analyses.yaml")
+			put(dir+"analyses.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": analysisTemplates})
+		}
 		if a.broken {
 			resources = append(resources, "missing.yaml")
 		}

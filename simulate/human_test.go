@@ -16,10 +16,17 @@ type humanMove struct {
 	play func(u *universe, i int) bool
 }
 
+// rareMoves are those that few moments allow, which are taken.
+var rareMoves = []humanMove{
+	{"push in a phase", pushInPhase},
+	{"push while pods are kept", pushWhileKept},
+	{"no pods at a gate", emptyAtAGate},
+	{"another name at a gate", renameAtAGate},
+	{"people during an analysis", duringAnalysis},
+}
+
 // moves are played in the worlds with people.
 var moves = []humanMove{
-	{"push in a phase", pushInPhase},
-	{"push in a phase again", pushInPhase},
 	{"one weight", editSteps(oneWeight)},
 	{"a pause more", editSteps(pauseMore)},
 	{"a step less", editSteps(stepLess)},
@@ -45,6 +52,13 @@ var notPlayed = map[string]string{}
 
 // human plays a random move.
 func (u *universe) human(i int) {
+	for _, j := range u.rng.Perm(len(rareMoves)) {
+		m := rareMoves[j]
+		if u.rng.IntN(3) == 0 && (*onlyFlag == "" || strings.Contains(*onlyFlag, m.name)) && m.play(u, i) {
+			u.played[m.name]++
+			return
+		}
+	}
 	for range 10 {
 		m := moves[u.rng.IntN(len(moves))]
 		if _, left := notPlayed[m.name]; left && !*allFlag || *onlyFlag != "" && !strings.Contains(*onlyFlag, m.name) {
@@ -74,23 +88,63 @@ func (u *universe) editWorkload(i int, what string, change func(*workloadSource)
 	return true
 }
 
-// pushInPhase pushes a version at the times at which that is hard: on the way back, at the end of a release, and while
-// the old pods are kept.
+// pushInPhase pushes a version at the times at which that is hard: on the way back, and at the end of a release.
 func pushInPhase(u *universe, i int) bool {
-	name := u.head().apps[i].name
-	s := u.oracle.states[name]
-	kept := s.Former != nil
-	if s.Phase != rollout.Aborting && s.Phase != rollout.Promoting && !kept {
+	s := u.oracle.states[u.head().apps[i].name]
+	if s.Phase != rollout.Aborting && s.Phase != rollout.Promoting {
 		return false
 	}
 	u.played["push while "+string(s.Phase)]++
-	u.played["push while pods are kept"] += map[bool]int{true: 1}[kept]
-	u.editApp(i, fmt.Sprintf("a version while %s", s.Phase), func(a *appSource) {
+	u.pushAll(i, string(s.Phase))
+	return true
+}
+
+// pushWhileKept pushes a version while the old pods of the last one are kept.
+func pushWhileKept(u *universe, i int) bool {
+	s := u.oracle.states[u.head().apps[i].name]
+	if s.Former == nil {
+		return false
+	}
+	u.pushAll(i, "pods are kept")
+	return true
+}
+
+func (u *universe) pushAll(i int, when string) {
+	u.editApp(i, "a version while "+when, func(a *appSource) {
 		for j := range a.workloads {
 			a.workloads[j].version = u.nextVersion()
 		}
 	})
+}
+
+// emptyAtAGate takes all pods of one of several workloads that wait for people, or starts some again.
+func emptyAtAGate(u *universe, i int) bool {
+	s := u.oracle.states[u.head().apps[i].name]
+	if len(s.Progress) < 2 || s.Stable == nil || s.Phase == rollout.Aborting {
+		return false
+	}
+	pr := s.Progress[u.rng.IntN(len(s.Progress))]
+	d := u.kube.Deployments[pr.Workload]
+	if d == nil {
+		return false
+	}
+	n := map[bool]int{true: 0, false: 3}[d.Replicas > 0]
+	all := u.head().apps[i].workloads
+	if j := slices.IndexFunc(all, func(w workloadSource) bool { return w.name == pr.Workload.Name && !w.gone }); j >= 0 && all[j].replicas != nil {
+		u.editApp(i, fmt.Sprintf("%d replicas at a gate", n), func(a *appSource) { a.workloads[j].replicas = &n })
+	} else {
+		u.scaleTo(pr.Workload, n)
+	}
 	return true
+}
+
+// renameAtAGate gives the only Deployment of a release that waits for people another name, and the same template.
+func renameAtAGate(u *universe, i int) bool {
+	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
+	if s.Phase != rollout.Paused || len(s.Progress) != 1 || len(all) != 1 || all[0].name != s.Progress[0].Workload.Name || u.rng.IntN(2) == 0 {
+		return false
+	}
+	return renameDeployment(u, i)
 }
 
 // editSteps edits the list of steps of a canary.
@@ -343,6 +397,10 @@ func editByHand(u *universe, _ int) bool {
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
 	u.oracle.over[u.oracle.appOf(w)] = image // a third version, until it is put right
+	if served := u.promises.served[w]; image {
+		served.excuse = true // its pods take the place of all others
+		u.promises.served[w] = served
+	}
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")
 		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}

@@ -67,6 +67,18 @@ var lawMutations = []mutation{
 	{"a new process writes everything anew", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &newcomer{p.View, map[rollout.Ref]bool{}}
 	}},
+	{"an analysis of a past release judges", []string{"Analyses", "PeopleAndAnalyses"}, func(u *universe, p *Process, o *reconciler.Options) {
+		o.Analyzer = &pastLab{lab: u.labs[p.Name], going: map[string][]rollout.AnalysisRun{}}
+	}},
+	{"what has no pods rides past gates", []string{"People", "PeopleAndSizes"}, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
+		empty := map[rollout.Workload]string{}
+		for _, pr := range s.Progress {
+			if w := a.find(pr.Workload); w != nil && w.replicas != nil && *w.replicas == 0 && len(s.Progress) > 1 {
+				empty[pr.Workload] = rollout.Full
+			}
+		}
+		return &rollout.Promotion{Workloads: empty}
+	})},
 	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
 	}},
@@ -261,4 +273,53 @@ func (s stubborn) Lookup(name string) (rollout.Entry, bool, error) {
 		}
 	}
 	return e, found, err
+}
+
+// forger shows keys of a release that nobody has made.
+type forger struct {
+	*Clone
+	u   *universe
+	key func(*appSource, rollout.State) *rollout.Promotion
+}
+
+func forge(key func(*appSource, rollout.State) *rollout.Promotion) func(*universe, *Process, *reconciler.Options) {
+	return func(u *universe, p *Process, o *reconciler.Options) { o.Repository = &forger{p.Clone, u, key} }
+}
+
+func (g *forger) Held(id string) (reconciler.Snapshot, bool) {
+	tree, held := g.Clone.Held(id)
+	return forged{tree, g, id}, held
+}
+
+type forged struct {
+	reconciler.Snapshot
+	*forger
+	commit string
+}
+
+const forgedKey = "forged "
+
+func (f forged) Lookup(name string) (rollout.Entry, bool, error) {
+	e, found, err := f.Snapshot.Lookup(name)
+	app, isKey := strings.CutPrefix(name, strings.TrimSuffix(rollout.PromotionPath(testCluster, "APP"), "APP.yaml"))
+	app = strings.TrimSuffix(app, ".yaml")
+	s := f.u.oracle.states[app]
+	a := f.u.appIn(f.commit, app)
+	if !isKey || a == nil || s.Release == nil || s.Stable == nil || len(s.Progress) == 0 {
+		return e, found, err
+	}
+	key := f.key(a, s)
+	if key == nil || key.Through == "" && len(key.Workloads) == 0 {
+		return e, found, err
+	}
+	key.Release, key.Decision = s.Release.Hash, rollout.Promote
+	data, err := key.Encode()
+	return rollout.Entry{Name: app + ".yaml", Kind: rollout.File, ID: forgedKey + string(data)}, true, err
+}
+
+func (f forged) ReadBlob(id string) ([]byte, error) {
+	if data, is := strings.CutPrefix(id, forgedKey); is {
+		return []byte(data), nil
+	}
+	return f.Snapshot.ReadBlob(id)
 }

@@ -44,7 +44,7 @@ func (u *universe) people() {
 		old := u.sources[u.history[u.rng.IntN(len(u.history))]].clone()
 		app("a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
 	case n < 53:
-		app("other steps", func(a *appSource) { otherSteps(u.rng, u.chaos.experiments, &a.workloads[u.rng.IntN(len(a.workloads))]) })
+		app("other steps", func(a *appSource) { otherSteps(u.rng, u.chaos, &a.workloads[u.rng.IntN(len(a.workloads))]) })
 	case n < 55:
 		app("the Rollout document (toggled)", func(a *appSource) { w := &a.workloads[u.rng.IntN(len(a.workloads))]; w.plain = !w.plain })
 	case n < 57 && len(u.head().apps[i].workloads) > 1:
@@ -71,7 +71,7 @@ func (u *universe) people() {
 	}
 }
 
-func otherSteps(rng *rand.Rand, experiments bool, w *workloadSource) {
+func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 	if w.canary == nil {
 		return
 	}
@@ -83,10 +83,13 @@ func otherSteps(rng *rand.Rand, experiments bool, w *workloadSource) {
 	if w.isRouted() {
 		canary["steps"] = routedSteps(rng, canary["steps"].([]any))
 	}
-	if experiments {
+	if c.experiments {
 		canary["steps"] = randomExperiments(rng, canary["steps"].([]any))
 	}
 	w.canary = canary
+	if c.analyses {
+		randomAnalyses(rng, w)
+	}
 }
 
 // merge takes a proposal over as its author wrote it.
@@ -333,7 +336,7 @@ func (u *universe) settle() {
 func (u *universe) leaveAlone() {
 	u.note("NOBODY does anything")
 	faults := u.chaos
-	u.chaos.crashes, u.chaos.git, u.chaos.api = false, false, false
+	u.chaos.crashes, u.chaos.git, u.chaos.api, u.gitDown, u.pushDown = false, false, false, time.Time{}, time.Time{}
 	defer func() { u.chaos.crashes, u.chaos.git, u.chaos.api = faults.crashes, faults.git, faults.api }()
 	for _, a := range u.procs {
 		for a.running {
@@ -363,6 +366,13 @@ func (u *universe) nextDue() time.Time {
 	for _, a := range u.procs {
 		if timer := a.NextDue(); due.IsZero() || (timer.After(u.kube.Now) && timer.Before(due)) {
 			due = timer
+		}
+	}
+	for _, l := range u.labs {
+		for _, t := range l.tasks {
+			if t.due.After(u.kube.Now) && (!due.After(u.kube.Now) || t.due.Before(due)) {
+				due = t.due
+			}
 		}
 	}
 	return due

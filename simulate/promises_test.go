@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // promises is a second, independent statement of what a release may do. It is made of what anybody can see: what people
@@ -29,6 +30,7 @@ type promises struct {
 	sizes    map[rollout.Workload]int  // replicas when the world was at rest last
 	unsure   map[rollout.Workload]bool // replicas or steps have changed since
 	left     map[string]bool           // names of apps that left Git, and that nothing tells the heir of
+	bad      []strategies.Measured     // measurements that were no success
 }
 
 // law is one of the promises, in a word.
@@ -50,6 +52,7 @@ const (
 	lawOrphan  law = "orphan"       // even while the Rollout document is gone
 	lawWayOut  law = "way out"      // an abort and a revert are obeyed
 	lawName    law = "name"         // an app that has another name goes on with its record
+	lawOver    law = "over"         // what is measured of a release is about that one, and ends with it
 )
 
 // notKept are laws that are known to be broken, and how.
@@ -263,17 +266,20 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkGates(app, is)
 	p.checkStable(app, was, is)
 	p.checkBroken(by, app, was, is)
+	p.checkVerdict(app, was, is)
 }
 
 // checkName: an app that Git lists no longer has no other name there. It has one if an app without a record, in the commit
 // that whoever says so has seen, has any of its Deployments.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
-	if by == nil || is.Held == nil || p.u.sources[by.Clone.main].slip == slipConfig ||
-		slices.ContainsFunc(p.u.sources[by.Clone.main].apps, func(a appSource) bool { return a.name == app }) {
-		p.left[app] = false
+	if p.left[app] = false; by == nil || is.Held == nil {
 		return
 	}
-	p.left[app] = true
+	s := p.u.sources[by.Clone.main]
+	p.left[app] = !slices.ContainsFunc(s.apps, func(a appSource) bool { return a.name == app })
+	if !p.left[app] || s.slip == slipConfig {
+		return // nobody knows which apps there are, by a slip
+	}
 	heir := p.u.appIn(by.Clone.main, app)
 	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
 		return // pumps may have seen another commit
@@ -383,7 +389,7 @@ func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 		return len(legs)
 	case w.blueGreen == nil:
 		return min(pr.Step, len(legs))
-	case pr.Name == "preview" || pr.Name == "wait for promotion":
+	case pr.Name == "preview" || pr.Name == "wait for promotion" || strings.HasPrefix(pr.Name, "analysis ") && pr.Weight == 0:
 		return 0
 	default:
 		return len(legs)
@@ -565,7 +571,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	d, legs := p.u.kube.Deployments[w], source.legs()
 	step := at(source, legs, pr)
 	pods, requests := most(legs, step, d.Replicas)
-	if p.unsure[w] && p.proxiesLearn(source) {
+	if p.unsure[w] && p.isUnderWay(source) {
 		return true
 	}
 	for _, rs := range d.Sets {
@@ -582,16 +588,17 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	return false
 }
 
-// proxiesLearn reports whether somebody will look at a route again within the time that proxies take to learn of it: until
-// then pods stay that the step does not ask for, after an edit of the list.
-func (p *promises) proxiesLearn(source *workloadSource) bool {
-	if !source.isRouted() {
-		return false
+// isUnderWay reports whether somebody will look at a workload again within the time that proxies take to learn of a route,
+// or in which pods are to have served: until then pods stay that the step does not ask for, after an edit of the list or of
+// the number of pods.
+func (p *promises) isUnderWay(source *workloadSource) bool {
+	within := time.Duration(source.minReady) * time.Second
+	if source.isRouted() {
+		within = max(within, durationOf(source.canary["trafficRouting"].(map[string]any)["settle"]))
 	}
-	settle := durationOf(source.canary["trafficRouting"].(map[string]any)["settle"])
 	return slices.ContainsFunc(p.u.procs, func(a *actor) bool {
 		due := a.NextDue()
-		return due.After(p.u.kube.Now) && !due.After(p.u.kube.Now.Add(settle))
+		return due.After(p.u.kube.Now) && !due.After(p.u.kube.Now.Add(within))
 	})
 }
 
@@ -679,13 +686,20 @@ func (p *promises) allOn() map[rollout.Workload]string {
 		through := s.Phase == rollout.Healthy || s.Phase == rollout.Promoting || s.Phase != rollout.Aborting && s.Phase != rollout.Degraded &&
 			len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 			w := p.u.appIn(s.Source, app).find(pr.Workload)
-			return w == nil || at(w, w.legs(), pr) < len(w.legs())
+			return w == nil || at(w, w.legs(), pr) < len(w.legs()) || w.isJudged(pr)
 		})
-		if through && p.serves(w, source) && !p.awaits(app, s) {
+		// A way back that the cluster has been told of is one, though Git may not have it yet.
+		if through && p.serves(w, source) && !p.awaits(app, s) && !p.u.oracle.back[app] {
 			all[w] = source.version
 		}
 	}
 	return all
+}
+
+// isJudged reports whether a version that users were switched to is measured before it is stable, and makes room until
+// then.
+func (w *workloadSource) isJudged(pr rollout.Progress) bool {
+	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
 
 // serves reports whether all users of a workload are on a version, with a pod that is ready.
@@ -740,6 +754,7 @@ func (p *promises) atRest() {
 	for _, a := range p.u.head().apps {
 		p.checkWayOut(&a)
 	}
+	p.checkMeasuring()
 }
 
 // checkByHand: what people did to a Deployment by hand is put back, unless its app is left alone for a reason on record.
@@ -819,6 +834,12 @@ func (p *promises) wayOut(s rollout.State) law {
 	return lawWayOut
 }
 
+// goesAlong reports whether a workload has no pods, and so no users who could be on anything, and is past its gates.
+func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress) bool {
+	d := p.u.kube.Deployments[pr.Workload]
+	return d != nil && d.Replicas == 0 && at(w, w.legs(), pr) == len(w.legs())
+}
+
 // takenBack says how people took back the release of an app that is on its way, as of a commit; "" if they did not. What
 // all users are on already is left by a newer version's steps.
 func (p *promises) takenBack(app, commit string) string {
@@ -829,7 +850,7 @@ func (p *promises) takenBack(app, commit string) string {
 	head := p.u.oracle.at(app, commit)
 	all := len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
-		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w)
+		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w) && !p.goesAlong(w, pr)
 	})
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { // nobody knows how it is to be moved
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""

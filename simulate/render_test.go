@@ -22,12 +22,13 @@ import (
 type shortcut struct {
 	known map[string]appSource // by the path and the id of the app's folder
 	made  map[string]*rollout.Render
+	specs map[string]rollout.Spec // by what says them, of what the shortcut does not read itself
 }
 
 var _ reconciler.Renderer = (*shortcut)(nil)
 
 func newShortcut() *shortcut {
-	return &shortcut{known: map[string]appSource{}, made: map[string]*rollout.Render{}}
+	return &shortcut{known: map[string]appSource{}, made: map[string]*rollout.Render{}, specs: map[string]rollout.Spec{}}
 }
 
 // learn notes what the folders of a commit come to.
@@ -52,7 +53,7 @@ func (r *shortcut) Render(tree render.Tree, app rollout.App, commit rollout.Comm
 		if !known || a.broken {
 			return nil, rollout.Invalidf(app.Path+"/kustomization.yaml", "resources", "missing.yaml does not exist")
 		}
-		made = a.render(app)
+		made = a.render(app, r.specOf)
 		r.made[key] = made
 	}
 	out := *made
@@ -60,7 +61,29 @@ func (r *shortcut) Render(tree render.Tree, app rollout.App, commit rollout.Comm
 	return &out, nil
 }
 
-func (a appSource) render(app rollout.App) *rollout.Render {
+// specOf is what a workload's documents come to. Those with analyses and experiments are read by the real renderer, once.
+func (r *shortcut) specOf(w workloadSource) rollout.Spec {
+	if !w.isMeasured() && !w.hasExperiments() {
+		return w.spec()
+	}
+	w.version = "v0"
+	key := dump([]any{w.deployment(), w.rollout()})
+	spec, known := r.specs[key]
+	if !known {
+		g, s := NewGit(nil), source{apps: []appSource{{id: "spec", name: "spec", workloads: []workloadSource{w}}}}
+		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "a spec", Edits: s.files()})
+		app := rollout.App{Name: "spec", Path: "apps/spec", Namespace: namespace}
+		made, err := render.New().Render(snapshot{g.commits[id]}, app, g.commits[id].Commit)
+		if err != nil {
+			panic(err) // what is random is valid
+		}
+		spec = made.Specs[0]
+		r.specs[key] = spec
+	}
+	return spec
+}
+
+func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.Spec) *rollout.Render {
 	dir := "apps/" + a.name + "/"
 	r := &rollout.Render{App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"}}
 	config := manifest("v1", "ConfigMap", a.id, map[string]any{"data": map[string]any{"n": strconv.Itoa(a.config)}})
@@ -81,8 +104,11 @@ func (a appSource) render(app rollout.App) *rollout.Render {
 		objects, deployments = append(objects, w.serviceObjects()...), append(deployments, w.deployment())
 		if !w.plain {
 			r.Files = append(r.Files, dir+w.name+"-rollout.yaml")
-			r.Specs = append(r.Specs, w.spec())
+			r.Specs = append(r.Specs, specOf(w))
 		}
+	}
+	if slices.ContainsFunc(a.workloads, workloadSource.isMeasured) {
+		r.Files = append(r.Files, dir+"analyses.yaml")
 	}
 	slices.Sort(r.Files)
 	slices.SortFunc(r.Specs, func(a, b rollout.Spec) int { return strings.Compare(a.Workload.Name, b.Workload.Name) })
@@ -228,7 +254,19 @@ func amount(v any) rollout.Amount {
 // TestShortcut compares the shortcut with the real renderer.
 func TestShortcut(t *testing.T) {
 	for seed := range uint64(60) {
-		g, s := NewGit(nil), randomSource(rand.New(rand.NewPCG(seed, 1)))
+		rng := rand.New(rand.NewPCG(seed, 1))
+		g, s := NewGit(nil), randomSource(rng)
+		for i := range s.apps {
+			for j := range s.apps[i].workloads {
+				w := &s.apps[i].workloads[j]
+				if seed%3 == 1 && w.canary != nil {
+					w.canary["steps"] = randomExperiments(rng, w.canary["steps"].([]any))
+				}
+				if seed%2 == 1 {
+					randomAnalyses(rng, w)
+				}
+			}
+		}
 		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "first", Edits: s.files()})
 		quick := newShortcut()
 		quick.learn(g.commits[id], s)

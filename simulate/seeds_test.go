@@ -43,6 +43,7 @@ var worlds = []world{
 	{"Eight", chaos{processes: 8, crashes: true}},
 	{"Meddling", chaos{meddling: true, crashes: true}},
 	{"Experiments", chaos{experiments: true, processes: 2, crashes: true, git: true, api: true, bad: true}},
+	{"Analyses", chaos{analyses: true, crashes: true, bad: true}},
 	{"Pumps", chaos{pumps: true, bad: true}},
 	{"SlowGit", chaos{pumps: true, git: true, crashes: true, bad: true, kills: true}},
 	{"SlowApps", chaos{pumps: true, api: true, bad: true, stale: true, scales: true}},
@@ -51,6 +52,7 @@ var worlds = []world{
 	{"PeopleAndFaults", chaos{humans: true, bad: true, git: true, api: true, crashes: true, rewrites: true}},
 	{"PeopleAndSizes", chaos{humans: true, scales: true, kills: true}},
 	{"PeopleAndPumps", chaos{humans: true, bad: true, pumps: true, git: true}},
+	{"PeopleAndAnalyses", chaos{humans: true, analyses: true, git: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 

@@ -33,6 +33,7 @@ type chaos struct {
 	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes what was applied
 
 	experiments bool // steps have experiments
+	analyses    bool // releases are measured, at steps, in the background and around switches
 	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
@@ -63,6 +64,7 @@ type universe struct {
 	moves    int       // of branches
 	oracle   *oracle
 	promises *promises
+	labs     map[string]*lab // that measure, by the process
 
 	verbose bool
 	trace   []string
@@ -80,6 +82,8 @@ type actor struct {
 	looked  string                      // main, as of the last look at Git that has ended
 	known   string                      // main, as the visits of this turn know it; "" if that is not sure
 	unread  time.Time                   // when a turn ended last for want of a commit
+	lacks   bool                        // that commit, still
+	brings  bool                        // a look at Git has begun since
 	allOn   map[rollout.Workload]string // versions that all users were on when the visits began
 }
 
@@ -103,8 +107,15 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		Git: u.git, Cluster: u.cluster, Branch: testBranch,
 		Options: reconciler.Options{Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch}, Renderer: renderer, Log: slog.New(slog.DiscardHandler)},
 	}
-	if m.wrap != nil {
-		u.parts.Wrap = func(p *Process, o *reconciler.Options) { m.wrap(u, p, o) }
+	u.labs = map[string]*lab{}
+	u.parts.Wrap = func(p *Process, o *reconciler.Options) {
+		if c.analyses {
+			u.labs[p.Name] = &lab{u: u, process: p}
+			o.Analyzer = u.labs[p.Name]
+		}
+		if m.wrap != nil {
+			m.wrap(u, p, o)
+		}
 	}
 	u.oracle, u.promises = newOracle(u, renderer), newPromises(u)
 	u.cluster.changed, u.cluster.writing = u.changed, u.oracle.checkWrite
@@ -119,8 +130,12 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	for i := range first.apps {
 		u.ids[first.apps[i].name] = first.apps[i].id
 		for j := range first.apps[i].workloads {
-			if w := &first.apps[i].workloads[j]; c.experiments && w.canary != nil {
+			w := &first.apps[i].workloads[j]
+			if c.experiments && w.canary != nil {
 				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))
+			}
+			if c.analyses {
+				randomAnalyses(u.rng, w)
 			}
 		}
 	}
@@ -133,7 +148,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 }
 
 func (u *universe) restart(a *actor, name string) {
-	a.Process, a.seen, a.looked = Start(name, u.parts), "", ""
+	a.Process, a.seen, a.looked, a.lacks = Start(name, u.parts), "", "", false
 }
 
 func (u *universe) note(format string, args ...any) {
@@ -170,6 +185,9 @@ func (u *universe) changed(what string) {
 func (u *universe) touch(a *actor) {
 	for _, app := range u.head().apps {
 		a.Touch(app.name)
+	}
+	for app := range u.oracle.states { // those that left Git, too: watches are of objects
+		a.Touch(app)
 	}
 }
 
@@ -225,6 +243,27 @@ func (u *universe) begin(a *actor) {
 	u.pass(a, fetch)
 }
 
+// ripen tells processes of what has been measured by now.
+func (u *universe) ripen() {
+	for _, l := range u.labs {
+		for _, t := range l.tasks {
+			if !t.due.After(u.kube.Now) {
+				l.process.Touch(t.app)
+			}
+		}
+	}
+}
+
+// isRipe reports whether something has been measured that nobody has asked for yet.
+func (u *universe) isRipe() bool {
+	for _, l := range u.labs {
+		if slices.ContainsFunc(l.tasks, func(t task) bool { return !t.due.After(u.kube.Now) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // turn begins a turn of a pump that is not at something already, in a process whose pumps run beside each other.
 func (u *universe) turn(a *actor) {
 	pumps := slices.DeleteFunc(reconciler.Pumps(), func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) })
@@ -232,6 +271,7 @@ func (u *universe) turn(a *actor) {
 		return
 	}
 	pump := pumps[u.rng.IntN(len(pumps))]
+	u.ripen()
 	u.note("TURN of %s of %s beside %v", pump, a.Name, a.Stopped())
 	switch pump {
 	case reconciler.PumpApps:
@@ -241,6 +281,8 @@ func (u *universe) turn(a *actor) {
 		a.allOn = u.promises.allOn()
 	case reconciler.PumpOut:
 		a.commits = map[string]int{} // a push has one transition of an app
+	default:
+		a.brings = a.lacks
 	}
 	if a.BeginTurn(pump, u.now(a)) {
 		u.turned(a, string(pump))
@@ -251,12 +293,12 @@ func (u *universe) turn(a *actor) {
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
-		a.unread = u.kube.Now
+		a.unread, a.lacks, a.brings = u.kube.Now, true, false
 	}
 	switch reconciler.Pump(pump) {
 	case reconciler.PumpIn:
 		if a.err == nil {
-			a.looked = a.Clone.main
+			a.looked, a.lacks = a.Clone.main, a.lacks && !a.brings
 		}
 	case reconciler.PumpApps:
 		u.oracle.checkTurn(a)
@@ -271,6 +313,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 		a.records[app] = len(records)
 	}
 	a.allOn = u.promises.allOn()
+	u.ripen()
 	u.after(a, a.Begin(u.now(a), fetch))
 }
 
@@ -464,7 +507,7 @@ func (u *universe) rest() bool {
 			}
 			failed = failed || a.err != nil
 		}
-		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" {
+		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" && !u.isRipe() {
 			return !failed
 		}
 		if u.failure != "" {

@@ -33,16 +33,11 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	if o.goesBack(app, state, object) {
 		o.back[app] = true
 	}
-	head := a.Clone.main
-	if r := o.at(app, head); r == nil || state.Stable == nil || r.Release() != state.Stable.Hash &&
-		(state.Former == nil || r.Release() != state.Former.Release.Hash) {
-		head = ""
-	}
-	if o.explains(app, state, object, head) {
+	if o.explains(app, state, object) || o.explains(app, state, object, o.takenBackBy(a, app, state)...) {
 		return
 	}
 	for i := len(records) - 1; i >= 0; i-- {
-		if !o.explains(app, records[i], object, "") {
+		if !o.explains(app, records[i], object) {
 			continue
 		}
 		o.stale[app] = true
@@ -53,6 +48,19 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		return
 	}
 	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
+}
+
+// takenBackBy are the commits by which people have taken the release of an app back: the head that a process knows, and
+// those since the release, which it may have gone back to before somebody pushed another one.
+func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
+	commits := []string{a.Clone.main}
+	if s.Release != nil {
+		commits = append(commits, o.u.history[max(0, slices.Index(o.u.history, s.Release.Commit)):]...)
+	}
+	return slices.DeleteFunc(commits, func(commit string) bool {
+		r := o.at(app, commit)
+		return r == nil || s.Stable == nil || r.Release() != s.Stable.Hash && (s.Former == nil || r.Release() != s.Former.Release.Hash)
+	})
 }
 
 // brings is what an object brings to the cluster: a version, or a configuration; "" for nothing new.
@@ -76,9 +84,9 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether a record names a commit that has what an object brings.
-func (o *oracle) explains(app string, s rollout.State, object rollout.Object, head string) bool {
-	brings, commits := o.brings(object), []string{s.Source, head}
+// explains reports whether a record names a commit that has what an object brings, or whether one of others has it.
+func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
+	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
 		commits = append(commits, s.Stable.Commit)
 	}
@@ -113,7 +121,7 @@ func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bo
 	}
 	w := rollout.Workload{Namespace: object.Namespace(), Name: object.Name()}
 	d, to := o.u.kube.Deployments[w], o.at(app, s.Stable.Commit)
-	return d != nil && to != nil && o.explains(app, rollout.State{Source: s.Stable.Commit}, object, "") &&
+	return d != nil && to != nil && o.explains(app, rollout.State{Source: s.Stable.Commit}, object) &&
 		o.brings(object) != kube.VersionOf(d.Template)
 }
 
@@ -122,7 +130,7 @@ func (o *oracle) isTold(a *actor) bool {
 	switch {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
 		return false
-	case !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
+	case a.lacks || !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
 		return false // it lacked a commit just now, and visits the app again when it has settled
 	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
 		return false // it may be waiting to try again

@@ -22,7 +22,12 @@ func adopt(in Input) Decision {
 	raises := false
 	for _, m := range movers(in) { // without those whose Deployment left the app; the promotion removes it
 		c := m.changeOf(in)
-		if c.restarts != "" && s.Stable != nil && !isPromoting(s) {
+		switch {
+		case c.restarts == "" || s.Stable == nil:
+		case isPromoting(s): // Kubernetes replaces its pods: a Service that is switched sends all users to the first
+			in.Head.Render = in.Source
+			return decidePromoting(in)
+		default:
 			return retreat(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has %s since %s of %s, "+
 				"which begins at its first step", m.Workload, c.restarts, in.Head.Commit.Short(), in.Head.Commit.Author)})
 		}

@@ -72,6 +72,9 @@ func canaryStages(spec rollout.Spec) []stage {
 		}
 		s.weight, s.routes = weight, routes
 		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
+		if c.Traffic != nil && s.counts(1).canary == 0 {
+			s.weight, s.routes = 0, nil // setCanaryScale has taken the pods that requests would go to
+		}
 		stages = append(stages, s)
 	}
 	return append(stages, canaryHandover(spec, weight)...)

@@ -86,7 +86,7 @@ func deadlines(in Input) (all []deadline) {
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
 		m := movingOf(s, in.plans.of(spec), pr, in.Observed)
-		if whole := !ok || isPromoting(s); whole && serves(in, spec, hash, available) || !whole && !waitsForPods(in, m) {
+		if whole := !ok || isPromoting(s); whole && serves(in, spec, hash) || !whole && !waitsForPods(in, m) {
 			continue
 		}
 		since := pr.Entered

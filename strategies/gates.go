@@ -99,18 +99,21 @@ func gateSuspended(in Input, m moving) verdict {
 // to promote.
 func (m moving) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.handover() }
 
-// ridesAlong reports whether a workload without pods goes on with the others of its release, which have pods and are
-// through their steps: one that was scaled to nothing for good does not keep them from their end. It has no step left
-// that needs a key, which are gates that nobody has opened to it, and verdicts: those of the others are not its own.
+// ridesAlong reports whether a workload without pods goes on with the others of its release, which have pods and whose
+// users have all moved: one that was scaled to nothing for good does not keep them from their end.
 func (m moving) ridesAlong(in Input) bool {
 	others := slices.DeleteFunc(movers(in), func(m moving) bool { return m.n == 0 })
-	if !m.isSuspended() || len(others) == 0 || slices.ContainsFunc(others, func(m moving) bool { return !m.isThrough() }) {
+	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.handover()) &&
+		!slices.ContainsFunc(others, func(m moving) bool { at, _ := m.movedAt(); return m.Step < at })
+}
+
+// isFree reports whether a workload without pods has nothing between its step and a later one that needs a key, which
+// are gates that nobody has opened to it, and verdicts: those of the others of its release are not its own.
+func (m moving) isFree(in Input, until int) bool {
+	if m.background != nil && m.Step < m.handover() && !m.isOpenFully(in) {
 		return false
 	}
-	if m.background != nil && !m.isOpenFully(in) {
-		return false
-	}
-	for i := m.Step; i < m.handover(); i++ {
+	for i := m.Step; i < until; i++ {
 		at := m
 		at.Step = i
 		switch at.stage().wait.(type) {

@@ -58,37 +58,54 @@ func (p *plan) movedAt() (int, bool) {
 
 // areMoved reports whether all users are on the release in flight although pods of
 // the old version are there. One pod is enough: where nobody can go back to, it
-// is no worse a version to go on from.
+// is no worse a version to go on from. A workload without pods has no users, and is
+// moved with the others once it is past its gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(releaseSpecs(in), func(spec rollout.Spec) bool {
+	moved := false
+	for _, spec := range releaseSpecs(in) {
 		hash := in.State.Release.Templates[spec.Workload]
 		i := slices.IndexFunc(progress, func(pr rollout.Progress) bool { return pr.Workload == spec.Workload })
 		if i < 0 {
-			return hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash, available)
+			if hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash) {
+				return false
+			}
+			continue
 		}
-		at, moves := in.plans.of(spec).movedAt()
-		live := in.Observed.Workloads[spec.Workload]
-		fresh, _ := live.Find(hash)
-		return !moves || progress[i].Step < at || fresh.Ready() < aPod(spec, replicas(in.State, spec, live))
-	})
+		m := movingOf(in.State, in.plans.of(spec), progress[i], in.Observed)
+		at, moves := m.movedAt()
+		switch {
+		case m.n == 0 && m.Step >= m.handover() && m.isFree(in, at):
+		case !moves || m.Step < at || m.fresh.Ready() < min(m.n, 1):
+			return false
+		}
+		moved = moved || moves && m.Step >= at
+	}
+	return moved
 }
 
 // isMoving reports whether all users reach the release in flight already and only
 // proxies have yet to learn of it: it arrives before another one starts. A version
-// that is still to be judged makes room.
+// that is still to be judged makes room. Workloads without pods go along.
 func isMoving(in Input) bool {
-	all := movers(in)
-	return in.Source != nil && len(all) > 0 && !slices.ContainsFunc(all, func(m moving) bool {
+	moving := false
+	for _, m := range movers(in) {
 		at, _ := m.movedAt()
+		if m.n == 0 && m.isFree(in, at) {
+			continue
+		}
 		isJudged := slices.ContainsFunc(m.stages[min(m.Step, at):at], func(s stage) bool {
 			_, is := s.wait.(analysisWait)
 			return is
 		})
-		return isJudged || !m.hasMoved(m.Progress) || m.fresh.Ready() == 0
-	})
+		if isJudged || !m.hasMoved(m.Progress) || m.fresh.Ready() == 0 {
+			return false
+		}
+		moving = true
+	}
+	return in.Source != nil && moving
 }
 
 // settled makes a release stable whose users have all moved.

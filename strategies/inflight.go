@@ -16,6 +16,10 @@ func decideInFlight(in Input) Decision {
 	missing, isLost := lostSpec(in)
 	name, isRenamed := renamed(in)
 	isRenamed = isRenamed && target == s.Release.Hash // else it gives way to what Git asks for now
+	reason, goesBack := mustRetreat(in)
+	if goesBack && s.Stable != nil && target != s.Stable.Hash { // though users be on it, and another one be asked for
+		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+	}
 	switch {
 	case s.Former != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash):
 		return keepFormer(in)
@@ -30,12 +34,9 @@ func decideInFlight(in Input) Decision {
 	case target != s.Release.Hash:
 		return leave(in, target)
 	}
-	if reason, ok := mustRetreat(in); ok {
-		if s.Stable == nil {
-			reason += "; there is no stable version yet: push a version that works"
-			return hold(s, rollout.HeldNoStable, reason, in.Head.Commit.ID)
-		}
-		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+	if goesBack {
+		reason += "; there is no stable version yet: push a version that works"
+		return hold(s, rollout.HeldNoStable, reason, in.Head.Commit.ID)
 	}
 	if in.Source == nil || in.Source.Digest != head.Digest {
 		return adopt(in)
@@ -63,7 +64,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	case isMoving(in):
 		in.Head.Render = in.Source
 		return advance(in)
-	case isPromoting(s) && servesAll(in, aPod):
+	case isPromoting(s) && servesAll(in, isAllOn):
 		return becomeStable(in)
 	default:
 		by := head.Author
@@ -312,7 +313,7 @@ func decidePromoting(in Input) Decision {
 	d := Decision{
 		State: s, Waiting: "all pods to be of the new version and available", Requeue: laterOnly(aborts.at, in.Now),
 	}
-	if servesAll(in, available) {
+	if servesAll(in, serves) {
 		if in.Answers.IsHealed() {
 			return becomeStable(in)
 		}

@@ -41,7 +41,7 @@ func fenceOf(m moving, v View) (fence, bool) {
 		// Until stable's ReplicaSet carries its hash, nothing says how many old
 		// pods there are, nor what to pin Services to.
 		return fence{}, false
-	case want.stable > 0 && m.stable.Desired == 0:
+	case want.stable > 0 && m.stable.Desired == 0 && m.fresh.Ready() == 0:
 		// The workload comes back from no pods at all: under the hold all new
 		// ones would be the canary's.
 		return fence{}, false

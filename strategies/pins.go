@@ -128,6 +128,11 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 // pinned is the pod-template-hash that both Services of a workload select, "" for
 // all pods.
 func (m moving) pinned(s rollout.State, v View) (main, side string) {
+	// An image that was set by hand makes a ReplicaSet that is the release's by its hash: users wait for no pod of it.
+	isOwn := func(r rollout.Revision) bool { return r.Hash == m.fresh.Hash && r.Ready() > 0 }
+	if i := slices.IndexFunc(m.live.Revisions, isOwn); i >= 0 && m.fresh.Hash != "" && m.fresh.Ready() == 0 {
+		m.fresh = m.live.Revisions[i]
+	}
 	at := m.place(s)
 	i := firstFit(m.pins, at, m.freshSupply(at, v), m.stableSupply(at, s))
 	if i < 0 { // which TestPinRows rules out
@@ -144,7 +149,7 @@ func (m moving) place(s rollout.State) place {
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left
-	case m.hasSwitched(m.Step):
+	case m.hasSwitched(m.Step), s.Former != nil && !m.swaps(): // though an edit may know of no switch
 		return switched
 	case isPromoting(s):
 		return promoting

@@ -12,20 +12,29 @@ import (
 // serve. That is what makes a release stable and ends a way back: not that the
 // last pod is available, which on a hundred nodes may be never.
 
-// servesAll reports whether all users are on the release in flight, with at least
-// so many pods of each workload as enough says.
-func servesAll(in Input, enough func(spec rollout.Spec, n int) int) bool {
+// servesAll reports whether all users are on the release in flight, by what serves
+// or isAllOn says of a workload.
+func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release := in.State.Release
 	return !slices.ContainsFunc(releaseSpecs(in), func(spec rollout.Spec) bool {
 		hash := release.Templates[spec.Workload]
-		return hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash, enough)
+		return hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash)
 	})
 }
 
-func serves(in Input, spec rollout.Spec, hash rollout.Hash, enough func(spec rollout.Spec, n int) int) bool {
+// serves reports whether a workload runs a version alone, with as many pods as are available at any time.
+func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
-	return runsOnly(live, hash) && fresh.Serving(in.Now, minReady(spec)) >= enough(spec, replicas(in.State, spec, live))
+	return runsOnly(live, hash) && fresh.Serving(in.Now, minReady(spec)) >= available(spec, replicas(in.State, spec, live))
+}
+
+// isAllOn reports whether all users of a workload are on a version: there is no other one to go on from. A pod is
+// enough, however long it has been ready, and the controller need not have seen yet that the version was promoted.
+func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
+	live := in.Observed.Workloads[spec.Workload]
+	fresh, _ := live.Find(hash)
+	return isAlone(live, hash) && fresh.Ready() >= min(replicas(in.State, spec, live), 1)
 }
 
 // available is how many pods of n must serve at any time, as the user's
@@ -34,15 +43,17 @@ func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
 
-// aPod is one, where there are any.
-func aPod(_ rollout.Spec, n int) int { return min(n, 1) }
-
 // runsOnly reports whether a workload runs no other version than the one of a
 // hash. The Deployment's status says so too, but later: it adds up what ReplicaSets
 // have reported, and one that is scaled down at once may not have reported the
 // pods it had.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
-	return live.Hash == hash && live.Synced && !slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
+	return live.Synced && isAlone(live, hash)
+}
+
+// isAlone reports whether a workload asks for a version and has no pod of another one now.
+func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
+	return live.Hash == hash && !slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return isOther(r, hash)
 	})
 }

@@ -1,0 +1,237 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// analysisTemplates are what random analyses are made of: a metric that is measured a few times, one that goes on for
+// ever, and a Job.
+var analysisTemplates = []any{
+	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
+	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
+	analysisTemplate("suite", map[string]any{"provider": map[string]any{"job": map[string]any{"spec": map[string]any{
+		"template": map[string]any{"spec": map[string]any{
+			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "suite", "image": "example/suite:v1"}},
+		}},
+	}}}}),
+}
+
+var web = map[string]any{"web": map[string]any{"url": "http://metrics.example/errors", "jsonPath": "{$.ok}"}}
+
+func analysisTemplate(name string, metric map[string]any) map[string]any {
+	metric["name"] = name
+	return manifest(rollout.APIVersion, "AnalysisTemplate", name, map[string]any{"spec": map[string]any{"metrics": []any{metric}}})
+}
+
+// randomAnalyses measures the releases of a workload: at a step, in the background, before and after a switch.
+func randomAnalyses(rng *rand.Rand, w *workloadSource) {
+	random := func(names ...string) map[string]any {
+		return map[string]any{"templates": []any{map[string]any{"templateName": names[rng.IntN(len(names))]}}}
+	}
+	if w.blueGreen != nil {
+		w.blueGreen = maps.Clone(w.blueGreen)
+		for _, field := range []string{"prePromotionAnalysis", "postPromotionAnalysis"} {
+			if delete(w.blueGreen, field); rng.IntN(3) > 0 {
+				w.blueGreen[field] = random("errors", "suite")
+			}
+		}
+		return
+	}
+	w.canary = maps.Clone(w.canary)
+	steps := slices.Clone(w.canary["steps"].([]any))
+	for range 1 + rng.IntN(2) {
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the first one has the name
+		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
+	}
+	if delete(w.canary, "analysis"); rng.IntN(2) == 0 {
+		w.canary["analysis"] = random("errors", "watch")
+		w.canary["analysis"].(map[string]any)["startingStep"] = rng.IntN(len(steps))
+	}
+	w.canary["steps"] = steps
+}
+
+// isMeasured reports whether any release of a workload is.
+func (w workloadSource) isMeasured() bool {
+	return !w.plain && (w.canary["analysis"] != nil || w.hasStep("analysis") ||
+		w.blueGreen["prePromotionAnalysis"] != nil || w.blueGreen["postPromotionAnalysis"] != nil)
+}
+
+func (w workloadSource) hasExperiments() bool { return w.hasStep("experiment") }
+
+func (w workloadSource) hasStep(kind string) bool {
+	steps, _ := w.canary["steps"].([]any)
+	return slices.ContainsFunc(steps, func(step any) bool { return step.(map[string]any)[kind] != nil })
+}
+
+// lab is the reconciler's Analyzer in a process. A measurement takes its time; what it says is drawn, and mostly bad of one
+// release in four.
+type lab struct {
+	u       *universe
+	process *Process
+	tasks   []task
+}
+
+// task is a measurement that is under way.
+type task struct {
+	strategies.Measure
+	app string
+	due time.Time
+}
+
+// Measure is reconciler.Analyzer's.
+func (l *lab) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
+	l.tasks = slices.DeleteFunc(l.tasks, func(t task) bool { return t.app == app.Name && !isGoing(going, t.Measure) })
+	for _, d := range due {
+		if !slices.ContainsFunc(l.tasks, func(t task) bool { return t.app == app.Name && t.isFor(d) }) {
+			takes := []time.Duration{0, time.Second, 5 * time.Second, time.Minute, 4 * time.Minute}[l.u.rng.IntN(5)]
+			l.tasks = append(l.tasks, task{d, app.Name, l.u.kube.Now.Add(takes)})
+			l.u.note("  %s measures %s of %s, for %s", l.process.Name, d.Run, d.Release, takes)
+		}
+	}
+}
+
+func (t task) isFor(d strategies.Measure) bool {
+	return t.Run == d.Run && t.Release == d.Release && t.Started.Equal(d.Started) && t.Metric.Name == d.Metric.Name
+}
+
+func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
+	return slices.ContainsFunc(going, func(r rollout.AnalysisRun) bool {
+		return r.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started})
+	})
+}
+
+// Measured is reconciler.Analyzer's.
+func (l *lab) Measured(app string) (all []strategies.Measured) {
+	l.tasks = slices.DeleteFunc(l.tasks, func(t task) bool {
+		over := t.app == app && !t.due.After(l.u.kube.Now)
+		if over {
+			all = append(all, t.Judge(strategies.Result{At: l.process.now, Samples: -1, Phase: l.verdict(t.Release)}))
+		}
+		return over
+	})
+	for _, m := range all {
+		l.u.note("  %s has measured %s of %s: %s", l.process.Name, m.Run, m.Release, m.Phase)
+		l.u.played["measured "+string(m.Phase)]++
+		if m.Phase != rollout.AnalysisSuccessful {
+			l.u.promises.bad = append(l.u.promises.bad, m)
+		}
+	}
+	return all
+}
+
+func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
+	isBad := release != "" && release[len(release)-1]%4 == 0
+	switch n := l.u.rng.IntN(12); {
+	case l.u.calm:
+		return rollout.AnalysisSuccessful
+	case isBad && n > 2:
+		return rollout.AnalysisFailed
+	case n == 0:
+		return rollout.AnalysisInconclusive
+	case n == 1:
+		return rollout.AnalysisErrored
+	default:
+		return rollout.AnalysisSuccessful
+	}
+}
+
+// checkVerdict: a release that an analysis has rejected was measured itself, since it began, and not well.
+func (p *promises) checkVerdict(app string, was, is rollout.State) {
+	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
+		return
+	}
+	r := is.Rejected[0]
+	if len(was.Rejected) > 0 && was.Rejected[0].At.Equal(r.At) && was.Rejected[0].Hash == r.Hash || !strings.HasPrefix(r.Reason, "analysis ") {
+		return
+	}
+	if !slices.ContainsFunc(p.bad, func(m strategies.Measured) bool {
+		return m.Release == r.Hash && !m.Started.Before(was.Release.Since) && strings.HasPrefix(r.Reason, "analysis "+m.Run+" ")
+	}) {
+		p.fail(lawOver, "%s: %s was rejected (%s), and nothing bad was measured of it since %s", app, r.Hash, r.Reason, was.Release.Since)
+	}
+}
+
+// checkMeasuring: at rest nothing is measured but the release that is on its way.
+func (p *promises) checkMeasuring() {
+	for _, a := range p.u.procs {
+		l := p.u.labs[a.Name]
+		if l == nil {
+			continue
+		}
+		for _, t := range l.tasks {
+			if s := p.u.oracle.states[t.app]; s.Release == nil || s.Phase == rollout.Aborting || s.Release.Hash != t.Release || t.Started.Before(s.Release.Since) {
+				p.fail(lawOver, "%s: %s of %s is being measured, which is over", t.app, t.Run, t.Release)
+			}
+		}
+	}
+}
+
+// duringAnalysis pushes, aborts, reverts or tries again while a release is being measured, or has been rejected for it.
+func duringAnalysis(u *universe, i int) bool {
+	name := u.head().apps[i].name
+	s := u.oracle.states[name]
+	isGoing := slices.ContainsFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return !r.Phase.Done() })
+	if s.Phase == rollout.Degraded && len(s.Rejected) > 0 {
+		u.serial++
+		p := &rollout.Promotion{Release: s.Rejected[0].Hash, Decision: rollout.Retry, Through: rollout.Full, At: fmt.Sprint(u.serial)}
+		u.editApp(i, "a retry of what was rejected", func(a *appSource) { a.promotion = p })
+		return true
+	}
+	if !isGoing || s.Release == nil || s.Stable == nil {
+		return false
+	}
+	switch u.rng.IntN(3) {
+	case 0:
+		u.editApp(i, "a version during an analysis", func(a *appSource) { a.workloads[0].version = u.nextVersion() })
+	case 1:
+		u.serial++
+		p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Abort, Through: rollout.Full, At: fmt.Sprint(u.serial)}
+		u.editApp(i, "an abort during an analysis", func(a *appSource) { a.promotion = p })
+	default:
+		old := u.appIn(s.Stable.Commit, name)
+		if old == nil || len(old.workloads) != len(u.head().apps[i].workloads) {
+			return false
+		}
+		u.editApp(i, "a revert during an analysis", func(a *appSource) { a.workloads = slices.Clone(old.workloads) })
+	}
+	return true
+}
+
+// pastLab says of the present release, too, what was measured of those before it and was bad.
+type pastLab struct {
+	*lab
+	going map[string][]rollout.AnalysisRun // by app
+	past  []strategies.Measured
+}
+
+func (l *pastLab) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
+	l.going[app.Name] = going
+	l.lab.Measure(app, going, due)
+}
+
+func (l *pastLab) Measured(app string) []strategies.Measured {
+	all := l.lab.Measured(app)
+	past := slices.Clone(l.past)
+	for _, m := range all {
+		if m.Phase == rollout.AnalysisFailed {
+			l.past = append(l.past, m)
+		}
+	}
+	for _, m := range past {
+		for _, r := range l.going[app] {
+			if r.Name == m.Run && r.Release != m.Release {
+				m.Release, m.Started = r.Release, r.Started
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// withoutShop deletes shop's folder, and writes other files in the same commit.
+func (p *proposing) withoutShop(files map[string]string) {
+	p.t.Helper()
+	edits := map[string]*string{}
+	for name := range p.git.Files(p.head()) {
+		if strings.HasPrefix(name, "apps/shop/") {
+			edits[name] = nil
+		}
+	}
+	for name, content := range files {
+		edits[name] = &content
+	}
+	p.commit("shop leaves", edits)
+	p.settle()
+}
+
+// TestProposalsLeaveWithTheirApp: nobody can merge what is proposed for an app that Git no longer has.
+func TestProposalsLeaveWithTheirApp(t *testing.T) {
+	p := newProposing(t)
+	p.files("abort", promotionOf(p.state("shop").Release.Hash, "decision: abort\n"))
+	p.tick()
+	const revert = "gitrollout/revert/sim/shop"
+	if got := p.state("shop"); got.Phase != rollout.Degraded || p.git.Head(revert) == "" {
+		t.Fatalf("it is %s, and its revert is proposed at %q", got.Phase, p.git.Head(revert))
+	}
+	p.withoutShop(nil)
+	if got := p.state("shop"); got.Held == nil || p.git.Head(revert) != "" || p.git.Head(p.branch) != "" {
+		t.Errorf("held: %+v; proposals are at %q and %q", got.Held, p.git.Head(revert), p.git.Head(p.branch))
+	}
+}
+
+// TestAppThatLeftTakesNothingBack: an app that Git no longer lists goes back to stable, and leaves alone what another app
+// has by now.
+func TestAppThatLeftTakesNothingBack(t *testing.T) {
+	p := newProposing(t)
+	deployment, _, _ := strings.Cut(twoApps("v3")["apps/shop/app.yaml"], "---\n")
+	p.cluster.writing = func(_ *View, app string, o rollout.Object) {
+		if o.Kind() == "Deployment" && o.Name() == "shop" && app != "till" {
+			t.Errorf("%s writes the Deployment that till has", app)
+		}
+	}
+	p.withoutShop(map[string]string{
+		shopPromotion:                  promotionOf(p.state("shop").Release.Hash, "decision: abort\n")[shopPromotion],
+		"apps/till/shop.yaml":          deployment,
+		"apps/till/kustomization.yaml": "resources: [app.yaml, shop.yaml]\n",
+	})
+	p.tick()
+	if got := p.serving("shop"); got != "shop:v3" {
+		t.Errorf("%s serves, want what its new app has", got)
+	}
+}

@@ -1,0 +1,145 @@
+package strategies
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestAPushTakesNobodyBack: all users are on a version that is through its steps when the next one is pushed. They go on
+// from it, whatever else the cluster has yet to say about it.
+func TestAPushTakesNobodyBack(t *testing.T) {
+	type state = rollout.ObservedWorkload
+	cases := map[string]struct {
+		change func(*state)
+		abort  bool
+		back   bool
+	}{
+		"all are available": {func(*state) {}, false, false},
+		"the controller has not seen yet that it was promoted": {func(w *state) { w.Synced = false }, false, false},
+		"its pods became ready by a clock that is ahead": {func(w *state) {
+			w.Revisions[0].ReadySince = []time.Time{noon.Add(time.Minute)}
+		}, false, false},
+		"its pods have been ready for less than minReadySeconds": {func(w *state) {
+			w.Revisions[0].ReadySince = []time.Time{noon}
+		}, false, false},
+		"none of its pods is ready":        {func(w *state) { w.Revisions[0].ReadySince = nil }, false, true},
+		"a pod of the old version is left": {func(w *state) { w.Revisions[1].Pods = 1 }, false, true},
+		"somebody has aborted it":          {func(*state) {}, true, true},
+	}
+	spec := readSpec(t, []byte("replicas: 2\nminReadySeconds: 10\n"), "web")
+	git := newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
+	for _, version := range []string{"v2", "v3"} {
+		git.push(func(s *source) { s.workloads[0].version = version })
+	}
+	release := func(i int) *rollout.Release {
+		r := git.at(commitID(i))
+		return &rollout.Release{Commit: commitID(i), Hash: r.Release(), Templates: r.Staged(), Since: noon.Add(-time.Hour)}
+	}
+	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Promoting, Source: commitID(1),
+		Stable: release(0), Release: release(1), Progress: []rollout.Progress{{Workload: spec.Workload, Entered: noon}}}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			live := rollout.ObservedWorkload{Replicas: 2, Hash: s.Release.Templates[spec.Workload], Synced: true, Revisions: []rollout.Revision{
+				{Hash: s.Release.Templates[spec.Workload], PodHash: "b", Current: true, Desired: 2, Pods: 2,
+					ReadySince: []time.Time{noon.Add(-time.Hour), noon.Add(-time.Hour)}},
+				{Hash: s.Stable.Templates[spec.Workload], PodHash: "a"},
+			}}
+			tc.change(&live)
+			in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
+				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{spec.Workload: live}}}
+			if tc.abort {
+				in.Promotion = &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Abort}
+			}
+			d := Decide(in)
+			if d.Retreat != tc.back || !tc.back && d.State.Stable.Hash != s.Release.Hash {
+				t.Errorf("%s: goes back %t, want %t; stable is %s", d.Subject, d.Retreat, tc.back, d.State.Stable.Hash)
+			}
+			if _, rejected := d.State.IsRejected(s.Release.Hash); rejected != tc.abort {
+				t.Errorf("%s: it is rejected %t, want %t", d.Subject, rejected, tc.abort)
+			}
+		})
+	}
+}
+
+// TestAnImageByHandMovesNoService: a ReplicaSet that somebody makes by setting an image has the release's hash, which the
+// Deployment has, and no pods at first. The Service of all users stays with the release's own pods.
+func TestAnImageByHandMovesNoService(t *testing.T) {
+	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true}\n"), "web")
+	own := rollout.Revision{Hash: "h1-new", PodHash: "own", Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
+	byHand := rollout.Revision{Hash: "h1-new", PodHash: "hand", Current: true, Desired: 1, Pods: 1}
+	old := rollout.Revision{Hash: "h1-old", PodHash: "old", Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
+	templates := func(h rollout.Hash) map[rollout.Workload]rollout.Hash {
+		return map[rollout.Workload]rollout.Hash{spec.Workload: h}
+	}
+	p := compile(spec)
+	at := slices.IndexFunc(p.stages, func(s stage) bool { return s.switched })
+	s := rollout.State{App: "shop", Phase: rollout.Paused, Stable: &rollout.Release{Hash: "r1", Templates: templates("h1-old")},
+		Release: &rollout.Release{Hash: "r2", Templates: templates("h1-new")}, Progress: []rollout.Progress{p.progress(at, noon)}}
+	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
+		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
+	}}
+	if main, _ := movingOf(s, p, s.Progress[0], o).pinned(s, View{Now: noon, Observed: o}); main != "own" {
+		t.Errorf("users come to %q, want the pods of the release", main)
+	}
+}
+
+// TestStableComesBackBesideTheNewVersion: a step asks for stable pods where all have gone. Those of the new version serve
+// until then, and stay.
+func TestStableComesBackBesideTheNewVersion(t *testing.T) {
+	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
+		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
+	m := moving{plan: compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
+		exists: true, n: 1, stable: pods(0, 0), fresh: pods(1, 1), live: rollout.ObservedWorkload{Replicas: 1, Synced: true}}
+	m.stable.Hash, m.fresh.Hash, m.live.Revisions = "old", "new", []rollout.Revision{m.fresh, m.stable}
+	f, ok := fenceOf(m, View{Now: noon})
+	if !ok || !f.back || f.s < 1 || f.m > 0 {
+		t.Errorf("the fence is %+v, %t; want one more pod, which is stable's, and none less", f, ok)
+	}
+	m.fresh = pods(0, 0)
+	if f, ok := fenceOf(m, View{Now: noon}); ok {
+		t.Errorf("from no pods at all, the fence is %+v, want none", f)
+	}
+}
+
+// TestUsersStayThroughAnotherStrategy: all users were switched to a version, and then its document says that there is
+// nothing to switch. The Service that it used selects their version for as long as old pods are kept.
+func TestUsersStayThroughAnotherStrategy(t *testing.T) {
+	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
+	p := compile(spec)
+	fresh, old := pods(2, 2), pods(2, 2)
+	fresh.PodHash, old.PodHash = "new", "old"
+	m := moving{plan: p, Progress: p.progress(len(p.stages), noon), exists: true, n: 2, stable: old, fresh: fresh}
+	s := rollout.State{Phase: rollout.Promoting, Stable: &rollout.Release{Hash: "r1"}, Release: &rollout.Release{Hash: "r2"}}
+	for want, former := range map[string]*rollout.Former{"": nil, "new": {}} {
+		s.Former = former
+		if main, _ := m.pinned(s, View{Now: noon}); main != want {
+			t.Errorf("with old pods kept %t, users come to %q, want %q", former != nil, main, want)
+		}
+	}
+}
+
+// TestAnAbortWhileOldPodsAreKept: what has just become stable can be taken back by an abort, though the next version be
+// pushed with it.
+func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
+	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true, "+
+		"scaleDownDelaySeconds: 300}\n"), "web")
+	git := newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
+	for _, version := range []string{"v2", "v3"} {
+		git.push(func(s *source) { s.workloads[0].version = version })
+	}
+	release := func(i int) rollout.Release {
+		r := git.at(commitID(i))
+		return rollout.Release{Commit: commitID(i), Hash: r.Release(), Templates: r.Staged()}
+	}
+	stable, p := release(1), compile(spec)
+	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(1), Stable: &stable,
+		Former: &rollout.Former{Release: release(0), Progress: []rollout.Progress{p.progress(len(p.stages)-1, noon)}}}
+	in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
+		Promotion: &rollout.Promotion{Release: stable.Hash, Decision: rollout.Abort}}
+	if d := Decide(in); !d.Retreat || d.State.Stable.Hash != release(0).Hash {
+		t.Errorf("%s: goes back %t, to %s", d.Subject, d.Retreat, d.State.Stable.Hash)
+	}
+}
