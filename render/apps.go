@@ -16,7 +16,7 @@ type Unnamed struct {
 }
 
 // FindApps returns the apps that a configuration names, sorted by name. A folder is an app if it matches
-// a glob and holds a kustomization. Globs match real folders only, not symlinks. A folder that cannot
+// a glob and holds a kustomization or, where the entry says directory, manifests. Globs match real folders only, not symlinks. A folder that cannot
 // be an app is an InvalidError.
 func FindApps(tree Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
@@ -35,7 +35,7 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
 	for i, glob := range cfg.Apps {
-		dirs, err := expand(tree, "", strings.Split(glob.Path, "/"), &left)
+		dirs, err := expand(tree, glob.Directory, "", strings.Split(glob.Path, "/"), &left)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -75,11 +75,16 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 // mostFolders bounds how many folders the globs of a configuration match: a tree that holds itself often is some bytes.
 const mostFolders = 20_000
 
-// expand returns the kustomizations below dir that match a glob's segments. It takes each folder that a wildcard
-// matches off what is left, and stops below zero.
-func expand(tree Tree, dir string, glob []string, left *int) ([]string, error) {
+// expand returns the kustomizations below dir that match a glob's segments and, unless plain is nil, the folders of
+// manifests. It takes each folder that a wildcard matches off what is left, and stops below zero.
+func expand(tree Tree, plain *rollout.Directory, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree, dir)
+		if err == nil && !is && plain != nil {
+			var found []string
+			found, err = manifests(tree, dir, *plain)
+			is = len(found) > 0
+		}
 		if err != nil || !is {
 			return nil, err
 		}
@@ -91,7 +96,7 @@ func expand(tree Tree, dir string, glob []string, left *int) ([]string, error) {
 		if err != nil || !found || entry.Kind != rollout.Dir {
 			return nil, err
 		}
-		return expand(tree, next, glob[1:], left)
+		return expand(tree, plain, next, glob[1:], left)
 	}
 	entries, err := tree.ReadDir(dir)
 	if err != nil {
@@ -105,7 +110,7 @@ func expand(tree Tree, dir string, glob []string, left *int) ([]string, error) {
 		if *left--; *left < 0 {
 			break
 		}
-		below, err := expand(tree, path.Join(dir, entry.Name), glob[1:], left)
+		below, err := expand(tree, plain, path.Join(dir, entry.Name), glob[1:], left)
 		if err != nil {
 			return nil, err
 		}

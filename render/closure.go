@@ -18,40 +18,50 @@ type closure struct {
 type node struct {
 	asked    bool
 	was      string // mark of what was there
-	isDir    bool   // with children only: a folder was there
+	lists    bool   // the build is made of all that the folder has
+	isDir    bool   // with children only, or if it lists: a folder was there
 	folder   string // its id
 	children map[string]*node
 }
 
-// newClosure makes a closure of all paths asked about in a tree.
-func newClosure(asked []string, tree Tree) (*closure, error) {
+// newClosure makes a closure of all paths asked about in a tree, and of the folders that were listed.
+func newClosure(asked, listed []string, tree Tree) (*closure, error) {
 	c := &closure{root: &node{}}
 	for _, p := range asked {
 		entry, found, err := tree.Lookup(p)
 		if err != nil {
 			return nil, err
 		}
-		n := c.root
-		for _, name := range segments(p) {
-			next := n.children[name]
-			if next == nil {
-				if n.children == nil {
-					n.children = map[string]*node{}
-				}
-				next = &node{}
-				n.children[name] = next
-			}
-			n = next
-		}
+		n := c.at(p)
 		n.asked, n.was = true, markOf(entry, found)
 	}
+	for _, p := range listed {
+		c.at(p).lists = true
+	}
 	return c, c.root.fill("", tree)
+}
+
+// at is the node of a path.
+func (c *closure) at(p string) *node {
+	n := c.root
+	for _, name := range segments(p) {
+		next := n.children[name]
+		if next == nil {
+			if n.children == nil {
+				n.children = map[string]*node{}
+			}
+			next = &node{}
+			n.children[name] = next
+		}
+		n = next
+	}
+	return n
 }
 
 // fill notes the ids of the folders on the way. Below what was no folder there
 // is nothing to note: every path there was looked for in vain.
 func (n *node) fill(p string, tree Tree) error {
-	if len(n.children) == 0 {
+	if len(n.children) == 0 && !n.lists {
 		return nil
 	}
 	entry, found, err := tree.Lookup(p)
@@ -78,6 +88,8 @@ func (n *node) holds(tree Tree, p string) (bool, error) {
 	mark := markOf(entry, found)
 	switch {
 	case n.asked && mark != n.was:
+		return false, nil
+	case n.lists && (entry.ID != n.folder || entry.ID == ""):
 		return false, nil
 	case len(n.children) == 0:
 		return true, nil

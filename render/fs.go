@@ -60,6 +60,7 @@ type lookup struct {
 // records every look-up. It serves one build, in one goroutine.
 type treeFS struct {
 	tree    Tree
+	made    map[string][]byte // files that the tree does not have
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path, symlinks resolved
 	total   int
@@ -70,7 +71,9 @@ type treeFS struct {
 var _ filesys.FileSystem = (*treeFS)(nil)
 
 func newTreeFS(tree Tree) *treeFS {
-	return &treeFS{tree: tree, asked: map[string]lookup{}, blobs: map[string][]byte{}}
+	return &treeFS{
+		tree: tree, made: map[string][]byte{}, asked: map[string]lookup{}, blobs: map[string][]byte{},
+	}
 }
 
 // files returns the sorted paths of all files that were read.
@@ -84,6 +87,15 @@ func (f *treeFS) files() []string {
 }
 
 func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
+	entry, found, err := f.ask(p)
+	if _, made := f.made[p]; made && !found && err == nil {
+		return rollout.Entry{Name: path.Base(p), Kind: rollout.File}, true, nil
+	}
+	return entry, found, err
+}
+
+// ask asks the tree, once.
+func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	if l, ok := f.asked[p]; ok {
 		return l.entry, l.found, nil
 	}
@@ -192,6 +204,9 @@ func (f *treeFS) refuse(p, msg, fix string) error {
 
 // read returns the content of the file at a real path.
 func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
+	if content, made := f.made[real]; made {
+		return content, nil
+	}
 	if content, ok := f.blobs[real]; ok {
 		return content, nil
 	}

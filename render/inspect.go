@@ -165,6 +165,9 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 	if err := k.Unmarshal(content); err != nil {
 		return "", nil, invalidKustomization(found[0], err)
 	}
+	if _, made := in.fs.made[found[0]]; made {
+		return path.Clean(dir), k, nil // nobody has written it
+	}
 	return found[0], k, nil
 }
 

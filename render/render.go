@@ -133,7 +133,11 @@ func (r *Renderer) build(tree Tree, app rollout.App) (*cached, error) {
 	if err != nil && !errors.As(err, &invalid) {
 		return nil, err
 	}
-	closed, err := newClosure(looked, tree)
+	var listed []string
+	if app.Plain {
+		listed = []string{app.Path}
+	}
+	closed, err := newClosure(looked, listed, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -161,13 +165,20 @@ func (b InProcess) Build(tree Tree, app rollout.App) (*rollout.Render, []string,
 // render checks what the app's kustomizations refer to, builds them, and
 // takes the Rollout documents out of what was built.
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
+	var listed []string
+	if app.Plain {
+		var err error
+		if listed, err = fs.plain(app); err != nil {
+			return nil, err
+		}
+	}
 	plan, err := inspect(fs, app.Path)
 	if err != nil {
 		return nil, err
 	}
 	objects, err := kustomize(fs, app.Path, plan)
 	if err != nil {
-		return nil, err
+		return nil, fs.orNoObject(app.Path, listed, err)
 	}
 	a := &assembly{fs: fs, app: app, file: plan.file, warnings: plan.warnings, checkProvider: b.CheckProvider}
 	if err := a.assemble(objects); err != nil {

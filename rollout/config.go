@@ -56,10 +56,11 @@ func (AutoRevert) Shape() map[string]any {
 
 // AppGlob names the folders of one or more apps.
 type AppGlob struct {
-	Path      string // slash-separated; * ? [] match within one segment, as in path.Match
-	Name      string // "" or, only without wildcards, the app's name
-	Namespace string // for namespaced objects that name none; default "default"
-	Prune     bool   // the objects of an app whose folder is removed are deleted; default false: they are left alone
+	Path      string     // slash-separated; * ? [] match within one segment, as in path.Match
+	Name      string     // "" or, only without wildcards, the app's name
+	Namespace string     // for namespaced objects that name none; default "default"
+	Prune     bool       // the objects of an app whose folder is removed are deleted; default false: they are left alone
+	Directory *Directory // folders without a kustomization are apps, too; nil: they are not
 
 	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
 	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
@@ -97,10 +98,11 @@ type configFile struct {
 }
 
 type appGlobFile struct {
-	Path      string `json:"path" needs:"name the folder of a kustomization" like:"folder"`
-	Name      string `json:"name" is:"label"`
-	Namespace string `json:"namespace" is:"label" default:"default"`
-	Prune     bool   `json:"prune"`
+	Path      string     `json:"path" needs:"name the folder of a kustomization" like:"folder"`
+	Name      string     `json:"name" is:"label"`
+	Namespace string     `json:"namespace" is:"label" default:"default"`
+	Prune     bool       `json:"prune"`
+	Directory *Directory `json:"directory"`
 
 	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
 	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
@@ -192,7 +194,7 @@ func checkBranch(branch string) string {
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
-		Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources, field: field, file: file}
+		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources, field: field, file: file}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
@@ -208,6 +210,14 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 			return invalid("path", "write one * for each level", "%q has **, and a * matches within one folder", raw.Path)
 		case err != nil:
 			return invalid("path", "", "%q is not a pattern: %v", raw.Path, err)
+		}
+	}
+	if d := g.Directory; d != nil {
+		for name, pattern := range map[string]string{"include": d.Include, "exclude": d.Exclude} {
+			if _, err := MatchesAny(pattern, ""); err != nil {
+				return invalid("directory."+name, "write one pattern, as *.md, or several, as {*.md,ci/*}", "%q is not a pattern: %v",
+					pattern, err)
+			}
 		}
 	}
 	if g.Name != "" && isGlob(g.Path) {
@@ -242,9 +252,13 @@ func (g AppGlob) App(dir string) (App, error) {
 			Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
 			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
 	}
-	return App{Name: name, Path: dir, Namespace: g.Namespace,
+	app := App{Name: name, Path: dir, Namespace: g.Namespace,
 		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
-		Limits: g.limits}, nil
+		Limits: g.limits}
+	if g.Directory != nil {
+		app.Plain, app.Directory = true, *g.Directory
+	}
+	return app, nil
 }
 
 // EntryOf is the entry that names an app's folder, nil if none does.
@@ -255,4 +269,21 @@ func (c *Config) EntryOf(app App) *AppGlob {
 		}
 	}
 	return nil
+}
+
+// MatchesAny reports whether a pattern, or one of several as in {a,b}, matches a slash-separated path or its last name.
+// It is an error if one of them is no pattern.
+func MatchesAny(pattern, name string) (is bool, err error) {
+	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
+		pattern = strings.TrimSuffix(inner, "}")
+	}
+	for one := range strings.SplitSeq(pattern, ",") {
+		whole, err := path.Match(one, name)
+		if err != nil {
+			return false, err
+		}
+		last, _ := path.Match(one, path.Base(name))
+		is = is || one != "" && (whole || last)
+	}
+	return is, nil
 }

@@ -18,6 +18,16 @@ type App struct {
 
 	// What of the cluster it may touch besides its Namespace, with spaces between; see MayWriteIn and MayHave.
 	Namespaces, ClusterResources string
+
+	Plain     bool // without a kustomization it is the manifests in its folder, as Directory says
+	Directory Directory
+}
+
+// Directory says which manifests of a folder without a kustomization are an app. The names are Argo CD's.
+type Directory struct {
+	Recurse bool   `json:"recurse"` // those in folders below, too
+	Include string `json:"include"` // only what this matches: a pattern, or several as in {a.yaml,b/*}; default: all
+	Exclude string `json:"exclude"` // nothing that this matches
 }
 
 // Commit is one commit of the users' branch, as far as releases need it.

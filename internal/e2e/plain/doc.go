@@ -1,0 +1,2 @@
+// Package plain compares how folders of manifests are built with what kustomize's own create command makes of them.
+package plain

@@ -1,0 +1,122 @@
+package plain
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/kustomize/v5/commands/create"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/worktree"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func object(kind, name string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: shop}\n", kind, name)
+}
+
+// trees are folders as people have them: by path, with the content.
+func trees() map[string]map[string]string {
+	base := "resources: [own.yaml]\nnamePrefix: base-\n"
+	all := map[string]map[string]string{
+		"one file":                          {"app.yaml": object("ConfigMap", "a")},
+		"several documents":                 {"app.yaml": object("ConfigMap", "a") + "---\n" + object("Service", "a")},
+		"an empty document":                 {"app.yaml": "---\n" + object("ConfigMap", "a") + "---\n"},
+		"three endings":                     {"a.yaml": object("ConfigMap", "a"), "b.yml": object("ConfigMap", "b"), "c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop"}}`},
+		"what is no manifest":               {"a.yaml": object("ConfigMap", "a"), "README.md": "# Shop\n", "script.sh": "exit 0\n"},
+		"folders":                           {"a.yaml": object("ConfigMap", "a"), "web/b.yaml": object("ConfigMap", "b"), "web/deep/c.yaml": object("ConfigMap", "c")},
+		"nothing at the top":                {"web/b.yaml": object("ConfigMap", "b")},
+		"a kustomization below":             {"a.yaml": object("ConfigMap", "a"), "base/kustomization.yaml": base, "base/own.yaml": object("ConfigMap", "own"), "base/other.yaml": object("ConfigMap", "other")},
+		"one of another name":               {"a.yaml": object("ConfigMap", "a"), "base/Kustomization": base, "base/own.yaml": object("ConfigMap", "own")},
+		"names that need quotes":            {"a b.yaml": object("ConfigMap", "a"), "#c.yaml": object("ConfigMap", "c"), "true.yaml": object("ConfigMap", "d"), "1.yaml": object("ConfigMap", "e")},
+		"a hidden file":                     {".a.yaml": object("ConfigMap", "a"), "b.yaml": object("ConfigMap", "b")},
+		"a list":                            {"all.yaml": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop}}\n"},
+		"a namespace, in kustomize's order": {"a.yaml": object("ConfigMap", "a"), "z.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"},
+	}
+	for n := 2; len(all) < 20; n++ {
+		files := map[string]string{}
+		for i := range n {
+			name := fmt.Sprintf("f%d", i)
+			files[filepath.Join(fmt.Sprintf("d%d", i%n/2), name+".yaml")] = object([]string{"Service", "ConfigMap", "Secret"}[i%3], name)
+		}
+		all[fmt.Sprintf("%d files in folders", n)] = files
+	}
+	return all
+}
+
+// TestSameAsCreate builds twenty folders, and compares the objects and their order with those of
+// `kustomize create --autodetect --recursive && kustomize build`.
+func TestSameAsCreate(t *testing.T) {
+	for name, files := range trees() {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, content := range files {
+				file = filepath.Join(dir, "shop", file)
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tree, err := worktree.OpenHashed(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			app := rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true}}
+			built, err := render.New().Render(tree, app, rollout.Commit{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []any
+			for _, o := range built.Objects {
+				got = append(got, map[string]any(o))
+			}
+			want := created(t, filepath.Join(dir, "shop"))
+			if g, w := text(t, got), text(t, want); g != w {
+				t.Errorf("got\n%s\nwant\n%s", g, w)
+			}
+		})
+	}
+}
+
+// created is what kustomize itself makes of a folder.
+func created(t *testing.T, dir string) (objects []any) {
+	t.Helper()
+	t.Chdir(dir)
+	fs := filesys.MakeFsOnDisk()
+	cmd := create.NewCmdCreate(fs, provider.NewDefaultDepProvider().GetResourceFactory())
+	cmd.SetArgs([]string{"--autodetect", "--recursive"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified
+	built, err := krusty.MakeKustomizer(options).Run(fs, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range built.Resources() {
+		o, err := r.Map()
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+func text(t *testing.T, objects []any) string {
+	t.Helper()
+	data, err := yaml.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,121 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// plain makes a folder of manifests a kustomization that lists them, as `kustomize create --autodetect` does, and
+// returns the list. One that has a kustomization is left as it is.
+func (f *treeFS) plain(app rollout.App) ([]string, error) {
+	is, err := isKustomization(f.tree, app.Path)
+	if err != nil || is {
+		return nil, err
+	}
+	_, found, err := f.lookup(app.Path)
+	if err != nil || !found {
+		return nil, err
+	}
+	all, err := manifests(f.tree, app.Path, app.Directory)
+	if err != nil {
+		f.failed = err
+		return nil, err
+	}
+	if len(all) > maxManifests {
+		return nil, &rollout.InvalidError{File: app.Path, Msg: fmt.Sprintf("has more than %d files and folders", maxManifests),
+			Fix: "split the app, or leave some out with directory.exclude of its entry"}
+	}
+	if len(all) == 0 {
+		return nil, &rollout.InvalidError{File: app.Path, Msg: "has no manifest",
+			Fix: "put .yaml, .yml or .json files there, or see directory.include and directory.recurse of the app's entry"}
+	}
+	content, err := json.Marshal(map[string][]string{"resources": all})
+	if err != nil {
+		return nil, fmt.Errorf("list the manifests of %s: %w", app.Path, err)
+	}
+	f.made[path.Join(app.Path, kustomizationNames[0])] = content
+	return all, nil
+}
+
+// orNoObject returns which of the listed manifests is no object, else the error that kustomize had, which does not say
+// what to do about it.
+func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
+	for _, name := range listed {
+		file := path.Join(dir, name)
+		for _, text := range splitDocuments(string(f.blobs[file])) {
+			var doc map[string]any
+			if yaml.Unmarshal([]byte(text), &doc) != nil || len(doc) == 0 {
+				continue
+			}
+			if doc["apiVersion"] == nil || doc["kind"] == nil {
+				return &rollout.InvalidError{File: file, Msg: "is no Kubernetes object",
+					Fix: "list it in directory.exclude of the app's entry, or move it out of the folder"}
+			}
+		}
+	}
+	return err
+}
+
+// maxManifests bounds how many files and folders a plain folder may have: a tree that holds itself often is some bytes.
+const maxManifests = 10_000
+
+// manifests lists the manifests of a folder by their paths in it, sorted, and the kustomizations in folders below: what
+// those refer to is theirs. It stops when it has seen maxManifests, and returns more than that.
+func manifests(tree Tree, dir string, d rollout.Directory) ([]string, error) {
+	w := manifestWalk{tree: tree, root: dir, Directory: d}
+	if err := w.folder(""); err != nil {
+		return nil, err
+	}
+	if w.seen > maxManifests {
+		return make([]string, maxManifests+1), nil
+	}
+	slices.Sort(w.found)
+	return w.found, nil
+}
+
+type manifestWalk struct {
+	rollout.Directory
+	tree  Tree
+	root  string
+	seen  int
+	found []string
+}
+
+func (w *manifestWalk) folder(below string) error {
+	entries, err := w.tree.ReadDir(path.Join(w.root, below))
+	if err != nil {
+		return fmt.Errorf("list %s: %w", path.Join(w.root, below), err)
+	}
+	for _, e := range entries {
+		if w.seen++; w.seen > maxManifests {
+			return nil
+		}
+		name := path.Join(below, e.Name)
+		excluded, _ := rollout.MatchesAny(w.Exclude, name) // ParseConfig has refused patterns that are no patterns
+		switch {
+		case excluded:
+		case e.Kind != rollout.Dir:
+			included, _ := rollout.MatchesAny(w.Include, name)
+			if (w.Include == "" || included) && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+				w.found = append(w.found, name)
+			}
+		case w.Recurse:
+			is, err := isKustomization(w.tree, path.Join(w.root, name))
+			if err == nil && is {
+				w.found = append(w.found, name)
+			} else if err == nil {
+				err = w.folder(name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
