@@ -194,7 +194,8 @@ func checkBranch(branch string) string {
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
-		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources, field: field, file: file}
+		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
+		field: field, file: file}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
@@ -215,8 +216,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	if d := g.Directory; d != nil {
 		for name, pattern := range map[string]string{"include": d.Include, "exclude": d.Exclude} {
 			if _, err := MatchesAny(pattern, ""); err != nil {
-				return invalid("directory."+name, "write one pattern, as *.md, or several, as {*.md,ci/*}", "%q is not a pattern: %v",
-					pattern, err)
+				return invalid("directory."+name, "write one pattern, as *.md, or several, as {*.md,ci/*}",
+					"%q is not a pattern: %v", pattern, err)
 			}
 		}
 	}
