@@ -16,8 +16,8 @@ type Unnamed struct {
 }
 
 // FindApps returns the apps that a configuration names, sorted by name. A folder is an app if it matches
-// a glob and holds a kustomization or, where the entry says directory, manifests. Globs match real folders only, not symlinks. A folder that cannot
-// be an app is an InvalidError.
+// a glob and holds a kustomization or, where the entry says directory, manifests. Globs match real folders only,
+// not symlinks. A folder that cannot be an app is an InvalidError.
 func FindApps(tree Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

@@ -28,7 +28,8 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 		return nil, err
 	}
 	if len(all) > maxManifests {
-		return nil, &rollout.InvalidError{File: app.Path, Msg: fmt.Sprintf("has more than %d files and folders", maxManifests),
+		return nil, &rollout.InvalidError{File: app.Path,
+			Msg: fmt.Sprintf("has more than %d files and folders", maxManifests),
 			Fix: "split the app, or leave some out with directory.exclude of its entry"}
 	}
 	if len(all) == 0 {

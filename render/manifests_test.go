@@ -113,3 +113,20 @@ func TestFindPlainFolders(t *testing.T) {
 		}
 	}
 }
+
+// TestTreeThatHoldsItself: a folder of a few bytes may have more folders below than can be walked.
+func TestTreeThatHoldsItself(t *testing.T) {
+	tree := newTree(map[string]string{"apps/shop/a.yaml": settings("a")})
+	_, err := New().Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
+	const want = "apps/shop: has more than 10000 files and folders; split the app, or leave some out with directory.exclude of its entry"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// selfish has two folders in each folder.
+type selfish struct{ *memTree }
+
+func (selfish) ReadDir(string) ([]rollout.Entry, error) {
+	return []rollout.Entry{{Name: "l", Kind: rollout.Dir}, {Name: "r", Kind: rollout.Dir}}, nil
+}
