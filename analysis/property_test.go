@@ -88,7 +88,8 @@ func checkCounters(t *testing.T, m Metric, was, is Progress) {
 // is one of the phases, its text is short, and nothing panics.
 func FuzzJudge(f *testing.F) {
 	for _, raw := range []string{`null`, `1`, `"NaN"`, `[]`, `[null]`, `[1,2]`, `[[1],{"a":"b"}]`, `{"a":{"b":[1e308,-0]}}`, `"` + string(make([]byte, 0)) + `"`, `true`, `[1e400]`} {
-		for _, condition := range []string{"result[0] < 0.05", "asFloat(result) > 1", "isNaN(result)", "result.a.b[0] > 1", "default(result, 1) == 1", "len(result) > 0", "result"} {
+		for _, condition := range []string{"result[0] < 0.05", "asFloat(result) > 1", "isNaN(result)", "result.a.b[0] > 1", "default(result, 1) == 1", "len(result) > 0", "result",
+			`len(reduce(1..60, #acc + #acc, "a")) > 0`, "let r = 1..90; all(r, {all(r, {true})})", `toJSON(result) + "a" != ""`, `len(split("a,b", ",")) > 1`} {
 			f.Add(raw, condition, 3)
 		}
 	}

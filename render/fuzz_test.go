@@ -1,8 +1,11 @@
 package render
 
 import (
+	"encoding/json"
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,4 +97,70 @@ func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 		t.Fatalf("digests %s and %s, want one", got.Digest, again.Digest)
 	}
 	return got
+}
+
+// FuzzAnyField puts any value at any field of the objects of an app: they are built or refused, and nothing panics.
+func FuzzAnyField(f *testing.F) {
+	const objects = `[
+{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop","labels":{"a":"b"}},"spec":{"replicas":2,"minReadySeconds":1,
+"selector":{"matchLabels":{"app":"shop"}},"strategy":{"rollingUpdate":{"maxSurge":"25%"}},"template":{"metadata":{"labels":{"app":"shop"}},
+"spec":{"containers":[{"name":"app","image":"shop:v1","ports":[{"containerPort":80}],"resources":{"limits":{"memory":"1Gi"}},"env":[{"name":"A","value":"b"}]}]}}}},
+{"apiVersion":"v1","kind":"Service","metadata":{"name":"shop"},"spec":{"selector":{"app":"shop"},"ports":[{"port":80}]}},
+{"apiVersion":"v1","kind":"Service","metadata":{"name":"preview"},"spec":{"selector":{"app":"shop"},"ports":[{"port":80}]}},
+{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"shop"},"spec":{"rules":[{"host":"a.example","http":{"paths":[{"path":"/",
+"pathType":"Prefix","backend":{"service":{"name":"shop","port":{"number":80}}}}]}}]}},
+{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"shop"},"spec":{"minReplicas":1,"maxReplicas":3,
+"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"shop"}}},
+{"apiVersion":"gitrollout.dev/v1alpha1","kind":"AnalysisTemplate","metadata":{"name":"load"},"spec":{"args":[{"name":"a","value":"b"}],
+"metrics":[{"name":"load","interval":"10s","count":3,"successCondition":"result < 1","provider":{"web":{"url":"http://a.example","jsonPath":"{$.a}"}}}]}},
+{"apiVersion":"gitrollout.dev/v1alpha1","kind":"Rollout","metadata":{"name":"shop"},"spec":{"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"shop"},
+"strategy":{"canary":{"stableService":"shop","canaryService":"preview","trafficRouting":{"nginx":{"stableIngress":"shop"}},
+"steps":[{"setWeight":20},{"pause":{"duration":"10m"}},{"analysis":{"templates":[{"templateName":"load"}]}}]}}}}]`
+	for at := range 120 {
+		for _, value := range []string{`{"a":{"b":1}}`, `[[]]`, `"x"`, `-1e308`, `null`, `true`} {
+			f.Add(at, value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, at int, value string) {
+		var app []any
+		var put any
+		if json.Unmarshal([]byte(value), &put) != nil || json.Unmarshal([]byte(objects), &app) != nil {
+			return
+		}
+		at = max(at, 0) % 400
+		spoil(app, &at, put)
+		var text strings.Builder
+		for _, o := range app {
+			data, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.WriteString("---\n" + string(data) + "\n")
+		}
+		files := map[string]string{"kustomization.yaml": "resources: [all.yaml]\n", "all.yaml": text.String()}
+		_, err := New(CheckProviders(func(string, map[string]any) error { return nil })).Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+		var invalid *rollout.InvalidError
+		if err != nil && (!errors.As(err, &invalid) ||
+			strings.Contains(err.Error(), "runtime error") && !strings.Contains(err.Error(), "kustomize panics")) {
+			t.Fatalf("%T: %v", err, err)
+		}
+	})
+}
+
+// spoil replaces the value that comes at a place in the order of keys.
+func spoil(node any, at *int, value any) any {
+	if *at--; *at == -1 {
+		return value
+	}
+	switch n := node.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(n)) {
+			n[key] = spoil(n[key], at, value)
+		}
+	case []any:
+		for i := range n {
+			n[i] = spoil(n[i], at, value)
+		}
+	}
+	return node
 }

@@ -15,6 +15,8 @@ func FuzzDocuments(f *testing.F) {
 		"windows:\n- allow: {from: \"0 8 * * 1-5\", for: 8h, timezone: Europe/Berlin}\n"))
 	f.Add([]byte(head + "Config\napps: [{path: a, name: b}]\nstateBranch: x/y\nautoRevert: push\nforge: {}\n" +
 		"notifications:\n- name: chat\n  slack: {url: {secretRef: {name: a, key: b}}}\n  events: [Degraded]\n"))
+	f.Add([]byte(head + "Config\napps: [{path: a}]\nnotifications:\n- name: chat\n  slack: {url: {env: GITROLLOUT_NOTIFY_A}}\n" +
+		"  template: {title: \"{{range .Kinds}}{{.}}{{end}}\", text: \"{{$a := .App}}{{printf \\\"%9s\\\" $a | html}}\"}\n"))
 	f.Add([]byte(head + "Freeze\nreason: holidays\nuntil: 2027-01-07T08:00:00+01:00\napps: [shop-*]\n"))
 	f.Add([]byte(head + "Freeze\nreason: \"  \"\napps: [\"[\"]\n"))
 	f.Add([]byte(head + "Cluster\ncluster: prod\nuid: u\nwriter: {id: a, epoch: 3}\n"))
