@@ -29,12 +29,13 @@ type renders struct {
 	mu    sync.Mutex
 	news  *sync.Cond // a job is queued, or closed
 	heads map[string]*headRender
-	at    map[string][]built // by app, the one used last first
-	wants map[string][]job   // by commit that is not here
-	asked map[string]bool    // of these, which somebody is bringing
-	ours  map[string]bool    // commits that are, or were, part of the users' branch as it is followed
-	gone  map[string]string  // commits that are not to be had, until the next look, and why
-	first []job              // that are urgent
+	named map[rollout.Ref][]string // the apps whose heads name an object
+	at    map[string][]built       // by app, the one used last first
+	wants map[string][]job         // by commit that is not here
+	asked map[string]bool          // of these, which somebody is bringing
+	ours  map[string]bool          // commits that are, or were, part of the users' branch as it is followed
+	gone  map[string]string        // commits that are not to be had, until the next look, and why
+	first []job                    // that are urgent
 	jobs  []job
 	known map[what]bool   // that are queued
 	busy  map[string]bool // apps that are being rendered: the others do not wait for an app that takes long
@@ -81,7 +82,7 @@ const mostOurs = 20_000
 
 func newRenders(o *Options, reader *source.Reader) *renders {
 	p := &renders{
-		reader: reader, heads: map[string]*headRender{}, at: map[string][]built{},
+		reader: reader, heads: map[string]*headRender{}, named: map[rollout.Ref][]string{}, at: map[string][]built{},
 		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
 		known: map[what]bool{}, busy: map[string]bool{},
 	}
@@ -258,6 +259,9 @@ func (p *renders) brought(commits, gone, outside []string, err error) {
 func (p *renders) forget(app string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if h := p.heads[app]; h != nil {
+		p.claims(app, h.head.Render, nil)
+	}
 	delete(p.heads, app)
 	delete(p.at, app)
 }
@@ -364,24 +368,6 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 	return r, err
 }
 
-// wayBack is a head that takes a release in flight back to the version that is stable, nil if it does not: no rule that
-// came later is in its way.
-func (p *renders) wayBack(tree Snapshot, app rollout.App) *rollout.Render {
-	stable := p.stable(app.Name)
-	before, held := p.held(stable)
-	if stable == "" || !held {
-		return nil
-	}
-	was, err := p.reader.Render(before, app)
-	if err != nil {
-		return nil
-	}
-	if r, err := p.reader.Render(tree, app); err == nil && r.Digest == was.Digest {
-		return r
-	}
-	return nil
-}
-
 // since is a head with the commit that made it what it is, where several were pushed at once: that is the one
 // to be reverted, and its author released it.
 func (p *renders) since(j job, r *rollout.Render) *rollout.Render {
@@ -422,6 +408,7 @@ func (p *renders) headIs(j job, r *rollout.Render, err error) {
 		}
 	}
 	h.of, h.app = j.commit, j.app
+	p.claims(j.app.Name, was.Render, h.head.Render)
 	if h.missed || !same {
 		h.missed = false
 		p.touch(j.app.Name)

@@ -216,7 +216,10 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 	case a.unlisted != nil:
 		return strategies.Head{Err: a.unlisted}, true
 	default:
-		return r.renders.head(s.view.branch.Tree, a.App)
+		if head, ready = r.renders.head(s.view.branch.Tree, a.App); !ready {
+			return head, ready
+		}
+		return r.in.settled(s.view, a.Name, head)
 	}
 }
 

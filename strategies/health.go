@@ -94,6 +94,11 @@ func ailments(in Input) (all []ailment) {
 		if i >= 0 {
 			current = live.Revisions[i]
 		}
+		if is, want := live.Hash, wantedHash(in, w); is != want && is != "" && want != "" {
+			all = append(all, ailment{ref: w.Ref(), deadline: failedDeadline,
+				why: fmt.Sprintf("it runs %s, and %s is what it is to run: somebody else has it", is, want)})
+			continue
+		}
 		if current.Ready() >= live.Replicas {
 			continue
 		}
@@ -118,6 +123,14 @@ func ailments(in Input) (all []ailment) {
 	}
 	slices.SortFunc(all, func(a, b ailment) int { return a.ref.Compare(b.ref) })
 	return all
+}
+
+// wantedHash is the version that a Deployment of an app at rest is to run, "" if that is not known.
+func wantedHash(in Input, w rollout.Workload) rollout.Hash {
+	if in.Source == nil || in.Source.Commit.ID != in.State.Source {
+		return ""
+	}
+	return in.Source.Templates[w]
 }
 
 func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {

@@ -67,6 +67,14 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			}
 			return in
 		}, []string{"600 " + none + " (restarted 600 times)"}},
+		"somebody else's version": {func(i int) Input {
+			in, w := resting(5), rollout.Workload{Namespace: "shop", Name: "web"}
+			live := in.Observed.Workloads[w]
+			live.Hash = "h1-mallory"
+			in.Source = &rollout.Render{Digest: "d", Commit: rollout.Commit{ID: "c1"}, Templates: map[rollout.Workload]rollout.Hash{w: "h1-ours"}}
+			in.Observed.Workloads[w] = live
+			return in
+		}, []string{"60 shop degraded: Deployment shop/web: it runs h1-mallory, and h1-ours is what it is to run: somebody else has it"}},
 		"well again, but not for long": {func(i int) Input {
 			if i > 700 && i%50 < 40 {
 				return resting(5)

@@ -80,13 +80,14 @@ func (a applier) Check(ctx context.Context, app string, objects []rollout.Object
 	err := a.client.Check(ctx, app, objects)
 	var refused *cluster.Error
 	if errors.As(err, &refused) && !refused.Temporary() && refused.Reason != cluster.Unexpected {
-		invalid := &rollout.InvalidError{Msg: "the cluster refuses " + refused.Error()}
-		if refused.Reason == cluster.Forbidden {
-			invalid.Reason = rollout.HeldForbidden
-		}
-		return invalid
+		return &rollout.InvalidError{Msg: "the cluster refuses " + refused.Error(), Reason: held[refused.Reason]}
 	}
 	return err
+}
+
+// held are the reasons of the cluster that are reasons of their own to hold an app.
+var held = map[cluster.Reason]rollout.HeldReason{
+	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }
 
 // Apply is reconciler.Applier's. That an object is somebody else's is wrong input.
@@ -96,7 +97,7 @@ func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object
 	_, err := a.client.Apply(ctx, app, objects)
 	var refused *cluster.Error
 	if errors.As(err, &refused) && refused.Reason == cluster.Contested {
-		return &rollout.InvalidError{Msg: refused.Error()}
+		return &rollout.InvalidError{Msg: refused.Error(), Reason: rollout.HeldContested}
 	}
 	return err
 }

@@ -173,6 +173,19 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 		p.end()
 		p = w.start()
 	}
+	p.end()
+	w.deleteDeployment()
+	p = w.start()
+	p.await("the first one has it again", func(rollout.State) bool { return len(w.pods()["v1"]) == len(pods["v1"]) })
+	if err := p.passes(5); err != nil {
+		t.Error(err)
+	}
+	if d := w.deployment(); d.Labels[rollout.LabelApp] != w.app || len(w.pods()["v9"]) > 0 {
+		t.Errorf("deleted, it is app %s's, and %d pods of v9 run", d.Labels[rollout.LabelApp], len(w.pods()["v9"]))
+	}
+	if s := w.stateOf(other); s.Held == nil || s.Held.Reason != rollout.HeldContested {
+		t.Errorf("the second one: held %+v", s.Held)
+	}
 }
 
 // TestForeignController: a Deployment that Kruise Rollouts has is left to it. A full promotion does not change that; who says

@@ -3,6 +3,8 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
@@ -95,14 +97,18 @@ func Check(tree render.Tree, cluster, own string, renderer *render.Renderer) (Cl
 		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a kustomization")
 	}
 	known := map[string]*rollout.Render{} // nil: it cannot be rendered
-	beyond := map[*rollout.AppGlob]render.Beyond{}
+	beyond, owners := map[*rollout.AppGlob]render.Beyond{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
 		if err != nil {
 			return r, err
 		}
 		if built != nil {
-			checked.refuse(render.Allow(tree, built, config.File, own))
+			err := render.Allow(tree, built, config.File, own)
+			if err == nil {
+				err = claim(owners, built)
+			}
+			checked.refuse(err)
 			entry := config.EntryOf(app)
 			all := beyond[entry]
 			all.Add(render.BeyondOf(built, own))
@@ -132,6 +138,28 @@ func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (App
 	}
 	a.Release, a.Objects, a.Staged, a.Warnings = built.Release(), len(built.Objects), len(built.Specs), built.Warnings
 	return a, built, nil
+}
+
+// claim notes whose the objects of an app are. The error is that one is another app's, too: what is never deleted is
+// shared by apps that say the same of it.
+func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
+	for _, o := range built.Objects {
+		ref := o.Ref()
+		other := owners[ref]
+		if other == nil {
+			owners[ref] = built
+			continue
+		}
+		same := func(theirs rollout.Object) bool { return reflect.DeepEqual(theirs, o) }
+		if !ref.HoldsData() || !slices.ContainsFunc(other.Objects, same) {
+			return &rollout.InvalidError{
+				Msg: fmt.Sprintf("%s %s/%s is in app %s and in app %s", ref.Kind, ref.Namespace, ref.Name, built.App.Name,
+					other.App.Name),
+				Fix: "keep it in one of them: the one that has it already goes on, and the other one is held",
+			}
+		}
+	}
+	return nil
 }
 
 // refuse notes why the app would be held, if it would be.

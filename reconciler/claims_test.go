@@ -1,0 +1,66 @@
+package reconciler
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+func (w *world) stateOf(app string) rollout.State {
+	e, _ := w.r.record.of(app)
+	return e.state
+}
+
+// images are what the pods of all Deployments run.
+func (w *world) images() (all string) {
+	for _, image := range []string{"v1", "v2", "v9"} {
+		if w.pods(image) > 0 {
+			all += image
+		}
+	}
+	return all
+}
+
+// TestOneObjectOneApp: an app that names what another one has is held, and the other one never is, whoever is visited
+// first, in this process and in the next, and when what they name is not in the cluster at all. What the first one lets
+// go of in Git is the other one's.
+func TestOneObjectOneApp(t *testing.T) {
+	for _, evil := range []string{"a-evil", "z-evil"} {
+		t.Run(evil, func(t *testing.T) {
+			w := newWorld(t, nil)
+			folder := "apps/" + evil + "/"
+			w.commit("the same Deployment", map[string]string{folder + "kustomization.yaml": "resources: [app.yaml]\n", folder + "app.yaml": version("v9")})
+			for _, what := range []string{"in this process", "after a restart", "when it was deleted"} {
+				switch what {
+				case "after a restart":
+					w.r = New(w.r.Options)
+				case "when it was deleted":
+					clear(w.cluster.Deployments)
+					w.r = New(w.r.Options)
+				}
+				for range 10 {
+					w.r.Touch(evil)
+					if err := w.once(); err != nil && !strings.Contains(err.Error(), "is in app") {
+						t.Fatal(err)
+					}
+				}
+				h := w.stateOf(evil).Held
+				if h == nil || h.Reason != rollout.HeldContested || !strings.Contains(h.Message, "Deployment default/shop is in app "+evil+" and in app shop, which has it") {
+					t.Errorf("%s: held %+v", what, h)
+				}
+				if s := w.state(); s.Held != nil || s.Phase != rollout.Healthy || w.images() != "v1" {
+					t.Errorf("%s: the first one is %s, held %+v, and %s runs", what, s.Phase, s.Held, w.images())
+				}
+			}
+			w.commit("the first one lets go", map[string]string{"apps/shop/kustomization.yaml": "resources: [config.yaml]\n"})
+			for range 10 {
+				w.r.Touch(evil)
+				_ = w.once()
+			}
+			if s := w.stateOf(evil); s.Held != nil && s.Held.Reason == rollout.HeldContested {
+				t.Errorf("it was let go of: held %+v", s.Held)
+			}
+		})
+	}
+}
