@@ -12,7 +12,7 @@
 //	mirror.go                     what is known: where branches are, and which commits are here
 //	repo.go fetch.go bring.go     what is asked of the server: new heads, and commits by their ids
 //	follow.go keys.go             which commit is followed, and which state branch
-//	store.go snapshot.go diff.go  objects in memory, and commits as file trees
+//	store.go snapshot.go diff.go  objects in memory, without files that are too large, and commits as file trees
 //	history.go                    what came before, and who signed it
 //	tree.go push.go compact.go    edits to trees, and updates of refs
 //	names.go errors.go            what is a branch or a path; what went wrong

@@ -197,6 +197,8 @@ func (r *Repo) downloadWhole(ctx context.Context, s *wire.Session, st *store, q 
 		s.Stale()
 		return err
 	}
+	into.forgive(len(q.Haves) == 0)
+	defer into.forgive(false)
 	if into != st {
 		r.noteParents(into)
 	}

@@ -171,9 +171,12 @@ func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	blob, err := s.store.typed(plumbing.BlobObject, hash)
-	if err != nil {
+	blob, err := s.store.file(hash)
+	switch {
+	case err != nil:
 		return nil, err
+	case blob == nil:
+		return nil, fmt.Errorf("file %s: %w", id, rollout.ErrTooLarge)
 	}
 	return append([]byte{}, blob.data...), nil
 }

@@ -20,8 +20,10 @@ import (
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
-	size    int64  // bytes of content and overhead
-	under   *store // what can be read here, too; may be nil
+	omitted map[plumbing.Hash]bool // files that are too large to be kept
+	lost    bool                   // ids of such files are unknown
+	size    int64                  // bytes of content and overhead
+	under   *store                 // what can be read here, too; may be nil
 }
 
 // stored is one object; its content never changes. Stores share it.
@@ -38,7 +40,46 @@ type stored struct {
 // overhead of an object beside its content: map bucket, struct, slice rounding.
 const overhead = 160
 
-func newStore() *store { return &store{objects: map[plumbing.Hash]*stored{}} }
+func newStore() *store {
+	return &store{objects: map[plumbing.Hash]*stored{}, omitted: map[plumbing.Hash]bool{}}
+}
+
+// Omit is wire.Omitter's.
+func (s *store) Omit(id plumbing.Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id.IsZero() {
+		s.lost = true
+	} else {
+		s.omitted[id] = true
+	}
+}
+
+// forgive says whether files that are missing are taken for those of unknown ids that were omitted, if there are any:
+// after a download of all that a commit has, and not after one that leaves out what we should have.
+func (s *store) forgive(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = s.lost && is
+}
+
+// omits reports whether a file was too large to be kept.
+func (s *store) omits(id plumbing.Hash) bool {
+	s.mu.RLock()
+	omits := s.omitted[id] || s.lost
+	s.mu.RUnlock()
+	return omits || s.under != nil && s.under.omits(id)
+}
+
+// file is a file of a tree; nil without an error if it was too large to be kept.
+func (s *store) file(id plumbing.Hash) (*stored, error) {
+	o, err := s.typed(plumbing.BlobObject, id)
+	if errors.Is(err, errMissing) && s.omits(id) {
+		s.Omit(id)
+		return nil, nil
+	}
+	return o, err
+}
 
 func (s *store) get(id plumbing.Hash) *stored {
 	s.mu.RLock()
@@ -176,7 +217,7 @@ func (s *store) verifyTree(id plumbing.Hash) error {
 			err = s.verifyTree(e.Hash)
 		case filemode.Submodule:
 		default:
-			_, err = s.typed(plumbing.BlobObject, e.Hash)
+			_, err = s.file(e.Hash)
 		}
 		if err != nil {
 			return err
@@ -211,8 +252,10 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 		case filemode.Submodule:
 		default:
 			var blob *stored
-			if blob, err = s.typed(plumbing.BlobObject, e.Hash); err == nil {
+			if blob, err = s.file(e.Hash); blob != nil {
 				into.put(blob)
+			} else if err == nil {
+				into.Omit(e.Hash)
 			}
 		}
 		if err != nil {
@@ -228,6 +271,7 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 
 func (o *stored) Hash() plumbing.Hash             { return o.id }
 func (o *stored) Type() plumbing.ObjectType       { return o.kind }
+func (o *stored) Content() []byte                 { return o.data }
 func (o *stored) Size() int64                     { return int64(len(o.data)) }
 func (o *stored) SetType(plumbing.ObjectType)     {}
 func (o *stored) SetSize(int64)                   {}

@@ -211,6 +211,10 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 		return content, nil
 	}
 	content, err := f.tree.ReadBlob(entry.ID)
+	if errors.Is(err, rollout.ErrTooLarge) {
+		return nil, f.refuse(real, fmt.Sprintf("is too large: one file may have %d bytes, and all large files of a "+
+			"repository 128 MiB", maxFile), "split it, or keep it elsewhere")
+	}
 	if err != nil {
 		f.failed = fmt.Errorf("read %s: %w", real, err)
 		return nil, f.failed

@@ -1,5 +1,7 @@
 package rollout
 
+import "errors"
+
 // EntryKind says what a path in a commit's tree is.
 type EntryKind string
 
@@ -10,6 +12,10 @@ const (
 	Symlink   EntryKind = "symlink"
 	Submodule EntryKind = "submodule"
 )
+
+// ErrTooLarge is what reading a file gives whose content is not kept: it has more than 16 MiB, or is among many that
+// are large.
+var ErrTooLarge = errors.New("is too large: its content is not kept")
 
 // Entry is one entry of a commit's tree. ID is the object's hash: equal ids
 // have equal content, for a folder all the way down.

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
@@ -121,11 +120,7 @@ func (s *Session) Fetch(ctx context.Context, into storer.EncodedObjectStorer, q 
 	if q.Between() {
 		pack = &countedReader{Reader: pack, total: new(atomic.Int64), left: mostBetween}
 	}
-	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(pack), into)
-	if err != nil {
-		return err
-	}
-	if _, err := parser.Parse(); err != nil {
+	if err := readPack(pack, into); err != nil {
 		return fmt.Errorf("pack: %w", err)
 	}
 	// A stream must be read to its end, else the server dies of a broken pipe.

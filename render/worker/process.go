@@ -211,6 +211,9 @@ var isManifest = regexp.MustCompile(`(?i)^kustomization$|\.(ya?ml|json|env|prope
 // read answers what is in a file.
 func (s *session) read(id string) order {
 	content, err := s.tree.ReadBlob(id)
+	if errors.Is(err, rollout.ErrTooLarge) {
+		return order{}
+	}
 	if err != nil {
 		s.failed = err
 		return order{Failed: true}

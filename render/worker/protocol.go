@@ -18,7 +18,7 @@ type order struct {
 	App     *rollout.App
 	Ahead   []answer // to what the app was looked at for last time
 	Answer  *answer
-	Content *[]byte // of the file that was asked for
+	Content *[]byte // of the file that was asked for, nil if it is too large to be kept
 	Failed  bool    // the tree could not be read
 }
 

@@ -143,7 +143,7 @@ func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 		return nil, err
 	}
 	if o.Content == nil {
-		return nil, errGarbled
+		return nil, rollout.ErrTooLarge
 	}
 	return *o.Content, nil
 }

@@ -352,3 +352,24 @@ func TestWhatBreaksAWorker(t *testing.T) {
 		})
 	}
 }
+
+// withLarge is a tree with a file whose content is not kept.
+type withLarge struct{ files }
+
+func (w withLarge) ReadBlob(id string) ([]byte, error) {
+	if strings.Contains(id, "large.bin") {
+		return nil, fmt.Errorf("file %s: %w", id, rollout.ErrTooLarge)
+	}
+	return w.files.ReadBlob(id)
+}
+
+// TestAFileThatIsNotKept: an app that needs it is held by its name, by a worker as here.
+func TestAFileThatIsNotKept(t *testing.T) {
+	tree := withLarge{files{"a/kustomization.yaml": "configMapGenerator: [{name: c, files: [large.bin]}]\n", "a/large.bin": "x"}}
+	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
+	_, _, want := render.InProcess{}.Build(tree, app)
+	_, _, err := pool(t, 1).Build(tree, app)
+	if !sameError(want, err) || !strings.Contains(fmt.Sprint(err), "a/large.bin is too large") {
+		t.Errorf("error %v, here %v", err, want)
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestAHugeFileCostsNoMemory: 700 MB of zeros are 700 kB in a pack, and whoever may commit to the repository may put them
+// there. The program that reads the repository keeps its memory, and an app that asks for the file is told.
+func TestAHugeFileCostsNoMemory(t *testing.T) {
+	repo := gittest.New(t)
+	huge, err := os.Create(filepath.Join(repo.Work, "huge.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := huge.Truncate(700 << 20); err != nil {
+		t.Fatal(err)
+	}
+	if err := huge.Close(); err != nil {
+		t.Fatal(err)
+	}
+	repo.CommitFiles("first", map[string]string{
+		rollout.ConfigPath("prod"):     testConfig,
+		"apps/good/kustomization.yaml": "configMapGenerator: [{name: c, literals: [a=b]}]\n",
+		"apps/huge/kustomization.yaml": "configMapGenerator: [{name: c, files: [huge.bin]}]\n",
+		"apps/huge/huge.bin":           strings.Repeat("\x00", 17<<20),
+	})
+	cmd := exec.Command("/proc/self/exe", "validate", "--repo", repo.HTTP(gittest.HTTPOptions{}).URL, "--commit", repo.Head())
+	cmd.Args[0], cmd.Dir = "gitrollout", t.TempDir()
+	out, err := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "huge.bin is too large") || !regexp.MustCompile(`ok +good`).Match(out) {
+		t.Errorf("error %v:\n%s", err, out)
+	}
+	most := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
+	t.Logf("at most %d MiB", most)
+	if most > 256 {
+		t.Errorf("it took %d MiB, want 256 at most", most)
+	}
+}

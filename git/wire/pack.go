@@ -1,0 +1,237 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+)
+
+// The bounds of what is kept of one pack, in bytes as they are without compression, which makes a thousand of one.
+const (
+	maxBlob   = 16 << 20  // of one file: no app reads a larger one
+	largeBlob = 1 << 20   // what makes a file a large one
+	maxLarge  = 128 << 20 // of all large files
+	maxOther  = 64 << 20  // of a folder or a commit; more is refused
+	maxBases  = 64 << 20  // of files that are not kept, while the pack is read: others may lean on them
+)
+
+// Omitter is a store that is told of files that are too large to be kept. The id is unknown, and zero, where Git sent
+// what is different from another file that is not kept either.
+type Omitter interface{ Omit(id plumbing.Hash) }
+
+// unpacking is a pack that is being read into a store. Objects are kept as they come, so that no more than one is in
+// memory besides; deltas lean on what came before, nearly always.
+type unpacking struct {
+	from    *packfile.Scanner
+	into    storer.EncodedObjectStorer
+	at      map[int64]plumbing.Hash // by offset; zero: omitted, and of unknown id
+	omitted map[plumbing.Hash]bool
+	bases   map[plumbing.Hash][]byte // content of those that are omitted, as far as there is room
+	spent   int                      // on bases
+	large   int64
+	waiting []delta
+}
+
+// delta is an object that says what is different in it from its base.
+type delta struct {
+	offset int64
+	base   plumbing.Hash
+	data   []byte
+}
+
+// readPack reads a pack into a store.
+func readPack(pack io.Reader, into storer.EncodedObjectStorer) error {
+	u := &unpacking{from: packfile.NewScanner(pack), into: into, at: map[int64]plumbing.Hash{},
+		omitted: map[plumbing.Hash]bool{}, bases: map[plumbing.Hash][]byte{}}
+	_, count, err := u.from.Header()
+	for i := uint32(0); i < count && err == nil; i++ {
+		var h *packfile.ObjectHeader
+		if h, err = u.from.NextObjectHeader(); err == nil {
+			err = u.object(h)
+		}
+	}
+	if err != nil {
+		return unexpected(err)
+	}
+	if _, err = u.from.Checksum(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return u.settle()
+}
+
+func (u *unpacking) object(h *packfile.ObjectHeader) error {
+	switch h.Type {
+	case plumbing.OFSDeltaObject, plumbing.REFDeltaObject:
+		base := h.Reference
+		if h.Type == plumbing.OFSDeltaObject {
+			var known bool
+			if base, known = u.at[h.OffsetReference]; !known {
+				return fmt.Errorf("a delta leans on offset %d, where no object is", h.OffsetReference)
+			}
+		}
+		if u.isLost(base) || h.Length > maxOther {
+			u.omit(h.Offset, plumbing.ZeroHash)
+			return u.skip(io.Discard)
+		}
+		data, err := u.read(h)
+		if err != nil {
+			return err
+		}
+		return u.delta(delta{h.Offset, base, data})
+	case plumbing.BlobObject:
+		if u.isTooLarge(h.Length) {
+			if int64(u.spent)+h.Length <= maxBases {
+				data, err := u.read(h)
+				u.lean(h.Offset, data)
+				return err
+			}
+			hash := plumbing.NewHasher(h.Type, h.Length)
+			err := u.skip(hash)
+			u.omit(h.Offset, hash.Sum())
+			return err
+		}
+	}
+	if h.Length > maxOther {
+		return fmt.Errorf("a %s of %d bytes is more than is taken", h.Type, h.Length)
+	}
+	data, err := u.read(h)
+	if err != nil {
+		return err
+	}
+	return u.keep(h.Offset, h.Type, data)
+}
+
+// isTooLarge reports whether a file of that many bytes is not kept.
+func (u *unpacking) isTooLarge(size int64) bool {
+	if size <= largeBlob {
+		return false
+	}
+	if size > maxBlob || u.large+size > maxLarge {
+		return true
+	}
+	u.large += size
+	return false
+}
+
+// lean omits a file of which others may say what is different in them.
+func (u *unpacking) lean(offset int64, data []byte) {
+	id := plumbing.ComputeHash(plumbing.BlobObject, data)
+	u.bases[id], u.spent = data, u.spent+len(data)
+	u.omit(offset, id)
+}
+
+// isLost reports whether what leans on an object cannot be told.
+func (u *unpacking) isLost(base plumbing.Hash) bool {
+	return base.IsZero() || u.omitted[base] && u.bases[base] == nil
+}
+
+func (u *unpacking) omit(offset int64, id plumbing.Hash) {
+	u.at[offset], u.omitted[id] = id, true
+	if o, can := u.into.(Omitter); can {
+		o.Omit(id)
+	}
+}
+
+// skip passes an object's content by.
+func (u *unpacking) skip(to io.Writer) error {
+	_, _, err := u.from.NextObject(to)
+	return err
+}
+
+// read returns an object's content, which the scanner holds to the length that is told.
+func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
+	var data bytes.Buffer
+	data.Grow(int(min(h.Length, largeBlob)) + bytes.MinRead)
+	err := u.skip(&data)
+	return data.Bytes(), err
+}
+
+func (u *unpacking) keep(offset int64, kind plumbing.ObjectType, data []byte) error {
+	o := &plumbing.MemoryObject{}
+	o.SetType(kind)
+	if _, err := o.Write(data); err != nil {
+		return err
+	}
+	id, err := u.into.SetEncodedObject(o)
+	u.at[offset] = id
+	return err
+}
+
+// delta keeps what a delta makes of its base, or has it wait for that.
+func (u *unpacking) delta(d delta) error {
+	kind, old := plumbing.BlobObject, u.bases[d.base]
+	if old == nil {
+		base, err := u.into.EncodedObject(plumbing.AnyObject, d.base)
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			u.waiting = append(u.waiting, d)
+			return nil
+		}
+		if err == nil {
+			old, err = contentOf(base)
+		}
+		if err != nil {
+			return err
+		}
+		kind = base.Type()
+	}
+	_, of := binary.Uvarint(d.data) // the size of the base
+	if of <= 0 {
+		return packfile.ErrInvalidDelta
+	}
+	size, of := binary.Uvarint(d.data[of:])
+	tooLarge := kind == plumbing.BlobObject && u.isTooLarge(int64(min(size, 1<<40)))
+	switch {
+	case of <= 0 || size > maxOther && kind != plumbing.BlobObject:
+		return packfile.ErrInvalidDelta
+	case tooLarge && uint64(u.spent)+size > maxBases:
+		u.omit(d.offset, plumbing.ZeroHash)
+		return nil
+	}
+	data, err := packfile.PatchDelta(old, d.data)
+	if err != nil {
+		return err
+	}
+	if tooLarge {
+		u.lean(d.offset, data)
+		return nil
+	}
+	return u.keep(d.offset, kind, data)
+}
+
+// contentOf is an object's content, without a copy where the store has it in memory.
+func contentOf(o plumbing.EncodedObject) ([]byte, error) {
+	if held, is := o.(interface{ Content() []byte }); is {
+		return held.Content(), nil
+	}
+	r, err := o.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// settle makes the objects of deltas that came before their base.
+func (u *unpacking) settle() error {
+	for len(u.waiting) > 0 {
+		before := u.waiting
+		u.waiting = nil
+		for _, d := range before {
+			if u.isLost(d.base) {
+				u.omit(d.offset, plumbing.ZeroHash)
+			} else if err := u.delta(d); err != nil {
+				return err
+			}
+		}
+		if len(u.waiting) == len(before) {
+			return fmt.Errorf("a delta leans on %s, which is not here: %w", before[0].base, plumbing.ErrObjectNotFound)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package wire
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
+	"encoding/binary"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+// packText writes packs.
+type packText struct {
+	bytes.Buffer
+	offsets []int
+}
+
+func newPack(objects uint32) *packText {
+	p := &packText{}
+	p.WriteString("PACK")
+	_ = binary.Write(p, binary.BigEndian, []uint32{2, objects})
+	return p
+}
+
+// add appends an object of a Git type with a length that is told, and what is between its head and its content.
+func (p *packText) add(kind byte, told int, between, content []byte) *packText {
+	p.offsets = append(p.offsets, p.Len())
+	head := kind<<4 | byte(told&15)
+	for told >>= 4; told > 0; told >>= 7 {
+		p.WriteByte(head | 0x80)
+		head = byte(told & 0x7f)
+	}
+	p.WriteByte(head)
+	p.Write(between)
+	z := zlib.NewWriter(p)
+	_, _ = z.Write(content)
+	_ = z.Close()
+	return p
+}
+
+func (p *packText) end() io.Reader {
+	sum := sha1.Sum(p.Bytes())
+	p.Write(sum[:])
+	return bytes.NewReader(p.Bytes())
+}
+
+// appending is a delta that takes the base and appends a text.
+func appending(base int, text string) []byte {
+	d := binary.AppendUvarint(nil, uint64(base))
+	d = binary.AppendUvarint(d, uint64(base+len(text)))
+	d = append(d, 0x80|0x10|0x20|0x40, byte(base), byte(base>>8), byte(base>>16)) // copy from 0
+	return append(append(d, byte(len(text))), text...)
+}
+
+const (
+	aBlob, anOffsetDelta, aReferenceDelta = 3, 6, 7
+)
+
+// omitting is a store that is told what is omitted.
+type omitting struct {
+	*memory.Storage
+	omitted []plumbing.Hash
+}
+
+func (o *omitting) Omit(id plumbing.Hash) { o.omitted = append(o.omitted, id) }
+
+func blobID(content string) plumbing.Hash {
+	return plumbing.ComputeHash(plumbing.BlobObject, []byte(content))
+}
+
+// TestDeltasInAnyOrder: a delta may come before its base, and lean on another delta.
+func TestDeltasInAnyOrder(t *testing.T) {
+	base := "the base of all of them\n"
+	one, two := blobID(base+"one"), blobID(base)
+	p := newPack(4)
+	d := appending(len(base)+3, "more")
+	p.add(aReferenceDelta, len(d), one[:], d)
+	d = appending(len(base), "one")
+	p.add(aReferenceDelta, len(d), two[:], d)
+	p.add(aBlob, len(base), nil, []byte(base))
+	d = appending(len(base), "two")
+	p.add(anOffsetDelta, len(d), []byte{byte(p.Len() - p.offsets[2])}, d)
+	into := memory.NewStorage()
+	if err := readPack(p.end(), into); err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{base, base + "one", base + "onemore", base + "two"} {
+		if into.HasEncodedObject(blobID(content)) != nil {
+			t.Errorf("%q is missing", content)
+		}
+	}
+}
+
+// TestOmitted: what is too large is told by its id, and so is what is different from it, or at least that there is
+// something.
+func TestOmitted(t *testing.T) {
+	fits, large, huge := strings.Repeat("a", maxBlob), strings.Repeat("b", maxBlob+1), strings.Repeat("c", maxBases+1)
+	p := newPack(5)
+	p.add(aBlob, len(fits), nil, []byte(fits))
+	p.add(aBlob, len(large), nil, []byte(large))
+	id := blobID(large)
+	d := appendingTo(len(large), 10, "small after all")
+	p.add(aReferenceDelta, len(d), id[:], d)
+	p.add(aBlob, len(huge), nil, []byte(huge))
+	id = blobID(huge)
+	d = appendingTo(len(huge), 10, "unknown")
+	p.add(aReferenceDelta, len(d), id[:], d)
+	into := &omitting{Storage: memory.NewStorage()}
+	if err := readPack(p.end(), into); err != nil {
+		t.Fatal(err)
+	}
+	for content, kept := range map[string]bool{fits: true, large: false, huge: false, "bbbbbbbbbbsmall after all": true} {
+		if (into.HasEncodedObject(blobID(content)) == nil) != kept {
+			t.Errorf("%.30q of %d bytes: kept %t, want %t", content, len(content), !kept, kept)
+		}
+	}
+	if want := []plumbing.Hash{blobID(large), blobID(huge), plumbing.ZeroHash}; len(into.omitted) != 3 || into.omitted[0] != want[0] ||
+		into.omitted[1] != want[1] || into.omitted[2] != want[2] {
+		t.Errorf("omitted %v, want %v", into.omitted, want)
+	}
+}
+
+// appendingTo is a delta that takes the first bytes of a base and appends a text.
+func appendingTo(base, first int, text string) []byte {
+	d := binary.AppendUvarint(nil, uint64(base))
+	d = binary.AppendUvarint(d, uint64(first+len(text)))
+	d = append(d, 0x80|0x10, byte(first))
+	return append(append(d, byte(len(text))), text...)
+}
+
+// TestPacksThatAreRefused end in an error, and cost no memory that was not sent.
+func TestPacksThatAreRefused(t *testing.T) {
+	for name, p := range map[string]*packText{
+		"a tree of a terabyte":           newPack(1).add(2, 1<<40, nil, []byte("x")),
+		"a file of fewer bytes":          newPack(1).add(aBlob, 3, nil, []byte("longer than that")),
+		"a delta on nothing":             newPack(1).add(aReferenceDelta, 8, bytes.Repeat([]byte{7}, 20), appending(3, "x")[:8]),
+		"a delta on no offset":           newPack(1).add(anOffsetDelta, 9, []byte{1}, appending(3, "x")),
+		"a delta that is none":           newPack(2).add(aBlob, 1, nil, []byte("x")).add(aReferenceDelta, 1, hashOf("x"), []byte{0x80}),
+		"a delta that grows a folder":    newPack(2).add(2, 1, nil, []byte("x")).add(anOffsetDelta, 6, []byte{10}, binary.AppendUvarint([]byte{1}, 1<<40)),
+		"more objects than are told of":  newPack(3).add(aBlob, 1, nil, []byte("x")),
+		"a type that Git does not have":  newPack(1).add(5, 1, nil, []byte("x")),
+		"an end before the first object": newPack(1),
+	} {
+		if err := readPack(p.end(), memory.NewStorage()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func hashOf(content string) []byte { id := blobID(content); return id[:] }
