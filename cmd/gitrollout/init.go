@@ -36,8 +36,9 @@ func newInit(s streams) *cobra.Command {
 		Short: "Write .gitrollout/<cluster>/ for a repository, after looking at it",
 		Long: `Look at the repository in the folder PATH (default: the current one) and write
 the configuration of one cluster, .gitrollout/<cluster>/config.yaml, with the apps
-that it finds: kustomizations that no other one refers to. Of several environments
-(overlays/prod, envs/staging …) it takes the one that --cluster names, or prod.
+that it finds: kustomizations that no other one refers to, and folders of plain
+manifests with a workload. Of several environments (overlays/prod, envs/staging …)
+it takes the one that --cluster names, or prod.
 What Flux and Argo CD say about themselves is left out. The JSON Schemas that
 editors complete the files by are written into .gitrollout/schemas/.
 
@@ -154,7 +155,8 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 		}
 		return p, told, &failure{code: exitFailed,
 			err: errors.New(
-				"there is no app: no folder has a kustomization that could be rendered; write one, such as apps/shop/kustomization.yaml")}
+				"there is no app: no folder has a kustomization, or manifests of a workload, that could be rendered; " +
+					"write one, such as apps/shop/kustomization.yaml")}
 	}
 	return p, told, nil
 }

@@ -35,6 +35,11 @@ func configText(entries []Entry) string {
 		if e.Name != "" {
 			fmt.Fprintf(&b, "  name: %s\n", render.Quoted(e.Name))
 		}
+		if d := e.Directory; d != nil && d.Recurse {
+			b.WriteString("  directory: {recurse: true}\n")
+		} else if d != nil {
+			b.WriteString("  directory: {}\n")
+		}
 		for _, line := range e.Needs.Lines(nil, nil) {
 			b.WriteString("  " + line + "\n")
 		}
@@ -88,7 +93,13 @@ func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string,
 		lines = append(lines, file)
 	}
 	k, err := kustomizationWith(tree, r.App.Path, lines)
-	return append(files, k), told, err
+	switch {
+	case k.Path != "":
+		files = append(files, k)
+	case err == nil && !r.App.Plain:
+		err = &rollout.InvalidError{File: r.App.Path, Msg: "has no kustomization", Fix: "name a folder that has one"}
+	}
+	return files, told, err
 }
 
 // rolloutText is a canary that asks once.
@@ -115,7 +126,7 @@ spec:
 var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 
 // kustomizationWith is an app's kustomization with more resources; everything
-// else in it stays as it is.
+// else in it stays as it is. An app of plain manifests has none: the zero value.
 func kustomizationWith(tree render.Tree, dir string, lines []string) (File, error) {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		file := path.Join(dir, name)
@@ -151,5 +162,5 @@ func kustomizationWith(tree render.Tree, dir string, lines []string) (File, erro
 		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
 		return File{Path: file, Changes: true, Content: text[:end] + added.String() + text[end:]}, nil
 	}
-	return File{}, &rollout.InvalidError{File: dir, Msg: "has no kustomization", Fix: "name a folder that has one"}
+	return File{}, nil // its manifests are all that it is
 }

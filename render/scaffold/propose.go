@@ -3,6 +3,7 @@ package scaffold
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -21,9 +22,10 @@ type Proposal struct {
 
 // Entry is one entry of apps.
 type Entry struct {
-	Path  string
-	Name  string        // "" for the default
-	Needs render.Beyond // what its apps have that no entry allows by itself
+	Path      string
+	Name      string             // "" for the default
+	Directory *rollout.Directory // nil for kustomizations
+	Needs     render.Beyond      // what its apps have that no entry allows by itself
 }
 
 // LeftOut is a kustomization that is no app of the cluster, and why.
@@ -65,7 +67,9 @@ func Propose(
 	tree render.Tree, s Survey, cluster string, check func(rollout.App) (render.Beyond, error),
 ) (Proposal, error) {
 	p := Proposal{Cluster: cluster}
-	roots := s.roots()
+	plain := s.plain()
+	roots := append(s.roots(), slices.Collect(maps.Keys(plain))...)
+	slices.Sort(roots)
 	env := p.choose(roots)
 	var chosen []string
 	for _, r := range roots {
@@ -87,7 +91,7 @@ func Propose(
 			"move it into one, such as apps/shop")
 	}
 	for {
-		bad, err := p.cover(tree, chosen, check)
+		bad, err := p.cover(tree, chosen, plain, check)
 		if err != nil || len(bad) == 0 {
 			return p, err
 		}
@@ -136,7 +140,8 @@ func (p *Proposal) choose(roots []string) string {
 // cover names the chosen folders with as few entries as match nothing else, and
 // returns those that cannot be apps.
 func (p *Proposal) cover(
-	tree render.Tree, chosen []string, check func(rollout.App) (render.Beyond, error),
+	tree render.Tree, chosen []string, plain map[string]rollout.Directory,
+	check func(rollout.App) (render.Beyond, error),
 ) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // by app
@@ -168,12 +173,16 @@ func (p *Proposal) cover(
 		if group == nil {
 			continue // by an entry before
 		}
-		if g != dir && p.matches(tree, g, group) && add(Entry{Path: g}) == nil {
+		directory, alike := directoryOf(group, plain)
+		wide := directory == nil || len(group) > 1 // one plain folder does not make all of them apps
+		if g != dir && alike && wide && p.matches(tree, Entry{Path: g, Directory: directory}, group) &&
+			add(Entry{Path: g, Directory: directory}) == nil {
 			delete(by, g)
 			continue
 		}
+		directory, _ = directoryOf([]string{dir}, plain)
 		var invalid *rollout.InvalidError
-		switch err := add(Entry{Path: dir, Name: nameOf(dir)}); {
+		switch err := add(Entry{Path: dir, Name: nameOf(dir), Directory: directory}); {
 		case errors.As(err, &invalid):
 			bad = append(bad, LeftOut{dir, invalid.Msg})
 		case err != nil:
@@ -190,9 +199,22 @@ func (p *Proposal) cover(
 	return bad, nil
 }
 
-// matches reports whether a pattern matches just these folders.
-func (p *Proposal) matches(tree render.Tree, glob string, want []string) bool {
-	apps, err := appsOf(tree, Entry{Path: glob})
+// directoryOf is how an entry for these folders has to read those without a kustomization, nil if there are none. It is
+// false if they differ in that.
+func directoryOf(group []string, plain map[string]rollout.Directory) (d *rollout.Directory, alike bool) {
+	alike = true
+	for _, dir := range group {
+		if one, is := plain[dir]; is {
+			alike = alike && (d == nil || *d == one)
+			d = &one
+		}
+	}
+	return d, alike
+}
+
+// matches reports whether an entry matches just these folders.
+func (p *Proposal) matches(tree render.Tree, e Entry, want []string) bool {
+	apps, err := appsOf(tree, e)
 	if err != nil || len(apps) != len(want) {
 		return false
 	}

@@ -79,6 +79,44 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestPlainFolders: folders of manifests are apps where they have a workload and nobody else has them.
+func TestPlainFolders(t *testing.T) {
+	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+	tree := treeOf(map[string]string{
+		"guestbook/web.yaml": web, "guestbook/settings.yaml": settings,
+		"apps/cart/web.yaml": web, "apps/cart/db/db.yaml": web, "apps/pay/web.yaml": web, "apps/pay/worker/w.yaml": web,
+		"shop/base/web.yaml": web, "shop/prod/kustomization.yaml": "resources: [../base/web.yaml]\n",
+		"chart/Chart.yaml": "name: x\n", "chart/templates/web.yaml": web,
+		"notes/settings.yaml": settings, "argo/app.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\n",
+		"patched/kustomization.yaml": "resources: []\n", "patched/patches/web.yaml": web, "web.yaml": web,
+	})
+	p, err := Propose(tree, look(t, tree), "", func(rollout.App) (render.Beyond, error) { return render.Beyond{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: apps/*
+  directory: {recurse: true}
+- path: guestbook
+  directory: {}
+- path: patched
+- path: '*/prod'
+`
+	if got := configText(p.Entries); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	var names []string
+	for _, a := range p.Apps {
+		names = append(names, a.Name)
+	}
+	if got := strings.Join(names, " "); got != "cart pay guestbook patched shop" {
+		t.Errorf("apps %s", got)
+	}
+}
+
 // TestPropose: the entries name the apps of one environment and nothing else.
 func TestPropose(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -6,6 +6,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -20,6 +21,7 @@ import (
 // Survey is what a repository has.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
+	Plain          []string        // folders with workloads among their manifests and without a kustomization, sorted
 	Flux           []string        // folders that Flux' Kustomizations name
 	ArgoCD         []string        // folders that Argo CD's Applications name
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
@@ -48,7 +50,8 @@ func Look(tree render.Tree) (Survey, error) {
 	l := &looker{tree: tree}
 	err := l.folder("", 0)
 	slices.SortFunc(l.found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
-	for _, list := range []*[]string{&l.found.Flux, &l.found.ArgoCD, &l.found.ArgoRollouts, &l.found.Charts} {
+	found := &l.found
+	for _, list := range []*[]string{&found.Plain, &found.Flux, &found.ArgoCD, &found.ArgoRollouts, &found.Charts} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -66,7 +69,7 @@ func (l *looker) folder(dir string, depth int) error {
 	if err != nil {
 		return err
 	}
-	engine := ""
+	engine, runs := "", false
 	var here *Kustomization
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
@@ -90,14 +93,16 @@ func (l *looker) folder(dir string, depth int) error {
 				here = readKustomization(dir, data)
 				continue
 			}
-			if whose := l.file(name, data); whose != "" {
-				engine = whose
-			}
+			whose, workload := l.file(name, data)
+			engine, runs = cmp.Or(whose, engine), runs || workload
 		}
 	}
-	if here != nil {
+	switch {
+	case here != nil:
 		here.Engine = engine
 		l.found.Kustomizations = append(l.found.Kustomizations, *here)
+	case runs && engine == "" && dir != "":
+		l.found.Plain = append(l.found.Plain, dir)
 	}
 	return nil
 }
@@ -138,16 +143,21 @@ type head struct {
 	} `json:"spec"`
 }
 
-// file notes what a manifest is of, and returns which engine it belongs to.
-func (l *looker) file(name string, data []byte) (engine string) {
+// workloads are the kinds of which a plain folder has one if it is an app.
+var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Pod"}
+
+// file notes what a manifest is of, and returns which engine it belongs to and whether it has a workload.
+func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	for _, text := range strings.Split("\n"+string(data), "\n---") {
 		var h head
 		if yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &h) != nil {
 			continue
 		}
 		group, _, _ := strings.Cut(h.APIVersion, "/")
+		workload = workload || h.APIVersion != "" && slices.Contains(workloads, h.Kind)
 		switch {
 		case group == "argoproj.io" && h.Kind == "Rollout":
+			workload = true
 			l.found.ArgoRollouts = append(l.found.ArgoRollouts, name)
 		case group == "kustomize.toolkit.fluxcd.io" && h.Kind == "Kustomization":
 			l.found.Flux, engine = append(l.found.Flux, path.Clean(strings.TrimPrefix(h.Spec.Path, "./"))), "Flux"
@@ -162,7 +172,7 @@ func (l *looker) file(name string, data []byte) (engine string) {
 			}
 		}
 	}
-	return engine
+	return engine, workload
 }
 
 func pathsOf(h head) []string {
@@ -194,4 +204,29 @@ func (s Survey) roots() []string {
 		}
 	}
 	return roots
+}
+
+// plain are the folders of manifests that are apps by themselves, and how each is to be read: no chart's, and nothing
+// that a kustomization has or refers to. What is below one belongs to it, unless a kustomization is.
+func (s Survey) plain() map[string]rollout.Directory {
+	holds := func(dir, name string) bool { return dir == "" || name == dir || strings.HasPrefix(name, dir+"/") }
+	apps := map[string]rollout.Directory{}
+	for _, dir := range s.Plain {
+		taken := slices.ContainsFunc(s.Charts, func(chart string) bool { return holds(chart, dir) })
+		below := false
+		for _, k := range s.Kustomizations {
+			taken = taken || holds(k.Path, dir) && k.Path != "" ||
+				slices.ContainsFunc(k.Uses, func(used string) bool { return holds(dir, used) || holds(used, dir) })
+			below = below || holds(dir, k.Path)
+		}
+		for above, d := range apps {
+			taken = taken || d.Recurse && holds(above, dir)
+		}
+		if taken {
+			continue
+		}
+		more := func(other string) bool { return other != dir && holds(dir, other) }
+		apps[dir] = rollout.Directory{Recurse: !below && slices.ContainsFunc(s.Plain, more)}
+	}
+	return apps
 }

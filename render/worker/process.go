@@ -88,6 +88,8 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 			return said.Done, nil
 		case said.Lookup != nil:
 			o = s.lookup(*said.Lookup)
+		case said.List != nil:
+			o = s.readDir(*said.List)
 		default:
 			o = s.read(said.Read)
 		}
@@ -162,6 +164,16 @@ func (s *session) lookup(p string) order {
 		return order{Failed: true}
 	}
 	return order{Answer: a}
+}
+
+// readDir answers what is in a folder.
+func (s *session) readDir(dir string) order {
+	entries, err := s.tree.ReadDir(dir)
+	if err != nil {
+		s.failed = err
+		return order{Failed: true}
+	}
+	return order{Answer: &answer{Path: dir, Folder: entries}}
 }
 
 // answer is what is at a path, and in its folder.

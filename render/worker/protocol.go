@@ -33,9 +33,11 @@ type answer struct {
 	Files  map[string][]byte // contents of small files of the folder, by id
 }
 
-// word is what the worker says: a question about the tree, or what came of the build.
+// word is what the worker says: a question about the tree, or what came of the build. Of a folder the whole content is
+// the answer's Folder.
 type word struct {
 	Lookup *string // a path
+	List   *string // a folder
 	Read   string  // the id of a file
 	Done   *outcome
 }

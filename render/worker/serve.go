@@ -130,8 +130,17 @@ func (t *remoteTree) keep(a answer) {
 	maps.Copy(t.files, a.Files)
 }
 
-// ReadDir is render.Tree's. No build lists a folder.
-func (t *remoteTree) ReadDir(string) ([]rollout.Entry, error) { return nil, errElsewhere }
+// ReadDir is render.Tree's.
+func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
+	o, err := t.ask(word{List: &dir})
+	if err != nil {
+		return nil, err
+	}
+	if o.Answer == nil {
+		return nil, errGarbled
+	}
+	return o.Answer.Folder, nil
+}
 
 // ReadBlob is render.Tree's.
 func (t *remoteTree) ReadBlob(id string) ([]byte, error) {

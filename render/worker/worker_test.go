@@ -185,9 +185,8 @@ func folder(t testing.TB, dir string) files {
 func TestSameAsInProcess(t *testing.T) {
 	workers, here := pool(t, 1), render.InProcess{CheckProvider: provider.Check}
 	good, refused := 0, 0
-	both := func(name string, tree files, dir string) {
+	built := func(name string, tree files, app rollout.App) {
 		t.Helper()
-		app := rollout.App{Name: "demo", Path: dir, Namespace: "shop"}
 		want, wantLooked, wantErr := here.Build(tree, app)
 		got, looked, err := workers.Build(tree, app)
 		slices.Sort(wantLooked)
@@ -207,6 +206,16 @@ func TestSameAsInProcess(t *testing.T) {
 			refused++
 		}
 	}
+	both := func(name string, tree files, dir string) {
+		t.Helper()
+		built(name, tree, rollout.App{Name: "demo", Path: dir, Namespace: "shop"})
+	}
+	settings := func(name string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+	}
+	plain := rollout.App{Name: "demo", Path: "app", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true, Exclude: "ci"}}
+	built("a plain folder", files{"app/a.yaml": settings("a"), "app/b/c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`, "app/ci/x.yaml": "a: b\n"}, plain)
+	built("a plain folder with something else", files{"app/a.yaml": settings("a"), "app/values.yaml": "a: b\n"}, plain)
 	features, _ := filepath.Glob("../testdata/corpus/*")
 	for _, dir := range append(features, "../testdata/getting-started", "../../examples") {
 		tree := folder(t, dir)
