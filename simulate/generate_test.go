@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -40,6 +41,7 @@ type appSource struct {
 // workloadSource is one Deployment and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
+	label            string // of its pods; "": its name
 	plain, gone      bool
 	replicas         *int
 	limits           [2]any // maxSurge, maxUnavailable
@@ -138,12 +140,12 @@ func manifest(version, kind, name string, more map[string]any) map[string]any {
 }
 
 func (w workloadSource) deployment() map[string]any {
-	labels := map[string]any{"app": w.name}
+	labels := map[string]any{"app": cmp.Or(w.label, w.name)}
 	spec := map[string]any{
 		"selector": map[string]any{"matchLabels": labels},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": labels},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example/" + w.name + ":" + w.version}}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example/" + cmp.Or(w.label, w.name) + ":" + w.version}}},
 		},
 		"strategy":                map[string]any{"rollingUpdate": map[string]any{"maxSurge": w.limits[0], "maxUnavailable": w.limits[1]}},
 		"minReadySeconds":         w.minReady,
@@ -159,7 +161,7 @@ func (w workloadSource) serviceObjects() []any {
 	var all []any
 	for _, name := range w.services {
 		all = append(all, manifest("v1", "Service", name, map[string]any{
-			"spec": map[string]any{"selector": map[string]any{"app": w.name}, "ports": []any{map[string]any{"port": 80}}},
+			"spec": map[string]any{"selector": map[string]any{"app": cmp.Or(w.label, w.name)}, "ports": []any{map[string]any{"port": 80}}},
 		}))
 	}
 	return all

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -144,7 +145,7 @@ func renameAtAGate(u *universe, i int) bool {
 	if s.Phase != rollout.Paused || len(s.Progress) != 1 || len(all) != 1 || all[0].name != s.Progress[0].Workload.Name || u.rng.IntN(2) == 0 {
 		return false
 	}
-	return renameDeployment(u, i)
+	return u.rename(i, func(w *workloadSource) { w.label = cmp.Or(w.label, w.name) })
 }
 
 // editSteps edits the list of steps of a canary.
@@ -305,8 +306,11 @@ func toggleDocument(u *universe, i int) bool {
 	})
 }
 
-func renameDeployment(u *universe, i int) bool {
+func renameDeployment(u *universe, i int) bool { return u.rename(i, func(*workloadSource) {}) }
+
+func (u *universe) rename(i int, first func(*workloadSource)) bool {
 	return u.editWorkload(i, "another name", func(w *workloadSource) bool {
+		first(w)
 		u.serial++
 		base, _, _ := strings.Cut(w.name, "-n")
 		w.name = fmt.Sprintf("%s-n%d", base, u.serial)
@@ -396,7 +400,8 @@ func editByHand(u *universe, _ int) bool {
 	u.note("BY HAND: %s is edited (image %t)", w, image)
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
-	u.oracle.over[u.oracle.appOf(w)] = image // a third version, until it is put right
+	app := u.oracle.appOf(w)
+	u.oracle.over[app] = u.oracle.over[app] || image // a third version, until it is put right
 	if served := u.promises.served[w]; image {
 		served.excuse = true // its pods take the place of all others
 		u.promises.served[w] = served

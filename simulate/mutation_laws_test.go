@@ -79,6 +79,13 @@ var lawMutations = []mutation{
 		}
 		return &rollout.Promotion{Workloads: empty}
 	})},
+	{"a rename is followed", []string{"People", "PeopleAndPumps"}, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
+		isIt := func(w workloadSource) bool { return w.name == s.Progress[0].Workload.Name }
+		if len(s.Progress) != 1 || slices.ContainsFunc(a.workloads, isIt) {
+			return nil
+		}
+		return &rollout.Promotion{Through: rollout.Full}
+	})},
 	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
 	}},

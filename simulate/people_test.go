@@ -2,7 +2,9 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -306,6 +308,7 @@ func (u *universe) settle() {
 			}
 		}
 	})
+	u.commitAgain()
 	for i := range 150 {
 		if !u.rest() && i > 20 {
 			u.fail("the world does not come to rest: %s", u.where())
@@ -489,13 +492,68 @@ func (u *universe) checkEnd() {
 // startAnew has other processes take over, which know what Git and the cluster say, and nothing else: they come to the
 // same, so that nothing is written.
 func (u *universe) startAnew() {
-	if u.chaos.meddling {
-		return // they put right at once what was edited by hand
+	if u.chaos.meddling || u.hasLost() {
+		return // they put right at once what was edited by hand, or read nothing that the history lacks
 	}
 	for _, a := range u.procs {
 		u.crash(a)
 	}
 	u.restForDays("for a new process")
+}
+
+// commitAgain does what a person does whose history was written anew: the files of what is stable are committed again, and
+// then those that are asked for.
+func (u *universe) commitAgain() {
+	if !u.hasLost() {
+		return
+	}
+	want := u.head().clone()
+	u.edit("the files of what is stable, again", func(s *source) {
+		for i := range s.apps {
+			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // also by a name that it had before
+				state := u.oracle.states[name]
+				if u.ids[name] != s.apps[i].id || state.Stable == nil || !u.isLost(state) || u.appIn(state.Stable.Commit, name) == nil {
+					continue
+				}
+				s.apps[i].workloads = slices.Clone(u.appIn(state.Stable.Commit, name).workloads)
+				for j := range s.apps[i].workloads {
+					s.apps[i].workloads[j].plain, s.apps[i].workloads[j].paused = false, false
+				}
+			}
+		}
+	})
+	for i := range 40 {
+		u.rest()
+		if due := u.nextDue(); due.After(u.kube.Now) {
+			u.kube.Now = due
+		} else {
+			u.kube.Now = u.kube.Now.Add(strides[i%len(strides)])
+		}
+	}
+	u.push(want, "what was asked for")
+}
+
+// hasLost reports whether any record names a commit that people have taken out of main's history. A process that begins
+// after that does not follow it.
+func (u *universe) hasLost() bool {
+	for _, s := range u.oracle.states {
+		if u.isLost(s) {
+			return true
+		}
+	}
+	return false
+}
+
+func (u *universe) isLost(s rollout.State) bool {
+	named := map[string]bool{s.Source: s.Source != ""}
+	if s.Stable != nil {
+		named[s.Stable.Commit] = true
+	}
+	for at := u.git.Head(testBranch); at != ""; at = u.git.Parent(at) {
+		delete(named, at)
+	}
+	delete(named, "")
+	return len(named) > 0
 }
 
 // restForDays: three days pass, and nothing is written.

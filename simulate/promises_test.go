@@ -464,7 +464,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if p.u.sameFiles(was.Source, is.Source, app) && len(p.u.procs) == 1 { // another one may follow an older commit
 		before.Source = is.Source
 	}
-	if before.Equal(&is) {
+	if before.Equal(&is) && !p.u.isLost(was) {
 		p.fail(lawTick, "%s: nothing but words changed: %q is %q, %+v is %+v, %s is %s", app, was.Reason, is.Reason, was.Held, is.Held,
 			was.Source, is.Source)
 	}

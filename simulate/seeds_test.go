@@ -16,6 +16,7 @@ import (
 var (
 	seedFlag  = flag.Uint64("seed", 0, "live only this seed, and print its trace")
 	seedsFlag = flag.Int("seeds", 0, "how many seeds to live, shared among the worlds")
+	fromFlag  = flag.Uint64("from", 1, "the first seed of each world, with -seeds")
 	allFlag   = flag.Bool("all", false, "play the moves, too, that are left out")
 	lawFlag   = flag.String("law", "", "judge by this law of the promises only, kept or not")
 	onlyFlag  = flag.String("move", "", "play only moves with these names")
@@ -112,7 +113,7 @@ func TestSeeds(t *testing.T) {
 	var all []life
 	for i := 0; len(all) < seeds; i++ {
 		w := i % len(worlds)
-		l := life{world: w, seed: uint64(i/len(worlds)) + 1}
+		l := life{world: w, seed: uint64(i/len(worlds)) + *fromFlag}
 		if why := known[l.String()]; why != "" {
 			t.Logf("left out: %s: %s", l, why)
 		} else if chosen(w) {

@@ -145,6 +145,15 @@ type unwell struct {
 	looks int // of the process that has seen it
 }
 
+// seen forgets that pods were missing once all are ready, also for a moment in which the world is not at rest.
+func (x *unwell) seen(d *kube.Deployment) {
+	for _, rs := range d.Sets {
+		if rs.Template == d.Template && rs.Ready() >= d.Replicas {
+			*x = unwell{}
+		}
+	}
+}
+
 // checkHealth holds when the world is at rest.
 func (s *sim) checkHealth() {
 	for w, live := range s.observe().Workloads {

@@ -118,6 +118,10 @@ func runSeed(seed uint64, c chaos, verbose bool) *sim {
 			}
 		}
 	}
+	for i := range first.workloads { // which a document may give a role, and take it away
+		name := first.workloads[i].spec.Workload.Name
+		first.workloads[i].services = []string{name, name + "-canary", name + "-preview"}
+	}
 	s := newSim(seed, c, first, verbose)
 	s.start()
 	for range 60 + s.rng.IntN(240) {
