@@ -240,9 +240,10 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	return a
 }
 
-// asRecorded is an app where the commit that it is at has it.
+// asRecorded is an app where the commit that it is at has it, if that is of the users' branch: the configuration there
+// says what the app may touch.
 func (l *lookout) asRecorded(a rollout.App, s rollout.State) rollout.App {
-	if tree, held := l.Repository.Held(s.Source); held {
+	if tree, held := l.Repository.Held(s.Source); held && l.renders.isOurs(s.Source) {
 		return l.reader.AppAt(tree, a)
 	}
 	return a

@@ -113,3 +113,10 @@ func (l *lookout) changes(tree Snapshot, a *appView, at *rollout.Render, held er
 	}
 	return at == nil || at.Digest != built.Digest
 }
+
+// isOurs reports whether a commit is known to be, or to have been, part of the users' branch as it is followed.
+func (p *renders) isOurs(commit string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ours[commit]
+}

@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 // signs makes the test's commits from now on signed with a key; "" unsigned.
@@ -344,4 +347,37 @@ func TestForgedRecord(t *testing.T) {
 	w.skew += 10e9
 	w.decide(s.Release.Hash, "promote", "")
 	p.awaitHealthy(second)
+}
+
+// TestDashboardPushesOnNoRefusedHead: what somebody does on the page is no commit on top of one that is not followed, for
+// which gitrollout's signature would vouch; on top of one that is, it is.
+func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.keys.commits = w.list(key)
+	w.signs(key)
+	w.push("signed", map[string]string{"note": "1"})
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w.signs("")
+	w.pushAs("other", "unsigned", version("v1", halfThenGate))
+	d := dashActor{&dashRecords{streams: streams{out: io.Discard, err: io.Discard}, source: p.source}}
+	promote := func() error {
+		_, err := d.Act(t.Context(), dashboard.Person{Name: "Ann Lee", Email: "ann@example.com"}, w.app,
+			propose.Action{Verb: rollout.Promote, Release: s.Release.Hash})
+		return err
+	}
+	head := w.repo.Ref("main")
+	if err := promote(); err == nil || !strings.Contains(err.Error(), "not signed by somebody who may") || !strings.Contains(err.Error(), "unsigned") {
+		t.Errorf("the error is %v", err)
+	}
+	if now := w.repo.Ref("main"); now != head {
+		t.Errorf("%s was pushed on top of %s", now, head)
+	}
+	w.signs(key)
+	head = w.push("looked at", map[string]string{"note": "2"})
+	if err := promote(); err != nil || w.repo.Ref("main") == head {
+		t.Errorf("on top of a signed commit: %v", err)
+	}
 }

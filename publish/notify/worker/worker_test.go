@@ -398,3 +398,15 @@ func TestKilledAnywhere(t *testing.T) {
 		})
 	}
 }
+
+// TestTriesAreSpread: the break before the next try is as long as the process says, and no shorter than a service asks for.
+func TestTriesAreSpread(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
+	if got := w.next(retry{}, now, 0).after.Sub(now); got != time.Minute+time.Second {
+		t.Errorf("the first break is %s", got)
+	}
+	if got := w.next(retry{}, now, time.Hour).after.Sub(now); got != time.Hour {
+		t.Errorf("a service that asks for an hour is left alone for %s", got)
+	}
+}
