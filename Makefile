@@ -123,7 +123,7 @@ simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
 bench: build localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git
+	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./render/worker
 	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m .
 
 fuzz: ## Run each fuzz test for FUZZTIME (30s)

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,7 +17,8 @@ import (
 func BenchmarkWarm(b *testing.B) {
 	tree := archive(b, "testdata/app.txtar")
 	app := rollout.App{Name: "shop", Path: "prod", Namespace: "shop"}
-	sides := []render.Builder{render.InProcess{CheckProvider: provider.Check}, pool(b, 1)}
+	workers := pool(b, 1)
+	sides := []render.Builder{render.InProcess{CheckProvider: provider.Check}, workers}
 	took := make([][]time.Duration, len(sides))
 	build := func() {
 		for i, side := range sides {
@@ -37,6 +40,15 @@ func BenchmarkWarm(b *testing.B) {
 		slices.Sort(took[i])
 		return took[i][len(took[i])/2].Seconds() * 1000
 	}
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", workers.idle[0].cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var pages [3]int // its size, what is in memory, and what of that is files, such as the program
+	if _, err := fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2]); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64((pages[1]-pages[2])*os.Getpagesize())/(1<<20), "MiB/worker")
 	b.ReportMetric(median(0), "ms/here")
 	b.ReportMetric(median(1), "ms/worker")
 	b.ReportMetric(median(1)/median(0), "worker/here")
