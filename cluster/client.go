@@ -102,6 +102,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.UserAgent = opts.Manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
 	own.Wrap(c.counts.wrap)
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	if err := c.connect(own); err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}

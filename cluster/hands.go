@@ -39,6 +39,7 @@ func (c *Client) Foreign(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
 	var signs []rollout.Foreign
+	ctx = As(ctx, "")
 	for _, o := range objects {
 		d, err := c.prepare(app, o)
 		if err != nil {

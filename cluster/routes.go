@@ -80,7 +80,7 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 // pods of a version, which its pod-template-hash names. Endpoints, not pods, are
 // what proxies are told of.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
 	slices, err := c.kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,

@@ -235,6 +235,11 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	if was != nil && was.apps[name] != nil {
 		a.App = was.apps[name].App
 	}
+	if entry := next.branch.Config.EntryOf(a.App); entry != nil {
+		if listed, err := entry.App(a.Path); err == nil && listed.Name == name {
+			a.App = listed
+		}
+	}
 	a.unlisted = next.branch.Unlisted(a.App)
 	a.prunes = next.branch.Prunes(a.App)
 	return a

@@ -25,6 +25,9 @@ type Options struct {
 
 	Namespace string // gitrollout's own, where no app may write; default rollout.OwnNamespace
 
+	// As is the context of what is asked of the cluster for an app, and written; nil is that of everything else.
+	As func(ctx context.Context, app rollout.App) context.Context
+
 	Repository Repository
 	Past       Past
 	Renderer   Renderer
@@ -236,6 +239,9 @@ func (r *Reconciler) attend(ctx context.Context, app string, now time.Time) *vis
 		return nil
 	}
 	ctx, end := r.begin(ctx, PartPass, app)
+	if r.As != nil {
+		ctx = r.As(ctx, r.App(app))
+	}
 	if s := r.out.answer(app); s != nil {
 		r.conclude(ctx, s, now)
 	}

@@ -82,7 +82,8 @@ func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 // that the tree could not be read, and a later try may succeed.
 func (r *Renderer) Render(tree Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
-	built.Namespaces, built.ClusterResources = "", "" // what it may touch makes no difference to what it is
+	// What it may touch, and as whom, makes no difference to what it is.
+	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
 	found, err := r.find(tree, built)
 	if err != nil {
 		return nil, err

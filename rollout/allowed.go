@@ -32,6 +32,14 @@ func (a App) MayHave(kind string) bool {
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
+// As is the app with another service account: namespace/name, or the name of one in its namespace. "" is none.
+func (a App) As(account string) App {
+	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
+		a.ServiceAccount = a.Namespace + "/" + account
+	}
+	return a
+}
+
 // GroupKind is how a configuration names the kind of an object: group/Kind, or Kind for one of the core group.
 func (r Ref) GroupKind() string { return strings.TrimPrefix(r.Group+"/"+r.Kind, "/") }
 

@@ -52,3 +52,11 @@ func TestMayHave(t *testing.T) {
 		})
 	}
 }
+
+func TestAs(t *testing.T) {
+	for account, want := range map[string]string{"": "", "deployer": "shop/deployer", "ops/deployer": "ops/deployer"} {
+		if got := (App{Namespace: "shop"}).As(account).ServiceAccount; got != want {
+			t.Errorf("%q is %q, want %q", account, got, want)
+		}
+	}
+}

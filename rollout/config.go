@@ -64,6 +64,7 @@ type AppGlob struct {
 
 	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
 	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
+	ServiceAccount   string   // namespace/name, or name in Namespace, as which its objects are written; "" for the default
 
 	field  string // apps[i], for messages
 	file   string
@@ -106,6 +107,7 @@ type appGlobFile struct {
 
 	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
 	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
+	ServiceAccount   string   `json:"serviceAccount" is:"account"`
 }
 
 // ParseConfig reads a configuration strictly and fills in the defaults. The
@@ -195,7 +197,8 @@ func checkBranch(branch string) string {
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
 		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
-		field: field, file: file}
+		ServiceAccount: raw.ServiceAccount,
+		field:          field, file: file}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
@@ -259,7 +262,7 @@ func (g AppGlob) App(dir string) (App, error) {
 	if g.Directory != nil {
 		app.Plain, app.Directory = true, *g.Directory
 	}
-	return app, nil
+	return app.As(g.ServiceAccount), nil
 }
 
 // EntryOf is the entry that names an app's folder, nil if none does.

@@ -23,9 +23,9 @@ func TestParseConfig(t *testing.T) {
 			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
 		},
 		"all set": {
-			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*]}\n- {path: \"a/[b-d]?\"}\n",
+			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\"}\n",
 			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, PushInterval: 10 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
-				{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"}, ClusterResources: []string{"Namespace", "example.com/*"}}, {Path: "a/[b-d]?", Namespace: "default"}}},
+				{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"}, ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"}, {Path: "a/[b-d]?", Namespace: "default"}}},
 		},
 		"limits": {
 			"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n",
@@ -96,6 +96,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"namespace":          {"apps: [{path: a, namespace: Shop}]\n", `f/c/config.yaml: apps[0].namespace: "Shop" is not a name; use lower-case letters, digits and -, at most 63`},
 		"namespaces":         {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n", `f/c/config.yaml: apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any of them`},
 		"clusterResources":   {"apps: [{path: a, clusterResources: [v1/Namespace/x]}]\n", `f/c/config.yaml: apps[0].clusterResources[0]: "v1/Namespace/x" is not a kind; write group/Kind, or Kind for one of the core group`},
+		"serviceAccount":     {"apps: [{path: a, serviceAccount: a/b/c}]\n", `f/c/config.yaml: apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
 		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `f/c/config.yaml: apps[0].name: "x" would be the name of every app that a/* matches; leave it out: each app is named by what the wildcards match`},
 		"name":               {"apps: [{path: a, name: -x}]\n", `f/c/config.yaml: apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
 	}

@@ -113,6 +113,8 @@ var formats = map[string]Format{
 		"a name", "use lower-case letters, digits and -, at most 63"},
 	"namespaces": {regexp.MustCompile(`^[-a-z0-9*?]{1,63}$`),
 		"the name of a namespace", "use lower-case letters, digits and -, and * for any of them"},
+	"account": {regexp.MustCompile(`^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`),
+		"a service account", "write namespace/name, or the name of one in the app's namespace"},
 	"groupKind": {regexp.MustCompile(`^([-.a-z0-9*]+/)?[A-Za-z0-9*]+$`),
 		"a kind", "write group/Kind, or Kind for one of the core group"},
 	"service": {regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`),

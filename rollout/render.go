@@ -18,6 +18,7 @@ type App struct {
 
 	// What of the cluster it may touch besides its Namespace, with spaces between; see MayWriteIn and MayHave.
 	Namespaces, ClusterResources string
+	ServiceAccount               string // namespace/name, as which its objects are written; "" for the default
 
 	Plain     bool // without a kustomization it is the manifests in its folder, as Directory says
 	Directory Directory

@@ -14,14 +14,14 @@ import (
 )
 
 // newAnalyzer makes the worker that measures for the loop's analyses.
-func newAnalyzer(ctx context.Context, l *loop, reach call.Reach, log *slog.Logger) *measure.Worker {
+func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
-			Client: call.ClientsWithin(reach), Agent: call.Clients(),
+			Client: call.ClientsWithin(keys.reach()), Agent: call.Clients(),
 			Secret: ownSecrets(l.client, rollout.LabelAnalysis), Jobs: jobs{l.client}, Now: time.Now,
 			Getenv: os.Getenv, ReadFile: os.ReadFile,
 		},
-		Own: protected(), Touch: func(app string) { l.Touch(app) },
+		Own: protected(), As: keys.as, Touch: func(app string) { l.Touch(app) },
 		Trouble: func(app, metric string, err error) {
 			log.Warn("measurement", "app", app, "metric", metric, "error", err)
 		},
@@ -34,7 +34,7 @@ func ownSecrets(
 ) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {
-			return client.SecretData(ctx, ownNamespace("default"), name, "")
+			return client.SecretData(cluster.As(ctx, ""), ownNamespace("default"), name, "")
 		}
 		return client.SecretData(ctx, namespace, name, label)
 	}

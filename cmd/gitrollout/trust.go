@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"net/netip"
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // trustOptions say whose signatures count, and what those may ask who write analyses. They are flags and not
@@ -18,6 +22,7 @@ type trustOptions struct {
 	promoters string
 	state     string
 	allowed   []string // CIDRs
+	account   string   // as which apps are written whose entries name none
 }
 
 func (o *trustOptions) register(cmd *cobra.Command) {
@@ -33,6 +38,8 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 		"signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
 	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses ask these addresses although they are of "+
 		"this machine, its link or its cloud's metadata: 127.0.0.0/8 (default: none of them)")
+	flags.StringVar(&o.account, "default-service-account", "", "write the objects of an app whose entry has no "+
+		"serviceAccount as the service account of this `name` in the app's namespace (default: gitrollout's own)")
 }
 
 // reach is what analyses may ask. open has refused what is no range.
@@ -43,6 +50,15 @@ func (o trustOptions) reach() (r call.Reach) {
 		}
 	}
 	return r
+}
+
+// as is the context of what is done in the cluster for an app: its own service account's, or the default one's.
+func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
+	if app.ServiceAccount == "" {
+		app.Namespace = cmp.Or(app.Namespace, "default")
+		app = app.As(o.account)
+	}
+	return cluster.As(ctx, app.ServiceAccount)
 }
 
 // open reads the files once, so that a mistake in them is found at the start;

@@ -97,10 +97,10 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		l.close()
 		return nil, err
 	}
-	l.analyzer = newAnalyzer(watching, l, keys.reach(), log)
+	l.analyzer = newAnalyzer(watching, l, keys, log)
 	l.outlets = &outlets{forge: l.forge, notifier: l.notifier, client: l.client}
 	l.Reconciler = reconciler.New(reconciler.Options{
-		Cluster: source.cluster, UID: uid, Namespace: protected(),
+		Cluster: source.cluster, UID: uid, Namespace: protected(), As: keys.as,
 		Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
 		Repository: repo, Past: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,

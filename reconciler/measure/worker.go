@@ -25,8 +25,10 @@ import (
 
 // Options says what a Worker works with.
 type Options struct {
-	Deps     provider.Deps
-	Own      string                              // gitrollout's namespace; default rollout.OwnNamespace
+	Deps provider.Deps
+	Own  string // gitrollout's namespace; default rollout.OwnNamespace
+	// As is the context of what is asked of the cluster for an app; nil is that of everything else.
+	As       func(ctx context.Context, app rollout.App) context.Context
 	Touch    func(app string)                    // called when there is something to collect
 	Trouble  func(app, metric string, err error) // told of what is no result: a panic, or what could not be tidied up
 	Parallel int                                 // measurements of an app at once; default 8
@@ -75,6 +77,9 @@ func New(ctx context.Context, o Options) *Worker {
 	if o.Again == 0 {
 		o.Again = 2 * time.Second
 	}
+	if o.As == nil {
+		o.As = func(ctx context.Context, _ rollout.App) context.Context { return ctx }
+	}
 	if o.Own == "" {
 		o.Own = rollout.OwnNamespace
 	}
@@ -109,7 +114,7 @@ func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []str
 	for _, m := range due {
 		key := fmt.Sprintf("%s %s %s %s", m.Run, m.Release, m.Started.Format(time.RFC3339), m.Metric.Name)
 		if b.tasks[key] == nil {
-			ctx, end := context.WithCancel(w.ctx)
+			ctx, end := context.WithCancel(w.As(w.ctx, app))
 			b.tasks[key] = &task{Measure: m, app: app, slots: b.slots, end: end}
 			go w.work(ctx, b, key)
 		}
@@ -118,7 +123,7 @@ func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []str
 		if isGoing(going, l.Measure) {
 			return false
 		}
-		go w.tidy(app.Name, l)
+		go w.tidy(app, l)
 		return true
 	})
 	w.clear(app.Name)
@@ -342,16 +347,16 @@ func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	}
 	w.mu.Unlock()
 	if isOver {
-		w.tidy(t.app.Name, l)
+		w.tidy(t.app, l)
 	}
 }
 
 // tidy removes what a measurement has begun.
-func (w *Worker) tidy(app string, l leftover) {
-	ctx, end := context.WithTimeout(w.ctx, time.Minute)
+func (w *Worker) tidy(app rollout.App, l leftover) {
+	ctx, end := context.WithTimeout(w.As(w.ctx, app), time.Minute)
 	defer end()
 	if err := provider.Stop(ctx, w.Deps, l.Request); err != nil && w.ctx.Err() == nil {
-		w.Trouble(app, l.Metric.Name, fmt.Errorf("what it left behind stays: %w", err))
+		w.Trouble(app.Name, l.Metric.Name, fmt.Errorf("what it left behind stays: %w", err))
 	}
 }
 

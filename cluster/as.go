@@ -1,0 +1,32 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/transport"
+)
+
+type accountKey struct{}
+
+// As returns a context in which a Client's writes, dry runs and reads of single objects are those of a service
+// account, namespace/name: the API server judges them by its rights. "" is the client's own user. Watches are always
+// the client's own, and so is what Foreign and Serves look at.
+func As(ctx context.Context, account string) context.Context {
+	return context.WithValue(ctx, accountKey{}, account)
+}
+
+// impersonating sends each request as the account of its context.
+type impersonating struct{ next http.RoundTripper }
+
+// RoundTrip is http.RoundTripper's.
+func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {
+	account, _ := r.Context().Value(accountKey{}).(string)
+	if account == "" {
+		return t.next.RoundTrip(r)
+	}
+	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{ // the API server adds its groups
+		UserName: "system:serviceaccount:" + strings.ReplaceAll(account, "/", ":"),
+	}, t.next).RoundTrip(r)
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestAnAppIsWrittenAsItsAccount: with an account that may do nothing an app is held in the API server's words, and
+// nothing is written; with one that may write what the app has, it is released. Whether the entry names the account or
+// the command line does.
+func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
+	for name, entry := range map[string]string{"by its entry": "- path: apps/*\n  serviceAccount: deployer", "by default": "- path: apps/*"} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			w.repo.CommitFiles("an account", map[string]string{configFile: w.config(entry)})
+			if name == "by default" {
+				w.keys.account = "deployer"
+			}
+			p := w.start()
+			s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+			if s.Held.Reason != rollout.HeldForbidden || !strings.Contains(s.Held.Message, `User "system:serviceaccount:`+w.ns+`:deployer" cannot patch resource`) || w.hasDeployment() {
+				t.Fatalf("held %+v, written: %t", s.Held, w.hasDeployment())
+			}
+			verbs := []string{"get", "create", "patch", "delete"}
+			role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}, Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs}, {APIGroups: []string{""}, Resources: []string{"services", "configmaps"}, Verbs: verbs},
+			}}
+			binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "deployer"},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
+				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "deployer", Namespace: w.ns}}}
+			if _, err := w.kube.Kube.RbacV1().Roles(w.ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.kube.Kube.RbacV1().RoleBindings(w.ns).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			p.await("released", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
+			if !w.hasDeployment() {
+				t.Error("nothing is written")
+			}
+		})
+	}
+}
