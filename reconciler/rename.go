@@ -34,6 +34,9 @@ func (r *Reconciler) inherit(s *visit) {
 			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
 			s.inherits = &inheritance{from: name, state: state}
+			named := *s.app // older commits have it by its old name
+			named.App = state.Named(named.App)
+			s.app = &named
 			s.decision = strategies.Decision{
 				State: state, Subject: fmt.Sprintf("%s is the new name of %s, and goes on with its record", s.app.Name, name),
 			}

@@ -84,6 +84,10 @@ func (u *universe) editWorkload(i int, what string, change func(*workloadSource)
 	if w.gone || !change(w) {
 		return false
 	}
+	if a, is := w.canary["analysis"].(map[string]any); is && a["startingStep"].(int) >= len(w.canary["steps"].([]any)) {
+		w.canary = maps.Clone(w.canary)
+		delete(w.canary, "analysis") // it would begin at no step
+	}
 	u.note("PEOPLE %s of %s", what, w.name)
 	u.push(next, what)
 	return true

@@ -490,7 +490,7 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
-		case p.hadNoSteps(app, was, w) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
+		case (p.hadNoSteps(app, was, w) || len(s.legs()) == 0) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
 			// without steps and without pods there is nothing to wait for
 		case p.ready[w.String()+s.version]:
 			return // what has no pods goes along with what has

@@ -60,6 +60,11 @@ var worlds = []world{
 // known are lives that break a promise today, and how. They are not lived with the others.
 var known = map[string]string{}
 
+// again are lives that showed what is mended since, beyond the seeds that are lived by default.
+var again = map[string][]uint64{
+	"PeopleAndPumps": {44}, // an app was read by its new name in commits that have the old one
+}
+
 // life is one seed in one world.
 type life struct {
 	world int
@@ -118,6 +123,13 @@ func TestSeeds(t *testing.T) {
 			t.Logf("left out: %s: %s", l, why)
 		} else if chosen(w) {
 			all = append(all, l)
+		}
+	}
+	for w := range worlds {
+		for _, seed := range again[worlds[w].name] {
+			if chosen(w) {
+				all = append(all, life{w, seed})
+			}
 		}
 	}
 	liveAll(t, all)
