@@ -170,8 +170,7 @@ func (p *renders) render(_ context.Context, app rollout.App, commit string) (*ro
 		}
 	}
 	if why := p.gone[commit]; why != "" {
-		return nil, fmt.Errorf("commit %s is %s; "+
-			"commit its files again to go back to it, or promote another version fully", rollout.ShortID(commit), why)
+		return nil, fmt.Errorf("commit %s is %s; commit its files again to go on from it", rollout.ShortID(commit), why)
 	}
 	p.want(job{what: what{app: app, commit: commit}})
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
