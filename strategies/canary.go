@@ -45,17 +45,18 @@ func canaryStages(spec rollout.Spec) []stage {
 	weight := 0
 	var scale *rollout.CanaryScale
 	var routes []rollout.ManagedRoute
+	taken := false // setCanaryScale came after the weight that is in force
 	for i, step := range c.Steps {
 		s := stage{name: step.Name, wait: podsWait{}}
 		switch {
 		case step.SetWeight != nil:
-			weight = *step.SetWeight
+			weight, taken = *step.SetWeight, false
 			if c.Traffic == nil { // it is the number of pods, as setCanaryScale is
 				scale = nil
 			}
 			s.text = fmt.Sprintf("setWeight %d", weight)
 		case step.SetCanaryScale != nil:
-			scale = step.SetCanaryScale
+			scale, taken = step.SetCanaryScale, true
 			s.text = scaleText(*scale)
 			if scale.MatchTrafficWeight {
 				scale = nil
@@ -72,8 +73,8 @@ func canaryStages(spec rollout.Spec) []stage {
 		}
 		s.weight, s.routes = weight, routes
 		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
-		if c.Traffic != nil && s.counts(1).canary == 0 {
-			s.weight, s.routes = 0, nil // setCanaryScale has taken the pods that requests would go to
+		if c.Traffic != nil && taken && s.counts(1).canary == 0 {
+			s.weight, s.routes = 0, nil // the pods that requests would go to are gone; a weight after that never comes
 		}
 		stages = append(stages, s)
 	}

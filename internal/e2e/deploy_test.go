@@ -234,14 +234,14 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	for what := range a.refused {
 		t.Errorf("the roles do not allow: %s", what)
 	}
-	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", leaseRole} {
+	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", secretsRole, leaseRole} {
 		var role rbacv1.ClusterRole // or a Role, whose rules look the same
 		manifest(t, file, &role)
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					what := verb + " " + resource + "." + rule.APIGroups[0]
-					if !a.used[what] && !(file == "apps-role.yaml" && verb == "get") { // get is for races with other writers
+					if !a.used[what] && !((file == "apps-role.yaml" || file == secretsRole) && verb == "get") { // get is for races with other writers
 						t.Errorf("%s allows what is not needed: %s", file, what)
 					}
 				}
@@ -255,7 +255,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 func (w *world) installRights() {
 	w.t.Helper()
 	ctx, kube := context.Background(), w.cluster.Kube
-	for _, file := range []string{"loop-role.yaml", "apps-role.yaml"} {
+	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", secretsRole} {
 		var role rbacv1.ClusterRole
 		manifest(w.t, file, &role)
 		role.Name += "-" + w.ns
@@ -281,8 +281,11 @@ func (w *world) installRights() {
 	w.kubectl("create", "serviceaccount", "gitrollout")
 }
 
-// leaseRole is what replicas that take turns need besides.
-const leaseRole = "replicas/lease-role.yaml"
+// What replicas that take turns need besides, and what apps with Secrets do.
+const (
+	leaseRole   = "replicas/lease-role.yaml"
+	secretsRole = "secrets/role.yaml"
+)
 
 // startAs runs a replica with another kubeconfig.
 func (w *world) startAs(kubeconfig, address string) {
@@ -307,7 +310,9 @@ func TestManifests(t *testing.T) {
 	if err := os.CopyFS(link, os.DirFS(deploy)); err != nil {
 		t.Fatal(err)
 	}
-	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n", "admission": "components: [../admission]\n"} {
+	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n", "admission": "components: [../admission]\n",
+		"secrets": "components: [../secrets]\n",
+	} {
 		overlay := filepath.Join(link, "overlay-"+name)
 		content := "resources: [../plain]\n" + components
 		base := filepath.Join(link, "plain")
