@@ -18,7 +18,6 @@ import (
 type memory struct {
 	runs     []rollout.AnalysisRun // the record's, with what was measured since
 	health   strategies.Health     // since when the app is well, or is not
-	ahead    time.Time             // what of the record lay ahead of the clock
 	routing  routing               // what the cluster was made to route
 	pending  *strategies.Decision  // a retreat that was applied, and that Git has not recorded yet
 	on       rollout.State         // the record that pending is a retreat from
@@ -201,8 +200,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	}
 	s.input.Pending, s.input.Ends = m.pending, r.Ends
 	m.health = m.health.Seen(s.input)
-	s.input.Health, s.input.Future = m.health, m.ahead
-	m.ahead = strategies.Future(state, now)
+	s.input.Health = m.health
 	s.input.Applied = m.routing.since(state, s.input.Source, now)
 	r.takeMeasurements(s)
 	return unknown, nil

@@ -21,7 +21,6 @@ type Input struct {
 	Ends      bool                  // the process does, after this: what was measured is recorded, or forgotten
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // since when it is well, or is not
-	Future    time.Time             // what Future said of the record when the process looked before
 	Applied   time.Time             // since when the cluster holds what Routing says; zero if nobody looked
 	Answers   Answers               // to what earlier decisions on this input have asked
 	plans     plans
@@ -81,7 +80,7 @@ func Decide(in Input) Decision {
 	}
 	d = withReplicas(in, withAnalyses(in, d))
 	d.State = closed(d.State)
-	d = withSecondLook(in, withHealth(in, d))
+	d = withHealth(in, d)
 	switch same := d.State.Equal(&was); {
 	case same:
 		d.Subject = ""
@@ -95,9 +94,6 @@ func Decide(in Input) Decision {
 func decide(in Input) Decision {
 	if live := in.Observed.Serial(); in.State.Phase != "" && live > in.State.Serial {
 		return stale(in.State, live)
-	}
-	if d, is := withClockBack(in); is {
-		return d
 	}
 	if in.Head.Err != nil {
 		return decideHeld(in)
