@@ -115,6 +115,9 @@ func ailments(in Input) (all []ailment) {
 		if w, is := rollout.WorkloadOf(t.Ref); is && hasKey(in.Observed.Workloads, w) {
 			continue
 		}
+		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
+			continue // it has the app's label, and is none of what the app asks for
+		}
 		a := ailment{ref: t.Ref, why: t.Message, deadline: healthDeadline}
 		if t.Failed {
 			a.deadline = failedDeadline

@@ -29,6 +29,9 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) []string 
 	var got []string
 	var h Health
 	state := resting(5).State
+	state.Inventory = []rollout.Ref{
+		rollout.Workload{Namespace: "shop", Name: "web"}.Ref(), {Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"},
+	}
 	for i := range seconds {
 		in := at(i)
 		in.Now, in.State = noon.Add(time.Duration(i)*time.Second), state
@@ -93,6 +96,12 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			in.Observed.Troubled = []rollout.Trouble{{Ref: job.Ref, Message: "0 of 1 are there"}}
 			return in
 		}, []string{"600 shop degraded: Job shop/move: 0 of 1 are there"}},
+		"an object of its label that it does not ask for": {func(int) Input {
+			in, other := resting(5), job
+			other.Ref.Namespace = "another"
+			in.Observed.Troubled = []rollout.Trouble{other}
+			return in
+		}, nil},
 		"a Deployment that says so of itself counts by its pods": {func(int) Input {
 			in := resting(5)
 			in.Observed.Troubled = []rollout.Trouble{{Ref: rollout.Workload{Namespace: "shop", Name: "web"}.Ref(), Message: "Available: 0/5"}}

@@ -428,7 +428,7 @@ func TestActions(t *testing.T) {
 // it: with the cookie that is kept from other sites' requests.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
-	p.SignsIn(map[string]any{"email": "kim@example.com", "name": "Kim Ode", "groups": []string{"release-managers"}}, nil)
+	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}}, nil)
 	file := filepath.Join(t.TempDir(), "access.yaml")
 	rules := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\ngroups:\n- {claim: groups, value: release-managers, apps: [shop], verbs: [promote]}\n"
 	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
