@@ -17,15 +17,19 @@ import (
 // ErrNotFound (and fs.ErrNotExist): the server does not have the commit any more, or has never had it.
 // Also ErrAuth and ErrUnreachable, when it had to be fetched.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
-	id, err := parseID(commit)
-	if err != nil {
-		return nil, err
-	}
-	st, err := r.ensure(ctx, id)
+	id, st, err := r.having(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
 	return newSnapshot(st, id)
+}
+
+// having is a commit's id with a store that has it, as Snapshot brings it.
+func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st *store, err error) {
+	if id, err = parseID(commit); err == nil {
+		st, err = r.ensure(ctx, id)
+	}
+	return id, st, err
 }
 
 // Held reads a commit that is here, and never goes to the network.

@@ -26,11 +26,7 @@ func (r *Repo) Compact(ctx context.Context, branch, archive, base, message strin
 	if err != nil {
 		return "", err
 	}
-	old, err := parseID(base)
-	if err != nil {
-		return "", err
-	}
-	store, err := r.ensure(ctx, old)
+	old, store, err := r.having(ctx, base)
 	if err != nil {
 		return "", err
 	}

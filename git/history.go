@@ -127,11 +127,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 
 // history gives a store with at least the commits that a commit reaches in so many steps, and their trees.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
-	id, err := parseID(commit)
-	if err != nil {
-		return nil, err
-	}
-	st, err := r.ensure(ctx, id)
+	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {
 		return st, err
 	}

@@ -88,11 +88,7 @@ var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 //
 // ErrNotFound: the server has the first commit no more. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
-	id, err := parseID(commit)
-	if err != nil {
-		return nil, err
-	}
-	st, err := r.ensure(ctx, id)
+	id, st, err := r.having(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
