@@ -115,16 +115,23 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestUnsignedHeadOfAnother goes on with a release while somebody pushes an
-// unsigned commit to another app, and through a restart.
-func TestUnsignedHeadOfAnother(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	key := w.repo.NewKeyFile()
+// newSignedWorld is a world whose commits have to be signed and are, with a process that follows them, and the key.
+func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
+	t.Helper()
+	w = newLoopWorld(t, version("v1", halfThenGate))
+	key = w.repo.NewKeyFile()
 	w.keys.commits = w.list(key)
 	w.signs(key)
 	w.push("signed", map[string]string{"note": "1"})
-	p := w.start()
+	p = w.start()
 	p.awaitHealthy(w.repo.Head())
+	return w, p, key
+}
+
+// TestUnsignedHeadOfAnother goes on with a release while somebody pushes an
+// unsigned commit to another app, and through a restart.
+func TestUnsignedHeadOfAnother(t *testing.T) {
+	w, p, key := newSignedWorld(t)
 	release := w.push("v2", version("v2", halfThenGate))
 	p.awaitPaused(release)
 
@@ -352,13 +359,7 @@ func TestForgedRecord(t *testing.T) {
 // TestDashboardPushesOnNoRefusedHead: what somebody does on the page is no commit on top of one that is not followed, for
 // which gitrollout's signature would vouch; on top of one that is, it is.
 func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	key := w.repo.NewKeyFile()
-	w.keys.commits = w.list(key)
-	w.signs(key)
-	w.push("signed", map[string]string{"note": "1"})
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p, key := newSignedWorld(t)
 	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
 	w.signs("")
 	w.pushAs("other", "unsigned", version("v1", halfThenGate))
