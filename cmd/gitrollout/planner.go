@@ -217,11 +217,9 @@ func (p *planner) all(ctx context.Context) (apps []plan.App, changed []bool, err
 // knows what a build looked at.
 func (p *planner) one(name string) (plan.App, bool, error) {
 	in := plan.Input{Now: p.now, Calendar: p.after.Calendar(name)}
-	app, listed := p.after.Find(name)
-	if !listed {
-		app, _ = p.before.Find(name)
+	if in.App, _ = p.after.Find(name); in.App.Name == "" {
+		in.App, _ = p.before.Find(name)
 	}
-	in.App = app
 	var err error
 	if in.Base, err = p.side(p.before, name); err != nil {
 		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
@@ -240,8 +238,8 @@ func (p *planner) one(name string) (plan.App, bool, error) {
 	if in.Files, err = p.files(in); err != nil {
 		return plan.App{}, false, err
 	}
-	made, changed := plan.Of(in)
-	return made, changed, nil
+	app, changed := plan.Of(in)
+	return app, changed, nil
 }
 
 func (p *planner) side(b *source.Branch, name string) (plan.Side, error) {

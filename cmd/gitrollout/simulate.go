@@ -44,9 +44,8 @@ SCRIPT is a file, or - for the standard input. Commands stand at the margin:
   push v2                  new image tags for all apps (push shop=v2: for one)
   push files NAME          the files below NAME/ in the script
   revert [APP]             the newest commit that was another release, again
-  promote [APP] [STEP]     what the command does: the gate that is shut opens, or
-                           all up to STEP (full: all); also hold, abort, retry
-  withdraw [APP]           the promotion file is removed
+  promote [APP] [STEP]     as the command: the gate that is shut opens, or all up
+                           to STEP; also hold, abort, retry; withdraw undoes it
   merge [APP] [promote]    merge the open proposal (or: revert)
   +30s                     time passes; what is due on the way happens
   never v2, slow v2 30s    pods of a version never become ready, or late
