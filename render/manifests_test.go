@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -111,6 +112,15 @@ func TestFindPlainFolders(t *testing.T) {
 		if got != want || err != nil {
 			t.Errorf("%s: got%s, %v, want%s", entry, got, err, want)
 		}
+	}
+}
+
+// TestPatternsAreClosed: a pattern that begins with a brace ends with one.
+func TestPatternsAreClosed(t *testing.T) {
+	_, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"+
+		"apps: [{path: apps/*, directory: {include: '{a.yaml,b.yaml'}}]\n"))
+	if err == nil || !strings.Contains(err.Error(), `apps[0].directory.include: "{a.yaml,b.yaml" is not a pattern`) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -279,7 +279,9 @@ func (c *Config) EntryOf(app App) *AppGlob {
 // It is an error if one of them is no pattern.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
-		pattern = strings.TrimSuffix(inner, "}")
+		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {
+			return false, path.ErrBadPattern
+		}
 	}
 	for one := range strings.SplitSeq(pattern, ",") {
 		whole, err := path.Match(one, name)

@@ -124,6 +124,9 @@ func Of(in Input) (App, bool) {
 	}
 	a.From, a.To = serving(in), in.Head.Render.Release()
 	a.Change, a.Summary = judge(in, a.From, a.To)
+	if in.Base.Err != nil && in.State == nil {
+		a.Summary = "the base cannot be rendered, so that what serves is not known: " + rollout.OneLine(in.Base.Err.Error())
+	}
 	if a.Objects = differences(in.Base.Render, in.Head.Render); len(a.Objects) == 0 && a.Change == Apply {
 		a.Summary = "its steps change, and no version and no object does: nothing is released"
 	}
