@@ -52,6 +52,7 @@ type Planned struct {
 	Replicas int  // pods of the workload
 	Fast     bool // it served before: no pauses, no weights, no windows
 	First    bool // nothing of the workload serves yet, so nothing is staged
+	From     int  // the stage that it goes on at, the first one unless told
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed
 }
@@ -62,7 +63,7 @@ func Predict(in Planned) Forecast {
 	f := Forecast{
 		Workload: in.Spec.Workload, Strategy: p.strategy, Replicas: in.Replicas, Routed: p.routing != nil, Full: p.full(),
 	}
-	c := &forecaster{in: in, plan: p, at: in.Now, known: true, last: counts{stable: in.Replicas}}
+	c := &forecaster{in: in, plan: p, step: in.From, at: in.Now, known: true, last: counts{stable: in.Replicas}}
 	switch {
 	case in.First:
 		c.step = len(p.stages)
@@ -158,6 +159,14 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	}
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.MaxUnavailable.RoundDown(n))
 	return time.Duration((missing+turn-1)/turn) * minReady(spec)
+}
+
+// GoesOn returns where the release in flight is once Git's newest render of it, head, has taken the place of the one
+// that the cluster follows: an entry for each of its workloads. Back says that it goes back to stable first, and begins
+// again.
+func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
+	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
+	return d.State.Progress, d.Retreat
 }
 
 // IsFast reports whether a release of a render would be rolled out without

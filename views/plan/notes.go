@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Note is something about a change that its author should know before the push.
@@ -43,6 +44,7 @@ func notes(in Input, a App) []Note {
 		all = append(all, c.atOnce(o)...)
 	}
 	all = append(all, endless(a)...)
+	all = append(all, c.changedSteps(a)...)
 	all = append(all, c.hints(a)...)
 	slices.SortStableFunc(all, func(x, y Note) int {
 		return slices.Index(levels, x.Level) - slices.Index(levels, y.Level)
@@ -128,6 +130,50 @@ func endless(a App) []Note {
 		}
 	}
 	return all
+}
+
+// changedSteps says where the release in flight goes on by the steps of head. That nothing stops it any more is no
+// mistake of the file, and easily one of its author: the gate that it waits at goes with the step.
+func (c comparison) changedSteps(a App) []Note {
+	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
+	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
+		return nil
+	}
+	at, back := strategies.GoesOn(*s, source, head, c.in.Now)
+	var all []Note
+	for i, was := range s.Progress {
+		spec, staged := head.Spec(was.Workload)
+		if !staged {
+			continue // it is said that its document is gone
+		}
+		n := Note{Level: Hint, Code: "StepsChange", Object: was.Workload.Ref().String()}
+		where := fmt.Sprintf("release %s is at step %d of %d, %s", s.Release.Hash, was.Step+1, was.Of, was.Name)
+		if back {
+			n.Message = where + ": by this change it goes back to stable first, and begins at its first step"
+			return append(all, n)
+		}
+		now := at[i]
+		if now.Plan == was.Plan || now.Workload != was.Workload {
+			continue
+		}
+		n.Message = fmt.Sprintf("%s: by these steps it goes on at step %d of %d, %s", where, now.Step+1, now.Of, now.Name)
+		if now.Step == now.Of {
+			n.Message = where + ": by these steps nothing is left to do but to promote it"
+		}
+		old, _ := source.Spec(was.Workload)
+		if gates(old, was.Step) > 0 && gates(spec, now.Step) == 0 {
+			n.Level = AtOnce
+			n.Message += "; no gate is left, so that all users get it without a promotion"
+			n.Fix = "keep a pause without duration among the steps until the release is over, if people are to promote it"
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// gates is how often somebody has to promote from a step on.
+func gates(spec rollout.Spec, from int) int {
+	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
 // atOnce says what of a change no stage protects.

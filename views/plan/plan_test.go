@@ -144,6 +144,13 @@ func stateOf(word string, in Input) *rollout.State {
 	case "in flight": // stable is what head goes back to
 		s.Stable.Hash, s.Stable.Templates = head.Release(), head.Staged()
 		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Progressing
+	case "at a gate": // what head asks for too, at the second of its steps
+		s.Stable = &rollout.Release{Hash: "h1-0000000000", Templates: map[rollout.Workload]rollout.Hash{}}
+		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Paused
+		for w := range base.Staged() {
+			s.Stable.Templates[w] = "old"
+			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Step: 1, Of: 4, Name: "pause", Weight: 20, Plan: "p"})
+		}
 	case "another in flight":
 		s.Release, s.Phase = &rollout.Release{Hash: "h1-0123456789"}, rollout.Progressing
 	}
