@@ -61,6 +61,12 @@ func TestAllow(t *testing.T) {
 		"gitrollout's own": {rollout.App{Namespace: "shop", Namespaces: "* gitrollout"}, "", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: gitrollout}\n",
 			"apps/shop/app.yaml: metadata.namespace: is in namespace gitrollout, which is gitrollout's own and no app's (ConfigMap/gitrollout/a); " +
 				"take it out, or put it into another namespace"},
+		"a version that nobody has of a kind without namespaces": {rollout.App{Namespace: "shop"}, "", "kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v9\nmetadata: {name: a}\n",
+			"apps/shop/app.yaml: kind: belongs to no namespace, and app shop may not have any rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); " +
+				"if it is to have that, add to its entry in .gitrollout/prod/config.yaml: clusterResources: [rbac.authorization.k8s.io/ClusterRole]"},
+		"a question to the server": {rollout.App{Namespace: "shop"}, "", "kind: TokenReview\napiVersion: authentication.k8s.io/v1\nmetadata: {name: a}\nspec: {token: a}\n",
+			"apps/shop/app.yaml: kind: belongs to no namespace, and app shop may not have any authentication.k8s.io/TokenReview (TokenReview//a); " +
+				"if it is to have that, add to its entry in .gitrollout/prod/config.yaml: clusterResources: [authentication.k8s.io/TokenReview]"},
 		"a kind without namespaces that says it has one": {rollout.App{Namespace: "shop"}, "", "kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {name: a, namespace: shop}\n",
 			"apps/shop/app.yaml: kind: belongs to no namespace, and app shop may not have any rbac.authorization.k8s.io/ClusterRole (ClusterRole/shop/a); " +
 				"if it is to have that, add to its entry in .gitrollout/prod/config.yaml: clusterResources: [rbac.authorization.k8s.io/ClusterRole]"},

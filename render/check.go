@@ -10,6 +10,9 @@ import (
 // check looks at what only the whole app shows: that selectors match labels,
 // and that Services exist.
 func (a *assembly) check() error {
+	if err := a.checkNamespaces(); err != nil {
+		return err
+	}
 	for i := range a.specs {
 		d := a.documents[i] // stage appended one spec for each document, in order
 		if err := a.checkWorkload(d); err != nil {
@@ -31,6 +34,23 @@ func (a *assembly) check() error {
 		return err
 	}
 	return a.checkReadable()
+}
+
+// checkNamespaces refuses namespaces that no cluster can have (RFC 1123 labels): what an app has in them no setting can
+// allow.
+func (a *assembly) checkNamespaces() error {
+	format := rollout.Formats()["label"]
+	for _, object := range a.objects {
+		ref := object.Ref()
+		field, name := "metadata.namespace", ref.Namespace
+		if ref.Group == "" && ref.Kind == "Namespace" {
+			field, name = "metadata.name", ref.Name
+		}
+		if name != "" && !format.Pattern.MatchString(name) {
+			return a.invalid(ref, field, format.Fix, "%q is no name of a namespace", name)
+		}
+	}
+	return nil
 }
 
 // checkWorkload compares a Deployment's selector with its template.

@@ -3,6 +3,8 @@ package render
 import (
 	"slices"
 
+	runtime "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -44,6 +46,11 @@ var clusterScoped = map[groupKind]bool{
 	{"apiextensions.crossplane.io", "Composition"}:                       true,
 	{"templates.gatekeeper.sh", "ConstraintTemplate"}:                    true,
 	{"flowcontrol.apiserver.k8s.io", "FlowSchema"}:                       true,
+	{"authentication.k8s.io", "TokenReview"}:                             true,
+	{"authentication.k8s.io", "SelfSubjectReview"}:                       true,
+	{"authorization.k8s.io", "SubjectAccessReview"}:                      true,
+	{"authorization.k8s.io", "SelfSubjectAccessReview"}:                  true,
+	{"authorization.k8s.io", "SelfSubjectRulesReview"}:                   true,
 	{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}:       true,
 }
 
@@ -74,9 +81,19 @@ func defaultNamespaces(objects []rollout.Object, namespace string) {
 func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	ref := object.Ref()
 	gk := groupKind{ref.Group, ref.Kind}
+	if clusterScoped[gk] {
+		return false
+	}
 	of := kyaml.TypeMeta{APIVersion: object.APIVersion(), Kind: ref.Kind}
-	if namespaced, known := openapi.IsNamespaceScoped(of); known || clusterScoped[gk] {
+	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
+	}
+	// A kind keeps its scope in all its versions: one that nobody has is of those that client-go has.
+	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
+		of.APIVersion = v.String()
+		if namespaced, known := openapi.IsNamespaceScoped(of); known {
+			return namespaced
+		}
 	}
 	namespaced, defined := inBuild[gk] // only of what Kubernetes itself does not have
 	return namespaced || !defined

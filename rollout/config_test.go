@@ -94,6 +94,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		"path double star":   {"apps: [{path: a/**/b}]\n", `f/c/config.yaml: apps[0].path: "a/**/b" has **, and a * matches within one folder; write one * for each level`},
 		"path pattern":       {"apps: [{path: \"a/[b\"}]\n", `f/c/config.yaml: apps[0].path: "a/[b" is not a pattern: syntax error in pattern`},
 		"namespace":          {"apps: [{path: a, namespace: Shop}]\n", `f/c/config.yaml: apps[0].namespace: "Shop" is not a name; use lower-case letters, digits and -, at most 63`},
+		"no namespace":       {"apps: [{path: a, namespaces: [\"\"]}]\n", "f/c/config.yaml: apps[0].namespaces[0]: is empty"},
+		"no kind":            {"apps: [{path: a, clusterResources: [\"\"]}]\n", "f/c/config.yaml: apps[0].clusterResources[0]: is empty"},
 		"namespaces":         {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n", `f/c/config.yaml: apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any of them`},
 		"clusterResources":   {"apps: [{path: a, clusterResources: [v1/Namespace/x]}]\n", `f/c/config.yaml: apps[0].clusterResources[0]: "v1/Namespace/x" is not a kind; write group/Kind, or Kind for one of the core group`},
 		"serviceAccount":     {"apps: [{path: a, serviceAccount: a/b/c}]\n", `f/c/config.yaml: apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},

@@ -314,7 +314,7 @@ func (v value) list(to reflect.Value, f Field) {
 	to.Set(reflect.MakeSlice(to.Type(), len(given), len(given)))
 	for i, raw := range given {
 		at := value{r: v.r, path: fmt.Sprintf("%s[%d]", v.path, i), raw: raw}
-		if raw == nil {
+		if raw == nil || raw == "" && f.each() != "" { // an empty text has no form
 			at.fail("", "is empty")
 		}
 		at.into(to.Index(i), Field{Tag: f.each()})
