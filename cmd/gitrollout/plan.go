@@ -127,7 +127,7 @@ func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 // cluster plans the apps of one cluster.
 func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster string, now time.Time) (plan.Plan, error) {
 	p := plan.Plan{Cluster: cluster, Base: sides.baseName, Head: sides.headName, At: now, Apps: []plan.App{}}
-	after, err := branchOf(sides.head, cluster, nil)
+	after, err := source.NewReader(cluster, nil).Open(uncommitted{sides.head}, nil)
 	if err != nil {
 		return p, err
 	}
@@ -135,7 +135,7 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 		p.Error, p.Errors = plan.ProblemOf(after.Behind), 1
 		return p, nil
 	}
-	before, err := branchOf(sides.base, cluster, after.Config)
+	before, err := baseOf(sides.base, cluster, after.Config)
 	if err != nil {
 		return p, err
 	}
@@ -206,8 +206,9 @@ type uncommitted struct{ render.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// branchOf reads a side; one without a configuration lists nothing. Where it cannot be read, last is in force.
-func branchOf(tree render.Tree, cluster string, last *rollout.Config) (*source.Branch, error) {
+// baseOf reads the base, which lists nothing where the cluster is new. A configuration that cannot be read leaves last
+// in force.
+func baseOf(tree render.Tree, cluster string, last *rollout.Config) (*source.Branch, error) {
 	_, found, err := tree.Lookup(rollout.ConfigPath(cluster))
 	if err != nil || !found {
 		return &source.Branch{Cluster: cluster, Tree: uncommitted{tree}}, err

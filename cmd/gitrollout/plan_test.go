@@ -31,11 +31,11 @@ func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := branchOf(sides.head, "prod", nil)
+		after, err := baseOf(sides.head, "prod", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, err := branchOf(sides.base, "prod", after.Config)
+		before, err := baseOf(sides.base, "prod", after.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
