@@ -48,6 +48,15 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 			}})
 			left = 0
 		}
+		if len(dirs) == 0 && glob.Directory != nil && !rollout.IsGlob(glob.Path) {
+			entry, found, err := tree.Lookup(glob.Path)
+			if err != nil {
+				return nil, nil, err
+			}
+			if found && entry.Kind == rollout.Dir { // it is named: its render says that no manifest is left
+				dirs = []string{glob.Path}
+			}
+		}
 		for _, dir := range dirs {
 			app, err := glob.App(dir)
 			if err != nil {
@@ -90,7 +99,7 @@ func expand(tree Tree, plain *rollout.Directory, dir string, glob []string, left
 		}
 		return []string{dir}, nil
 	}
-	if !strings.ContainsAny(glob[0], `*?[\`) {
+	if !rollout.IsGlob(glob[0]) {
 		next := path.Join(dir, glob[0])
 		entry, found, err := tree.Lookup(next)
 		if err != nil || !found || entry.Kind != rollout.Dir {

@@ -69,6 +69,26 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// TestFolderWithoutManifests: patterns that leave nothing of a folder that is named do not take its app from the list.
+func TestFolderWithoutManifests(t *testing.T) {
+	tree := newTree(map[string]string{"apps/shop/a.yaml": settings("a"), "apps/docs/README.md": "# Docs\n"})
+	for entry, want := range map[string]int{
+		"{path: apps/shop, directory: {exclude: '*.yaml'}}": 1, "{path: apps/docs, directory: {}}": 1,
+		"{path: apps/gone, directory: {}}": 0, "{path: apps/docs}": 0,
+		"{path: apps/*, directory: {}}": 1, "{path: apps/*, directory: {exclude: '*.yaml'}}": 0,
+	} {
+		config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nstateBranch: gitrollout/state/x\napps: [" + entry + "]\n"
+		cfg, err := rollout.ParseConfig("c.yaml", []byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		apps, err := FindApps(tree, cfg)
+		if err != nil || len(apps) != want {
+			t.Errorf("%s: %d apps, want %d: %v", entry, len(apps), want, err)
+		}
+	}
+}
+
 // TestNewManifestIsSeen: a folder that is unchanged is not built again, and one with another file is.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": settings("a"), "apps/web/x.yaml": settings("x")}

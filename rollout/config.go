@@ -224,14 +224,15 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 			}
 		}
 	}
-	if g.Name != "" && isGlob(g.Path) {
+	if g.Name != "" && IsGlob(g.Path) {
 		return invalid("name", "leave it out: each app is named by what the wildcards match",
 			"%q would be the name of every app that %s matches", g.Name, g.Path)
 	}
 	return g, nil
 }
 
-func isGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
+// IsGlob reports whether a path, or a segment of one, has wildcards.
+func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
 // App returns the app in a folder that the glob's path matches: named by what
 // the wildcards matched, joined by "-", or else by the last folder. A name that
@@ -241,11 +242,11 @@ func (g AppGlob) App(dir string) (App, error) {
 	if name == "" {
 		name = path.Base(dir)
 	}
-	if isGlob(g.Path) {
+	if IsGlob(g.Path) {
 		var parts []string
 		got := strings.Split(dir, "/")
 		for i, segment := range strings.Split(g.Path, "/") {
-			if isGlob(segment) && i < len(got) {
+			if IsGlob(segment) && i < len(got) {
 				parts = append(parts, got[i])
 			}
 		}
