@@ -148,7 +148,7 @@ func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 }
 
 var (
-	newTag = regexp.MustCompile(`(?m)^(\s*(?:- )?newTag:\s*).*$`)
+	newTag = regexp.MustCompile(`(\bnewTag:\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}#]+)`)
 	image  = regexp.MustCompile(`(?m)(\bimage:\s*["']?[^\s"'@]*?[^\s"':@])(:[\w.-]+)?(["']?)(\s*[},]|\s*$)`)
 )
 
@@ -189,7 +189,12 @@ func (s *Story) push(args []string) error {
 // setVersion edits the files of an app: the tags that its kustomizations set or,
 // if they set none, those of the images themselves.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string]*string) {
-	made := s.at(a, s.head())
+	var made *rollout.Render
+	for _, id := range slices.Backward(s.pushes) { // the newest that says which files the app has
+		if made = s.at(a, id); made != nil {
+			break
+		}
+	}
 	if made == nil {
 		return
 	}
