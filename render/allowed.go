@@ -16,7 +16,8 @@ type Beyond struct {
 	Namespaces       []string // in which it has objects, sorted
 	ClusterResources []string // kinds that belong to no namespace, as the configuration names them, sorted
 
-	first, own *rollout.Ref // objects to name in an error: any, and one in gitrollout's own namespace
+	First *rollout.Ref // of these objects, nil if there is none
+	own   *rollout.Ref // one in gitrollout's own namespace
 }
 
 // BeyondOf looks at all objects of a render. Own is gitrollout's namespace, which nothing lets an app touch. A kind
@@ -57,8 +58,8 @@ func (b *Beyond) look(app rollout.App, o rollout.Object, namespaced bool, own st
 }
 
 func (b *Beyond) note(ref rollout.Ref) {
-	if b.first == nil {
-		b.first = &ref
+	if b.First == nil {
+		b.First = &ref
 	}
 }
 
@@ -99,10 +100,10 @@ func Quoted(text string) string {
 // namespace. It is for the newest commit alone: rules that come later take nothing back.
 func Allow(tree Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
-	if b.first == nil {
+	if b.First == nil {
 		return nil
 	}
-	ref := *b.first
+	ref := *b.First
 	invalid := &rollout.InvalidError{Reason: rollout.HeldForbidden, Field: "metadata.namespace"}
 	switch {
 	case b.own != nil:
@@ -122,11 +123,11 @@ func Allow(tree Tree, r *rollout.Render, config, own string) error {
 		lines := b.Lines(strings.Fields(r.App.Namespaces), strings.Fields(r.App.ClusterResources))
 		invalid.Fix = fmt.Sprintf("if it is to have that, add to its entry in %s: %s", config, strings.Join(lines, ", "))
 	}
-	return blameCommit(tree, r, invalid, ref)
+	return Blame(tree, r, invalid, ref)
 }
 
-// blameCommit says in which file of a commit the object is that an error is about.
-func blameCommit(tree Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
+// Blame says in which file of a commit the object is that an error is about.
+func Blame(tree Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {
 		entry, found, err := tree.Lookup(name)

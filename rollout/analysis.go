@@ -136,3 +136,28 @@ type Analysis struct {
 	Metrics      []Metric
 	StartingStep int // of a background analysis: the step from which on
 }
+
+// Metrics are those of all analyses of a workload, of its experiments too.
+func (s Spec) Metrics() (metrics []Metric) {
+	var analyses []*Analysis
+	if c := s.Canary; c != nil {
+		analyses = append(analyses, c.Analysis)
+		for _, step := range c.Steps {
+			analyses = append(analyses, step.Analysis)
+			if step.Experiment != nil {
+				for _, a := range step.Experiment.Analyses {
+					analyses = append(analyses, a.Analysis)
+				}
+			}
+		}
+	}
+	if b := s.BlueGreen; b != nil {
+		analyses = append(analyses, b.PrePromotion, b.PostPromotion)
+	}
+	for _, a := range analyses {
+		if a != nil {
+			metrics = append(metrics, a.Metrics...)
+		}
+	}
+	return metrics
+}

@@ -2,12 +2,13 @@ package rollout
 
 import "reflect"
 
-// FileTypes are the forms of the files below .gitrollout on the users' branch, by
+// FileTypes are the forms of the files below .gitrollout on the users' branch and of the policy, by
 // kind, for the schemas that editors check them by.
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),
 		"Promotion": reflect.TypeFor[promotionFile](),
 		"Freeze":    reflect.TypeFor[freezeFile](),
+		"Policy":    reflect.TypeFor[policyFile](),
 	}
 }

@@ -117,6 +117,8 @@ var formats = map[string]Format{
 		"a service account", "write namespace/name, or the name of one in the app's namespace"},
 	"groupKind": {regexp.MustCompile(`^([-.a-z0-9*]+/)?[A-Za-z0-9*]+$`),
 		"a kind", "write group/Kind, or Kind for one of the core group"},
+	"kinds": {regexp.MustCompile(`^([-.a-z0-9*?]*/)?[A-Z*?][A-Za-z0-9*?]*$`),
+		"a kind", "write group/Kind, or /Kind for one of the core group"},
 	"service": {regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`),
 		"a name for a Service", "use lower case letters, digits and -, a letter first, at most 63"},
 	"part": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`),

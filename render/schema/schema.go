@@ -42,6 +42,8 @@ func kinds() []kind {
 			func() node { return fileSchema("Promotion") }},
 		{"freeze", own, "A time without releases: .gitrollout/<cluster>/freeze.yaml",
 			func() node { return fileSchema("Freeze") }},
+		{"policy", own, "What the apps of a cluster may do: the file of run --policy",
+			func() node { return fileSchema("Policy") }},
 		{"rollout", own, "How a Deployment is released", func() node { return rolloutSchema(false) }},
 		{"argo-rollout", argo, "A Rollout of Argo Rollouts, as far as gitrollout reads it",
 			func() node { return rolloutSchema(true) }},

@@ -204,7 +204,7 @@ func needsOfRelease(spec rollout.Spec, want func(namespace, group, resource stri
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
 		want(namespace, "discovery.k8s.io", "endpointslices", "list")
 	}
-	for _, m := range metricsOf(spec) {
+	for _, m := range spec.Metrics() {
 		if m.Provider == "job" {
 			want(namespace, "batch", "jobs", "get", "create", "delete")
 		}
@@ -212,27 +212,6 @@ func needsOfRelease(spec rollout.Spec, want func(namespace, group, resource stri
 			want(namespace, "", "secrets", "get")
 		}
 	}
-}
-
-// metricsOf are the metrics of all analyses of a workload.
-func metricsOf(spec rollout.Spec) []rollout.Metric {
-	var analyses []*rollout.Analysis
-	if c := spec.Canary; c != nil {
-		analyses = append(analyses, c.Analysis)
-		for _, s := range c.Steps {
-			analyses = append(analyses, s.Analysis)
-		}
-	}
-	if b := spec.BlueGreen; b != nil {
-		analyses = append(analyses, b.PrePromotion, b.PostPromotion)
-	}
-	var metrics []rollout.Metric
-	for _, a := range analyses {
-		if a != nil {
-			metrics = append(metrics, a.Metrics...)
-		}
-	}
-	return metrics
 }
 
 // ask asks the API server for each right, and says which are missing, resource
@@ -299,7 +278,7 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kube
 			continue
 		}
 		for _, spec := range app.Render.Specs {
-			for _, m := range metricsOf(spec) {
+			for _, m := range spec.Metrics() {
 				for _, ref := range m.Secrets {
 					k := key{spec.Workload.Namespace, ref.Name, ref.Key}
 					if seen[k] {

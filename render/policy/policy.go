@@ -1,0 +1,196 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Check returns why a policy does not let an app have what it has in Git, nil if it does: an InvalidError whose reason
+// is HeldPolicy, with the project, the rule, and the object or the file. A nil policy lets everything. The tree is the
+// commit's, own is gitrollout's namespace. It is for the newest commit alone: rules that come later take nothing back.
+func Check(tree render.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
+	project, err := p.ProjectOf(r.App.Name)
+	if err != nil || project == nil {
+		return err
+	}
+	j := judge{project, r, own}
+	for _, rule := range []func() *breach{j.sources, j.kinds, j.beyond, j.rollouts, j.quota} {
+		b := rule()
+		if b == nil {
+			continue
+		}
+		invalid := &rollout.InvalidError{Reason: rollout.HeldPolicy, File: b.file, Field: b.field,
+			Msg: fmt.Sprintf("project %s, rule %s: %s", project.Name, b.rule, b.msg),
+			Fix: b.fix + ", or have the rule changed, which is in " + p.File}
+		if b.about == nil {
+			return invalid
+		}
+		return render.Blame(tree, r, invalid, *b.about)
+	}
+	return nil
+}
+
+// breach is a rule that is broken.
+type breach struct {
+	rule, field, msg, fix string
+	about                 *rollout.Ref // the object; nil: file says where, or it is the whole app
+	file                  string
+}
+
+// judge is an app before the rules of its project.
+type judge struct {
+	*rollout.Project
+	render *rollout.Render
+	own    string
+}
+
+func (j judge) sources() *breach {
+	for _, file := range j.render.Files {
+		if !j.HasSource(file) {
+			return &breach{rule: "sources", file: file, msg: fmt.Sprintf("app %s is built from it, and it is none of %s",
+				j.render.App.Name, strings.Join(j.Sources, ", ")), fix: "take it out of the app"}
+		}
+	}
+	return nil
+}
+
+func (j judge) kinds() *breach {
+	for _, o := range j.render.Objects {
+		ref := o.Ref()
+		b := &breach{field: "kind", about: &ref, fix: "take it out"}
+		switch {
+		case ref.IsKind(j.Resources.Deny):
+			b.rule, b.msg = "resources.deny", fmt.Sprintf("may not have any %s", ref.GroupKind())
+			return b
+		case j.Resources.Allow != nil && !ref.IsKind(j.Resources.Allow):
+			b.rule, b.msg = "resources.allow", fmt.Sprintf("has no %s in it", ref.GroupKind())
+			return b
+		}
+	}
+	return nil
+}
+
+// beyond looks at kinds without namespaces, and at namespaces. The project's are read as those of an entry of the
+// configuration are: kube-system has to be listed by its name, and a Namespace by its kind and its name.
+func (j judge) beyond() *breach {
+	as := *j.render
+	as.App.Namespace, as.App.Namespaces = "", strings.Join(j.Namespaces, " ")
+	as.App.ClusterResources = strings.ReplaceAll(" "+strings.Join(j.ClusterResources, " "), " /", " ")
+	beyond := render.BeyondOf(&as, j.own)
+	for _, o := range j.render.Objects {
+		if ref := o.Ref(); slices.Contains(beyond.ClusterResources, ref.GroupKind()) {
+			return &breach{rule: "clusterResources", field: "kind", about: &ref, fix: "take it out",
+				msg: fmt.Sprintf("belongs to no namespace, and may have no %s", ref.GroupKind())}
+		}
+	}
+	if beyond.First == nil {
+		return nil
+	}
+	return &breach{rule: "namespaces", field: "metadata.namespace", about: beyond.First, fix: "move it",
+		msg: "is in none of " + strings.Join(j.Namespaces, ", ")}
+}
+
+func (j judge) rollouts() *breach {
+	rules := j.Rollouts
+	for _, o := range j.render.Objects {
+		about := o.Ref()
+		w, is := rollout.WorkloadOf(about)
+		if !is {
+			continue
+		}
+		spec, staged := j.render.Spec(w)
+		b := &breach{about: &about}
+		switch {
+		case !staged && rules.Required:
+			b.rule, b.msg, b.fix = "rollouts.required", "has no Rollout", "write one for it"
+		case !staged:
+			continue
+		case rules.MaxFirstWeight != nil && FirstWeight(spec) > *rules.MaxFirstWeight:
+			b.rule, b.fix = "rollouts.maxFirstWeight", "begin with less"
+			b.msg = fmt.Sprintf("users are first given %d%% of the new version, more than %d%%", FirstWeight(spec),
+				*rules.MaxFirstWeight)
+		case rules.RequireAnalysis && !isAnalysed(spec):
+			b.rule, b.msg, b.fix = "rollouts.requireAnalysis", "nothing is measured that could stop a release",
+				"add an analysis whose metrics are no dry run"
+		case Duration(spec) < rules.MinDuration:
+			b.rule, b.fix = "rollouts.minDuration", "lengthen its pauses: those without a duration do not count"
+			b.msg = fmt.Sprintf("a release pauses for %s, less than %s", Duration(spec), rules.MinDuration)
+		case j.Forbids(rollout.ForbidFastRollbackOff) && spec.RollbackWindow != nil && *spec.RollbackWindow == 0:
+			b.rule, b.msg, b.fix = "rollouts.forbid", "goes back through all steps to what has served before",
+				"leave rollbackWindow out"
+		default:
+			continue
+		}
+		return b
+	}
+	return nil
+}
+
+func (j judge) quota() *breach {
+	objects, deployments := len(j.render.Objects), len(j.render.Templates)
+	app := j.render.App
+	switch q := j.Quota; {
+	case q.Objects != nil && objects > *q.Objects:
+		return &breach{rule: "quota.objects", file: app.Path, fix: "split it",
+			msg: fmt.Sprintf("app %s has %d objects, more than %d", app.Name, objects, *q.Objects)}
+	case q.Deployments != nil && deployments > *q.Deployments:
+		return &breach{rule: "quota.deployments", file: app.Path, fix: "split it",
+			msg: fmt.Sprintf("app %s has %d Deployments, more than %d", app.Name, deployments, *q.Deployments)}
+	}
+	return nil
+}
+
+// FirstWeight is the percentage of users, or of pods where nothing routes, that a release gives the new version first:
+// 100 where it has no steps, and for blue-green. Requests that a route takes by their headers are not counted.
+func FirstWeight(s rollout.Spec) int {
+	if s.Canary == nil {
+		return 100
+	}
+	full := 100
+	if t := s.Canary.Traffic; t != nil {
+		full = t.MaxWeight
+	}
+	for _, step := range s.Canary.Steps {
+		switch scale := step.SetCanaryScale; {
+		case step.SetWeight != nil && *step.SetWeight > 0:
+			return (*step.SetWeight*100 + full - 1) / full
+		case scale == nil || s.Canary.Traffic != nil || scale.MatchTrafficWeight:
+		case scale.Weight == nil: // so many pods serve, of however many
+			return 100
+		case *scale.Weight > 0:
+			return *scale.Weight
+		}
+	}
+	return 100
+}
+
+// Duration is how long a release takes at least by its pauses with a duration and its experiments, if nobody promotes.
+func Duration(s rollout.Spec) (sum time.Duration) {
+	if s.BlueGreen != nil {
+		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
+	}
+	for _, step := range s.Canary.Steps {
+		if p := step.Pause; p != nil && p.Duration != nil {
+			sum += *p.Duration
+		}
+		if e := step.Experiment; e != nil && e.Duration != nil {
+			sum += *e.Duration
+		}
+	}
+	return sum
+}
+
+// isAnalysed reports whether something is measured that can end a release.
+func isAnalysed(s rollout.Spec) bool {
+	for _, m := range s.Metrics() {
+		if !m.DryRun && m.FailureLimit >= 0 {
+			return true
+		}
+	}
+	return false
+}

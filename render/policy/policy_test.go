@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/worktree"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// parsed is a policy of one project with further fields.
+func parsed(t *testing.T, more string) *rollout.Policy {
+	t.Helper()
+	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
+		"- {name: web, apps: [shop], namespaces: [shop, shop-*]"+more+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// judged is what a policy says about an app at apps/shop in namespace shop.
+func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		err := os.MkdirAll(filepath.Dir(name), 0o755)
+		if target, is := strings.CutPrefix(content, "-> "); is && err == nil {
+			err = os.Symlink(target, name)
+		} else if err == nil {
+			err = os.WriteFile(name, []byte(content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := worktree.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Namespaces: "*", ClusterResources: "*"}
+	r, err := render.New().Render(tree, app, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Check(tree, r, p, "gitrollout")
+}
+
+func config(metadata string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {" + metadata + "}\n"
+}
+
+// app is the files of an app that is one file.
+func app(yaml string) map[string]string {
+	return map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": yaml}
+}
+
+const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 4\n  selector: {matchLabels: {app: web}}\n" +
+	"  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}\n"
+
+const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
+
+// staged is a Deployment with a Rollout, and an analysis template that counts and one that is a dry run.
+func staged(strategy string, more ...string) map[string]string {
+	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
+		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " + strings.Join(append(more, ""), "\n  ") + "strategy: {" + strategy + "}\n")
+	template := "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: NAME}\nspec:\n  MORE\n" +
+		"  metrics: [{name: a, failureLimit: LIMIT, consecutiveSuccessLimit: 2, count: 9, interval: 1s, successCondition: 'result == 1', provider: {web: {url: 'https://example.com'}}}]\n"
+	files["apps/shop/app.yaml"] += "---\n" + strings.NewReplacer("NAME", "judge", "MORE\n", "args: []\n", "LIMIT", "0").Replace(template) +
+		"---\n" + strings.NewReplacer("NAME", "dry", "MORE", "dryRun: [{metricName: a}]", "LIMIT", "0").Replace(template) +
+		"---\n" + strings.NewReplacer("NAME", "never", "MORE\n", "args: []\n", "LIMIT", "-1").Replace(template)
+	return files
+}
+
+func steps(list string) string { return "canary: {steps: [" + list + "]}" }
+
+// TestRules has each rule broken, and kept by what is next to that. The message has the project, the rule and the
+// object: it is all that the author of the commit reads.
+func TestRules(t *testing.T) {
+	const ask = ", or have the rule changed, which is in policy.yaml"
+	for name, tt := range map[string]struct {
+		rules string
+		files map[string]string
+		want  string
+	}{
+		"nothing":            {"", app(config("name: a")), ""},
+		"a file from a base": {", sources: [apps/shop/**]", map[string]string{"apps/shop/kustomization.yaml": "resources: [../../base]\n", "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}, "base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
+		"a base that may be": {", sources: [apps/shop/**, base/**]", map[string]string{"apps/shop/kustomization.yaml": "resources: [../../base]\n", "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}, ""},
+		"a symlink": {", sources: [apps/shop/**]", map[string]string{"apps/shop/kustomization.yaml": "resources: [base]\n", "apps/shop/base": "-> ../../base", "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")},
+			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
+		"a kind that is denied":   {", resources: {deny: [/ConfigMap]}", app(config("name: a")), "apps/shop/app.yaml: kind: project web, rule resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
+		"though it is allowed":    {", resources: {allow: ['*'], deny: [/ConfigMap]}", app(config("name: a")), "apps/shop/app.yaml: kind: project web, rule resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
+		"one that is not allowed": {", resources: {allow: [apps/*]}", app(config("name: a")), "apps/shop/app.yaml: kind: project web, rule resources.allow: has no ConfigMap in it (ConfigMap/shop/a); take it out" + ask},
+		"one that is":             {", resources: {allow: [ConfigMap], deny: [/Secret]}", app(config("name: a")), ""},
+		"without a namespace":     {"", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"), "apps/shop/app.yaml: kind: project web, rule clusterResources: belongs to no namespace, and may have no rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); take it out" + ask},
+		"one that is named":       {", clusterResources: [rbac.authorization.k8s.io/ClusterRole]", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"), ""},
+		"its Namespace":           {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop-a}\n"), ""},
+		"another's Namespace":     {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: till}\n"), "apps/shop/app.yaml: metadata.namespace: project web, rule namespaces: is in none of shop, shop-* (Namespace//till); move it" + ask},
+		"another namespace":       {"", app(config("name: a, namespace: till")), "apps/shop/app.yaml: metadata.namespace: project web, rule namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
+		"by kustomize":            {"", map[string]string{"apps/shop/kustomization.yaml": "namespace: till\nresources: [app.yaml]\n", "apps/shop/app.yaml": config("name: a")}, "apps/shop/app.yaml: metadata.namespace: project web, rule namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
+		"one of its own":          {"", app(config("name: a, namespace: shop-eu")), ""},
+		"no Rollout":              {", rollouts: {required: true}", app(deployment), "apps/shop/app.yaml: project web, rule rollouts.required: has no Rollout (Deployment/shop/web); write one for it" + ask},
+		"a Rollout":               {", rollouts: {required: true}", staged(steps("{setWeight: 50}")), ""},
+		"much at once":            {", rollouts: {maxFirstWeight: 25}", staged(steps("{setWeight: 0}, {pause: {}}, {setWeight: 26}, {setWeight: 5}")), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 26% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"no more than that":       {", rollouts: {maxFirstWeight: 25}", staged(steps("{setWeight: 25}, {setWeight: 90}")), ""},
+		"without steps":           {", rollouts: {maxFirstWeight: 25}", staged("canary: {}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"all pods by their number": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setCanaryScale: {weight: 80}}, {pause: {}}, {setWeight: 5}]}"),
+			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 80% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"a number of pods": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setCanaryScale: {replicas: 1}}, {setWeight: 5}]}"),
+			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"of an experiment":    {", rollouts: {requireAnalysis: true}", staged(steps("{experiment: {templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), ""},
+		"blue-green":          {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 99% (Deployment/shop/web); begin with less" + ask},
+		"nothing is measured": {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 5}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
+		"a dry run":           {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: dry}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
+		"it never fails":      {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: never}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
+		"an analysis":         {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: judge}]}}")), ""},
+		"in the background":   {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"), ""},
+		"too short":           {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 29m59s, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
+		"long enough":         {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
+		"it promotes itself":  {", rollouts: {minDuration: 30m}", staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
+		"all steps back":      {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), "apps/shop/app.yaml: project web, rule rollouts.forbid: goes back through all steps to what has served before (Deployment/shop/web); leave rollbackWindow out" + ask},
+		"some fast":           {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
+		"many objects":        {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")), "apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
+		"so many":             {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
+		"a Deployment":        {", quota: {deployments: 0}", app(deployment), "apps/shop: project web, rule quota.deployments: app shop has 1 Deployments, more than 0; split it" + ask},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := judged(t, parsed(t, tt.rules), tt.files)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("it is refused: %v", err)
+			case tt.want != "" && (err == nil || err.Error() != tt.want || rollout.ReasonOf(err) != rollout.HeldPolicy):
+				t.Errorf("\n got: %v\nwant: %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestOrderOfRules: of all that is wrong, what comes first in the order is told.
+func TestOrderOfRules(t *testing.T) {
+	files := staged("blueGreen: {activeService: web}")
+	files["apps/shop/app.yaml"] += "---\n" + config("name: a, namespace: till") + "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
+	all := []string{", sources: [base/**]", ", resources: {deny: [apps/Deployment]}", "", ", rollouts: {maxFirstWeight: 1}", ", quota: {objects: 1}"}
+	for i, rule := range []string{"sources", "resources.deny", "clusterResources"} {
+		err := judged(t, parsed(t, strings.Join(all[i:], "")), files)
+		if err == nil || !strings.Contains(err.Error(), "rule "+rule+":") {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+	last := staged("blueGreen: {activeService: web}")
+	if err := judged(t, parsed(t, strings.Join(all[3:], "")), last); err == nil || !strings.Contains(err.Error(), "rule rollouts.maxFirstWeight:") {
+		t.Errorf("rollouts: %v", err)
+	}
+}
+
+// TestAppsAreMatched: without a policy everything may be, and an app of no project nothing.
+func TestAppsAreMatched(t *testing.T) {
+	files := maps.Clone(app(config("name: a")))
+	if err := judged(t, nil, files); err != nil {
+		t.Errorf("without a policy: %v", err)
+	}
+	p := parsed(t, "")
+	p.Projects[0].Apps = []string{"other"}
+	if err := judged(t, p, files); rollout.ReasonOf(err) != rollout.HeldPolicy {
+		t.Errorf("of no project: %v", err)
+	}
+	p.Unmatched = rollout.PolicyAllow
+	if err := judged(t, p, files); err != nil {
+		t.Errorf("of no project, which is allowed: %v", err)
+	}
+}

@@ -1,0 +1,183 @@
+package rollout
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Policy is what the team that runs a cluster lets the apps in it do. It is kept where those who may push to the users'
+// branch cannot change it.
+type Policy struct {
+	File      string // the path it was read from, for messages
+	Unmatched string // PolicyDeny or PolicyAllow: what becomes of apps of no project; default PolicyDeny
+	Projects  []Project
+}
+
+// What becomes of apps that no project names.
+const (
+	PolicyDeny  = "deny"
+	PolicyAllow = "allow"
+)
+
+// Project is the rules for some apps. What is not limited is what the configuration allows: both have to.
+type Project struct {
+	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
+	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
+	Sources          []string     `json:"sources" max:"100" fix:"use wildcards, such as apps/shop/**"`
+	Namespaces       []string     `json:"namespaces" needs:"name where its objects may be: [shop, shop-*]" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
+	ClusterResources []string     `json:"clusterResources" max:"100" is:"kinds"`
+	Resources        KindRules    `json:"resources"`
+	ServiceAccount   string       `json:"serviceAccount" is:"account"`
+	Rollouts         RolloutRules `json:"rollouts"`
+	Promoters        string       `json:"promoters"` // a file of allowed_signers; "" for --promoters
+	Quota            Quota        `json:"quota"`
+}
+
+// KindRules are kinds as group/Kind, or Kind or /Kind of the core group; * and ? are wildcards.
+type KindRules struct {
+	Allow []string `json:"allow" max:"200" is:"kinds"` // nil: all; else these alone
+	Deny  []string `json:"deny" max:"200" is:"kinds"`  // whatever allow says
+}
+
+// RolloutRules are what releases of a project have to be like.
+type RolloutRules struct {
+	Required        bool          `json:"required"` // each workload that can be released in steps has a Rollout
+	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
+	RequireAnalysis bool          `json:"requireAnalysis"`
+	MinDuration     time.Duration `json:"minDuration"` // of pauses with a duration and of experiments, together
+	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
+}
+
+// What RolloutRules can forbid.
+const (
+	ForbidPromoteFull     = "promoteFull"     // a promotion that skips the steps which are left
+	ForbidFastRollbackOff = "fastRollbackOff" // rollbackWindow: {revisions: 0}
+)
+
+// Quota bounds each app of a project; nil is no bound.
+type Quota struct {
+	Objects     *int `json:"objects"`
+	Deployments *int `json:"deployments"`
+}
+
+// policyFile is the file's form.
+type policyFile struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"` // Policy
+	Unmatched  string    `json:"unmatched" oneOf:"deny allow" default:"deny"`
+	Projects   []Project `json:"projects" max:"1000" needs:"name a project and its apps"`
+}
+
+// ParsePolicy reads a policy strictly. Errors are InvalidErrors that name file, field, value and fix.
+func ParsePolicy(file string, data []byte) (*Policy, error) {
+	var raw policyFile
+	if err := decodeStrict(file, "Policy", data, &raw); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for i, p := range raw.Projects {
+		at := fmt.Sprintf("projects[%d].", i)
+		if names[p.Name] {
+			return nil, Invalidf(file, at+"name", "%q is the name of another project, too", p.Name).WithFix("give it its own")
+		}
+		names[p.Name] = true
+		if err := checkGlobs(file, at+"apps", p.Apps); err != nil {
+			return nil, err
+		}
+		for n, pattern := range p.Sources {
+			if !isSource(pattern) {
+				return nil, Invalidf(file, fmt.Sprintf("%ssources[%d]", at, n), "%q is not a pattern of files", pattern).
+					WithFix("write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**")
+			}
+		}
+		if p.Resources.Allow != nil && len(p.Resources.Allow) == 0 {
+			return nil, Invalidf(file, at+"resources.allow", "is empty, and nothing would be allowed").
+				WithFix("list kinds, or leave it out to allow all that deny does not name")
+		}
+	}
+	return &Policy{File: file, Unmatched: raw.Unmatched, Projects: raw.Projects}, nil
+}
+
+func isSource(pattern string) bool {
+	for segment := range strings.SplitSeq(pattern, "/") {
+		if _, err := path.Match(segment, ""); err != nil || segment == "" || segment == "." || segment == ".." ||
+			segment != "**" && strings.Contains(segment, "**") {
+			return false
+		}
+	}
+	return true
+}
+
+// ProjectOf is the project of an app, nil if it is of none and may be: a nil Policy has no projects and refuses nobody.
+// An app of no project, or of two, is an InvalidError whose reason is HeldPolicy.
+func (p *Policy) ProjectOf(app string) (*Project, error) {
+	if p == nil {
+		return nil, nil
+	}
+	var found *Project
+	for i := range p.Projects {
+		switch project := &p.Projects[i]; {
+		case !concerns(project.Apps, app):
+		case found != nil:
+			return nil, &InvalidError{Reason: HeldPolicy, File: p.File, Field: fmt.Sprintf("projects[%d].apps", i),
+				Msg: fmt.Sprintf("app %s is in project %s and in project %s", app, found.Name, project.Name),
+				Fix: "name it in one of them"}
+		default:
+			found = project
+		}
+	}
+	if found == nil && p.Unmatched != PolicyAllow {
+		return nil, &InvalidError{Reason: HeldPolicy, File: p.File, Field: "projects",
+			Msg: fmt.Sprintf("app %s is in no project", app), Fix: "name it in one of them, or write unmatched: allow"}
+	}
+	return found, nil
+}
+
+// Forbids reports whether the project forbids something; a nil one forbids nothing.
+func (p *Project) Forbids(what string) bool {
+	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
+}
+
+// HasSource reports whether a file of the repository may be part of the project's apps: * and ? match within a name, **
+// any folders.
+func (p *Project) HasSource(file string) bool {
+	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
+		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
+	})
+}
+
+// matchesFolders takes len(pattern)*len(names) comparisons, however many ** there are.
+func matchesFolders(pattern, names []string) bool {
+	reach := make([]bool, len(names)+1) // so many of the names are matched by the segments before
+	reach[0] = true
+	for _, segment := range pattern {
+		next := make([]bool, len(names)+1)
+		for i := range next {
+			switch {
+			case segment == "**":
+				next[i] = reach[i] || i > 0 && next[i-1]
+			case i > 0 && reach[i-1]:
+				next[i], _ = path.Match(segment, names[i-1])
+			}
+		}
+		reach = next
+	}
+	return reach[len(names)]
+}
+
+// IsKind reports whether one of the patterns names the kind of the object: group/Kind, or Kind or /Kind of the core
+// group; * alone is any.
+func (r Ref) IsKind(patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		group, kind, has := strings.Cut(pattern, "/")
+		if !has {
+			group, kind = "", pattern
+		}
+		inGroup, _ := path.Match(group, r.Group)
+		isKind, _ := path.Match(kind, r.Kind)
+		return pattern == "*" || inGroup && isKind
+	})
+}

@@ -1,0 +1,156 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
+
+// project is a policy of one project, with further fields of it.
+func project(more string) string {
+	return policyHead + "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
+}
+
+// TestParsePolicy: what is wrong in a policy names file, field, value and fix. A mistake that went unnoticed would leave
+// a door open.
+func TestParsePolicy(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"no project":           {policyHead, "policy.yaml: projects: is missing; name a project and its apps"},
+		"no apps":              {policyHead + "projects: [{name: a, namespaces: [a]}]\n", "policy.yaml: projects[0].apps: is missing; name its apps: [shop, shop-*]"},
+		"no namespaces":        {policyHead + "projects: [{name: a, apps: [a]}]\n", "policy.yaml: projects[0].namespaces: is missing; name where its objects may be: [shop, shop-*]"},
+		"no name":              {policyHead + "projects: [{apps: [a], namespaces: [a]}]\n", "policy.yaml: projects[0].name: is missing; name the project: messages do"},
+		"an unknown field":     {project(", namespace: a"), "policy.yaml: projects[0].namespace: is not a known field; write namespaces"},
+		"an unknown rule":      {project(", rollouts: {maxWeight: 3}"), "policy.yaml: projects[0].rollouts.maxWeight: is not a known field; use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
+		"the name twice":       {policyHead + "projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n", `policy.yaml: projects[1].name: "a" is the name of another project, too; give it its own`},
+		"apps":                 {policyHead + "projects: [{name: a, apps: ['['], namespaces: [a]}]\n", `policy.yaml: projects[0].apps[0]: "[" is not a pattern of names of apps; name an app, with * ? [] for parts of the name: shop-*`},
+		"sources with a slash": {project(", sources: [/apps]"), `policy.yaml: projects[0].sources[0]: "/apps" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
+		"sources with a way up": {project(", sources: [apps/../**]"),
+			`policy.yaml: projects[0].sources[0]: "apps/../**" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
+		"** in a name":           {project(", sources: ['apps/shop**']"), `policy.yaml: projects[0].sources[0]: "apps/shop**" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
+		"a plural":               {project(", resources: {deny: [secrets]}"), `policy.yaml: projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for one of the core group`},
+		"a version":              {project(", resources: {deny: [apps/v1/Deployment]}"), `policy.yaml: projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for one of the core group`},
+		"nothing allowed":        {project(", resources: {allow: []}"), "policy.yaml: projects[0].resources.allow: is empty, and nothing would be allowed; list kinds, or leave it out to allow all that deny does not name"},
+		"an account":             {project(", serviceAccount: a/b/c"), `policy.yaml: projects[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
+		"a weight of 0":          {project(", rollouts: {maxFirstWeight: 0}"), "policy.yaml: projects[0].rollouts.maxFirstWeight: 0 is not within 1..100; give a percentage of 1 to 100"},
+		"a duration":             {project(", rollouts: {minDuration: half an hour}"), `policy.yaml: projects[0].rollouts.minDuration: "half an hour" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
+		"a feature that is none": {project(", rollouts: {forbid: [entryWithoutEvidence]}"), `policy.yaml: projects[0].rollouts.forbid[0]: "entryWithoutEvidence" is not one of promoteFull, fastRollbackOff`},
+		"unmatched":              {strings.Replace(project(""), "projects:", "unmatched: refuse\nprojects:", 1), `policy.yaml: unmatched: "refuse" is not one of deny, allow`},
+		"a quota":                {project(", quota: {objects: -1}"), "policy.yaml: projects[0].quota.objects: -1 is negative; give 0 or more"},
+		"another kind":           {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `policy.yaml: kind: "Config" is not Policy`},
+		"a second document":      {project("") + "---\n" + project(""), "policy.yaml: has more than one document; keep one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := ParsePolicy("policy.yaml", []byte(tt.text))
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("%+v\n got: %v\nwant: %s", p, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestProjectOf: an app is of one project, or of none where that is allowed.
+func TestProjectOf(t *testing.T) {
+	projects := policyHead + "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]}\n- {name: till, apps: ['*-till', till], namespaces: [till]}\n"
+	for name, tt := range map[string]struct{ policy, app, want, err string }{
+		"by its name":      {projects, "shop", "shop", ""},
+		"by a pattern":     {projects, "shop-eu", "shop", ""},
+		"the other one":    {projects, "till", "till", ""},
+		"of two":           {projects, "shop-till", "", "policy.yaml: projects[1].apps: app shop-till is in project shop and in project till; name it in one of them"},
+		"of none":          {projects, "edge", "", "policy.yaml: projects: app edge is in no project; name it in one of them, or write unmatched: allow"},
+		"of none, allowed": {strings.Replace(projects, "projects:", "unmatched: allow\nprojects:", 1), "edge", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := ParsePolicy("policy.yaml", []byte(tt.policy))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.ProjectOf(tt.app)
+			switch {
+			case tt.err != "" && (err == nil || err.Error() != tt.err || ReasonOf(err) != HeldPolicy):
+				t.Errorf("error %v, want %s", err, tt.err)
+			case tt.err == "" && (err != nil || (got == nil) != (tt.want == "") || got != nil && got.Name != tt.want):
+				t.Errorf("project %+v, error %v, want %s", got, err, tt.want)
+			}
+		})
+	}
+	if got, err := (&Policy{}).ProjectOf("shop"); got != nil || ReasonOf(err) != HeldPolicy {
+		t.Errorf("by an empty one: %+v, %v", got, err)
+	}
+	if got, err := (*Policy)(nil).ProjectOf("shop"); got != nil || err != nil {
+		t.Errorf("without a policy: %+v, %v", got, err)
+	}
+}
+
+func TestHasSource(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pattern, file string
+		want          bool
+	}{
+		"any":                    {"**", "apps/shop/a.yaml", true},
+		"below a folder":         {"apps/shop/**", "apps/shop/overlays/prod/a.yaml", true},
+		"of folders alike":       {"apps/shop*/**", "apps/shop-eu/a.yaml", true},
+		"a name that goes on":    {"apps/shop/**", "apps/shop2/a.yaml", false},
+		"another folder":         {"apps/shop/**", "base/a.yaml", false},
+		"a * is one folder":      {"apps/*/a.yaml", "apps/shop/overlays/a.yaml", false},
+		"in between":             {"apps/**/prod/*.yaml", "apps/shop/overlays/prod/a.yaml", true},
+		"nothing in between":     {"apps/**/a.yaml", "apps/a.yaml", true},
+		"not above":              {"apps/**/a.yaml", "a.yaml", false},
+		"the whole name":         {"apps/a.yaml", "x/apps/a.yaml", false},
+		"many, which take long?": {strings.Repeat("**/", 40) + "x", strings.Repeat("a/", 200) + "y", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Project{Sources: []string{"else", tt.pattern}}
+			if got := p.HasSource(tt.file); got != tt.want {
+				t.Errorf("%s of %s: %v", tt.file, tt.pattern, got)
+			}
+		})
+	}
+	if !(&Project{}).HasSource("any") {
+		t.Error("a project without sources takes no files")
+	}
+}
+
+func TestIsKind(t *testing.T) {
+	secret, role := Ref{Kind: "Secret"}, Ref{Group: "rbac.authorization.k8s.io", Kind: "Role"}
+	for pattern, want := range map[string][2]bool{
+		"*": {true, true}, "Secret": {true, false}, "/Secret": {true, false}, "*/Secret": {true, false}, "/*": {true, false},
+		"rbac.authorization.k8s.io/*": {false, true}, "*.k8s.io/Role": {false, true}, "Role": {false, false}, "*/*": {true, true},
+	} {
+		if got := [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})}; got != want {
+			t.Errorf("%s: %v", pattern, got)
+		}
+	}
+}
+
+// FuzzPolicy: a policy is understood or refused with its name and the reason, and what is understood answers for every
+// app, file and kind.
+func FuzzPolicy(f *testing.F) {
+	f.Add([]byte(project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))
+	f.Add([]byte(project(", serviceAccount: shop/deployer, promoters: /keys, quota: {objects: 300, deployments: 40}, " +
+		"rollouts: {required: true, maxFirstWeight: 25, requireAnalysis: true, minDuration: 30m, forbid: [promoteFull]}")))
+	f.Add([]byte(policyHead + "unmatched: allow\nprojects: [{name: a, apps: ['[a-z]*'], namespaces: ['?']}]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := ParsePolicy("policy.yaml", data)
+		read(t, p != nil, err)
+		if err != nil {
+			return
+		}
+		if len(p.Projects) == 0 || !slices.Contains([]string{PolicyAllow, PolicyDeny}, p.Unmatched) {
+			t.Errorf("%+v is a policy", p)
+		}
+		for _, project := range p.Projects {
+			if project.Name == "" || len(project.Apps) == 0 || len(project.Namespaces) == 0 {
+				t.Errorf("%+v is a project", project)
+			}
+			project.HasSource("apps/shop/a.yaml")
+			Ref{Group: "apps", Kind: "Deployment"}.IsKind(project.Resources.Deny)
+		}
+		found, err := p.ProjectOf("shop")
+		read(t, err == nil, err)
+		if err == nil && found == nil && p.Unmatched != PolicyAllow {
+			t.Error("an app of no project is let through")
+		}
+	})
+}
