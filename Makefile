@@ -2,7 +2,7 @@
 # Go module proxy, and nothing needs a cluster or kubectl on the machine.
 
 # The versions of what is built or run besides the module's own libraries.
-# Those of libraries are in go.mod and in internal/{e2e,localcluster,gitea,traefik}/go.mod.
+# Those of libraries are in go.mod and in internal/{e2e,localcluster,gitea,traefik,release}/go.mod.
 KUBERNETES_VERSION := v1.36.3
 GITEA_VERSION      := 1.26.0
 TRAEFIK_VERSION    := 3.7.5
@@ -112,11 +112,13 @@ test-demo:
 
 test-localcluster:
 	cd $(NEST) && $(GO) test -timeout 20m ./...
+	cd internal/release && $(GO) test ./...
 
 vet:
 	$(GO) vet ./...
 	cd $(NEST) && $(GO) vet ./...
 	cd $(E2E) && $(GO) vet ./...
+	cd internal/release && $(GO) vet ./...
 
 fmt-check:
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; [ -z "$$out" ] || { echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; }

@@ -31,7 +31,7 @@ func newWorkers() *worker.Pool {
 			program, _ = os.Executable() // or else it says so when it is started
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
-		cmd.Args[0], cmd.Dir = "gitrollout", os.TempDir()
+		cmd.Args[0], cmd.Dir = "gitrollout", "/" // what every machine has: an image may have no other folder
 		return cmd
 	}})
 }

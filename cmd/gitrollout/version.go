@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -17,11 +18,15 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// versionOf reads what the Go toolchain has stamped into the program.
+// What the build of a release sets: its version and its commit. In other builds the Go toolchain's stamps count.
+var released, commit string
+
+// versionOf is the release that this is, or else what the Go toolchain has stamped into the program.
 func versionOf() versionInfo {
-	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := versionInfo{Version: cmp.Or(released, "unknown"), Commit: commit,
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if !ok || released != "" {
 		return v
 	}
 	if info.Main.Version != "" {

@@ -97,7 +97,7 @@ var table = map[string]rule{
 
 // nested are modules of their own that do not use the product, and whose libraries
 // are none of the product's. internal/e2e is one that uses it.
-var nested = []string{"internal/localcluster", "internal/traefik"}
+var nested = []string{"internal/localcluster", "internal/release", "internal/traefik"}
 
 // impure are standard packages that a pure package has no use for.
 var impure = []string{

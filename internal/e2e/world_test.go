@@ -31,7 +31,14 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set("8") // releases mostly wait; one test for each core would take four times as long
 	}
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "gitrollout-e2e")
+	if err != nil {
+		panic(err)
+	}
+	releaseParent = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // world is one test's repository, namespace and reconciler. Its app is named
@@ -50,9 +57,10 @@ type world struct {
 		head  string
 		state rollout.State
 	}
-	flags []string
-	env   []string // more of the environment
-	home  string
+	flags  []string
+	env    []string // more of the environment
+	home   string
+	inside *container // where the process runs, with a program of its own; nil for beside the test
 
 	mu      sync.Mutex // guards the process, which a test may kill and start again
 	process *exec.Cmd
@@ -176,12 +184,17 @@ func (w *world) start(flags ...string) *world {
 
 // spawn starts the process; the caller holds the lock.
 func (w *world) spawn() error {
-	path, err := binary()
-	if err != nil {
-		return err
+	if w.inside != nil {
+		w.process = w.inside.command(w.flags...)
+		w.process.Env = append(w.process.Env, w.env...)
+	} else {
+		path, err := binary()
+		if err != nil {
+			return err
+		}
+		w.process = exec.Command(path, w.flags...)
+		w.process.Env = append(append(gittest.Env(), "HOME="+w.home), w.env...)
 	}
-	w.process = exec.Command(path, w.flags...)
-	w.process.Env = append(append(gittest.Env(), "HOME="+w.home), w.env...)
 	w.process.Stdout, w.process.Stderr = w.log, w.log
 	if err := w.process.Start(); err != nil {
 		return err

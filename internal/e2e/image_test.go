@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// rootsFile is where a Linux program finds whom to trust.
+const rootsFile = "etc/ssl/certs/ca-certificates.crt"
+
+// TestImage unpacks the image of a release, and runs what is in it as a container runtime would: nobody's user, a
+// read-only root, no shell and no folder that a base image has.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))
+	config := image.config.Config
+	if config.User != "65532:65532" || len(config.Entrypoint) != 1 || config.Entrypoint[0] != "/gitrollout" || len(config.Cmd) != 0 {
+		t.Errorf("the image runs %q %q as %q", config.Entrypoint, config.Cmd, config.User)
+	}
+	for _, label := range []string{"title", "version", "licenses", "created"} {
+		if config.Labels["org.opencontainers.image."+label] == "" {
+			t.Errorf("the image has no label %s: %v", label, config.Labels)
+		}
+	}
+	if got := image.names["io.containerd.image.name"]; got != "localhost/gitrollout:"+releasedVersion {
+		t.Errorf("once it is loaded, it is named %q", got)
+	}
+	var names []string
+	for name, h := range image.headers {
+		if names = append(names, name); h.Uid != 0 || h.Gid != 0 || h.Mode&0o022 != 0 {
+			t.Errorf("%s is of %d:%d with mode %o: who runs it could change it", name, h.Uid, h.Gid, h.Mode)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"LICENSE", "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", rootsFile, "gitrollout"}; !slices.Equal(names, want) {
+		t.Errorf("the image has %v, want %v", names, want)
+	}
+	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(image.files[rootsFile]) || len(roots.Subjects()) < 100 { //nolint:staticcheck // not the system's
+		t.Errorf("the image trusts %d authorities", len(roots.Subjects())) //nolint:staticcheck // the same
+	}
+	const most = 80 << 20
+	if size := len(image.layer); size > most {
+		t.Errorf("the image has %d bytes, more than %d", size, most)
+	}
+
+	files := shop{version: "v1", strategy: canary("", "setWeight: 50", "pause: {}")}.files()
+	c := newContainer(t, image, map[string]string{
+		"shop/.gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: app, namespace: shop}]\n" +
+			"windows: [{kind: allow, schedule: '0 9 * * 1-5', duration: 8h, timeZone: Europe/Berlin}]\n",
+		"shop/app/kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml]\n",
+		"shop/app/shop.yaml":          files["shop.yaml"],
+		"shop/app/services.yaml":      files["services.yaml"],
+		"shop/app/rollout.yaml":       files["rollout.yaml"],
+	})
+	if out, err := c.do("version"); err != nil || !strings.HasPrefix(out, "gitrollout "+releasedVersion+" (") {
+		t.Errorf("version: %v: %s", err, out)
+	}
+	if out, err := c.do("validate", "/shop"); err != nil || !strings.Contains(out, "0 errors") {
+		t.Errorf("validate: %v: %s", err, out)
+	}
+}
+
+// TestImageReleases has the image's program adopt, release and promote an app, of a Git server with TLS whose authority
+// is mounted beside those of the image.
+func TestImageReleases(t *testing.T) {
+	t.Parallel()
+	version := func(v string) shop {
+		return shop{version: v, replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	}
+	w := newWorld(t, version("v1").files())
+	w.server = w.repo.HTTP(gittest.HTTPOptions{TLS: true})
+	kubeconfig, err := os.ReadFile(w.cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))
+	w.inside = newContainer(t, image, map[string]string{"kubeconfig": string(kubeconfig), rootsFile: string(image.files[rootsFile]) + string(w.server.CA)})
+	w.start("--kubeconfig", "/kubeconfig")
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", map[string]string{"shop.yaml": version("v2").files()["shop.yaml"]})
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(commit)
+}

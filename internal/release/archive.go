@@ -1,0 +1,125 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// entry is a file of an archive.
+type entry struct {
+	name string // folders end with "/"
+	mode int64
+	data []byte
+}
+
+// base is what the files of a platform are named.
+func (r *release) base(p platform) string {
+	return "gitrollout_" + r.version + "_" + p.os + "_" + p.arch
+}
+
+// archiveName is a platform's archive.
+func (r *release) archiveName(p platform) string {
+	if p.os == "windows" {
+		return r.base(p) + ".zip"
+	}
+	return r.base(p) + ".tar.gz"
+}
+
+// programName is what the program is called on a platform.
+func programName(p platform) string {
+	if p.os == "windows" {
+		return "gitrollout.exe"
+	}
+	return "gitrollout"
+}
+
+// archives writes one for each platform: the program and its licence.
+func (r *release) archives(programs map[platform]string) error {
+	licence, err := os.ReadFile(filepath.Join(r.source, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	for p, path := range programs {
+		program, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		write := tarGzip
+		if p.os == "windows" {
+			write = zipped
+		}
+		data, err := write([]entry{{programName(p), 0o755, program}, {"LICENSE", 0o644, licence}}, r.date)
+		if err != nil {
+			return err
+		}
+		if err := r.write(r.archiveName(p), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write puts a file into the release.
+func (r *release) write(name string, data []byte) error {
+	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
+}
+
+// tarred is a tar of files that belong to nobody in particular.
+func tarred(entries []entry, date time.Time) ([]byte, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: date, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg}
+		if e.name[len(e.name)-1] == '/' {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(e.data); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return b.Bytes(), err
+}
+
+func tarGzip(entries []entry, date time.Time) ([]byte, error) {
+	plain, err := tarred(entries, date)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(plain); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
+}
+
+func zipped(entries []entry, date time.Time) ([]byte, error) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, e := range entries {
+		h := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: date}
+		h.SetMode(os.FileMode(e.mode))
+		f, err := w.CreateHeader(h)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.Write(e.data); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return b.Bytes(), err
+}

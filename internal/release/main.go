@@ -1,0 +1,172 @@
+// Command gitrollout-release makes what a release of gitrollout consists of, from a working copy and with the Go
+// toolchain alone: archives, an OCI image, manifests, a chart, lists of what is in them, and checksums. push sends
+// the image to a registry. The Makefile's targets release and push call it; internal/e2e tests what it makes.
+//
+// Equal sources give equal bytes: every time in an archive is that of the commit.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "gitrollout-release:", err)
+		os.Exit(1)
+	}
+}
+
+const usage = `usage: gitrollout-release build -version v0.2.0 [flags]
+       gitrollout-release push IMAGE.tar REGISTRY/REPOSITORY:TAG`
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	switch {
+	case len(args) > 0 && args[0] == "build":
+		r, err := parse(args[1:])
+		if err != nil {
+			return err
+		}
+		return r.build(ctx, out)
+	case len(args) == 3 && args[0] == "push":
+		return push(ctx, args[1], args[2], out)
+	}
+	return errors.New(usage)
+}
+
+// release is what is made, and of what.
+type release struct {
+	source    string // the repository's root
+	out       string // the folder for the files
+	version   string // "v0.2.0"
+	image     string // the repository of the image in the manifests: "registry.example.com/gitrollout"
+	downloads string // where the archives will be, for krew: "https://downloads.example.com/gitrollout/v0.2.0"
+	key       string // a file with an SSH key that signs the checksums; "" for none
+	commit    string // "" if that is not known
+	date      time.Time
+	platforms []platform
+}
+
+// platform is one that is built for.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+var semantic = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
+
+// parse reads the flags of build.
+func parse(args []string) (*release, error) {
+	r := &release{}
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	flags.StringVar(&r.source, "source", ".", "the repository's root")
+	flags.StringVar(&r.out, "out", "dist", "the folder for the files; what is in it is removed first")
+	flags.StringVar(&r.version, "version", "", "the version, such as v0.2.0")
+	flags.StringVar(&r.image, "image", "localhost/gitrollout", "the image's repository, which the manifests name")
+	flags.StringVar(&r.downloads, "downloads", "", "URL below which the archives will be, for krew's manifest")
+	flags.StringVar(&r.key, "key", "", "a file with an SSH key that signs the checksums (default: no signature)")
+	platforms := flags.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "what to build for")
+	date := flags.String("date", "", "seconds since 1970 of every file (default: the commit's)")
+	flags.StringVar(&r.commit, "commit", "", "what is built (default: the working copy's HEAD)")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if !semantic.MatchString(r.version) {
+		return nil, fmt.Errorf("-version %q is none; say v0.2.0", r.version)
+	}
+	if r.downloads == "" {
+		r.downloads = "https://downloads.example.com/gitrollout/" + r.version
+	}
+	for _, p := range strings.Split(*platforms, ",") {
+		system, arch, ok := strings.Cut(p, "/")
+		if !ok {
+			return nil, fmt.Errorf("-platforms: %q is none; say linux/amd64", p)
+		}
+		r.platforms = append(r.platforms, platform{system, arch})
+	}
+	return r, r.dated(*date)
+}
+
+// dated finds out which commit it is, and of when.
+func (r *release) dated(date string) error {
+	if r.commit == "" {
+		r.commit = r.git("rev-parse", "HEAD")
+	}
+	if date == "" {
+		date = r.git("log", "-1", "--format=%ct")
+	}
+	seconds, err := strconv.ParseInt(date, 10, 64)
+	if err != nil {
+		return fmt.Errorf("-date %q: say the seconds since 1970, or build in a clone", date)
+	}
+	r.date = time.Unix(seconds, 0).UTC()
+	return nil
+}
+
+// git asks the working copy; "" is that there is none.
+func (r *release) git(args ...string) string {
+	out, err := exec.Command("git", append([]string{"-C", r.source}, args...)...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// build makes all files of a release.
+func (r *release) build(ctx context.Context, out io.Writer) error {
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "gitrollout-release")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	programs := map[platform]string{}
+	for _, p := range r.platforms {
+		began := time.Now()
+		programs[p] = filepath.Join(work, p.os+"_"+p.arch)
+		if err := r.compile(ctx, p, programs[p]); err != nil {
+			return fmt.Errorf("build for %s: %w", p, err)
+		}
+		info, err := os.Stat(programs[p])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%-14s %5.1f MB in %s\n", p, float64(info.Size())/1e6, time.Since(began).Round(time.Second))
+	}
+	for _, make := range []func(map[platform]string) error{r.archives, r.writeImage} {
+		if err := make(programs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compile builds the program so that its bytes follow from the source and the toolchain alone.
+func (r *release) compile(ctx context.Context, p platform, to string) error {
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return err
+	}
+	stamp := "-s -w -buildid= -X main.released=" + r.version + " -X main.commit=" + r.commit
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", stamp, "-o", to, "./cmd/gitrollout")
+	cmd.Dir = r.source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS="+p.os, "GOARCH="+p.arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// fakeRelease has files for programs: what is made of them does not depend on what they do.
+func fakeRelease(t *testing.T) (*release, map[platform]string) {
+	t.Helper()
+	dir := t.TempDir()
+	r := &release{source: "../..", out: dir, version: "v1.2.3", image: "localhost/gitrollout", downloads: "https://example.com/x",
+		commit: strings.Repeat("a", 40), date: time.Unix(1_700_000_000, 0).UTC(),
+		platforms: []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}}
+	programs := map[platform]string{}
+	for _, p := range r.platforms {
+		programs[p] = filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(programs[p], []byte("program for "+p.String()), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r, programs
+}
+
+// TestPush sends an image to a registry, twice, which has it then for each Linux and by its digest.
+func TestPush(t *testing.T) {
+	r, programs := fakeRelease(t)
+	if err := r.writeImage(programs); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New())
+	t.Cleanup(server.Close)
+	to := strings.TrimPrefix(server.URL, "http://") + "/team/gitrollout:v1.2.3"
+	var out bytes.Buffer
+	for range 2 {
+		out.Reset()
+		if err := run(t.Context(), []string{"push", filepath.Join(r.out, "image-v1.2.3.tar"), to}, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reference, err := name.ParseReference(strings.TrimSpace(strings.Replace(out.String(), ":v1.2.3@", "@", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := remote.Index(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+	}
+	if got := strings.Join(platforms, " "); got != "linux/amd64 linux/arm64" {
+		t.Errorf("the registry has the image for %s", got)
+	}
+}
+
+// TestPushNeedsATag: what is pushed without one would be "latest", which no manifest of ours names.
+func TestPushNeedsATag(t *testing.T) {
+	r, programs := fakeRelease(t)
+	if err := r.writeImage(programs); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(r.out, "image-v1.2.3.tar")
+	if err := run(t.Context(), []string{"push", file, "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
+		t.Error("an image was pushed without a tag")
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                       "usage:",
+		"build":                                  "-version \"\" is none",
+		"build -version 1.2":                     "-version \"1.2\" is none",
+		"build -version v1.2.3 -platforms linux": "-platforms: \"linux\" is none",
+		"build -version v1.2.3 -date yesterday":  "-date \"yesterday\"",
+		"push image.tar":                         "usage:",
+	} {
+		if err := run(t.Context(), strings.Fields(args), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", args, err, want)
+		}
+	}
+}
