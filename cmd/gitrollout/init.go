@@ -122,12 +122,11 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 		return scaffold.Proposal{}, nil, err
 	}
 	renderer := newRenderer(c.streams, nil)
-	p, err := scaffold.Propose(tree, survey, c.cluster, func(app rollout.App) (render.Beyond, error) {
+	staged := false
+	p, err := scaffold.Propose(tree, survey, c.cluster, protected(), func(app rollout.App) (*rollout.Render, error) {
 		built, err := renderer.Render(tree, app, rollout.Commit{})
-		if err != nil {
-			return render.Beyond{}, err
-		}
-		return render.BeyondOf(built, protected()), nil
+		staged = staged || err == nil && len(built.Specs) > 0
+		return built, err
 	})
 	if err != nil {
 		return p, nil, &failure{code: exitFailed, err: err}
@@ -148,6 +147,10 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 		told = append(told,
 			fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md",
 				status.Count(n, "file")))
+	}
+	if len(p.Apps) > 0 && !staged && len(c.apps) == 0 {
+		told = append(told, "note     nothing is released in steps yet; what writes a canary for an app's Deployments: "+
+			"gitrollout init --app "+p.Apps[0].Path)
 	}
 	if len(p.Apps) == 0 {
 		for _, t := range told {

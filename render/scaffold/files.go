@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -125,6 +127,24 @@ spec:
 
 var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 
+// oneLine is a list of resources in brackets.
+var oneLine = regexp.MustCompile(`(?m)^resources:[ \t]*\[[^\]\n#]*\][ \t]*$`)
+
+// asLines writes such a list with one line for each entry.
+func asLines(text string) string {
+	var k struct {
+		Resources []string `json:"resources"`
+	}
+	if yaml.Unmarshal([]byte(text), &k) != nil {
+		return text
+	}
+	lines := "resources:"
+	for _, r := range k.Resources {
+		lines += "\n- " + render.Quoted(r)
+	}
+	return lines
+}
+
 // kustomizationWith is an app's kustomization with more resources; everything
 // else in it stays as it is. An app of plain manifests has none: the zero value.
 func kustomizationWith(tree render.Tree, dir string, lines []string) (File, error) {
@@ -141,10 +161,10 @@ func kustomizationWith(tree render.Tree, dir string, lines []string) (File, erro
 		if err != nil {
 			return File{}, err
 		}
-		text := string(data)
+		text := oneLine.ReplaceAllStringFunc(string(data), asLines)
 		at := resources.FindStringSubmatchIndex(text)
 		if at == nil && strings.Contains("\n"+text, "\nresources:") {
-			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is written in one line",
+			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is no list with one line for each entry",
 				Fix: "write one line for each entry, or add these yourself: " + strings.Join(lines, ", ")}
 		}
 		var added strings.Builder

@@ -18,6 +18,9 @@ type Proposal struct {
 	Entries []Entry
 	Apps    []rollout.App // that the entries name
 	LeftOut []LeftOut
+
+	own   string
+	build Builder
 }
 
 // Entry is one entry of apps.
@@ -61,12 +64,13 @@ func environment(dir string) string {
 	return ""
 }
 
-// Propose finds the apps of a cluster, "" for the one that is most likely meant.
-// Check renders an app, and says what it has that its entry must allow; one that it has an error for is left out.
-func Propose(
-	tree render.Tree, s Survey, cluster string, check func(rollout.App) (render.Beyond, error),
-) (Proposal, error) {
-	p := Proposal{Cluster: cluster}
+// Builder renders an app.
+type Builder func(rollout.App) (*rollout.Render, error)
+
+// Propose finds the apps of a cluster, "" for the one that is most likely meant. One that cannot be rendered is left
+// out, and so is one that has an object of another. Own is gitrollout's namespace.
+func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
+	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := s.plain()
 	roots := append(s.roots(), slices.Collect(maps.Keys(plain))...)
 	slices.Sort(roots)
@@ -91,7 +95,7 @@ func Propose(
 			"move it into one, such as apps/shop")
 	}
 	for {
-		bad, err := p.cover(tree, chosen, plain, check)
+		bad, err := p.cover(tree, chosen, plain)
 		if err != nil || len(bad) == 0 {
 			return p, err
 		}
@@ -141,7 +145,6 @@ func (p *Proposal) choose(roots []string) string {
 // returns those that cannot be apps.
 func (p *Proposal) cover(
 	tree render.Tree, chosen []string, plain map[string]rollout.Directory,
-	check func(rollout.App) (render.Beyond, error),
 ) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // by app
@@ -189,14 +192,49 @@ func (p *Proposal) cover(
 			return nil, err
 		}
 	}
+	return append(bad, p.built(entryOf, plain)...), nil
+}
+
+// built renders the apps, of which entryOf knows the entries, and returns those that cannot be apps for what they are
+// rendered to.
+func (p *Proposal) built(entryOf map[string]int, plain map[string]rollout.Directory) (bad []LeftOut) {
+	var all []*rollout.Render
 	for _, app := range p.Apps {
-		needs, err := check(app)
+		r, err := p.build(app)
 		if err != nil {
 			bad = append(bad, LeftOut{app.Path, "cannot be rendered: " + err.Error()})
+			continue
 		}
-		p.Entries[entryOf[app.Name]].Needs.Add(needs)
+		all = append(all, r)
+		p.Entries[entryOf[app.Name]].Needs.Add(render.BeyondOf(r, p.own))
 	}
-	return bad, nil
+	return append(bad, twice(all, plain)...)
+}
+
+// twice are the apps that have an object of another one, such as a folder of what another one is rendered to. An app
+// that is a kustomization is kept before one that is not, and else the first.
+func twice(all []*rollout.Render, plain map[string]rollout.Directory) (bad []LeftOut) {
+	isPlain := func(r *rollout.Render) bool {
+		_, is := plain[r.App.Path]
+		return is
+	}
+	kustomized := slices.DeleteFunc(slices.Clone(all), isPlain)
+	owners := map[rollout.Ref]string{}
+	others := slices.DeleteFunc(all, func(r *rollout.Render) bool { return !isPlain(r) })
+	for _, r := range append(kustomized, others...) {
+		i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return owners[o.Ref()] != "" })
+		if i >= 0 {
+			ref := r.Objects[i].Ref()
+			bad = append(bad, LeftOut{r.App.Path, fmt.Sprintf("has objects that %s has, too, such as %s %s; an object "+
+				"belongs to one app: list one of them, or give this one a namespace of its own",
+				owners[ref], ref.Kind, strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/"))})
+			continue
+		}
+		for _, o := range r.Objects {
+			owners[o.Ref()] = r.App.Path
+		}
+	}
+	return bad
 }
 
 // directoryOf is how an entry for these folders has to read those without a kustomization, nil if there are none. It is

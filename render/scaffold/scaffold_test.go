@@ -79,6 +79,43 @@ func TestLook(t *testing.T) {
 	}
 }
 
+func bare(a rollout.App) (*rollout.Render, error) { return &rollout.Render{App: a}, nil }
+
+// TestOneObjectOneApp: a repository that has the same services as plain manifests, as a kustomization and as one file for
+// releases gets a configuration with one of them, and hears of the others.
+func TestOneObjectOneApp(t *testing.T) {
+	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+	tree := treeOf(map[string]string{
+		"manifests/web.yaml": web, "release/all.yaml": web, "kustomize/base/web.yaml": web,
+		"kustomize/base/kustomization.yaml": "resources: [web.yaml]\n", "kustomize/kustomization.yaml": "resources: [base]\n",
+		"other/kustomization.yaml": "resources: [settings.yaml]\n",
+	})
+	p, err := Propose(tree, look(t, tree), "", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
+		name := "web"
+		if a.Path == "other" {
+			name = a.Path
+		}
+		metadata := map[string]any{"name": name, "namespace": "default"}
+		return &rollout.Render{App: a, Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Service", "metadata": metadata}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range p.Apps {
+		got = append(got, a.Path)
+	}
+	for _, l := range p.LeftOut {
+		got = append(got, l.Path+" "+l.Why)
+	}
+	why := " has objects that kustomize has, too, such as Service default/web; an object belongs to one app: " +
+		"list one of them, or give this one a namespace of its own"
+	want := []string{"kustomize", "other", "manifests" + why, "release" + why}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestPlainFolders: folders of manifests are apps where they have a workload and nobody else has them.
 func TestPlainFolders(t *testing.T) {
 	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
@@ -91,7 +128,7 @@ func TestPlainFolders(t *testing.T) {
 		"notes/settings.yaml": settings, "argo/app.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\n",
 		"patched/kustomization.yaml": "resources: []\n", "patched/patches/web.yaml": web, "web.yaml": web,
 	})
-	p, err := Propose(tree, look(t, tree), "", func(rollout.App) (render.Beyond, error) { return render.Beyond{}, nil })
+	p, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +203,11 @@ func TestPropose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := treeOf(nil, tt.dirs...)
-			got, err := Propose(tree, look(t, tree), tt.cluster, func(a rollout.App) (render.Beyond, error) {
+			got, err := Propose(tree, look(t, tree), tt.cluster, "gitrollout", func(a rollout.App) (*rollout.Render, error) {
 				if a.Path == tt.broken {
-					return render.Beyond{}, errors.New("it is broken")
+					return nil, errors.New("it is broken")
 				}
-				return render.Beyond{}, nil
+				return bare(a)
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -182,7 +219,7 @@ func TestPropose(t *testing.T) {
 			if got.Apps = nil; strings.Join(names, " ") != tt.names {
 				t.Errorf("apps %v, want %s", names, tt.names)
 			}
-			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(render.Beyond{})); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(render.Beyond{}, Proposal{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if _, err := rollout.ParseConfig(got.ConfigFile().Path, []byte(got.ConfigFile().Content)); err != nil {
@@ -194,7 +231,7 @@ func TestPropose(t *testing.T) {
 
 func TestTheRootIsNoApp(t *testing.T) {
 	tree := treeOf(map[string]string{"kustomization.yaml": "resources: []\n"})
-	_, err := Propose(tree, look(t, tree), "", func(rollout.App) (render.Beyond, error) { return render.Beyond{}, nil })
+	_, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
 	if err == nil || !strings.Contains(err.Error(), "move it into one, such as apps/shop") {
 		t.Errorf("error %v", err)
 	}
@@ -243,6 +280,14 @@ func TestRollouts(t *testing.T) {
 			"resources: # all\n  - web.yaml\n", []rollout.Object{deployment("api", ""), deployment("web", "")}, "",
 			"resources: # all\n  - rollout-api.yaml\n  - rollout-web.yaml\n  - web.yaml\n",
 			"apps/web/rollout-api.yaml apps/web/rollout-web.yaml apps/web/kustomization.yaml", "",
+		},
+		"in brackets": {
+			"resources: [ web.yaml, '../b' ] \nnamePrefix: a-\n", []rollout.Object{deployment("web", "")}, "",
+			"resources:\n- rollout.yaml\n- web.yaml\n- ../b\nnamePrefix: a-\n", "apps/web/rollout.yaml apps/web/kustomization.yaml", "",
+		},
+		"none in brackets": {
+			"resources: []\n", []rollout.Object{deployment("web", "")}, "",
+			"resources:\n- rollout.yaml\n", "apps/web/rollout.yaml apps/web/kustomization.yaml", "",
 		},
 		"no resources": {
 			"namePrefix: a-\n", []rollout.Object{deployment("web", "")}, "",
@@ -308,10 +353,10 @@ func TestRolloutsAreRendered(t *testing.T) {
 
 func TestRolloutsRefuse(t *testing.T) {
 	r := &rollout.Render{App: rollout.App{Path: "apps/web"}, Objects: []rollout.Object{deployment("web", "")}}
-	_, _, err := Rollouts(treeOf(map[string]string{"apps/web/kustomization.yaml": "resources: [web.yaml]\n"}), r)
+	_, _, err := Rollouts(treeOf(map[string]string{"apps/web/kustomization.yaml": "resources: [web.yaml,\n  api.yaml]\n"}), r)
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.Field != "resources" || !strings.Contains(invalid.Fix, "rollout.yaml") {
-		t.Errorf("resources in one line: %v", err)
+		t.Errorf("resources in brackets over lines: %v", err)
 	}
 	if _, _, err := Rollouts(treeOf(nil), r); !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, "no kustomization") {
 		t.Errorf("no kustomization: %v", err)
