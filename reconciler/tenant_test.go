@@ -97,7 +97,7 @@ func TestTenantAttacks(t *testing.T) {
 		"with the label of another app": {config("name: shop, namespace: default, labels: {gitrollout.dev/app: shop}"), "ConfigMap default/shop is in app evil and in app shop, which has it"},
 		"a remote base":                 {map[string]string{kustomization: "resources: ['https://example.com/org/repo']\n"}, "vendor"},
 		"outside of the repository":     {map[string]string{kustomization: "resources: [../../../secrets.yaml]\n"}, "repository"},
-		"a chart":                       {map[string]string{kustomization: "helmCharts: [{name: a, repo: 'https://example.com'}]\n"}, "helm template"},
+		"a chart":                       {map[string]string{kustomization: "helmCharts: [{name: a, releaseName: a, version: 1.0.0, repo: 'https://example.com'}]\n"}, "charts are read from Git alone"},
 		"a program":                     {with(config("name: a"), kustomization, "resources: [app.yaml]\ngenerators:\n- |-\n  apiVersion: x\n  kind: X\n  metadata: {name: x, annotations: {config.kubernetes.io/function: 'exec: {path: /bin/sh}'}}\n"), "generators"},
 	} {
 		t.Run(name, func(t *testing.T) {

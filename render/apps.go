@@ -35,7 +35,7 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
 	for i, glob := range cfg.Apps {
-		dirs, err := expand(tree, glob.Directory, "", strings.Split(glob.Path, "/"), &left)
+		dirs, err := expand(tree, glob, "", strings.Split(glob.Path, "/"), &left)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -84,14 +84,17 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 // mostFolders bounds how many folders the globs of a configuration match: a tree that holds itself often is some bytes.
 const mostFolders = 20_000
 
-// expand returns the kustomizations below dir that match a glob's segments and, unless plain is nil, the folders of
-// manifests. It takes each folder that a wildcard matches off what is left, and stops below zero.
-func expand(tree Tree, plain *rollout.Directory, dir string, glob []string, left *int) ([]string, error) {
+// expand returns the kustomizations below dir that match a glob's segments and, where the entry says so, the charts and
+// the folders of manifests. It takes each folder that a wildcard matches off what is left, and stops below zero.
+func expand(tree Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree, dir)
-		if err == nil && !is && plain != nil {
+		if err == nil && !is && entry.Helm != nil {
+			is, err = isChart(tree, dir)
+		}
+		if err == nil && !is && entry.Directory != nil {
 			var found []string
-			found, err = manifests(tree, dir, *plain)
+			found, err = manifests(tree, dir, *entry.Directory)
 			is = len(found) > 0
 		}
 		if err != nil || !is {
@@ -101,25 +104,25 @@ func expand(tree Tree, plain *rollout.Directory, dir string, glob []string, left
 	}
 	if !rollout.IsGlob(glob[0]) {
 		next := path.Join(dir, glob[0])
-		entry, found, err := tree.Lookup(next)
-		if err != nil || !found || entry.Kind != rollout.Dir {
+		at, found, err := tree.Lookup(next)
+		if err != nil || !found || at.Kind != rollout.Dir {
 			return nil, err
 		}
-		return expand(tree, plain, next, glob[1:], left)
+		return expand(tree, entry, next, glob[1:], left)
 	}
 	entries, err := tree.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
-	for _, entry := range entries {
-		if matched, err := path.Match(glob[0], entry.Name); err != nil || !matched || entry.Kind != rollout.Dir {
+	for _, e := range entries {
+		if matched, err := path.Match(glob[0], e.Name); err != nil || !matched || e.Kind != rollout.Dir {
 			continue // ParseConfig has refused patterns that are no patterns
 		}
 		if *left--; *left < 0 {
 			break
 		}
-		below, err := expand(tree, plain, path.Join(dir, entry.Name), glob[1:], left)
+		below, err := expand(tree, entry, path.Join(dir, e.Name), glob[1:], left)
 		if err != nil {
 			return nil, err
 		}

@@ -31,6 +31,7 @@ type assembly struct {
 // assemble consumes the objects that kustomize built; it may change them.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
+	built = a.withoutHooks(built)
 	if err := a.unique(built); err != nil {
 		return err
 	}
@@ -86,6 +87,9 @@ func (a *assembly) take(object rollout.Object) error {
 		return a.blame(&rollout.InvalidError{Field: "kind", Msg: fmt.Sprintf("%s of %s does not belong in a kustomization",
 			ref.Kind, object.APIVersion()),
 			Fix: "keep it under .gitrollout/ and out of resources"}, ref)
+	}
+	if annotations := object.Map("metadata", "annotations"); annotations["helm.sh/resource-policy"] == "keep" {
+		annotations[rollout.AnnotationPrune] = "disabled"
 	}
 	if spec := object.Map("spec"); ref.Group == "batch" && ref.Kind == "Job" && spec["ttlSecondsAfterFinished"] != nil {
 		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes is missing, and would be made and run again

@@ -24,10 +24,10 @@ type node struct {
 	children map[string]*node
 }
 
-// newClosure makes a closure of all paths asked about in a tree, and of the folders that were listed.
-func newClosure(asked, listed []string, tree Tree) (*closure, error) {
+// newClosure makes a closure of what was looked at in a tree.
+func newClosure(looked Looked, tree Tree) (*closure, error) {
 	c := &closure{root: &node{}}
-	for _, p := range asked {
+	for _, p := range looked.At {
 		entry, found, err := tree.Lookup(p)
 		if err != nil {
 			return nil, err
@@ -35,7 +35,7 @@ func newClosure(asked, listed []string, tree Tree) (*closure, error) {
 		n := c.at(p)
 		n.asked, n.was = true, markOf(entry, found)
 	}
-	for _, p := range listed {
+	for _, p := range looked.All {
 		c.at(p).lists = true
 	}
 	return c, c.root.fill("", tree)

@@ -20,7 +20,7 @@ import (
 // documents are consumed and namespaces filled in.
 func buildYAML(tree Tree, dir string) ([]byte, []rollout.Object, error) {
 	fs := newTreeFS(tree)
-	p, err := inspect(fs, dir)
+	p, err := inspect(fs, rollout.App{Path: dir, Namespace: "default"})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -60,7 +60,8 @@ type lookup struct {
 // records every look-up. It serves one build, in one goroutine.
 type treeFS struct {
 	tree    Tree
-	made    map[string][]byte // files that the tree does not have
+	made    map[string][]byte // files in place of the tree's, or that it does not have
+	listed  map[string]bool   // folders of which all that they have was looked at
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path, symlinks resolved
 	total   int
@@ -72,7 +73,8 @@ var _ filesys.FileSystem = (*treeFS)(nil)
 
 func newTreeFS(tree Tree) *treeFS {
 	return &treeFS{
-		tree: tree, made: map[string][]byte{}, asked: map[string]lookup{}, blobs: map[string][]byte{},
+		tree: tree, made: map[string][]byte{}, listed: map[string]bool{}, asked: map[string]lookup{},
+		blobs: map[string][]byte{},
 	}
 }
 
@@ -88,7 +90,7 @@ func (f *treeFS) files() []string {
 
 func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
 	entry, found, err := f.ask(p)
-	if _, made := f.made[p]; made && !found && err == nil {
+	if _, made := f.made[p]; made && err == nil {
 		return rollout.Entry{Name: path.Base(p), Kind: rollout.File}, true, nil
 	}
 	return entry, found, err

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,24 +29,36 @@ const maxRoots = 1000
 // merely wrong is left to kustomize wherever its own message is good enough.
 type inspector struct {
 	fs      *treeFS
+	app     rollout.App
 	plan    plan
 	roots   int
 	total   shape
 	work    int
 	checked map[string]shape // files whose YAML is known to be sound
 	stack   []string         // folders of the kustomizations being entered
+
+	namespace string            // of the innermost of them that sets one, "" for none
+	charted   map[string]string // by folder of a kustomization with charts, the namespace for which they were rendered
 }
 
-// inspect looks at the kustomization in a folder and all that it refers to.
-func inspect(fs *treeFS, dir string) (plan, error) {
-	in := &inspector{fs: fs, checked: map[string]shape{}}
+// inspect looks at an app's kustomization and all that it refers to.
+func inspect(fs *treeFS, app rollout.App) (plan, error) {
+	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, charted: map[string]string{}}
+	dir := app.Path
 	real, entry, err := fs.resolve(unroot(path.Clean(dir)))
 	if err != nil || entry.Kind != rollout.Dir {
 		return in.plan, orMissing(err, &rollout.InvalidError{File: dir, Msg: "is not a folder of this commit",
 			Fix: "point the app's path at a kustomization"})
 	}
+	if err := in.chartApp(); err != nil {
+		return in.plan, err
+	}
 	err = in.enter(real, referrer{})
 	return in.plan, err
+}
+
+func (in *inspector) warn(format string, args ...any) {
+	in.plan.warnings = append(in.plan.warnings, fmt.Sprintf(format, args...))
 }
 
 // orMissing returns an error that already says what is wrong, else the given
@@ -101,9 +114,13 @@ func (in *inspector) enter(dir string, from referrer) error {
 	if len(in.stack) == 1 {
 		in.plan.file = file
 	}
+	outer := in.namespace
+	in.namespace = cmp.Or(k.Namespace, outer)
+	defer func() { in.namespace = outer }()
 	before := in.total.objects
 	here := referrer{file: file, dir: dir}
-	checks := []func(referrer, *types.Kustomization) error{in.refused, in.resources, in.patches, in.sources, in.plugins}
+	checks := []func(referrer, *types.Kustomization) error{in.counted, in.charts, in.resources, in.patches, in.sources,
+		in.plugins}
 	for _, check := range checks {
 		if err := check(here, k); err != nil {
 			return err
@@ -165,7 +182,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 	if err := k.Unmarshal(content); err != nil {
 		return "", nil, invalidKustomization(found[0], err)
 	}
-	if _, made := in.fs.made[found[0]]; made {
+	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
 		return path.Clean(dir), k, nil // nobody has written it
 	}
 	return found[0], k, nil
@@ -180,19 +197,8 @@ func invalidKustomization(file string, err error) error {
 		"error converting YAML to JSON: ")}
 }
 
-// refused rejects the fields that run a program or fetch a chart.
-func (in *inspector) refused(here referrer, k *types.Kustomization) error {
-	const fix = "render the chart into the repository (helm template), and name the result under resources"
-	switch {
-	case len(k.HelmCharts) > 0:
-		return here.at("helmCharts").invalid(fix, "is refused: kustomize would run the helm program for chart %q",
-			k.HelmCharts[0].Name)
-	case k.HelmGlobals != nil:
-		return here.at("helmGlobals").invalid(fix, "is refused: kustomize would run the helm program")
-	case len(k.HelmChartInflationGenerator) > 0:
-		return here.at("helmChartInflationGenerator").invalid(fix,
-			"is refused: kustomize would run the helm program for chart %q", k.HelmChartInflationGenerator[0].ChartName)
-	}
+// counted notes what all of a kustomization's objects go through.
+func (in *inspector) counted(_ referrer, k *types.Kustomization) error {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}

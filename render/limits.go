@@ -37,6 +37,12 @@ type shape struct {
 	copies  int // operations of JSON patches that copy
 }
 
+func (s *shape) add(more shape) {
+	s.objects += more.objects
+	s.nodes += more.nodes
+	s.copies += more.copies
+}
+
 // sound refuses YAML that kustomize could not print as JSON in bounded time and
 // memory, and adds what is in it to the bounds of the build. Some of it would
 // even end the process: kustomize calls log.Fatal on values that JSON lacks.
@@ -51,9 +57,7 @@ func (in *inspector) sound(file, field string, content []byte) error {
 		}
 		in.checked[key] = known
 	}
-	in.total.objects += known.objects
-	in.total.nodes += known.nodes
-	in.total.copies += known.copies
+	in.total.add(known)
 	switch {
 	case in.total.copies > maxCopies:
 		return &rollout.InvalidError{File: file, Field: field,
@@ -100,9 +104,7 @@ func measure(file, field string, content []byte) (shape, error) {
 			if problem != "" {
 				return total, rollout.Invalidf(file, field, "line %d: %s", line+m.line, problem)
 			}
-			total.nodes += nodes
-			total.objects += objects(&doc)
-			total.copies += copies(&doc)
+			total.add(shape{objects: objects(&doc), nodes: nodes, copies: copies(&doc)})
 		}
 		line += strings.Count(text, "\n") + 1
 	}

@@ -22,6 +22,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	if err != nil || !found {
 		return nil, err
 	}
+	f.listed[app.Path] = true
 	all, err := manifests(f.tree, app.Path, app.Directory)
 	if err != nil {
 		f.failed = err

@@ -127,8 +127,8 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 		return at.invalid(fix, "%s %s is not built into kustomize: rendering runs no exec and no Go plugins", version, kind)
 	}
 	if strings.HasPrefix(kind, "HelmChart") {
-		return at.invalid("render the chart into the repository (helm template)",
-			"%s is refused: kustomize would run the helm program", kind)
+		return at.invalid("name the chart in helmCharts of the kustomization", "%s is refused: kustomize would run the "+
+			"helm program", kind)
 	}
 	return in.configPaths(at, config)
 }

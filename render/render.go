@@ -29,9 +29,15 @@ const kept = 4
 
 // Builder builds one app of a tree, in this process or in another.
 type Builder interface {
-	// Build returns the app without a commit, and the paths of the tree that it depends on, also of one that is
+	// Build returns the app without a commit, and what of the tree it depends on, also of one that is
 	// invalid. Errors are those of Renderer.Render.
-	Build(tree Tree, app rollout.App) (built *rollout.Render, looked []string, err error)
+	Build(tree Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
+}
+
+// Looked is what of a tree a build depends on.
+type Looked struct {
+	At  []string // paths, also those at which nothing is
+	All []string // folders, with all that they have
 }
 
 // Renderer has apps built and remembers what each build depended on. It may be
@@ -134,11 +140,7 @@ func (r *Renderer) build(tree Tree, app rollout.App) (*cached, error) {
 	if err != nil && !errors.As(err, &invalid) {
 		return nil, err
 	}
-	var listed []string
-	if app.Plain {
-		listed = []string{app.Path}
-	}
-	closed, err := newClosure(looked, listed, tree)
+	closed, err := newClosure(looked, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +156,13 @@ type InProcess struct {
 }
 
 // Build is Builder's.
-func (b InProcess) Build(tree Tree, app rollout.App) (*rollout.Render, []string, error) {
+func (b InProcess) Build(tree Tree, app rollout.App) (*rollout.Render, Looked, error) {
 	fs := newTreeFS(tree)
 	built, err := b.render(fs, app)
 	if fs.failed != nil {
-		return nil, nil, fs.failed
+		return nil, Looked{}, fs.failed
 	}
-	return built, slices.Collect(maps.Keys(fs.asked)), err
+	return built, Looked{At: slices.Collect(maps.Keys(fs.asked)), All: slices.Collect(maps.Keys(fs.listed))}, err
 }
 
 // render checks what the app's kustomizations refer to, builds them, and
@@ -173,7 +175,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 			return nil, err
 		}
 	}
-	plan, err := inspect(fs, app.Path)
+	plan, err := inspect(fs, app)
 	if err != nil {
 		return nil, err
 	}

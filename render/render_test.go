@@ -173,7 +173,7 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 		"nothing changes":         {"apps/a/y", files, files, true},
 	} {
 		before := newTree(c.before)
-		closed, err := newClosure([]string{c.asked}, nil, before)
+		closed, err := newClosure(Looked{At: []string{c.asked}}, before)
 		if err != nil {
 			t.Fatal(err)
 		}

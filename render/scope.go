@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 
 	runtime "k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,12 +69,13 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces gives namespaced objects without a namespace the app's.
+// defaultNamespaces gives namespaced objects without a namespace that of the release that they are of, or the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
+		of := cmp.Or(takeNote(object, noteNamespace), namespace)
 		if object.Namespace() == "" && isNamespaced(object, inBuild) {
-			object.Map("metadata")["namespace"] = namespace
+			object.Map("metadata")["namespace"] = of
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -61,6 +62,7 @@ type AppGlob struct {
 	Namespace string     // for namespaced objects that name none; default "default"
 	Prune     bool       // the objects of an app whose folder is removed are deleted; default false: they are left alone
 	Directory *Directory // folders without a kustomization are apps, too; nil: they are not
+	Helm      *Helm      // folders of charts are apps, too; nil: they are not
 
 	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
 	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
@@ -69,6 +71,7 @@ type AppGlob struct {
 	field  string // apps[i], for messages
 	file   string
 	limits Limits // of its apps; zero for the defaults
+	kube   kubernetesFile
 }
 
 // The defaults of a configuration.
@@ -77,6 +80,10 @@ const (
 	minInterval     = time.Second
 
 	defaultPushInterval = time.Second
+
+	// DefaultKubernetes is the version of Kubernetes that charts are told where the configuration does not say. It stays
+	// as it is when libraries are newer: what charts render to depends on it.
+	DefaultKubernetes = "1.36.0"
 )
 
 // ConfigPath returns where a cluster's configuration is on the users' branch.
@@ -95,6 +102,7 @@ type configFile struct {
 	AutoRevert    AutoRevert     `json:"autoRevert" default:"propose"`
 	Notifications []receiverFile `json:"notifications" max:"50" fix:"name several apps in one entry"`
 	Limits        Limits         `json:"limits" default:"{}"`
+	Kubernetes    kubernetesFile `json:"kubernetes"`
 	_             any            `field:"signing" notYet:"leave it out"`
 }
 
@@ -104,10 +112,41 @@ type appGlobFile struct {
 	Namespace string     `json:"namespace" is:"label" default:"default"`
 	Prune     bool       `json:"prune"`
 	Directory *Directory `json:"directory"`
+	Helm      *helmFile  `json:"helm"`
 
 	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
 	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
 	ServiceAccount   string   `json:"serviceAccount" is:"account"`
+}
+
+// helmFile has Argo CD's names.
+type helmFile struct {
+	ReleaseName  string     `json:"releaseName" is:"label"`
+	ValueFiles   []string   `json:"valueFiles" max:"100"`
+	ValuesObject helmValues `json:"valuesObject"`
+	SkipCRDs     bool       `json:"skipCrds"`
+}
+
+// helmValues keeps null, which takes a value of the chart's away.
+type helmValues map[string]any
+
+// ReadValue reads a mapping of anything.
+func (v *helmValues) ReadValue(raw any) error {
+	given, is := raw.(map[string]any)
+	if !is {
+		return &InvalidError{Msg: "is not a mapping", Fix: "write values as in the chart's values.yaml"}
+	}
+	*v = given
+	return nil
+}
+
+// Shape is the JSON Schema of values.
+func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
+
+// kubernetesFile is what charts are told of the cluster.
+type kubernetesFile struct {
+	Version     string   `json:"version" is:"kubernetes"`
+	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
 // ParseConfig reads a configuration strictly and fills in the defaults. The
@@ -153,6 +192,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		if c.Limits != (Limits{}).OrDefault() {
 			glob.limits = c.Limits
 		}
+		glob.kube = raw.Kubernetes
 		c.Apps = append(c.Apps, *glob)
 	}
 	return c, nil
@@ -228,6 +268,16 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 		return invalid("name", "leave it out: each app is named by what the wildcards match",
 			"%q would be the name of every app that %s matches", g.Name, g.Path)
 	}
+	if h := raw.Helm; h != nil {
+		g.Helm = &Helm{ReleaseName: h.ReleaseName, ValueFiles: strings.Join(h.ValueFiles, "\n"), SkipCRDs: h.SkipCRDs}
+		if h.ValuesObject != nil {
+			values, err := json.Marshal(h.ValuesObject)
+			if err != nil {
+				return invalid("helm.valuesObject", "", "cannot be written as JSON: %v", err)
+			}
+			g.Helm.Values = string(values)
+		}
+	}
 	return g, nil
 }
 
@@ -259,7 +309,10 @@ func (g AppGlob) App(dir string) (App, error) {
 	}
 	app := App{Name: name, Path: dir, Namespace: g.Namespace,
 		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
-		Limits: g.limits}
+		Limits: g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " ")}
+	if g.Helm != nil {
+		app.Helm = *g.Helm
+	}
 	if g.Directory != nil {
 		app.Plain, app.Directory = true, *g.Directory
 	}

@@ -157,3 +157,42 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// TestHelmEntries: what an entry says of a chart is the app's, and what charts are told of the cluster is that of all.
+func TestHelmEntries(t *testing.T) {
+	parse := func(entry, more string) (App, error) {
+		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: charts/shop\n  "+entry+"\n"+more))
+		if err != nil {
+			return App{}, err
+		}
+		return c.Apps[0].App("charts/shop")
+	}
+	app, err := parse("helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, skipCrds: true}",
+		"kubernetes: {version: v1.36.3, apiVersions: [v1, example.com/v1beta1/Shop]}\n")
+	want := App{Name: "shop", Path: "charts/shop", Namespace: "default", Kubernetes: "v1.36.3", APIVersions: "v1 example.com/v1beta1/Shop",
+		Helm: Helm{ReleaseName: "eu", ValueFiles: "a.yaml\nb c.yaml", Values: `{"gone":null,"replicas":3}`, SkipCRDs: true}}
+	if diff := cmp.Diff(want, app); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"a.yaml", "b c.yaml"}, app.Helm.Files()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	for entry, want := range map[string]string{
+		"helm: {valuesObject: [a]}":  ".gitrollout/prod/config.yaml: apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
+		"helm: {releaseName: A}":     `.gitrollout/prod/config.yaml: apps[0].helm.releaseName: "A" is not a name; use lower-case letters, digits and -, at most 63`,
+		"helm: {valuesObj: {}}":      ".gitrollout/prod/config.yaml: apps[0].helm.valuesObj: is not a known field; use one of releaseName, skipCrds, valueFiles, valuesObject",
+		"helm: {valueFiles: a.yaml}": ".gitrollout/prod/config.yaml: apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
+	} {
+		if _, err := parse(entry, ""); err == nil || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
+		}
+	}
+	for kubernetes, want := range map[string]string{
+		"{version: latest}":        `.gitrollout/prod/config.yaml: kubernetes.version: "latest" is not a version of Kubernetes; write 1.36.3 or the like`,
+		"{apiVersions: [Gateway]}": `.gitrollout/prod/config.yaml: kubernetes.apiVersions[0]: "Gateway" is not a version of an API; write group/version or group/version/Kind`,
+	} {
+		if _, err := parse("helm: {}", "kubernetes: "+kubernetes+"\n"); err == nil || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", kubernetes, err, want)
+		}
+	}
+}

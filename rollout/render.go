@@ -22,6 +22,23 @@ type App struct {
 
 	Plain     bool // without a kustomization it is the manifests in its folder, as Directory says
 	Directory Directory
+
+	Helm        Helm   // of the chart in its folder, if that has one and no kustomization
+	Kubernetes  string // the version that charts are told; "" for DefaultKubernetes
+	APIVersions string // that charts are told besides those that Kubernetes has by itself, with spaces between
+}
+
+// Helm says how the chart in an app's folder is rendered.
+type Helm struct {
+	ReleaseName string // default: the app's name
+	ValueFiles  string // relative to the folder, the last one wins, with line ends between
+	Values      string // over those, as JSON; "" for none
+	SkipCRDs    bool   // leave out the objects in crds folders
+}
+
+// Files are the ValueFiles.
+func (h Helm) Files() []string {
+	return strings.FieldsFunc(h.ValueFiles, func(r rune) bool { return r == '\n' })
 }
 
 // Directory says which manifests of a folder without a kustomization are an app. The names are Argo CD's.

@@ -3,6 +3,7 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +41,11 @@ var table = map[string]rule{
 	"git":                {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
 	"git/wire":           {own: []string{"publish/call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"git/sign":           {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
-	"render": {own: []string{"analysis", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{
+	"render/chart": {own: []string{"rollout"}, others: []string{
+		"helm.sh/helm/v4/pkg/chart", "helm.sh/helm/v4/pkg/engine", "helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/release/v1/util",
+		"sigs.k8s.io/yaml",
+	}},
+	"render": {own: []string{"analysis", "render/chart", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
 	}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
@@ -154,6 +159,29 @@ func checkImports(t *testing.T, s source, r rule) {
 		default:
 			t.Errorf("%s imports %s, which is not among what %s may import: %v", s.path, p, s.dir(), r.others)
 		}
+	}
+}
+
+// TestRendersReachNoNetwork holds that Helm's code of registries, repositories and clusters is not in what renders.
+func TestRendersReachNoNetwork(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "./reconciler", "./render/...")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	helm := 0
+	for _, p := range strings.Fields(string(out)) {
+		rest, is := strings.CutPrefix(p, "helm.sh/helm/v4/pkg/")
+		if first, _, _ := strings.Cut(rest, "/"); is && !slices.Contains([]string{"chart", "engine", "ignore", "release"}, first) {
+			t.Errorf("what renders reaches %s", p)
+		}
+		if is {
+			helm++
+		}
+	}
+	if helm == 0 {
+		t.Error("found no package of Helm's: is the list read right?")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/traffic"
 )
@@ -47,7 +48,7 @@ func exact(t testing.TB) outcome {
 			Files:     []string{}, Digest: "d", Warnings: nil,
 		},
 		Invalid: &rollout.InvalidError{About: rollout.Ref{Kind: "Service", Name: "web"}, File: "f", Field: "g", Msg: "m", Fix: "x"},
-		Err:     "e", Looked: []string{"", "a", "a/b"}, Panic: "p", Stack: []byte{0, 1},
+		Err:     "e", Looked: render.Looked{At: []string{"", "a", "a/b"}, All: []string{"a"}}, Panic: "p", Stack: []byte{0, 1},
 	}
 }
 

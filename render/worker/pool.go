@@ -59,17 +59,17 @@ func NewPool(o Options) *Pool {
 var errClosed = errors.New("rendering has been given up: the program ends")
 
 // Build is render.Builder's. An app that breaks its bounds, or its worker twice, is an InvalidError.
-func (p *Pool) Build(tree render.Tree, app rollout.App) (*rollout.Render, []string, error) {
+func (p *Pool) Build(tree render.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
-		return nil, nil, err
+		return nil, render.Looked{}, err
 	}
 	defer func() { p.finish(app.Name, asked) }()
 	limits := app.Limits.OrDefault()
 	for again := false; ; again = true {
 		w, err := p.take(limits.Memory)
 		if err != nil {
-			return nil, nil, err
+			return nil, render.Looked{}, err
 		}
 		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}}
 		done, late, err := w.build(s, app, limits.RenderTime)
@@ -77,11 +77,11 @@ func (p *Pool) Build(tree render.Tree, app rollout.App) (*rollout.Render, []stri
 		closed := p.put(w, err == nil)
 		switch {
 		case s.failed != nil:
-			return nil, nil, s.failed
+			return nil, render.Looked{}, s.failed
 		case err == nil:
 			return p.result(app, done)
 		case closed:
-			return nil, nil, errClosed
+			return nil, render.Looked{}, errClosed
 		}
 		held := &rollout.InvalidError{File: app.Path}
 		switch {
@@ -104,7 +104,7 @@ func widen(field string) string {
 }
 
 // result is an outcome as Build returns it.
-func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, []string, error) {
+func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Looked, error) {
 	switch {
 	case o.Panic != "":
 		p.tell(app.Name, "panic: "+o.Panic, o.Stack)
@@ -113,7 +113,7 @@ func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, []string, e
 	case o.Invalid != nil:
 		return nil, o.Looked, o.Invalid
 	case o.Err != "":
-		return nil, nil, errors.New(o.Err)
+		return nil, render.Looked{}, errors.New(o.Err)
 	}
 	return o.Render, o.Looked, nil
 }

@@ -125,10 +125,13 @@ type session struct {
 	asked  []string        // paths
 	failed error           // the tree could not be read
 	shown  map[string]bool // paths that the worker knows of
+	listed []string        // folders of which it knows all that they have
 }
 
-// known are the paths that the worker could know of, on which what became of it may depend.
-func (s *session) known() []string { return slices.Collect(maps.Keys(s.shown)) }
+// known is what the worker could know of, on which what became of it may depend.
+func (s *session) known() render.Looked {
+	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
+}
 
 // worthwhile are the paths to answer ahead the next time: those of this time, and what was asked beyond them.
 func (s *session) worthwhile() []string {
@@ -168,6 +171,7 @@ func (s *session) lookup(p string) order {
 
 // readDir answers what is in a folder.
 func (s *session) readDir(dir string) order {
+	s.listed = append(s.listed, dir)
 	entries, err := s.tree.ReadDir(dir)
 	if err != nil {
 		s.failed = err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -47,7 +48,7 @@ type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError
 	Err     string // of another kind, "" for none; where the tree could not be read, the asking side has the error
-	Looked  []string
+	Looked  render.Looked
 
 	Panic string // "" for none
 	Stack []byte

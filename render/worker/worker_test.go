@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 // deeds builds apps, and does what no app should be able to bring about where the app's name is that of a deed.
 type deeds struct{ render.Builder }
 
-func (d deeds) Build(tree render.Tree, app rollout.App) (*rollout.Render, []string, error) {
+func (d deeds) Build(tree render.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	switch app.Name {
 	case "panics":
 		panic("this is the deed")
@@ -58,7 +58,7 @@ func (d deeds) Build(tree render.Tree, app rollout.App) (*rollout.Render, []stri
 		for { //nolint:revive // that is the deed
 		}
 	case "recurses":
-		return nil, nil, fmt.Errorf("depth %d", recurse(1))
+		return nil, render.Looked{}, fmt.Errorf("depth %d", recurse(1))
 	case "hoards":
 		var all [][]byte
 		for {
@@ -68,9 +68,9 @@ func (d deeds) Build(tree render.Tree, app rollout.App) (*rollout.Render, []stri
 			}
 		}
 	case "environ":
-		return &rollout.Render{App: app, Warnings: os.Environ()}, nil, nil
+		return &rollout.Render{App: app, Warnings: os.Environ()}, render.Looked{}, nil
 	case "who":
-		return &rollout.Render{App: app, Warnings: []string{strconv.Itoa(os.Getpid())}}, nil, nil
+		return &rollout.Render{App: app, Warnings: []string{strconv.Itoa(os.Getpid())}}, render.Looked{}, nil
 	}
 	return d.Builder.Build(tree, app)
 }
@@ -189,8 +189,9 @@ func TestSameAsInProcess(t *testing.T) {
 		t.Helper()
 		want, wantLooked, wantErr := here.Build(tree, app)
 		got, looked, err := workers.Build(tree, app)
-		slices.Sort(wantLooked)
-		slices.Sort(looked)
+		for _, list := range [][]string{wantLooked.At, wantLooked.All, looked.At, looked.All} {
+			slices.Sort(list)
+		}
 		if diff := cmp.Diff(wantErr, err, cmp.Comparer(sameError)); diff != "" {
 			t.Errorf("%s: errors (-here +worker):\n%s", name, diff)
 		}

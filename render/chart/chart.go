@@ -1,0 +1,176 @@
+// Package chart renders Helm charts as `helm template` does, with Helm's own engine: from the bytes of the chart's
+// files and its values alone. There is no cluster, clock, chance, environment, network or file system: lookup finds
+// nothing, and what a template would make anew each time is refused by name.
+//
+// In the process that calls it nothing bounds what memory and time a template takes.
+//
+// Its neighbour is package render, which reads the files from a commit and builds on what they render to.
+package chart
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Release is what a chart is rendered for.
+type Release struct {
+	Name, Namespace string
+	Values          map[string]any // over the chart's own
+	KubeVersion     string         // as .Capabilities tells it: 1.36.3 or v1.36.3; "" for rollout.DefaultKubernetes
+	APIVersions     []string       // besides those that Kubernetes has by itself: group/version, group/version/Kind
+	CRDs            bool           // with the objects in crds folders
+}
+
+// Document is one object that a chart renders to.
+type Document struct {
+	Source string // of the template: chart/templates/web.yaml, chart/charts/sub/templates/web.yaml
+	Text   string // YAML, without a separator
+	Hook   string // at what events Helm would create it, with commas between; "" for one that is not a hook
+}
+
+// Rendered is what a chart renders to.
+type Rendered struct {
+	Documents []Document // the CRDs first, then in the order in which Helm installs them, then the hooks
+	Warnings  []string
+}
+
+// Render renders a chart. Errors are InvalidErrors whose File is a path in the chart's folder, "." for the chart as a
+// whole.
+func Render(files []File, r Release) (*Rendered, error) {
+	if chartutil.ValidateReleaseName(r.Name) != nil {
+		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is none", r.Name),
+			Fix: "use lower-case letters, digits, - and ., at most 53"}
+	}
+	c, err := load(files)
+	if err != nil {
+		return nil, err
+	}
+	warnings := localSchemas(c)
+	caps, err := capabilities(r)
+	if err != nil {
+		return nil, err
+	}
+	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
+		return nil, &rollout.InvalidError{File: "Chart.yaml", Field: "kubeVersion",
+			Msg: fmt.Sprintf("%s does not fit Kubernetes %s", want, caps.KubeVersion.Version),
+			Fix: "say in kubernetes.version of the cluster's config.yaml which one it has"}
+	}
+	if err := chartutil.ProcessDependencies(c, r.Values); err != nil {
+		return nil, invalid("Chart.yaml", err)
+	}
+	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
+	run := func(f *functions) ([]Document, error) {
+		// The values are made for each run: templates may change them.
+		values, err := util.ToRenderValues(c, r.Values, options, caps)
+		if err != nil {
+			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
+		}
+		return documents(c, values, f)
+	}
+	first := &functions{called: map[string]bool{}}
+	docs, err := run(first)
+	if err != nil {
+		return nil, err
+	}
+	if len(first.called) > 0 {
+		other, err := run(&functions{called: map[string]bool{}, again: true})
+		if err != nil {
+			return nil, err
+		}
+		if err := first.same(c, docs, other); err != nil {
+			return nil, err
+		}
+	}
+	if r.CRDs {
+		docs = append(crds(c), docs...)
+	}
+	return &Rendered{Documents: docs, Warnings: warnings}, nil
+}
+
+func capabilities(r Release) (*common.Capabilities, error) {
+	version, err := common.ParseKubeVersion(cmp.Or(r.KubeVersion, rollout.DefaultKubernetes))
+	if err != nil {
+		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("%q is no version of Kubernetes", r.KubeVersion),
+			Fix: "write 1.36.3 or the like"}
+	}
+	caps := common.DefaultCapabilities.Copy()
+	caps.KubeVersion = *version
+	caps.APIVersions = slices.Concat(caps.APIVersions, r.APIVersions)
+	return caps, nil
+}
+
+// documents runs the templates once.
+func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, error) {
+	files, err := engine.Engine{CustomTemplateFuncs: f.table()}.Render(c, values)
+	if err != nil {
+		return nil, invalid(".", err)
+	}
+	for name := range files {
+		if path.Base(name) == "NOTES.txt" {
+			delete(files, name)
+		}
+	}
+	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, invalid(".", err)
+	}
+	var docs []Document
+	for _, m := range manifests {
+		docs = append(docs, Document{Source: m.Name, Text: m.Content})
+	}
+	for _, h := range hooks {
+		var events []string
+		for _, e := range h.Events {
+			events = append(events, e.String())
+		}
+		docs = append(docs, Document{Source: h.Path, Text: h.Manifest, Hook: strings.Join(events, ",")})
+	}
+	return docs, nil
+}
+
+func crds(c *helm.Chart) []Document {
+	var docs []Document
+	for _, crd := range c.CRDObjects() {
+		docs = append(docs, Document{Source: crd.Filename, Text: string(crd.File.Data)})
+	}
+	return docs
+}
+
+// invalid is an error of Helm's in one line.
+func invalid(file string, err error) error {
+	var known *rollout.InvalidError
+	if errors.As(err, &known) {
+		return known
+	}
+	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
+}
+
+// ReleaseName makes the name of a release from a template of one, as helm's --name-template. One that would be another
+// each time is an error.
+func ReleaseName(text string) (string, error) {
+	const file = "templates/name"
+	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},
+		Templates: []*common.File{{Name: file, Data: []byte(text)}}}
+	f := &functions{called: map[string]bool{}}
+	out, err := engine.Engine{CustomTemplateFuncs: f.table()}.Render(c, common.Values{})
+	if err != nil {
+		return "", invalid(".", err)
+	}
+	if len(f.called) > 0 {
+		return "", errors.New("would be another name at each render")
+	}
+	return out["release/"+file], nil
+}

@@ -1,0 +1,228 @@
+package chart
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// functions are those of templates whose results would differ from one render to the next. In their place are some that
+// always give the same, and something else when a chart is rendered again: where that shows, the chart is refused. What
+// they give so never reaches a cluster.
+type functions struct {
+	again  bool
+	called map[string]bool // by name
+}
+
+// pick notes a call, and returns one of two values.
+func pick[T any](f *functions, name string, first, second T) T {
+	f.called[name] = true
+	if f.again {
+		return second
+	}
+	return first
+}
+
+var errNoClock = errors.New("durationRound is not rendered: there is no clock")
+
+// certificate is what functions that make one return.
+type certificate struct{ Cert, Key string }
+
+// table is for Helm's engine: over its own functions of these names.
+func (f *functions) table() template.FuncMap {
+	t := template.FuncMap{
+		"now": f.now, "ago": f.ago, "date": f.date, "dateInZone": f.dateInZone, "date_in_zone": f.dateInZone,
+		"htmlDate":       func(date any) string { return f.date("2006-01-02", date) },
+		"htmlDateInZone": func(date any, zone string) string { return f.dateInZone("2006-01-02", date, zone) },
+		"toDate":         func(layout, text string) time.Time { at, _ := time.Parse(layout, text); return at },
+		"mustToDate":     time.Parse,
+		"durationRound":  func(any) (string, error) { return "", errNoClock },
+		"uuidv4":         func() string { return pick(f, "uuidv4", strings.Repeat("a", 36), strings.Repeat("b", 36)) },
+		"bcrypt":         func(string) string { return pick(f, "bcrypt", "a", "b") },
+		"htpasswd":       func(user, _ string) string { return user + ":" + pick(f, "htpasswd", "a", "b") },
+		"encryptAES":     func(_, _ string) string { return pick(f, "encryptAES", "a", "b") },
+		"genPrivateKey":  func(string) string { return pick(f, "genPrivateKey", "a", "b") },
+		"randBytes": func(n int) string {
+			return base64.StdEncoding.EncodeToString([]byte(strings.Repeat(pick(f, "randBytes", "a", "b"), n)))
+		},
+		"randInt": func(from, to int) (int, error) {
+			if to <= from {
+				return 0, fmt.Errorf("randInt: there is no number from %d to %d", from, to-1)
+			}
+			return pick(f, "randInt", from, to-1), nil
+		},
+		"shuffle": func(text string) string {
+			runes := []rune(text)
+			slices.Reverse(runes)
+			return pick(f, "shuffle", text, string(runes))
+		},
+		"keys": func(all ...map[string]any) []string {
+			out := []string{}
+			for _, one := range all {
+				out = append(out, slices.Sorted(maps.Keys(one))...)
+			}
+			return out
+		},
+		"values": func(one map[string]any) []any {
+			out := []any{}
+			for _, key := range slices.Sorted(maps.Keys(one)) {
+				out = append(out, one[key])
+			}
+			return out
+		},
+	}
+	for name, chars := range map[string][2]string{"randAlphaNum": {"a", "b"}, "randAlpha": {"a", "b"},
+		"randAscii": {"a", "b"}, "randNumeric": {"1", "2"}} {
+		t[name] = func(n int) string { return strings.Repeat(pick(f, name, chars[0], chars[1]), n) }
+	}
+	for _, name := range []string{"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
+		"genSignedCert", "genSignedCertWithKey"} {
+		t[name] = func(...any) certificate { return pick(f, name, certificate{"a", "a"}, certificate{"b", "b"}) }
+	}
+	return t
+}
+
+// now is one of two times that differ in all that is told of a time.
+func (f *functions) now() time.Time {
+	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
+}
+
+// at is the time that a function is given, now if it is none. There is one zone, whatever the machine has.
+func (f *functions) at(date any) time.Time {
+	switch date := date.(type) {
+	case time.Time:
+		return date
+	case *time.Time:
+		return *date
+	case int64:
+		return time.Unix(date, 0)
+	case int:
+		return time.Unix(int64(date), 0)
+	case int32:
+		return time.Unix(int64(date), 0)
+	}
+	return f.now()
+}
+
+func (f *functions) ago(date any) string { return f.now().Sub(f.at(date)).Round(time.Second).String() }
+
+func (f *functions) date(layout string, date any) string { return f.at(date).UTC().Format(layout) }
+
+func (f *functions) dateInZone(layout string, date any, zone string) string {
+	in, err := time.LoadLocation(zone)
+	if err != nil || zone == "Local" {
+		in = time.UTC
+	}
+	return f.at(date).In(in).Format(layout)
+}
+
+// same compares what a chart rendered to twice. A difference is an InvalidError that names the object, the field, and
+// what made it.
+func (f *functions) same(c *helm.Chart, first, second []Document) error {
+	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
+	for i, d := range first {
+		var other Document
+		if i < len(second) {
+			other = second[i]
+		}
+		if d.Text == other.Text && d.Source == other.Source {
+			continue
+		}
+		what, field := "the text", ""
+		var x, y map[string]any
+		if yaml.Unmarshal([]byte(d.Text), &x) == nil && yaml.Unmarshal([]byte(other.Text), &y) == nil {
+			o := rollout.Object(x)
+			what, field = o.Kind()+"/"+o.Name()+":", strings.TrimPrefix(difference(x, y), ".")
+		}
+		if field == "" {
+			field = "the text"
+		}
+		source := d.Source[strings.IndexByte(d.Source, '/')+1:]
+		return &rollout.InvalidError{File: source, Msg: strings.TrimSpace(fmt.Sprintf(
+			"%s %s would be another at each render (%s)", what, field, names)), Fix: f.fix(c, d.Source)}
+	}
+	if len(second) > len(first) {
+		return &rollout.InvalidError{File: ".", Msg: "would be other objects at each render (" + names + ")",
+			Fix: f.fix(c, "")}
+	}
+	return nil
+}
+
+// difference is the path of the first value that two have not in common, "" if they are the same.
+func difference(x, y any) string {
+	a, isMap := x.(map[string]any)
+	b, alike := y.(map[string]any)
+	if isMap && alike {
+		for _, key := range slices.Sorted(maps.Keys(a)) {
+			if _, has := b[key]; !has {
+				return "." + key
+			}
+			if d := difference(a[key], b[key]); d != "" || !reflect.DeepEqual(a[key], b[key]) {
+				return "." + key + d
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(b)) {
+			if _, has := a[key]; !has {
+				return "." + key
+			}
+		}
+		return ""
+	}
+	list, isList := x.([]any)
+	others, alike := y.([]any)
+	for i := range list {
+		if isList && alike && i < len(others) && !reflect.DeepEqual(list[i], others[i]) {
+			return fmt.Sprintf("[%d]%s", i, difference(list[i], others[i]))
+		}
+	}
+	return ""
+}
+
+var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
+
+// fix names the values that stand beside the functions that were called, where a chart has such: they take precedence
+// as a rule. Those in the template that made a difference are named before others.
+func (f *functions) fix(c *helm.Chart, source string) string {
+	near, far := map[string]bool{}, map[string]bool{}
+	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)
+	var look func(c *helm.Chart, prefix string)
+	look = func(c *helm.Chart, prefix string) {
+		for _, t := range c.Templates {
+			for line := range strings.Lines(string(t.Data)) {
+				if !calls.MatchString(line) {
+					continue
+				}
+				for _, m := range valueName.FindAllStringSubmatch(line, -1) {
+					far[prefix+m[1][1:]] = true
+					if c.ChartFullPath()+"/"+t.Name == source {
+						near[prefix+m[1][1:]] = true
+					}
+				}
+			}
+		}
+		for _, d := range c.Dependencies() {
+			look(d, prefix+d.Name()+".")
+		}
+	}
+	look(c, "")
+	named := near
+	if len(near) == 0 {
+		named = far
+	}
+	if len(named) == 0 {
+		return "give it by a value, or take it out of the template"
+	}
+	return "set " + strings.Join(slices.Sorted(maps.Keys(named)), ", ") + " in the values"
+}

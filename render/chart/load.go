@@ -1,0 +1,155 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/ignore"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// File is one file of a chart.
+type File struct {
+	Name string // slash-separated, in the chart's folder
+	Data []byte
+}
+
+// The bounds of a chart, with the charts in it, unpacked.
+const (
+	MaxSize  = 20 << 20 // bytes
+	MaxFiles = 5_000
+)
+
+// Main is the file that makes a folder a chart.
+const Main = "Chart.yaml"
+
+// Ignored returns what a .helmignore leaves out of a chart: a file or a folder, by its path in the chart's folder.
+func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
+	rules, err := ignore.Parse(bytes.NewReader(helmignore))
+	if err != nil {
+		return nil, invalid(ignore.HelmIgnore, err)
+	}
+	rules.AddDefaults()
+	return func(name string, isDir bool) bool { return rules.Ignore(name, entry{path.Base(name), isDir}) }, nil
+}
+
+// entry is as much of a file as a .helmignore looks at.
+type entry struct {
+	name  string
+	isDir bool
+}
+
+func (e entry) Name() string       { return e.name }
+func (e entry) IsDir() bool        { return e.isDir }
+func (e entry) Size() int64        { return 0 }
+func (e entry) ModTime() time.Time { return time.Time{} }
+func (e entry) Sys() any           { return nil }
+func (e entry) Mode() fs.FileMode {
+	if e.isDir {
+		return fs.ModeDir
+	}
+	return 0
+}
+
+// Merge reads values, one or several documents of YAML, and lays them over others, which stay as they are.
+func Merge(values map[string]any, text []byte) (map[string]any, error) {
+	more, err := loader.LoadValues(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("is no YAML of values: %w", err)
+	}
+	return loader.MergeMaps(values, more), nil
+}
+
+// load reads a chart and those that it depends on.
+func load(files []File) (*helm.Chart, error) {
+	u := unpacker{}
+	all, err := u.unpack(files)
+	if err != nil {
+		return nil, err
+	}
+	c, err := loader.LoadFiles(all)
+	if err != nil {
+		return nil, invalid(".", err)
+	}
+	if c.Metadata.Type == "library" {
+		return nil, &rollout.InvalidError{File: Main, Field: "type", Msg: "is library: such a chart has nothing to render",
+			Fix: "name the chart that uses it"}
+	}
+	return c, arrange(c, ".")
+}
+
+// unpacker opens the archives of a chart, of which one can hold others.
+type unpacker struct{ files, size int }
+
+func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
+	var all []*archive.BufferedFile
+	for _, f := range files {
+		if u.files++; u.files > MaxFiles {
+			return nil, tooMuch("files", MaxFiles)
+		}
+		if u.size += len(f.Data); u.size > MaxSize {
+			return nil, tooMuch("bytes", MaxSize)
+		}
+		folder, name := path.Split(f.Name)
+		if path.Base(folder) != "charts" || path.Ext(name) != ".tgz" || strings.HasPrefix(name, "_") || name[0] == '.' {
+			all = append(all, &archive.BufferedFile{Name: f.Name, Data: bytes.TrimPrefix(f.Data, bom)})
+			continue
+		}
+		packed, err := archive.LoadArchiveFiles(bytes.NewReader(f.Data))
+		if err != nil {
+			return nil, invalid(f.Name, err)
+		}
+		var inner []File
+		for _, p := range packed {
+			inner = append(inner, File{Name: p.Name, Data: p.Data})
+		}
+		unpacked, err := u.unpack(inner)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range unpacked {
+			p.Name = path.Join(folder, name+".d", p.Name)
+		}
+		all = append(all, unpacked...)
+	}
+	return all, nil
+}
+
+var bom = []byte{0xEF, 0xBB, 0xBF}
+
+func tooMuch(what string, most int) error {
+	return &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("is a chart of more than %d %s, unpacked", most, what),
+		Fix: "list in .helmignore what it does not need"}
+}
+
+// arrange puts the charts that a chart depends on in order, which Helm leaves to chance, and looks whether all are
+// there.
+func arrange(c *helm.Chart, dir string) error {
+	dependencies := c.Dependencies()
+	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {
+		return strings.Compare(a.Name()+" "+a.Metadata.Version, b.Name()+" "+b.Metadata.Version)
+	})
+	c.SetDependencies(dependencies...)
+	for i, d := range c.Metadata.Dependencies {
+		if !slices.ContainsFunc(dependencies, func(has *helm.Chart) bool { return has.Name() == d.Name }) {
+			return &rollout.InvalidError{File: path.Join(dir, Main), Field: fmt.Sprintf("dependencies[%d]", i),
+				Msg: fmt.Sprintf("the chart %s is not in charts/", d.Name),
+				Fix: "run helm dependency build, and commit what it writes there: charts are read from Git alone"}
+		}
+	}
+	for _, d := range dependencies {
+		if err := arrange(d, path.Join(dir, "charts", d.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,398 @@
+package render
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/kustomize/kyaml/yaml/merge2"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/render/chart"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// What is noted on a chart's objects while kustomize has them, and is on none of them after that.
+const (
+	noteHook      = "chart.gitrollout.dev/hook"      // when Helm would create it, with commas between
+	noteNamespace = "chart.gitrollout.dev/namespace" // of the release, which is its own if it names none
+)
+
+// charts renders the charts of a kustomization. Kustomize gets it without them, and with what they render to as the
+// last of its resources, where it is patched and named as what its own generator makes.
+func (in *inspector) charts(here referrer, k *types.Kustomization) error {
+	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
+	if k.HelmGlobals != nil {
+		globals = *k.HelmGlobals
+	}
+	if before, are := in.charted[here.file]; are && before != in.namespace {
+		return here.at("helmCharts").invalid("give the charts a namespace",
+			"is entered for the namespaces %q and %q, and the charts have none of their own", before, in.namespace)
+	}
+	if len(k.HelmCharts)+len(old) == 0 && k.HelmGlobals == nil {
+		return nil
+	}
+	if globals.ConfigHome != "" {
+		in.warn("%s: the configHome of helm is ignored: no helm program runs", here.file)
+	}
+	for i, c := range slices.Concat(k.HelmCharts, old) {
+		at := here.at("helmCharts[%d]", i)
+		if before := len(k.HelmCharts); i >= before {
+			at = here.at("helmChartInflationGenerator[%d]", i-before)
+		}
+		if err := in.chart(at, globals, c); err != nil {
+			return err
+		}
+		if c.Namespace == "" {
+			in.charted[here.file] = in.namespace
+		}
+		k.Resources = append(k.Resources, at.field)
+	}
+	k.HelmCharts, k.HelmGlobals, k.HelmChartInflationGenerator = nil, nil, nil
+	content, err := yaml.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("write %s without charts: %w", here.file, err)
+	}
+	in.fs.made[here.file] = content
+	return nil
+}
+
+// chart renders one chart of a kustomization into the file of its field's name.
+func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmChart) error {
+	if c.Debug || c.Devel {
+		in.warn("%s: debug and devel of %s are ignored: no helm program runs", at.file, at.field)
+	}
+	switch {
+	case c.Name == "":
+		return at.below("name").invalid("name the chart's folder", "is missing")
+	case c.ReleaseName == "" && c.NameTemplate == "":
+		return at.below("releaseName").invalid("write one", "is missing, and kustomize would make one up at each build")
+	case c.ReleaseName != "" && c.NameTemplate != "":
+		return at.below("nameTemplate").invalid("keep one of them", "is given, and releaseName too")
+	case !slices.Contains([]string{"", "merge", "override", "replace"}, c.ValuesMerge):
+		return at.below("valuesMerge").invalid("", "%q is not one of merge, override, replace", c.ValuesMerge)
+	}
+	home := cmp.Or(globals.ChartHome, types.HelmDefaultHome)
+	if c.Version != "" && c.Repo != "" {
+		home = path.Join(home, c.Name+"-"+c.Version)
+	}
+	dir, err := in.chartDir(at.below("name"), c.Name, path.Join(home, c.Name))
+	if err != nil {
+		return err
+	}
+	values, err := in.chartValues(at, dir, c)
+	if err != nil {
+		return err
+	}
+	r := chart.Release{Name: c.ReleaseName, Namespace: cmp.Or(c.Namespace, in.namespace, in.app.Namespace),
+		Values: values, KubeVersion: cmp.Or(c.KubeVersion, in.app.Kubernetes), CRDs: c.IncludeCRDs,
+		APIVersions: append(strings.Fields(in.app.APIVersions), c.ApiVersions...)}
+	if c.NameTemplate != "" {
+		if r.Name, err = chart.ReleaseName(c.NameTemplate); err != nil {
+			return at.below("nameTemplate").invalid("write a releaseName", "%v", err)
+		}
+	}
+	return in.inflate(path.Join(at.dir, at.field), dir, r, c.SkipHooks)
+}
+
+// chartDir is the folder of a chart that a kustomization names.
+func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
+	joined := path.Join(at.dir, p)
+	if !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
+		_, entry, err := in.fs.resolve(unroot(joined))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Kind != rollout.Dir {
+			return "", at.invalid("commit it there, as helm pull --untar unpacks it: charts are read from Git alone",
+				"the chart %s is not in this commit: there is no folder %s", name, joined)
+		}
+	}
+	dir, _, err := in.find(at, p)
+	return dir, err
+}
+
+// chartValues are the values that a kustomization gives a chart, put together as kustomize does.
+func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
+	file, content := path.Join(dir, "values.yaml"), []byte(nil)
+	var err error
+	if c.ValuesFile != "" {
+		file, content, err = in.file(at.below("valuesFile"), c.ValuesFile)
+	} else if real, entry, found := in.fs.resolve(file); found == nil {
+		content, err = in.fs.read(real, entry)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(c.ValuesInline) > 0 {
+		if content, err = inlineValues(content, c); err != nil {
+			return nil, at.below("valuesInline").invalid("", "cannot be merged with %s: %s", file, rollout.OneLine(err.Error()))
+		}
+	}
+	values, err := mergeValues(nil, file, content)
+	for i, p := range c.AdditionalValuesFiles {
+		if err != nil {
+			break
+		}
+		if file, content, err = in.file(at.below(fmt.Sprintf("additionalValuesFiles[%d]", i)), p); err == nil {
+			values, err = mergeValues(values, file, content)
+		}
+	}
+	return values, err
+}
+
+func mergeValues(values map[string]any, file string, content []byte) (map[string]any, error) {
+	merged, err := chart.Merge(values, content)
+	if err != nil {
+		return nil, rollout.Invalidf(file, "", "%s", rollout.OneLine(err.Error()))
+	}
+	return merged, nil
+}
+
+// inlineValues merges valuesInline with the values of a file.
+func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
+	values := c.ValuesInline
+	if c.ValuesMerge != "replace" {
+		file, err := kyaml.Parse(string(content))
+		if err != nil {
+			return nil, err
+		}
+		inline, err := kyaml.FromMap(values)
+		if err != nil {
+			return nil, err
+		}
+		from, to := inline, file
+		if c.ValuesMerge == "merge" {
+			from, to = file, inline
+		}
+		merged, err := merge2.Merge(from, to, kyaml.MergeOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if values, err = merged.Map(); err != nil {
+			return nil, err
+		}
+	}
+	return yaml.Marshal(values)
+}
+
+// chartApp makes the folder of a chart a kustomization of what the chart renders to. One that is a kustomization is
+// left as it is, and so is one that is no chart.
+func (in *inspector) chartApp() error {
+	dir := in.app.Path
+	is, err := isKustomization(in.fs.tree, dir)
+	if err != nil || is {
+		return err
+	}
+	if is, err = isChart(in.fs.tree, dir); err != nil || !is {
+		return err
+	}
+	at := referrer{file: dir, dir: dir}
+	var values map[string]any
+	for i, p := range in.app.Helm.Files() {
+		real, entry, err := in.find(at.at("helm.valueFiles[%d]", i), p)
+		if err != nil {
+			return err
+		}
+		if entry.Kind != rollout.File {
+			return at.at("helm.valueFiles[%d]", i).invalid("", "%s is not a file", p)
+		}
+		content, err := in.fs.read(real, entry)
+		if err == nil {
+			values, err = mergeValues(values, real, content)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if values, err = mergeValues(values, dir, []byte(in.app.Helm.Values)); err != nil {
+		return err
+	}
+	r := chart.Release{Name: cmp.Or(in.app.Helm.ReleaseName, in.app.Name), Namespace: in.app.Namespace, Values: values,
+		KubeVersion: in.app.Kubernetes, APIVersions: strings.Fields(in.app.APIVersions), CRDs: !in.app.Helm.SkipCRDs}
+	const rendered = chart.Main + " (rendered)"
+	if err := in.inflate(path.Join(dir, rendered), dir, r, false); err != nil {
+		return err
+	}
+	content, err := json.Marshal(map[string][]string{"resources": {rendered}})
+	in.fs.made[path.Join(dir, kustomizationNames[0])] = content
+	return err
+}
+
+func isChart(tree Tree, dir string) (bool, error) {
+	entry, found, err := tree.Lookup(path.Join(dir, chart.Main))
+	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
+}
+
+// inflate renders the chart in a folder into a made file.
+func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
+	files, err := in.fs.chartFiles(dir)
+	if err != nil {
+		return err
+	}
+	rendered, err := chart.Render(files, r)
+	if err != nil {
+		return within(dir, err)
+	}
+	for _, w := range rendered.Warnings {
+		in.warn("%s: %s", dir, w)
+	}
+	var all strings.Builder
+	var total shape
+	for _, d := range rendered.Documents {
+		if d.Hook != "" && skipHooks {
+			continue
+		}
+		_, inChart, _ := strings.Cut(d.Source, "/")
+		for _, text := range splitDocuments(d.Text) {
+			file := path.Join(dir, inChart)
+			measured, err := measure(file, "", []byte(text))
+			if err != nil {
+				return err
+			}
+			total.add(measured)
+			if text, err = in.noted(text, d.Hook, r.Namespace); err != nil {
+				return rollout.Invalidf(file, "", "renders to what is no object: %s", rollout.OneLine(err.Error()))
+			}
+			all.WriteString(text)
+			if all.Len() > maxOutput {
+				return tooLarge(dir)
+			}
+		}
+	}
+	in.checked[into+"\x00"] = total
+	in.fs.made[into] = []byte(all.String())
+	return nil
+}
+
+// within says of an error about a file of a chart where in the repository it is.
+func within(dir string, err error) error {
+	var invalid *rollout.InvalidError
+	if errors.As(err, &invalid) {
+		invalid.File = path.Join(dir, invalid.File)
+	}
+	return err
+}
+
+// noted is an object of a chart with what has to be known of it later. One document that is empty is none.
+func (in *inspector) noted(text, hook, namespace string) (string, error) {
+	node, err := kyaml.Parse(text)
+	if err != nil || node.IsNilOrEmpty() {
+		return "", nil // measure has seen that it is YAML: it is a comment
+	}
+	notes := map[string]string{konfig.HelmGeneratedAnnotation: "true"}
+	if hook != "" {
+		notes[noteHook] = hook
+	}
+	if namespace != in.app.Namespace {
+		notes[noteNamespace] = namespace
+	}
+	objects := []*kyaml.RNode{node}
+	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {
+		if objects, err = items.Value.Elements(); err != nil {
+			return "", err
+		}
+	}
+	for _, o := range objects {
+		for _, key := range slices.Sorted(maps.Keys(notes)) {
+			if err := o.PipeE(kyaml.SetAnnotation(key, notes[key])); err != nil {
+				return "", err
+			}
+		}
+	}
+	text, err = node.String()
+	return "---\n" + text, err
+}
+
+// chartFiles reads all files of a chart, but for what its .helmignore leaves out.
+func (f *treeFS) chartFiles(dir string) ([]chart.File, error) {
+	w := chartWalk{fs: f, root: dir}
+	var helmignore []byte
+	real, entry, err := f.resolve(path.Join(dir, ".helmignore"))
+	if err == nil && entry.Kind == rollout.File {
+		helmignore, err = f.read(real, entry)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if w.ignored, err = chart.Ignored(helmignore); err != nil {
+		return nil, within(dir, err)
+	}
+	err = w.folder(dir, "")
+	return w.files, err
+}
+
+type chartWalk struct {
+	fs      *treeFS
+	root    string
+	ignored func(name string, isDir bool) bool
+	seen    int
+	files   []chart.File
+}
+
+// folder reads what is in a folder, at a real path and by its path in the chart. Symlinks are followed.
+func (w *chartWalk) folder(real, below string) error {
+	entries, err := w.fs.tree.ReadDir(real)
+	if err != nil {
+		w.fs.failed = fmt.Errorf("list %s: %w", real, err)
+		return w.fs.failed
+	}
+	w.fs.listed[real] = true
+	for _, e := range entries {
+		name, at := path.Join(below, e.Name), path.Join(real, e.Name)
+		if e.Kind == rollout.Symlink || e.Kind == rollout.Submodule {
+			if at, e, err = w.fs.resolve(at); err != nil {
+				return orMissing(err, &rollout.InvalidError{File: path.Join(w.root, name), Msg: "is a symlink to nothing"})
+			}
+		}
+		if w.ignored(name, e.Kind == rollout.Dir) {
+			continue
+		}
+		if w.seen++; w.seen > chart.MaxFiles {
+			return &rollout.InvalidError{File: w.root, Msg: fmt.Sprintf("is a chart of more than %d files and folders",
+				chart.MaxFiles), Fix: "list in .helmignore what it does not need"}
+		}
+		if e.Kind == rollout.Dir {
+			err = w.folder(at, name)
+		} else {
+			err = w.file(at, name, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *chartWalk) file(real, name string, entry rollout.Entry) error {
+	data, err := w.fs.read(real, entry)
+	w.files = append(w.files, chart.File{Name: name, Data: data})
+	return err
+}
+
+// takeNote takes a note off an object, "" if it has none.
+func takeNote(o rollout.Object, key string) string {
+	notes := o.Map("metadata", "annotations")
+	note, noted := notes[key].(string)
+	if delete(notes, key); noted && len(notes) == 0 {
+		delete(o.Map("metadata"), "annotations")
+	}
+	return note
+}
+
+// withoutHooks leaves out what Helm would create at certain times only, and tells it, but for tests.
+func (a *assembly) withoutHooks(objects []rollout.Object) []rollout.Object {
+	return slices.DeleteFunc(objects, func(o rollout.Object) bool {
+		hook := takeNote(o, noteHook)
+		if hook != "" && hook != "test" {
+			a.warn("%s is a hook of Helm's (%s), and is left out", shortRef(o.Ref()), hook)
+		}
+		return hook != ""
+	})
+}

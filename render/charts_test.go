@@ -1,0 +1,274 @@
+package render
+
+import (
+	"maps"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// shopChart is a small chart in a folder.
+func shopChart(dir string) map[string]string {
+	return map[string]string{
+		dir + "/Chart.yaml":  "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
+		dir + "/values.yaml": "replicas: 1\ncolour: red\nlist: [a]\n",
+		dir + "/templates/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}-web\n" +
+			"  labels: {in: \"{{ .Release.Namespace }}\"}\nspec:\n  replicas: {{ .Values.replicas }}\n  selector: {matchLabels: {app: web}}\n" +
+			"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: \"web:{{ .Values.colour }}\"}]}\n",
+		dir + "/templates/NOTES.txt": "Thank you for {{ .Release.Name }}\n",
+	}
+}
+
+func merged(all ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, one := range all {
+		maps.Copy(out, one)
+	}
+	return out
+}
+
+// values are what a shop was rendered with: its name, release namespace and labels, replicas and colour.
+func seen(t *testing.T, r *rollout.Render) string {
+	t.Helper()
+	var all []string
+	for _, o := range r.Objects {
+		text := o.Kind() + "/" + o.Namespace() + "/" + o.Name()
+		if o.Kind() == "Deployment" {
+			labels := o.Map("metadata", "labels")
+			image := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)["image"]
+			text += " " + labels["in"].(string) + " " + strings.Repeat("#", int(o.Map("spec")["replicas"].(int64))) + " " + image.(string)
+		}
+		if notes := o.Map("metadata", "annotations"); notes != nil {
+			t.Errorf("%s has annotations: %v", o.Name(), notes)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+// TestHelmCharts builds kustomizations with charts: each field of an entry of helmCharts does what it does for
+// kustomize, and what cannot be is said by its name.
+func TestHelmCharts(t *testing.T) {
+	const app, chart = "apps/shop/", "apps/shop/charts/shop"
+	hooks := map[string]string{
+		chart + "/templates/hook.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: migrate, annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}}\n",
+		chart + "/templates/test.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\n",
+		chart + "/crds/x.yaml":         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\nspec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n",
+	}
+	for name, c := range map[string]struct {
+		kustomization string
+		more          map[string]string
+		want          string // what is built, or what is said
+		warns         string
+	}{
+		"a chart":              {"helmCharts: [{name: shop, releaseName: eu}]", nil, "Deployment/shop/eu-web shop # web:red", ""},
+		"inline values":        {"helmCharts: [{name: shop, releaseName: eu, valuesInline: {replicas: 3}}]", nil, "Deployment/shop/eu-web shop ### web:red", ""},
+		"values of a file":     {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml}]", map[string]string{app + "v.yaml": "replicas: 2\n"}, "Deployment/shop/eu-web shop ## web:red", ""},
+		"more files":           {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, additionalValuesFiles: [w.yaml]}]", map[string]string{app + "v.yaml": "replicas: 2\n", app + "w.yaml": "colour: blue\n"}, "Deployment/shop/eu-web shop ## web:blue", ""},
+		"merged":               {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, valuesMerge: merge, valuesInline: {replicas: 3, colour: green}}]", map[string]string{app + "v.yaml": "replicas: 2\n"}, "Deployment/shop/eu-web shop ## web:green", ""},
+		"override":             {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, valuesMerge: override, valuesInline: {replicas: 3}}]", map[string]string{app + "v.yaml": "replicas: 2\ncolour: blue\n"}, "Deployment/shop/eu-web shop ### web:blue", ""},
+		"replaced":             {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, valuesMerge: replace, valuesInline: {replicas: 3}}]", map[string]string{app + "v.yaml": "colour: blue\n"}, "Deployment/shop/eu-web shop ### web:red", ""},
+		"its own namespace":    {"helmCharts: [{name: shop, releaseName: eu, namespace: other}]", nil, "Deployment/other/eu-web other # web:red", ""},
+		"a namespace of all":   {"namespace: all\nhelmCharts: [{name: shop, releaseName: eu}]", nil, "Deployment/all/eu-web all # web:red", ""},
+		"named and patched":    {"namePrefix: my-\nimages: [{name: web, newTag: '9'}]\nhelmCharts: [{name: shop, releaseName: eu}]", nil, "Deployment/shop/my-eu-web shop # web:9", ""},
+		"a template of a name": {"helmCharts: [{name: shop, nameTemplate: '{{ \"EU\" | lower }}'}]", nil, "Deployment/shop/eu-web shop # web:red", ""},
+		"another home":         {"helmGlobals: {chartHome: ../../vendor, configHome: x}\nhelmCharts: [{name: shop, releaseName: eu}]", shopChart("vendor/shop"), "Deployment/shop/eu-web shop # web:red", "apps/shop/kustomization.yaml: the configHome of helm is ignored: no helm program runs"},
+		"by its version":       {"helmCharts: [{name: shop, repo: 'https://x', version: 1.0.0, releaseName: eu, debug: true}]", shopChart("apps/shop/charts/shop-1.0.0/shop"), "Deployment/shop/eu-web shop # web:red", "apps/shop/kustomization.yaml: debug and devel of helmCharts[0] are ignored: no helm program runs"},
+		"the old generator":    {"helmChartInflationGenerator: [{chartName: shop, releaseName: eu, valuesLocal: {replicas: 2}}]", nil, "Deployment/shop/eu-web shop ## web:red", ""},
+		"two":                  {"helmCharts: [{name: shop, releaseName: eu}, {name: shop, releaseName: us}]", nil, "Deployment/shop/eu-web shop # web:red; Deployment/shop/us-web shop # web:red", ""},
+		"hooks":                {"helmCharts: [{name: shop, releaseName: eu}]", hooks, "Deployment/shop/eu-web shop # web:red", "ConfigMap/shop/migrate is a hook of Helm's (pre-install,pre-upgrade), and is left out"},
+		"without hooks":        {"helmCharts: [{name: shop, releaseName: eu, skipHooks: true, includeCRDs: true}]", hooks, "CustomResourceDefinition//xs.example.com; Deployment/shop/eu-web shop # web:red", ""},
+		"in a base":            {"namespace: deep\nresources: [../base]", merged(shopChart("apps/base/charts/shop"), map[string]string{"apps/base/kustomization.yaml": "helmCharts: [{name: shop, releaseName: eu}]\n"}), "Deployment/deep/eu-web deep # web:red", ""},
+
+		"no chart":              {"helmCharts: [{name: redis, releaseName: eu}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].name: the chart redis is not in this commit: there is no folder apps/shop/charts/redis; commit it there, as helm pull --untar unpacks it: charts are read from Git alone", ""},
+		"no such version":       {"helmCharts: [{name: shop, repo: 'https://x', version: 1.0.1, releaseName: eu}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].name: the chart shop is not in this commit: there is no folder apps/shop/charts/shop-1.0.1/shop; commit it there, as helm pull --untar unpacks it: charts are read from Git alone", ""},
+		"no name":               {"helmCharts: [{name: shop}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].releaseName: is missing, and kustomize would make one up at each build; write one", ""},
+		"a bad name":            {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil, "apps/shop/charts/shop: the release name \"A b\" is none; use lower-case letters, digits, - and ., at most 53", ""},
+		"chance":                {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].nameTemplate: would be another name at each render; write a releaseName", ""},
+		"merge how":             {"helmCharts: [{name: shop, releaseName: eu, valuesMerge: mix}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].valuesMerge: \"mix\" is not one of merge, override, replace", ""},
+		"out of the repository": {"helmGlobals: {chartHome: ../../..}\nhelmCharts: [{name: shop, releaseName: eu}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].name: ../../../shop leaves the repository; put the files into the repository", ""},
+		"two namespaces": {"resources: [a, b]", merged(shopChart("apps/shop/c/charts/shop"), map[string]string{
+			app + "c/kustomization.yaml": "helmCharts: [{name: shop, releaseName: eu}]\n", app + "a/kustomization.yaml": "namespace: a\nresources: [../c]\n",
+			app + "b/kustomization.yaml": "namespace: b\nresources: [../c]\n"}), "apps/shop/c/kustomization.yaml: helmCharts: is entered for the namespaces \"a\" and \"b\", and the charts have none of their own; give the charts a namespace", ""},
+		"a template that fails": {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "{{ fail \"no way\" }}"}, "apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
+		"a key twice":           {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"}, "apps/shop/charts/shop/templates/f.yaml: line 3: the key name is there twice", ""},
+		"a symlink out":         {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": linkTo + "../../../../../../etc/passwd"}, "apps/shop/charts/shop/templates/f.yaml: leads out of the repository through a symlink; put the files into the repository", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := merged(shopChart(chart), map[string]string{app + "kustomization.yaml": c.kustomization + "\n"}, c.more)
+			r, err := New().Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
+			if err != nil {
+				if err.Error() != c.want {
+					t.Errorf("error\n got %v\nwant %s", err, c.want)
+				}
+				return
+			}
+			if got := seen(t, r); got != c.want {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+			if got := strings.Join(r.Warnings, "\n"); got != c.warns {
+				t.Errorf("warnings\n got %s\nwant %s", got, c.warns)
+			}
+		})
+	}
+}
+
+// chartShop is the chart in apps/shop as an entry with this helm makes it.
+func chartShop(h rollout.Helm) rollout.App {
+	return rollout.App{Name: "eu", Path: "apps/shop", Namespace: "shop", Helm: h, Kubernetes: "1.30.2", APIVersions: "example.com/v1 v2"}
+}
+
+// TestChartFolders renders folders that are charts, as their entries say.
+func TestChartFolders(t *testing.T) {
+	const app = "apps/shop"
+	crd := map[string]string{app + "/crds/x.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\nspec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n"}
+	asks := func(what string) map[string]string {
+		return map[string]string{app + "/templates/web.yaml": "", app + "/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"x{{ " + what + " }}\"}\n"}
+	}
+	for name, c := range map[string]struct {
+		helm rollout.Helm
+		more map[string]string
+		want string
+	}{
+		"by itself":       {rollout.Helm{}, nil, "Deployment/shop/eu-web shop # web:red"},
+		"a name":          {rollout.Helm{ReleaseName: "us"}, nil, "Deployment/shop/us-web shop # web:red"},
+		"values":          {rollout.Helm{Values: `{"replicas": 3}`}, nil, "Deployment/shop/eu-web shop ### web:red"},
+		"files":           {rollout.Helm{ValueFiles: "a b.yaml\n../x.yaml", Values: `{"replicas": 4}`}, map[string]string{app + "/a b.yaml": "replicas: 2\ncolour: blue\n", "apps/x.yaml": "colour: green\n"}, "Deployment/shop/eu-web shop #### web:green"},
+		"null":            {rollout.Helm{Values: `{"colour": null}`}, nil, "Deployment/shop/eu-web shop # web:"},
+		"CRDs":            {rollout.Helm{}, crd, "CustomResourceDefinition//xs.example.com; Deployment/shop/eu-web shop # web:red"},
+		"no CRDs":         {rollout.Helm{SkipCRDs: true}, crd, "Deployment/shop/eu-web shop # web:red"},
+		"a kustomization": {rollout.Helm{}, map[string]string{app + "/kustomization.yaml": "resources: [a.yaml]\n", app + "/a.yaml": settings("own")}, "ConfigMap/shop/own"},
+		"the version":     {rollout.Helm{}, asks(".Capabilities.KubeVersion.Minor"), "ConfigMap/shop/x30"},
+		"an API":          {rollout.Helm{}, asks(`.Capabilities.APIVersions.Has "example.com/v1"`), "ConfigMap/shop/xtrue"},
+		"not ignored":     {rollout.Helm{}, map[string]string{app + "/.helmignore": "templates/w*\n", app + "/templates/a.yaml": settings("own")}, "ConfigMap/shop/own"},
+
+		"no such file": {rollout.Helm{ValueFiles: "v.yaml"}, nil, "apps/shop: helm.valueFiles[0]: v.yaml does not exist in this commit"},
+		"a folder":     {rollout.Helm{ValueFiles: "templates"}, nil, "apps/shop: helm.valueFiles[0]: templates is not a file"},
+		"out of it":    {rollout.Helm{ValueFiles: "../../../x"}, nil, "apps/shop: helm.valueFiles[0]: ../../../x leaves the repository; put the files into the repository"},
+		"an address":   {rollout.Helm{ValueFiles: "https://x/v.yaml"}, nil, "apps/shop: helm.valueFiles[0]: https://x/v.yaml is remote: only what is in this commit is rendered; vendor it into the repository, and name its path"},
+		"no values":    {rollout.Helm{ValueFiles: "v.yaml"}, map[string]string{app + "/v.yaml": "- a\n"}, "apps/shop/v.yaml: is no YAML of values: cannot unmarshal yaml document: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := New().Render(newTree(merged(shopChart(app), c.more)), chartShop(c.helm), rollout.Commit{})
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else {
+				got = seen(t, r)
+			}
+			if got != c.want {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestFindCharts: the folder of a chart is an app where its entry says helm, and nowhere else.
+func TestFindCharts(t *testing.T) {
+	files := merged(shopChart("charts/shop"), map[string]string{"charts/both/Chart.yaml": "x", "charts/both/kustomization.yaml": "x",
+		"charts/plain/a.yaml": settings("a")})
+	for entry, want := range map[string]string{
+		"{path: charts/*}": "both", "{path: charts/*, helm: {}}": "both shop",
+		"{path: charts/*, helm: {}, directory: {}}": "both plain shop",
+	} {
+		config, err := rollout.ParseConfig(".gitrollout/x/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: ["+entry+"]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		apps, err := FindApps(newTree(files), config)
+		var got []string
+		for _, a := range apps {
+			got = append(got, a.Name)
+		}
+		if strings.Join(got, " ") != want || err != nil {
+			t.Errorf("%s: %v (%v), want %s", entry, got, err, want)
+		}
+	}
+}
+
+// TestUnchangedChartCostsNothing: a chart is rendered again if one of its files changes, comes or goes, its values do, or
+// what a symlink in it leads to; and not for what is beside it.
+func TestUnchangedChartCostsNothing(t *testing.T) {
+	files := merged(shopChart("apps/shop/charts/shop"), map[string]string{
+		"apps/shop/kustomization.yaml":       "helmCharts: [{name: shop, releaseName: eu, additionalValuesFiles: [v.yaml]}]\n",
+		"apps/shop/v.yaml":                   "replicas: 2\n",
+		"apps/shop/charts/shop/files":        linkTo + "../../../../shared",
+		"shared/a.txt":                       "a",
+		"apps/shop/charts/other/Chart.yaml":  "x",
+		"apps/shop/charts/shop/crds/ad.yaml": "",
+	})
+	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}
+	for name, c := range map[string]struct {
+		file, content string
+		builds        int
+	}{
+		"nothing":              {"other/x", "x", 1},
+		"another chart":        {"apps/shop/charts/other/Chart.yaml", "y", 1},
+		"a template":           {"apps/shop/charts/shop/templates/web.yaml", settings("x"), 2},
+		"one more":             {"apps/shop/charts/shop/templates/more.yaml", settings("x"), 2},
+		"one that goes":        {"apps/shop/charts/shop/templates/NOTES.txt", "", 2},
+		"values":               {"apps/shop/v.yaml", "replicas: 3\n", 2},
+		"what a link leads to": {"shared/b.txt", "b", 2},
+		"a file there changes": {"shared/a.txt", "b", 2},
+	} {
+		r := New()
+		for _, tree := range []map[string]string{files, files, with(files, c.file, c.content)} {
+			if _, err := r.Render(newTree(tree), app, rollout.Commit{}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if r.Builds() != c.builds {
+			t.Errorf("%s: %d builds, want %d", name, r.Builds(), c.builds)
+		}
+	}
+}
+
+// TestKept: what Helm is told to keep is not pruned, either.
+func TestKept(t *testing.T) {
+	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n",
+		"a/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: keep}}\n---\n" + settings("b")}
+	r, err := New().Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, other := r.Objects[0].Map("metadata", "annotations"), r.Objects[1].Map("metadata", "annotations")
+	if kept[rollout.AnnotationPrune] != "disabled" || other[rollout.AnnotationPrune] != nil {
+		t.Errorf("annotations %v and %v", kept, other)
+	}
+}
+
+// TestSameKustomization: a kustomization that is written anew, without its charts, builds to what it did.
+func TestSameKustomization(t *testing.T) {
+	features, err := filepath.Glob("testdata/corpus/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	builds := 0
+	for _, feature := range features {
+		files := readFiles(t, feature)
+		rewritten := map[string]string{}
+		for name, content := range files {
+			if path.Base(name) == "kustomization.yaml" && name != "shared/kustomization.yaml" && !strings.HasPrefix(content, linkTo) {
+				content += "\nhelmGlobals: {}\n"
+			}
+			rewritten[name] = content
+		}
+		for _, dir := range kustomizations(files) {
+			want, _, err := buildYAML(newTree(files), dir)
+			if err != nil {
+				continue // TestSameBytesAsKustomize knows which
+			}
+			got, _, err := buildYAML(newTree(rewritten), dir)
+			if err != nil || string(got) != string(want) {
+				t.Errorf("%s/%s: got %s (%v), want %s", feature, dir, got, err, want)
+			}
+			builds++
+		}
+	}
+	if builds < 30 {
+		t.Errorf("%d builds compared", builds)
+	}
+}
