@@ -38,7 +38,7 @@ LOW := nice -n 19
 .DEFAULT_GOAL := help
 # Tests of the program run what build has made, instead of making it again.
 test test-e2e bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint vulncheck golden clean FORCE
+.PHONY: help programs build release push plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,14 @@ traefik: ## Build bin/traefik, a proxy for the tests (first time: about 4 minute
 
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
+
+release: ## Make a release in dist (VERSION=v0.2.0, and as you like IMAGE=registry/name, DOWNLOADS=url, KEY=ssh-key)
+	rm -rf dist
+	cd internal/release && $(GO) run . build -source $(ROOT) -out $(ROOT)/dist -version '$(VERSION)' \
+		$(if $(IMAGE),-image '$(IMAGE)') $(if $(DOWNLOADS),-downloads '$(DOWNLOADS)') $(if $(KEY),-key '$(KEY)')
+
+push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=registry/name)
+	cd internal/release && $(GO) run . push $(ROOT)/dist/image-$(VERSION).tar '$(IMAGE):$(VERSION)'
 
 # What measures runs beside what only computes, which gives way to it. What releases on a cluster has the machine for
 # itself, one part after the other on one control plane: its deadlines are seconds, as its users' may be.
@@ -148,4 +156,4 @@ golden: ## Write the expected outputs of the tests anew; look at the diff before
 	$(GO) test ./rollout/... ./strategies/... ./render/... ./publish/metrics/... ./cmd/... -update
 
 clean: ## Remove what was built
-	rm -rf bin
+	rm -rf bin dist

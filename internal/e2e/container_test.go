@@ -30,7 +30,7 @@ func makeRelease(source, out string, more ...string) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the tool: %w: %s", err, out)
 	}
-	args := append([]string{"build", "-source", source, "-out", out, "-version", releasedVersion, "-platforms", "linux/" + runtime.GOARCH}, more...)
+	args := append([]string{"build", "-source", source, "-out", out, "-version", releasedVersion, "-platforms", "linux/" + runtime.GOARCH, "-key", releaseKey()}, more...)
 	if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %v: %w: %s", tool, args, err, out)
 	}
@@ -43,8 +43,14 @@ var releaseParent string
 // releaseFolder is a release, made once for all tests that look at one.
 var releaseFolder = sync.OnceValues(func() (string, error) {
 	out := filepath.Join(releaseParent, "dist")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", releaseKey()).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("ssh-keygen: %w: %s", err, out)
+	}
 	return out, makeRelease("../..", out)
 })
+
+// releaseKey is the file with the key that signs releases.
+func releaseKey() string { return filepath.Join(releaseParent, "key") }
 
 func releaseOf(t *testing.T) string {
 	t.Helper()

@@ -2,16 +2,21 @@ package e2e
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // sums are the SHA-256 of a folder's files.
@@ -83,5 +88,169 @@ func TestArchive(t *testing.T) {
 	out, err := exec.Command(filepath.Join(dir, "gitrollout"), "version").CombinedOutput()
 	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); err != nil || !strings.HasPrefix(string(out), want) {
 		t.Errorf("version: %v: %s, want %s", err, out, want)
+	}
+}
+
+// TestVerify runs the script of docs/install.md on a release, and on one with a changed file.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```").FindSubmatch(page)
+	if script == nil {
+		t.Fatal("docs/install.md has no verify.sh")
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(releaseOf(t))); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	public := func(key string) string {
+		t.Helper()
+		data, err := os.ReadFile(key + ".pub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	write("verify.sh", string(script[1]))
+	write("signers", "release@example.com "+public(releaseKey()))
+	write("strangers", "release@example.com "+public(other))
+	verify := func(signers string) (string, error) {
+		cmd := exec.Command("./verify.sh", signers)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := verify("signers"); err != nil || !strings.Contains(out, "install.yaml: OK") || !strings.Contains(out, ".tar.gz: OK") {
+		t.Errorf("a good release: %v\n%s", err, out)
+	}
+	if out, err := verify("strangers"); err == nil {
+		t.Errorf("a release that somebody else has signed is good:\n%s", out)
+	}
+	write("install.yaml", "changed\n")
+	if out, err := verify("signers"); err == nil || !strings.Contains(out, "install.yaml: FAILED") {
+		t.Errorf("a changed file: %v\n%s", err, out)
+	}
+	write("checksums.txt", strings.Replace(readText(t, filepath.Join(dir, "checksums.txt")), "  install", " *install", 1))
+	if out, err := verify("signers"); err == nil {
+		t.Errorf("changed checksums are good:\n%s", out)
+	}
+}
+
+func readText(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestKrew does with the manifest what krew does: the archive of this platform, checked, unpacked as it says, and run
+// under the plugin's name.
+func TestKrew(t *testing.T) {
+	t.Parallel()
+	var manifest struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name string }
+		Spec             struct {
+			Version, ShortDescription, Homepage, Description string
+			Platforms                                        []struct {
+				Selector         struct{ MatchLabels map[string]string }
+				URI, SHA256, Bin string
+				Files            []struct{ From, To string }
+			}
+		}
+	}
+	if err := yaml.UnmarshalStrict([]byte(readText(t, filepath.Join(releaseOf(t), "gitrollout.krew.yaml"))), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if manifest.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || manifest.Kind != "Plugin" || manifest.Metadata.Name != "gitrollout" ||
+		manifest.Spec.Version != releasedVersion || manifest.Spec.ShortDescription == "" || len(manifest.Spec.Platforms) != 1 {
+		t.Fatalf("the manifest is %+v", manifest)
+	}
+	p := manifest.Spec.Platforms[0]
+	if p.Selector.MatchLabels["os"] != "linux" || p.Selector.MatchLabels["arch"] != runtime.GOARCH {
+		t.Errorf("it is for %v", p.Selector.MatchLabels)
+	}
+	archive := filepath.Join(releaseOf(t), path.Base(p.URI))
+	if got := sums(t, releaseOf(t))[path.Base(p.URI)]; got != p.SHA256 {
+		t.Errorf("%s is %s, and the manifest has %s", p.URI, got, p.SHA256)
+	}
+	downloaded, installed := t.TempDir(), t.TempDir()
+	if out, err := exec.Command("tar", "-C", downloaded, "-xzf", archive).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, f := range p.Files {
+		if err := os.Rename(filepath.Join(downloaded, f.From), filepath.Join(installed, f.To, f.From)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plugin := filepath.Join(installed, "kubectl-gitrollout")
+	if err := os.Symlink(filepath.Join(installed, p.Bin), plugin); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(plugin, "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "kubectl gitrollout") {
+		t.Errorf("as a plugin: %v: %s", err, out)
+	}
+}
+
+// TestSBOMs compares what both lists say with what the toolchain does: every module of the program, and no more.
+func TestSBOMs(t *testing.T) {
+	t.Parallel()
+	dir, base := t.TempDir(), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH
+	if out, err := exec.Command("tar", "-C", dir, "-xzf", filepath.Join(releaseOf(t), base+".tar.gz")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := exec.Command("go", "version", "-m", filepath.Join(dir, "gitrollout")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, info)
+	}
+	var want []string
+	for _, m := range regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(string(info), -1) {
+		want = append(want, m[1]+" "+m[2])
+	}
+	slices.Sort(want)
+	type component struct{ Name, Version, VersionInfo, SPDXID, BOMRef, PURL string }
+	var cdx struct {
+		BOMFormat, SpecVersion, SerialNumber string
+		Components                           []component
+	}
+	var spdx struct {
+		SPDXVersion, DocumentNamespace string
+		Packages                       []component
+		Relationships                  []struct{ SPDXElementID, RelationshipType, RelatedSPDXElement string }
+	}
+	for suffix, into := range map[string]any{".cdx.json": &cdx, ".spdx.json": &spdx} {
+		if err := json.Unmarshal([]byte(readText(t, filepath.Join(releaseOf(t), base+suffix))), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := func(all []component) (names []string) {
+		for _, c := range all {
+			if c.Name != "gitrollout" && c.Name != "stdlib" {
+				names = append(names, c.Name+" "+c.Version+c.VersionInfo)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	if len(want) < 20 || cdx.BOMFormat != "CycloneDX" || cdx.SpecVersion != "1.6" || !slices.Equal(listed(cdx.Components), want) {
+		t.Errorf("CycloneDX lists %v, and go version %v", listed(cdx.Components), want)
+	}
+	if spdx.SPDXVersion != "SPDX-2.3" || !slices.Equal(listed(spdx.Packages), want) || len(spdx.Relationships) != len(spdx.Packages) {
+		t.Errorf("SPDX lists %v, and go version %v", listed(spdx.Packages), want)
 	}
 }

@@ -168,10 +168,16 @@ func (w *world) push(message string, files map[string]string) string {
 // start runs gitrollout until the test ends or stop is called.
 func (w *world) start(flags ...string) *world {
 	w.t.Helper()
-	w.flags = append([]string{
+	return w.startExactly(append([]string{
 		"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
 		"--analysis-allow-cidr", "127.0.0.0/8", // the servers that tests measure
-	}, flags...)
+	}, flags...)...)
+}
+
+// startExactly is start with no flags of its own.
+func (w *world) startExactly(args ...string) *world {
+	w.t.Helper()
+	w.flags = args
 	w.home = w.t.TempDir()
 	w.mu.Lock()
 	defer w.mu.Unlock()

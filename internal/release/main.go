@@ -69,7 +69,7 @@ func parse(args []string) (*release, error) {
 	r := &release{}
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.StringVar(&r.source, "source", ".", "the repository's root")
-	flags.StringVar(&r.out, "out", "dist", "the folder for the files; what is in it is removed first")
+	flags.StringVar(&r.out, "out", "dist", "the folder for the files, empty or new")
 	flags.StringVar(&r.version, "version", "", "the version, such as v0.2.0")
 	flags.StringVar(&r.image, "image", "localhost/gitrollout", "the image's repository, which the manifests name")
 	flags.StringVar(&r.downloads, "downloads", "", "URL below which the archives will be, for krew's manifest")
@@ -123,11 +123,11 @@ func (r *release) git(args ...string) string {
 
 // build makes all files of a release.
 func (r *release) build(ctx context.Context, out io.Writer) error {
-	if err := os.RemoveAll(r.out); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
+	}
+	if old, err := os.ReadDir(r.out); err != nil || len(old) > 0 { // the sums would be of them, too
+		return errors.Join(err, fmt.Errorf("%s is not empty", r.out))
 	}
 	work, err := os.MkdirTemp("", "gitrollout-release")
 	if err != nil {
@@ -147,7 +147,9 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "%-14s %5.1f MB in %s\n", p, float64(info.Size())/1e6, time.Since(began).Round(time.Second))
 	}
-	for _, make := range []func(map[platform]string) error{r.archives, r.writeImage} {
+	for _, make := range []func(map[platform]string) error{
+		r.archives, r.writeImage, r.writeManifests, r.writeKrew, r.writeSBOMs, r.writeSums, // the sums of all others
+	} {
 		if err := make(programs); err != nil {
 			return err
 		}

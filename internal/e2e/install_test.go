@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// installation is one way to install gitrollout into a namespace.
+type installation struct {
+	namespace string
+	manifests string   // a file, for kubectl apply
+	roles     []string // the ClusterRoles in it
+}
+
+// TestInstall installs the release with the command lines of docs/install.md, and has the pod that the cluster makes of
+// it release an app: with its image, its arguments, its environment, its volumes and its account, as a kubelet would.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	install(t, installation{"gitrollout", filepath.Join(releaseOf(t), "install.yaml"), []string{"gitrollout-loop", "gitrollout-apps"}})
+}
+
+func install(t *testing.T, in installation) {
+	t.Helper()
+	files := everyKind()
+	files["more.yaml"] = regexp.MustCompile(`(?s)apiVersion: v1\nkind: (Secret|ServiceAccount)\n.*?---\n`).ReplaceAllString(files["more.yaml"], "")
+	w := newWorld(t, files)
+	t.Cleanup(func() {
+		w.kubectl("delete", "-n", in.namespace, "--ignore-not-found", "--wait=false", "-f", in.manifests)
+	})
+	w.server = w.repo.HTTP(gittest.HTTPOptions{TLS: true, User: "x-access-token", Password: "s3cret"})
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range installLines(t) {
+		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace,
+			"https://git.example.com/shop.git", w.server.URL, "--from-literal=cluster=prod", "--from-literal=cluster=test", "=token", "="+token).Replace(line)
+		w.kubectl(append(strings.Fields(line)[1:], "-n", in.namespace)...)
+	}
+	k := newKubelet(t, w, in.namespace)
+	w.inside, w.env = k.container, k.env
+	w.startExactly(k.args...)
+	w.awaitHealthy(w.repo.Head())
+	for _, probe := range []string{k.pod.Spec.Containers[0].LivenessProbe.HTTPGet.Path, k.pod.Spec.Containers[0].ReadinessProbe.HTTPGet.Path} {
+		if code, body := getPage(t, "http://"+k.metrics+probe); code != 200 {
+			t.Errorf("%s: %d %s", probe, code, body)
+		}
+	}
+	w.useEveryRight("HorizontalPodAutoscaler")
+	roles := map[string][]rbacv1.PolicyRule{}
+	for _, name := range in.roles {
+		role, err := w.cluster.Kube.RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles[name] = role.Rules
+	}
+	k.api.compare(t, roles)
+}
+
+// installLines are what docs/install.md has people type.
+func installLines(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, _, _ := strings.Cut(string(page), "\n## An image")
+	var lines []string
+	for _, m := range regexp.MustCompile(`(?m)^    (kubectl (?:[^\n]*\\\n)*[^\n]*)$`).FindAllStringSubmatch(section, -1) {
+		lines = append(lines, strings.ReplaceAll(m[1], "\\\n", ""))
+	}
+	if len(lines) != 2 {
+		t.Fatalf("docs/install.md installs by %q, and not by a manifest and a Secret", lines)
+	}
+	return lines
+}
+
+// kubelet is what a node makes of the pod of an installation.
+type kubelet struct {
+	pod       corev1.Pod
+	container *container
+	args, env []string
+	api       *audited
+	metrics   string // where it serves the port metrics
+}
+
+func newKubelet(t *testing.T, w *world, namespace string) *kubelet {
+	t.Helper()
+	k := &kubelet{pod: awaitPod(t, w, namespace)}
+	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))
+	c := k.pod.Spec.Containers[0]
+	if c.Image != image.names["io.containerd.image.name"] {
+		t.Errorf("the pod is of %s, and the image is loaded as %s", c.Image, image.names["io.containerd.image.name"])
+	}
+	if !*c.SecurityContext.ReadOnlyRootFilesystem || !strings.HasPrefix(image.config.Config.User, fmt.Sprint(*k.pod.Spec.SecurityContext.RunAsUser, ":")) {
+		t.Errorf("the pod is run as %+v with %+v, the test's as %s", k.pod.Spec.SecurityContext, c.SecurityContext, image.config.Config.User)
+	}
+	k.api = audit(t, w, k.pod.Spec.ServiceAccountName, namespace)
+	host, port, err := net.SplitHostPort(k.api.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.env = []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
+	for _, v := range c.Env {
+		value := v.Value
+		if v.ValueFrom != nil {
+			value = k.secret(t, w, v.ValueFrom.SecretKeyRef.Name)[v.ValueFrom.SecretKeyRef.Key]
+		}
+		k.env = append(k.env, v.Name+"="+value)
+	}
+	k.metrics = freeAddress(t) // the test's pods share an address
+	for _, arg := range c.Args {
+		k.args = append(k.args, strings.Replace(arg, "--metrics-address=:8085", "--metrics-address="+k.metrics, 1))
+	}
+	k.args = append(k.args, "--interval=200ms", "--dashboard-address=", "--analysis-allow-cidr=127.0.0.0/8")
+	volumes := k.volumes(t, w)
+	volumes[rootsFile] = string(image.files[rootsFile]) + string(w.server.CA) // the Git server's is not Mozilla's
+	k.container = newContainer(t, image, volumes)
+	return k
+}
+
+// awaitPod waits for the pod that the cluster's controllers make of the Deployment.
+func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		pods, err := w.cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=gitrollout"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(pods.Items) == 1 {
+			return pods.Items[0]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there are %d pods of gitrollout after %s:\n%s", len(pods.Items), patience, w.kubectl("-n", namespace, "describe", "replicasets"))
+		}
+	}
+}
+
+// secret has a Secret of the pod's namespace.
+func (k *kubelet) secret(t *testing.T, w *world, name string) map[string]string {
+	t.Helper()
+	s, err := w.cluster.Kube.CoreV1().Secrets(k.pod.Namespace).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]string{}
+	for key, value := range s.Data {
+		content[key] = string(value)
+	}
+	return content
+}
+
+// volumes are the files that the pod's container has mounted.
+func (k *kubelet) volumes(t *testing.T, w *world) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, mount := range k.pod.Spec.Containers[0].VolumeMounts {
+		for _, v := range k.pod.Spec.Volumes {
+			switch {
+			case v.Name != mount.Name:
+			case v.Secret != nil:
+				for _, item := range v.Secret.Items {
+					files[mount.MountPath+"/"+item.Path] = k.secret(t, w, v.Secret.SecretName)[item.Key]
+				}
+			case v.Projected != nil: // the account's token; the API server is the one that notes who asks for what
+				files[mount.MountPath+"/token"] = k.api.token
+				files[mount.MountPath+"/ca.crt"] = string(k.api.authority)
+				files[mount.MountPath+"/namespace"] = k.pod.Namespace
+			default:
+				t.Fatalf("the pod has a volume that the test does not know: %+v", v)
+			}
+		}
+	}
+	return files
+}
