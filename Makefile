@@ -2,7 +2,7 @@
 # Go module proxy, and nothing needs a cluster or kubectl on the machine.
 
 # The versions of what is built or run besides the module's own libraries.
-# Those of libraries are in go.mod and in internal/{e2e,localcluster,gitea,traefik,release}/go.mod.
+# Those of libraries are in go.mod and in internal/{e2e,localcluster,gitea,traefik,helm,release}/go.mod.
 KUBERNETES_VERSION := v1.36.3
 GITEA_VERSION      := 1.26.0
 TRAEFIK_VERSION    := 3.7.5
@@ -38,7 +38,7 @@ LOW := nice -n 19
 .DEFAULT_GOAL := help
 # Tests of the program run what build has made, instead of making it again.
 test test-e2e bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build release push plugin localcluster kubectl gitea traefik demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint vulncheck golden clean FORCE
+.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ traefik: ## Build bin/traefik, a proxy for the tests (first time: about 4 minute
 	@[ -x bin/traefik ] || echo "building Traefik $(TRAEFIK_VERSION) from source: about 4 minutes the first time, seconds afterwards"
 	internal/traefik/build.sh $(ROOT)/bin/traefik $(TRAEFIK_VERSION)
 
+helm: ## Build bin/helm, with which charts are compared in the tests (first time: about 3 minutes)
+	@[ -x bin/helm ] || echo "building helm from source: about 3 minutes the first time, seconds afterwards"
+	cd internal/helm && $(GO) build -o $(ROOT)/bin/helm helm.sh/helm/v4/cmd/helm
+
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
@@ -85,7 +89,7 @@ push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=reg
 
 # What measures runs beside what only computes, which gives way to it. What releases on a cluster has the machine for
 # itself, one part after the other on one control plane: its deadlines are seconds, as its users' may be.
-test: programs vet fmt-check build localcluster kubectl gitea traefik ## Run everything that CI runs
+test: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run everything that CI runs
 	$(MAKE) --no-print-directory -j3 --output-sync test-traffic test-plain test-race
 	.ci/with-cluster $(MAKE) --no-print-directory -j1 test-servers test-program test-demo test-localcluster
 
@@ -97,7 +101,7 @@ test-race: ## Run what has goroutines and needs no cluster under the race detect
 	$(LOW) $(GO) test -race -timeout 20m $(filter-out $(TOO_MUCH),$(RACE))
 	$(LOW) $(GO) test -race -short -skip '$(BOUNDED)' -timeout 20m $(TOO_MUCH)
 
-test-e2e: programs build localcluster kubectl gitea traefik ## Run the tests against a real control plane, and nothing else
+test-e2e: programs build localcluster kubectl gitea traefik helm ## Run the tests against a real control plane, and nothing else
 	$(MAKE) --no-print-directory test-traffic
 	.ci/with-cluster $(MAKE) --no-print-directory -j2 --output-sync test-program test-servers
 
