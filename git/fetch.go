@@ -39,7 +39,7 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up the branches with one request and fetches what is new of Main and State, with a second
+// Fetch looks up the branches with one request and fetches what is new of Main, State and Policy, with a second
 // one: their commits can be read at once. Proposals are looked up only; Snapshot fetches one when it is asked
 // for. If the keys refuse the head of the users' branch, Main is the commit to follow instead. If the
 // configuration there names another state branch than before, that one is looked up as well.
@@ -95,6 +95,9 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads,
 	if state != "" {
 		prefixes = append(prefixes, headsPrefix+state)
 	}
+	if r.opts.Policy != "" {
+		prefixes = append(prefixes, headsPrefix+r.policyRef)
+	}
 	if r.opts.Cluster != "" {
 		for _, prefix := range rollout.ProposalBranches(r.opts.Cluster) {
 			prefixes = append(prefixes, headsPrefix+prefix)
@@ -129,9 +132,10 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads,
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
-	ahead := r.heads.Main != "" && (r.heads.State != "" || found.State == "")
+	ahead := r.heads.Main != "" && (r.heads.State != "" || found.State == "") &&
+		(r.heads.Policy != "" || found.Policy == "")
 	r.mu.Unlock()
-	wants, err := r.lacking(found.Main, found.State)
+	wants, err := r.lacking(found.Main, found.State, found.Policy)
 	if err != nil {
 		return rollout.Heads{}, err
 	}

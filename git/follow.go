@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -92,11 +93,11 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	return moved, nil
 }
 
-// Approve tells who approved a promotion file that is in a commit of the users' branch: whoever signed the commit,
-// or the merge, that brought it in. An error that wraps a *rollout.InvalidError means that nobody did who may; any
-// other error says nothing.
-func (r *Repo) Approve(ctx context.Context, commit, path string) (who string, err error) {
-	who, err = r.Introducer(ctx, commit, path, r.opts.Keys.Promoters())
+// Approve tells which of some signers approved a promotion file that is in a commit of the users' branch: whoever
+// signed the commit, or the merge, that brought it in. An error that wraps a *rollout.InvalidError means that
+// nobody did who may; any other error says nothing.
+func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
+	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {
 		return "", &rollout.InvalidError{
 			File: path, Msg: "does not count: " + err.Error(),

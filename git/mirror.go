@@ -20,6 +20,7 @@ type mirror struct {
 
 	mu        sync.Mutex
 	stateRef  string // short name
+	policyRef string // short name, "" if there is none
 	branch    string // short name; "" until the server's default branch is known
 	store     *store
 	live      int64                             // size of the store after its last renewal
@@ -38,7 +39,7 @@ type mirror struct {
 const recentBytes = 64 << 20
 
 // follow begins with nothing but the names of what matters.
-func (m *mirror) follow(cluster, branch, state string) error {
+func (m *mirror) follow(cluster, branch, state, policy string) error {
 	if strings.Contains(cluster, "/") {
 		return fmt.Errorf("cluster name %q must not contain a slash", cluster)
 	}
@@ -49,7 +50,8 @@ func (m *mirror) follow(cluster, branch, state string) error {
 	m.recent, m.gone, m.pushed = map[plumbing.Hash]int{}, map[plumbing.Hash]string{}, map[string]pushed{}
 	m.parents = map[plumbing.Hash][]plumbing.Hash{}
 	m.branch, m.stateRef = strings.TrimPrefix(branch, headsPrefix), strings.TrimPrefix(state, headsPrefix)
-	for _, branch := range []string{m.branch, m.stateRef} {
+	m.policyRef = strings.TrimPrefix(policy, headsPrefix)
+	for _, branch := range []string{m.branch, m.stateRef, m.policyRef} {
 		if _, err := branchRef(branch); branch != "" && err != nil {
 			return err
 		}
@@ -91,7 +93,7 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 // use makes a commit the last of the recent ones, which a renewal keeps. Heads are kept anyway, and are not
 // worth keeping once they are superseded, unless somebody comes back to them. The caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
-	if name := id.String(); name != m.heads.Main && name != m.heads.State {
+	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
 		m.recent[id] = m.uses
 	}
@@ -193,6 +195,8 @@ func (m *mirror) place(heads *rollout.Heads, name, id string) {
 		heads.Main = id
 	case name == m.stateRef:
 		heads.State = id
+	case name == m.policyRef:
+		heads.Policy = id
 	case !m.ourProposal(name):
 	case id == "":
 		delete(heads.Proposals, name)
@@ -251,7 +255,7 @@ func (m *mirror) renew() {
 		return
 	}
 	fresh := newStore()
-	for _, head := range []string{m.heads.Main, m.heads.State} {
+	for _, head := range []string{m.heads.Main, m.heads.State, m.heads.Policy} {
 		if !m.moveTo(fresh, plumbing.NewHash(head)) {
 			return // keep the old store: it has all that was ever verified
 		}

@@ -22,6 +22,8 @@ type Options struct {
 	Cluster string
 	// StateBranch is the state branch, whatever the configuration names.
 	StateBranch string
+	// Policy is a branch that is looked up and fetched besides, "" for none.
+	Policy string
 	// Keys says whose signatures count; nil means that none are asked for.
 	Keys *Keys
 	// Identity is the author and committer of what is pushed; the zero value is Self.
@@ -76,7 +78,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 		opts.MaxBytes = 1 << 30
 	}
 	r := &Repo{remote: remote, opts: opts, looking: newLane(), bringing: newLane(), pushing: newLane()}
-	if err := r.follow(opts.Cluster, opts.Branch, opts.StateBranch); err != nil {
+	if err := r.follow(opts.Cluster, opts.Branch, opts.StateBranch, opts.Policy); err != nil {
 		return nil, err
 	}
 	if r.server, err = wire.Open(remote, opts.Auth, opts.MaxBytes); err != nil {

@@ -430,7 +430,7 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who := 0, "ann"
 	w := paused(t, func(o *Options) {
-		o.Approve = func(context.Context, string, string) (string, error) {
+		o.Approve = func(context.Context, string, string, string) (string, error) {
 			if asked++; who == "" {
 				return "", rollout.Invalidf("promote.yaml", "", "nobody signed it")
 			}

@@ -10,9 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Approver tells who approved a promotion file that is in a commit of the users' branch. An error that wraps
-// a *rollout.InvalidError means that nobody did who may; any other error says nothing.
-type Approver func(ctx context.Context, commit, path string) (who string, err error)
+// Approver tells who approved a promotion file that is in a commit of the users' branch. Promoters is the file of those
+// who may by the policy, "" if it names none. Nobody and no error means that everybody may. An error that wraps a
+// *rollout.InvalidError means that nobody did who may; any other error says nothing.
+type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
 // approvals are what an Approver has said of promotion files. It may have to fetch a branch's history, so it is
 // asked where Git is looked at, and a visit that needs its answer comes again.
@@ -26,8 +27,8 @@ type approvals struct {
 	open  map[string]question // by app
 }
 
-// question is who approved a file, by its blob, as of a commit of the users' branch.
-type question struct{ path, file, main string }
+// question is who of some promoters approved a file, by its blob, as of a commit of the users' branch.
+type question struct{ path, file, main, promoters string }
 
 // approval is what was said.
 type approval struct {
@@ -56,7 +57,7 @@ func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.Stat
 		return nil, nil, nil
 	}
 	said, err := q.said(a.Name, question{
-		path: a.promotion.Path, file: a.promotion.ID, main: v.main(),
+		path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name),
 	})
 	switch {
 	case err != nil:
@@ -65,6 +66,8 @@ func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.Stat
 		return nil, said.no, nil
 	case said.no != nil:
 		return nil, nil, nil
+	case said.who == "":
+		return p, nil, nil
 	}
 	by := *p
 	by.Author = said.who
@@ -78,7 +81,8 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	defer q.mu.Unlock()
 	known, answered := q.known[app]
 	switch {
-	case !answered || known.file != about.file || known.who == "" && known.main != about.main:
+	case !answered || known.file != about.file || known.promoters != about.promoters,
+		known.who == "" && known.main != about.main:
 	case known.err != nil:
 		delete(q.known, app) // and is asked again at the next visit
 		return approval{}, known.err
@@ -101,7 +105,7 @@ func (q *approvals) answer(ctx context.Context, v *view) bool {
 	}
 	for _, app := range sortedKeys(open) {
 		said := approval{question: open[app]}
-		said.who, said.err = q.ask(ctx, said.main, said.path)
+		said.who, said.err = q.ask(ctx, said.main, said.path, said.promoters)
 		Beat(ctx)
 		if errors.As(said.err, &said.no) {
 			said.err = nil

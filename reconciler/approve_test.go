@@ -23,7 +23,7 @@ func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"
 	var answer error
 	asked := 0
-	q := newApprovals(func(context.Context, string, string) (string, error) {
+	q := newApprovals(func(context.Context, string, string, string) (string, error) {
 		asked++
 		return map[bool]string{true: "ann"}[answer == nil], answer
 	})

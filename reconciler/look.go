@@ -39,6 +39,7 @@ type view struct {
 	keys    string
 	apps    map[string]*appView
 	behind  error // why what is known is known not to be the newest: nothing advances
+	failed  bool  // because a commit could not be read
 	// the users' branch from the commit before to this one; nil if that is not known
 	line []Snapshot
 }
@@ -110,8 +111,9 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads Heads) (*view, er
 	next := &view{refused: heads.Refused, keys: heads.Keys}
 	// A head that was only for reading the configuration is now to be followed.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
-	if was != nil && was.main() == heads.Main && !followed && was.behind == was.branch.Behind {
-		next.branch, next.behind = was.branch, was.branch.Behind
+	changed, unknown := l.readPolicy(heads)
+	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
+		next.branch, next.behind = was.branch, errors.Join(was.branch.Behind, unknown)
 		return next, nil
 	}
 	tree, err := snapshotOf(ctx, l.Repository, heads.Main)
@@ -121,21 +123,35 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads Heads) (*view, er
 	if err != nil {
 		return nil, fmt.Errorf("read commit %s: %w", rollout.ShortID(heads.Main), err)
 	}
-	if next.behind = next.branch.Behind; next.behind == nil {
+	if next.branch.Behind == nil {
 		l.config = next.branch.Config
 	}
-	if was != nil {
+	next.behind = errors.Join(next.branch.Behind, unknown)
+	if was != nil && was.main() != heads.Main {
 		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // else the newest commit is named for all
 	}
 	l.judged = ""
 	return next, nil
 }
 
+// readPolicy puts the policy in force as it is now, and reports whether that is another one than before. One that
+// cannot be read leaves the last one in force.
+func (l *lookout) readPolicy(heads Heads) (changed bool, err error) {
+	if l.Options.Policy == nil {
+		return false, nil
+	}
+	p, err := l.Options.Policy(heads)
+	if err != nil {
+		return false, fmt.Errorf("policy: %w", err)
+	}
+	return l.reader.Policy.Swap(p) != p, nil
+}
+
 // behind notes that there is something newer than what is known.
 func (l *lookout) behind(was *view, err error) {
 	if was != nil {
 		next := *was
-		next.behind = err
+		next.behind, next.failed = err, true
 		l.seen.Store(&next)
 	}
 }
@@ -229,7 +245,7 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	e, _ := l.record.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
 	if next.branch.Config == nil {
-		a.App = l.asRecorded(a.App, e.state)
+		a.App = next.branch.Governed(l.asRecorded(a.App, e.state))
 		return a
 	}
 	if was != nil && was.apps[name] != nil {
@@ -237,7 +253,7 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	}
 	if entry := next.branch.Config.EntryOf(a.App); entry != nil {
 		if listed, err := entry.App(a.Path); err == nil && listed.Name == name {
-			a.App = listed
+			a.App = next.branch.Governed(listed)
 		}
 	}
 	a.unlisted = next.branch.Unlisted(a.App)
@@ -257,6 +273,7 @@ func (l *lookout) asRecorded(a rollout.App, s rollout.State) rollout.App {
 // publish shows a view to the others, and touches the apps that are concerned by what is new in it.
 func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	moved := was == nil || was.main() != next.main()
+	judged := was != nil && was.branch.Policy != next.branch.Policy
 	if was != nil && was.keys != next.keys {
 		l.approvals.forget()
 	}
@@ -264,7 +281,8 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	var listed []rollout.App
 	for _, name := range sortedKeys(next.apps) {
 		a := next.apps[name]
-		if was == nil || !a.same(was.apps[name]) || was.keys != next.keys || (was.behind == nil) != (next.behind == nil) {
+		if was == nil || !a.same(was.apps[name]) || was.keys != next.keys || judged ||
+			(was.behind == nil) != (next.behind == nil) {
 			touched = append(touched, name)
 		}
 		if a.unlisted == nil {

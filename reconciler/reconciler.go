@@ -35,11 +35,16 @@ type Options struct {
 	Applier    Applier
 	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
 	Approve    Approver             // nil: every promotion file counts
-	Analyzer   Analyzer             // nil: nothing is measured, and what waits for an analysis waits
-	Tell       func(Report)         // nil, or told what the loop has come to, from several goroutines; returns at once
-	ShowsForge bool                 // Tell shows people on a forge what is configured of one
-	Trace      Tracer               // nil, or told of the parts of each pass
-	Ends       bool                 // after RunOnce: what was measured is recorded, or forgotten
+
+	// Policy is what the team that runs the cluster has laid down, as of a look at Git: the same pointer while it is the
+	// same. It is asked by one goroutine. nil: there is none. After an error the last one counts, and nothing advances.
+	Policy func(Heads) (*rollout.Policy, error)
+
+	Analyzer   Analyzer     // nil: nothing is measured, and what waits for an analysis waits
+	Tell       func(Report) // nil, or told what the loop has come to, from several goroutines; returns at once
+	ShowsForge bool         // Tell shows people on a forge what is configured of one
+	Trace      Tracer       // nil, or told of the parts of each pass
+	Ends       bool         // after RunOnce: what was measured is recorded, or forgotten
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -158,7 +163,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 	for _, app := range sortedKeys(visits) {
 		if s := r.out.answer(app); s != nil {
 			visits[app] = s
-			r.conclude(ctx, s, now)
+			r.conclude(r.as(ctx, s.app.App), s, now)
 		}
 	}
 	if errors.Join(errs...) == nil {
@@ -239,9 +244,7 @@ func (r *Reconciler) attend(ctx context.Context, app string, now time.Time) *vis
 		return nil
 	}
 	ctx, end := r.begin(ctx, PartPass, app)
-	if r.As != nil {
-		ctx = r.As(ctx, r.App(app))
-	}
+	ctx = r.as(ctx, r.App(app))
 	if s := r.out.answer(app); s != nil {
 		r.conclude(ctx, s, now)
 	}
@@ -264,6 +267,14 @@ func (r *Reconciler) attend(ctx context.Context, app string, now time.Time) *vis
 	}
 	end(s.err)
 	return s
+}
+
+// as is the context of what is asked of the cluster for an app, and written.
+func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
+	if o.As == nil {
+		return ctx
+	}
+	return o.As(ctx, app)
 }
 
 // isOurs reports whether there is an app of that name, or has been: an object in the cluster may say that it is of one

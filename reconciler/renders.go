@@ -47,8 +47,14 @@ type headRender struct {
 	want   string // the commit that is the newest
 	of     string // the commit that it was rendered of, "" before the first
 	app    rollout.App
+	policy *rollout.Policy // by which it was judged
 	head   strategies.Head
 	missed bool // somebody has asked and was told to wait
+}
+
+// isOf reports whether it is known what an app is as of a commit and by a policy.
+func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
+	return h != nil && h.of == tree.Commit().ID && h.app == app && h.policy == policy
 }
 
 // built is an app as of a commit, or why it cannot be had.
@@ -97,7 +103,7 @@ func (p *renders) head(tree Snapshot, app rollout.App) (head strategies.Head, re
 	defer p.mu.Unlock()
 	app.Formerly = "" // the head has it by its name
 	h := p.heads[app.Name]
-	if h != nil && h.of == tree.Commit().ID && h.app == app {
+	if h.isOf(tree, app, p.reader.Policy.Load()) {
 		return h.head, true
 	}
 	p.wantHead(tree, nil, app).missed = true
@@ -116,7 +122,7 @@ func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 		p.ours[s.Commit().ID] = true
 	}
 	for _, app := range apps {
-		if h := p.heads[app.Name]; h == nil || h.of != tree.Commit().ID || h.app != app {
+		if !p.heads[app.Name].isOf(tree, app, p.reader.Policy.Load()) {
 			p.wantHead(tree, line, app)
 		}
 	}
@@ -325,13 +331,14 @@ func (p *renders) do(j job) {
 			return
 		}
 	}
+	policy := p.reader.Policy.Load() // one that comes meanwhile judges again
 	_, end := p.begin(context.Background(), PartRender, j.app.Name)
 	r, err := p.build(j, tree)
 	end(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j.head {
-		p.headIs(j, r, err)
+		p.headIs(j, r, err, policy)
 		return
 	}
 	p.keep(j.app.Name, built{j.commit, r, err})
@@ -356,7 +363,7 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 		return p.reader.Render(tree, j.app)
 	}
 	r, err = p.reader.RenderHead(tree, j.app)
-	if err != nil && rollout.ReasonOf(err) == rollout.HeldForbidden {
+	if reason := rollout.ReasonOf(err); reason == rollout.HeldForbidden || reason == rollout.HeldPolicy {
 		if back := p.wayBack(tree, j.app); back != nil {
 			r, err = back, nil
 		}
@@ -384,7 +391,7 @@ func (p *renders) since(j job, r *rollout.Render) *rollout.Render {
 
 // headIs notes a head. An app whose objects come out the same keeps the head that it had, so that the
 // commit it names is the one that last changed it.
-func (p *renders) headIs(j job, r *rollout.Render, err error) {
+func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Policy) {
 	h := p.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
 		return // forgotten meanwhile, or overtaken by a newer one
@@ -406,7 +413,7 @@ func (p *renders) headIs(j job, r *rollout.Render, err error) {
 			h.head.Commit = r.Commit
 		}
 	}
-	h.of, h.app = j.commit, j.app
+	h.of, h.app, h.policy = j.commit, j.app, policy
 	p.claims(j.app.Name, was.Render, h.head.Render)
 	if h.missed || !same {
 		h.missed = false

@@ -20,6 +20,7 @@ var ErrUnreachable = errors.New("unreachable")
 type Heads struct {
 	Main      string
 	State     string
+	Policy    string            // of the branch that the policy is on, "" if there is no such branch
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
 	// Refused is set when the users' branch is at a commit that is not to be followed. Main is then the last

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -50,8 +51,9 @@ type Promotion struct {
 	// AdoptAnyway takes an app over, at this version, whose objects another controller has in hand.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
-	Digest string `json:"-"` // of the file's bytes
-	Author string `json:"-"` // of the head commit that the file was read from
+	Refused string `json:"-"` // why it opens nothing, whatever it says: a policy does not let it; "" if it does
+	Digest  string `json:"-"` // of the file's bytes
+	Author  string `json:"-"` // of the head commit that the file was read from
 }
 
 // PromotionPath returns where an app's promotion file is.
@@ -161,6 +163,14 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 // Says reports whether the promotion carries a decision for the release.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != ""
+}
+
+// SkipsSteps reports whether the promotion skips the rest of the steps of a workload, of whatever release.
+func (p *Promotion) SkipsSteps() bool {
+	if p == nil || p.Decision != Promote {
+		return false
+	}
+	return p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full)
 }
 
 // OpensAll reports whether the promotion skips all the rest of the release.

@@ -18,7 +18,8 @@ import (
 // none, and specs are compiled once.
 func (in Input) prepared() Input {
 	in.plans = in.plans.orNew()
-	if p := in.Promotion; p != nil && p.Decision == rollout.Promote && (isSpent(in) || isOfAnotherTry(in)) {
+	if p := in.Promotion; p != nil && p.Decision == rollout.Promote &&
+		(p.Refused != "" || isSpent(in) || isOfAnotherTry(in)) {
 		in.Promotion = nil
 	}
 	return in
@@ -52,6 +53,8 @@ func Ignored(in Input) string {
 	switch {
 	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
 		return fmt.Sprintf("it names %s, which is neither in flight nor what Git asks for", p.Release)
+	case p.Refused != "" && (isFor(s.Release) || !isFor(s.Stable)):
+		return p.Refused
 	case p.Decision != rollout.Promote || !isFor(s.Release):
 		return ""
 	case isSpent(in):

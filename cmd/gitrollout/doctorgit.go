@@ -90,7 +90,7 @@ func (c *doctorCommand) examineApps(e *doctor.Examination, w *world) {
 		}
 	}
 	if forbidden > 0 {
-		checked, _ := doctor.Check(w.branch.Tree, w.source.cluster, protected(), w.build)
+		checked, _ := doctor.Check(w.branch.Tree, w.source.cluster, protected(), nil, w.build)
 		lines := strings.ReplaceAll(strings.Join(checked.Allow, "\n"), "\n  ", ", ")
 		e.Add("git.forbidden", doctor.Problem, "to let them, write in "+w.config().File+": "+rollout.OneLine(lines),
 			"the configuration does not let %s touch what is in Git", status.Count(forbidden, "app"))

@@ -212,7 +212,7 @@ func withSchemas(tree render.Tree, files []scaffold.File, kinds []string) ([]sca
 
 // checked says what validate would say of the result.
 func (c *initCommand) checked(tree render.Tree, cluster string) error {
-	found, err := doctor.Check(tree, cluster, protected(), newRenderer(c.streams, nil))
+	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams, nil))
 	if err != nil {
 		return err
 	}

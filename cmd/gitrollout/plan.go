@@ -30,6 +30,7 @@ type planCommand struct {
 	noState  bool
 	noDiff   bool
 	exitCode bool
+	policy   string
 }
 
 func newPlan(s streams) *cobra.Command {
@@ -67,6 +68,7 @@ if an app changes; it is 1 if one cannot be rendered, with or without it.`,
 	flags := cmd.Flags()
 	flags.StringVar(&c.base, "base", "", "`branch` or commit to compare with (default: that of --branch)")
 	flags.StringVar(&c.head, "head", "", "`commit` or branch to plan (default: the working tree)")
+	policyFileFlag(cmd, &c.policy)
 	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: take the base for what serves")
 	flags.BoolVar(&c.noDiff, "no-diff", false, "leave the differences of the objects out")
 	flags.BoolVar(&c.exitCode, "exit-code", false, "exit with 10 if an app changes")
@@ -146,8 +148,12 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if record, p.State, err = c.record(ctx, sides, cluster, after.Config); err != nil {
 		return p, err
 	}
+	policy, err := readPolicy(c.policy)
+	if err != nil {
+		return p, err
+	}
 	planner := &planner{sides: sides, cluster: cluster, now: now, before: before, after: after, record: record,
-		renderer: newRenderer(c.streams, nil)}
+		policy: policy, renderer: newRenderer(c.streams, nil)}
 	apps, changed, err := planner.all(ctx)
 	if err != nil {
 		return p, err

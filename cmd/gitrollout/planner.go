@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/policy"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
@@ -185,6 +186,7 @@ type planner struct {
 	now           time.Time
 	before, after *source.Branch
 	record        *planRecord
+	policy        *rollout.Policy
 	renderer      *render.Renderer
 }
 
@@ -228,7 +230,8 @@ func (p *planner) one(name string) (plan.App, bool, error) {
 		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
 	}
 	if in.Head.Render != nil {
-		if err := render.Allow(p.sides.head, in.Head.Render, rollout.ConfigPath(p.cluster), protected()); err != nil {
+		err := policy.Allow(p.sides.head, in.Head.Render, rollout.ConfigPath(p.cluster), protected(), p.policy)
+		if err != nil {
 			in.Head = plan.Side{Err: err}
 		}
 	}

@@ -23,6 +23,7 @@ type trustOptions struct {
 	state     string
 	allowed   []string // CIDRs
 	account   string   // as which apps are written whose entries name none
+	policy    policyOptions
 }
 
 func (o *trustOptions) register(cmd *cobra.Command) {
@@ -40,6 +41,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 		"this machine, its link or its cloud's metadata: 127.0.0.0/8 (default: none of them)")
 	flags.StringVar(&o.account, "default-service-account", "", "write the objects of an app whose entry has no "+
 		"serviceAccount as the service account of this `name` in the app's namespace (default: gitrollout's own)")
+	o.policy.register(cmd)
 }
 
 // reach is what analyses may ask. open has refused what is no range.
@@ -74,14 +76,6 @@ func (o trustOptions) open() (*git.Keys, error) {
 		return nil, &failure{code: exitUsage, err: err}
 	}
 	return keys, nil
-}
-
-// approver asks Git who signed a promotion file; nil if every one counts.
-func approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
-	if keys.Files().Promoters == "" {
-		return nil
-	}
-	return repo.Approve
 }
 
 // stateCheck tells whether a commit of the state branch is to be believed; nil if

@@ -20,6 +20,7 @@ type validateCommand struct {
 	output outputOption
 	color  colorOption
 	commit string
+	policy string
 }
 
 func newValidate(s streams) *cobra.Command {
@@ -57,6 +58,7 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	c.source.register(cmd)
 	c.output.register(cmd, "json", "yaml")
 	c.color.register(cmd)
+	policyFileFlag(cmd, &c.policy)
 	cmd.Flags().StringVar(&c.commit, "commit", "", "check this `commit`")
 	return cmd
 }
@@ -130,9 +132,13 @@ func (c *validateCommand) run(tree render.Tree) error {
 		return &failure{code: exitFailed, err: &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"),
 			Msg: "does not exist: there is no cluster to check", Fix: "commit a Config; see: gitrollout help validate"}}
 	}
+	policy, err := readPolicy(c.policy)
+	if err != nil {
+		return err
+	}
 	var r doctor.Report
 	for _, cluster := range clusters {
-		checked, err := doctor.Check(tree, cluster, protected(), newRenderer(c.streams, nil))
+		checked, err := doctor.Check(tree, cluster, protected(), policy, newRenderer(c.streams, nil))
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,8 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
 		Repository: repo, Past: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
 		Tell: l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
-		Spread: spread, Approve: approver(repo.Repo, options.Keys), Believe: stateCheck(options.Keys),
+		Spread: spread, Approve: approver(repo.Repo, options.Keys, keys.policy),
+		Policy: keys.policy.reader(repo, options.Keys), Believe: stateCheck(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
 	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
@@ -139,12 +140,15 @@ func readySource(
 			return source, git.Options{}, err
 		}
 	}
+	if err := keys.policy.check(source.branch); err != nil {
+		return source, git.Options{}, err
+	}
 	source.keys = trusted
 	if source, err = source.resolve(ctx, s); err != nil {
 		return source, git.Options{}, err
 	}
 	options, err := source.options()
-	options.Identity = source.who
+	options.Identity, options.Policy = source.who, keys.policy.branch()
 	return source, options, err
 }
 

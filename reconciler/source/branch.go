@@ -24,6 +24,7 @@ type Branch struct {
 	Freeze  *rollout.Freeze // nil if there is none
 	Apps    []rollout.App   // that Config lists, by name
 	Unnamed []Unnamed       // folders that Config lists and that can be no apps
+	Policy  *rollout.Policy // in force; nil if there is none
 	Behind  error           // why Config is not the commit's own: nothing may advance. nil if it is
 }
 
@@ -34,7 +35,7 @@ type Unnamed = render.Unnamed
 // in force for which apps there are; without a last one nobody knows, and Config is nil. An error
 // means that the commit could not be read at all.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
-	b := &Branch{Cluster: r.cluster, Tree: tree}
+	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
 		if !isInvalid(b.Behind) {
 			return nil, b.Behind
@@ -45,6 +46,9 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 		var err error
 		if b.Apps, b.Unnamed, err = render.FindAll(tree, b.Config); err != nil {
 			return nil, err
+		}
+		for i, app := range b.Apps {
+			b.Apps[i] = b.Governed(app)
 		}
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
@@ -66,6 +70,22 @@ func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 		}
 	}
 	return rollout.App{}, false
+}
+
+// Governed is an app with the service account that its project gives it.
+func (b *Branch) Governed(app rollout.App) rollout.App {
+	if project, _ := b.Policy.ProjectOf(app.Name); project != nil && project.ServiceAccount != "" {
+		return app.As(project.ServiceAccount)
+	}
+	return app
+}
+
+// Promoters is the file of those who may promote an app by its project, "" if that names none.
+func (b *Branch) Promoters(app string) string {
+	if project, _ := b.Policy.ProjectOf(app); project != nil {
+		return project.Promoters
+	}
+	return ""
 }
 
 // Calendar is when releases of an app may advance.
@@ -111,9 +131,14 @@ func (b *Branch) Promotion(app rollout.App) Promotion {
 			continue // it is another app's now
 		}
 		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
-		if p != (Promotion{}) {
-			return p
+		if p == (Promotion{}) {
+			continue
 		}
+		if project, _ := b.Policy.ProjectOf(app.Name); p.File.SkipsSteps() && project.Forbids(rollout.ForbidPromoteFull) {
+			p.File.Refused = fmt.Sprintf("project %s, rule rollouts.forbid: %s does not count; promote step by step, with "+
+				"through: and a step", project.Name, rollout.ForbidPromoteFull)
+		}
+		return p
 	}
 	return Promotion{}
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/policy"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -18,7 +20,8 @@ type Renderer interface {
 
 // Reader reads commits for one cluster. Its methods may be called from any goroutine.
 type Reader struct {
-	Own string // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
+	Own    string                         // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
+	Policy atomic.Pointer[rollout.Policy] // that heads are judged by from now on; nil for none
 
 	cluster  string
 	renderer Renderer
@@ -114,7 +117,7 @@ func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error)
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
-		err = render.Allow(tree, built, rollout.ConfigPath(r.cluster), r.Own)
+		err = policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.Own, r.Policy.Load())
 	}
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/policy"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -74,9 +75,11 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check looks at one cluster's part of a tree. Own is gitrollout's namespace there. An error means that the tree
-// cannot be read.
-func Check(tree render.Tree, cluster, own string, renderer *render.Renderer) (ClusterReport, error) {
+// Check looks at one cluster's part of a tree. Own is gitrollout's namespace there, rules are what holds apps besides
+// the configuration, or nil. An error means that the tree cannot be read.
+func Check(
+	tree render.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
+) (ClusterReport, error) {
 	r := ClusterReport{Cluster: cluster}
 	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
 	if isInvalid(err) {
@@ -104,7 +107,7 @@ func Check(tree render.Tree, cluster, own string, renderer *render.Renderer) (Cl
 			return r, err
 		}
 		if built != nil {
-			err := render.Allow(tree, built, config.File, own)
+			err := policy.Allow(tree, built, config.File, own, rules)
 			if err == nil {
 				err = claim(owners, built)
 			}

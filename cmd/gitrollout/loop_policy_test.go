@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// policyOf is a policy of one project whose apps may be in a namespace.
+func policyOf(namespace, more string) string {
+	return "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n- {name: web, apps: ['*'], namespaces: [" + namespace + "]" + more + "}\n"
+}
+
+// pushPolicy puts a policy onto a branch of its own, or takes it away.
+func (w *loopWorld) pushPolicy(content string) {
+	w.Helper()
+	w.repo.Git("checkout", "-q", "-B", "platform")
+	w.repo.Write(map[string]string{"policy/prod.yaml": content})
+	w.repo.Git("add", "-A")
+	w.repo.Git("commit", "-q", "--allow-empty", "-m", "a policy")
+	w.repo.Git("push", "-q", "-f", "origin", "platform")
+	w.repo.Git("checkout", "-q", "main")
+}
+
+// TestPolicyOfABranch: the policy is followed on its branch, with a real Git server and a real API server. What it
+// refuses is held, what it refuses later goes back, and without it nothing advances.
+func TestPolicyOfABranch(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	w.keys.policy.ref = "platform:policy/prod.yaml"
+	p := w.start()
+	if err := p.passes(5); err == nil || !strings.Contains(err.Error(), "policy: there is no branch platform") || w.hasDeployment() {
+		t.Fatalf("without the branch: %v, written: %t", err, w.hasDeployment())
+	}
+	w.pushPolicy(policyOf("elsewhere", ""))
+	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if s.Held.Reason != rollout.HeldPolicy || !strings.Contains(s.Held.Message, "project web, rule namespaces: is in none of elsewhere") || w.hasDeployment() {
+		t.Fatalf("held %+v, written: %t", s.Held, w.hasDeployment())
+	}
+	w.pushPolicy(policyOf(w.ns, ""))
+	p.awaitHealthy(w.repo.Head())
+	p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w.pushPolicy(policyOf(w.ns, ", rollouts: {maxFirstWeight: 25}"))
+	s = p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if s.Held.Reason != rollout.HeldPolicy || s.Phase != rollout.Paused {
+		t.Fatalf("%s, held %+v", s.Phase, s.Held)
+	}
+	w.pushPolicy("kind: Policy\n")
+	if err := p.passes(3); err == nil || !strings.Contains(err.Error(), `platform:policy/prod.yaml: apiVersion: "" is not known`) {
+		t.Errorf("one that cannot be read: %v", err)
+	}
+	w.push("back to v1", version("v1", halfThenGate))
+	p.await("back", func(s rollout.State) bool { return s.Release == nil && s.Phase == rollout.Healthy })
+	w.pushPolicy(policyOf(w.ns, ""))
+	p.await("let again", func(s rollout.State) bool { return s.Held == nil })
+}
+
+// TestPolicyFlags: what cannot be meant is an error at the start.
+func TestPolicyFlags(t *testing.T) {
+	for want, o := range map[string]policyOptions{
+		"--policy and --policy-ref exclude each other":            {file: "a", ref: "b:c"},
+		`--policy-ref "platform" is not branch:path`:              {ref: "platform"},
+		`--policy-ref ":a" is not branch:path`:                    {ref: ":a"},
+		"--policy-ref names branch main, to which those push who": {ref: "main:a"},
+		"--policy: open /no/such/file: no such file or directory": {file: "/no/such/file"},
+	} {
+		if err := o.check("main"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", o, err, want)
+		}
+	}
+}

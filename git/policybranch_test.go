@@ -1,0 +1,70 @@
+package git_test
+
+import (
+	"fmt"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// TestPolicyBranch: one more branch is looked up with the others and brought with them, before and after it is there and
+// after it was moved. While nothing moves it costs no request, and a renewal of the store keeps its commit.
+func TestPolicyBranch(t *testing.T) {
+	p := gittest.New(t)
+	p.CommitFiles("first", map[string]string{"f": "1"})
+	r, err := git.Open(t.Context(), git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(want string) {
+		t.Helper()
+		heads, err := r.Fetch(t.Context())
+		if err != nil || heads.Main != p.Head() {
+			t.Fatalf("heads %+v, %v", heads, err)
+		}
+		if want == "" {
+			if heads.Policy != "" {
+				t.Fatalf("there is a policy at %s", heads.Policy)
+			}
+			return
+		}
+		s, held := r.Held(heads.Policy)
+		if !held {
+			t.Fatalf("commit %q is not here", heads.Policy)
+		}
+		if data, err := s.ReadFile("policy.yaml"); err != nil || string(data) != want {
+			t.Fatalf("the policy is %q, %v; want %q", data, err, want)
+		}
+	}
+	push := func(content string) {
+		t.Helper()
+		p.Git("checkout", "-q", "-B", "platform")
+		p.Write(map[string]string{"policy.yaml": content})
+		p.Git("add", "-A")
+		p.Git("commit", "-q", "-m", content)
+		p.Git("push", "-q", "-f", "origin", "platform")
+		p.Git("checkout", "-q", "main")
+	}
+	read("")
+	push("one")
+	read("one")
+	atRest := func(want string) {
+		t.Helper()
+		read(want)
+		before := r.Stats()
+		read(want)
+		if after := r.Stats(); after.Requests != before.Requests+1 || after.Fetches != before.Fetches {
+			t.Errorf("at rest: %d requests, %d fetches", after.Requests-before.Requests, after.Fetches-before.Fetches)
+		}
+	}
+	atRest("one")
+	push("two")
+	read("two")
+	for i := range 3 { // each is larger than what a renewal begins at
+		p.CommitFiles("large", map[string]string{"large": fmt.Sprint(i) + string(make([]byte, 3<<20))})
+		atRest("two")
+	}
+	p.Git("push", "-q", "origin", ":platform")
+	read("")
+}

@@ -1,0 +1,391 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// rules is a policy that a test changes: of one project, shop, for the apps shop and evil.
+type rules struct {
+	policy *rollout.Policy
+	err    error
+	asked  int
+}
+
+// set lays down further fields of the project.
+func (r *rules) set(t *testing.T, more string) {
+	t.Helper()
+	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
+		"- {name: web, apps: [shop, evil], namespaces: [default, edge]"+more+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.policy, r.err = p, nil
+}
+
+func (r *rules) options(o *Options) {
+	o.Policy = func(Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
+}
+
+// pausedUnder is a world whose release of v2 waits at its gate, under a policy that lets it.
+func pausedUnder(t *testing.T, more func(*Options)) (*world, *rules) {
+	t.Helper()
+	r := &rules{}
+	r.set(t, "")
+	return paused(t, func(o *Options) {
+		r.options(o)
+		if more != nil {
+			more(o)
+		}
+	}), r
+}
+
+func promotion(w *world, through string) map[string]string {
+	return decision(w, "through: "+through)
+}
+
+func decision(w *world, what string) map[string]string {
+	return map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha2\nkind: Promotion\nrelease: " +
+		string(w.state().Release.Hash) + "\n" + what + "\n"}
+}
+
+// mustBeHeld fails the test unless the policy holds the app with these words.
+func mustBeHeld(t *testing.T, w *world, words string) {
+	t.Helper()
+	if h := w.state().Held; h == nil || h.Reason != rollout.HeldPolicy || !strings.Contains(h.Message, words) {
+		t.Fatalf("held %+v, want %s", h, words)
+	}
+}
+
+// TestPolicy: what a policy refuses holds that app, with the project and the rule; nothing of the commit reaches the
+// cluster, and others go on. Without the rule it goes through, though nobody has pushed anything.
+func TestPolicy(t *testing.T) {
+	r, by := &rules{}, map[string]int{}
+	r.set(t, ", resources: {deny: [/Secret]}")
+	w := newWorld(t, func(o *Options) { r.options(o); o.Applier = counting{o.Applier, by} })
+	w.commit("a Secret, and another app", map[string]string{
+		"apps/evil/kustomization.yaml": "resources: [app.yaml]\n",
+		"apps/evil/app.yaml":           "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
+		"apps/shop/app.yaml":           version("v2"),
+	})
+	w.settle()
+	h := w.stateOf("evil").Held
+	if h == nil || h.Reason != rollout.HeldPolicy || by["evil"] > 0 ||
+		!strings.HasPrefix(h.Message, "apps/evil/app.yaml: kind: project web, rule resources.deny: may not have any Secret (Secret/default/a)") {
+		t.Errorf("held %+v, %d writes", h, by["evil"])
+	}
+	if w.state().Release == nil || w.pods("v2") == 0 {
+		t.Errorf("the other app is held, too: %+v", w.state().Held)
+	}
+	r.set(t, "")
+	w.settle()
+	if h := w.stateOf("evil").Held; h != nil || by["evil"] == 0 {
+		t.Errorf("without the rule: held %+v, %d writes", h, by["evil"])
+	}
+}
+
+// TestPolicyThatComesLater: a policy that tightens while a release is in flight stops it from going on, and stands in no
+// way back.
+func TestPolicyThatComesLater(t *testing.T) {
+	begin := func(t *testing.T) *world {
+		w, r := pausedUnder(t, nil)
+		r.set(t, ", rollouts: {maxFirstWeight: 25}")
+		w.settle()
+		mustBeHeld(t, w, "project web, rule rollouts.maxFirstWeight: users are first given 50% of the new version, more than 25%")
+		if w.pods("v1") != 2 || w.pods("v2") != 2 {
+			t.Fatalf("the rule moved pods: %d of v1, %d of v2", w.pods("v1"), w.pods("v2"))
+		}
+		return w
+	}
+	back := func(t *testing.T, w *world) {
+		t.Helper()
+		if s := w.state(); s.Release != nil || w.pods("v2") > 0 || w.pods("v1") != 4 {
+			t.Errorf("%s, held %+v, %d pods of v2, %d of v1", s.Phase, s.Held, w.pods("v2"), w.pods("v1"))
+		}
+	}
+	t.Run("abort", func(t *testing.T) {
+		w := begin(t)
+		w.commit("abort", decision(w, "decision: abort"))
+		w.settle()
+		back(t, w)
+	})
+	t.Run("revert", func(t *testing.T) {
+		w := begin(t)
+		w.commit("back to v1", map[string]string{"apps/shop/app.yaml": version("v1")})
+		w.settle()
+		back(t, w)
+	})
+	t.Run("promotion", func(t *testing.T) {
+		w := begin(t)
+		w.commit("promote", promotion(w, "2"))
+		w.settle()
+		if s := w.state(); s.Phase == rollout.Healthy || w.pods("v2") != 2 {
+			t.Errorf("%s, %d pods of v2", s.Phase, w.pods("v2"))
+		}
+	})
+	t.Run("another version", func(t *testing.T) {
+		w := begin(t)
+		w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
+		w.settle()
+		if w.state().Held == nil || w.pods("v3") > 0 {
+			t.Errorf("held %+v, %d pods of v3", w.state().Held, w.pods("v3"))
+		}
+	})
+	t.Run("the app is of no project any more", func(t *testing.T) {
+		w, r := pausedUnder(t, nil)
+		r.set(t, "")
+		r.policy.Projects[0].Apps = []string{"other"}
+		w.settle()
+		mustBeHeld(t, w, "app shop is in no project")
+		w.commit("back to v1", map[string]string{"apps/shop/app.yaml": version("v1")})
+		w.settle()
+		back(t, w)
+	})
+	t.Run("prune", func(t *testing.T) {
+		r := &rules{}
+		r.set(t, "")
+		w := newWorld(t, r.options)
+		r.set(t, ", resources: {deny: [/ConfigMap]}")
+		w.settle()
+		mustBeHeld(t, w, "rule resources.deny")
+		w.commit("without it", map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n"})
+		w.settle()
+		if len(w.cluster.pruned) != 1 || w.cluster.pruned[0].Kind != "ConfigMap" || w.state().Held != nil {
+			t.Errorf("pruned %v, held %+v", w.cluster.pruned, w.state().Held)
+		}
+	})
+}
+
+// TestPolicyThatCannotBeRead: the last one stays in force, and nothing advances on it: what is new may be what the next
+// one refuses. Ways back are open.
+func TestPolicyThatCannotBeRead(t *testing.T) {
+	broken := errors.New("not to be read")
+	pass := func(t *testing.T, w *world, want error) {
+		t.Helper()
+		for range 5 {
+			if err := w.once(); !errors.Is(err, want) {
+				t.Fatalf("the error of a pass is %v", err)
+			}
+		}
+	}
+	t.Run("promotion", func(t *testing.T) {
+		w, r := pausedUnder(t, nil)
+		r.err = broken
+		w.commit("promote", promotion(w, "full"))
+		pass(t, w, broken)
+		if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != 2 {
+			t.Errorf("%s, %d pods of v2", s.Phase, w.pods("v2"))
+		}
+		r.err = nil
+		w.settle()
+		if s := w.state(); s.Phase != rollout.Healthy {
+			t.Errorf("when it can be read again: %s, held %+v", s.Phase, s.Held)
+		}
+	})
+	t.Run("abort", func(t *testing.T) {
+		w, r := pausedUnder(t, nil)
+		r.err = broken
+		w.commit("abort", decision(w, "decision: abort"))
+		pass(t, w, broken)
+		if w.pods("v2") > 0 || w.pods("v1") != 4 {
+			t.Errorf("%d pods of v2, %d of v1", w.pods("v2"), w.pods("v1"))
+		}
+	})
+	t.Run("another process begins", func(t *testing.T) {
+		w, r := pausedUnder(t, nil)
+		r.policy, r.err = nil, broken
+		promote, abort := promotion(w, "full"), decision(w, "decision: abort")
+		w.r = New(w.r.Options)
+		w.commit("promote", promote)
+		pass(t, w, broken)
+		if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != 2 {
+			t.Errorf("%s, %d pods of v2", s.Phase, w.pods("v2"))
+		}
+		w.commit("abort", abort)
+		pass(t, w, broken)
+		if w.pods("v2") > 0 || w.pods("v1") != 4 {
+			t.Errorf("%d pods of v2, %d of v1", w.pods("v2"), w.pods("v1"))
+		}
+	})
+}
+
+// TestForbiddenPromotion: a promotion of all that is left counts as absent and says so, and one of a step counts. What a
+// promotion file says besides is not touched.
+func TestForbiddenPromotion(t *testing.T) {
+	const rule = ", rollouts: {forbid: [promoteFull]}"
+	for name, through := range map[string]string{"of all": "through: full", "by default": "decision: promote", "of a workload": "workloads: {default/shop: full}"} {
+		t.Run(name, func(t *testing.T) {
+			var said string
+			w, r := pausedUnder(t, func(o *Options) {
+				o.Tell = func(r Report) {
+					for _, a := range r.Apps {
+						said = strategies.Ignored(a.Input)
+					}
+				}
+			})
+			r.set(t, rule)
+			w.commit("promote", decision(w, through))
+			w.settle()
+			if s := w.state(); s.Phase != rollout.Paused || s.Held != nil || w.pods("v2") != 2 {
+				t.Errorf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
+			}
+			if said != "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and a step" {
+				t.Errorf("it is said: %q", said)
+			}
+			w.commit("a step", promotion(w, "2"))
+			w.settle()
+			if s := w.state(); s.Phase != rollout.Healthy || said != "" {
+				t.Errorf("promoted by a step: %s, %q", s.Phase, said)
+			}
+		})
+	}
+	t.Run("it is allowed again", func(t *testing.T) {
+		said := ""
+		w, r := pausedUnder(t, func(o *Options) {
+			o.Tell = func(r Report) {
+				for _, a := range r.Apps {
+					said = strategies.Ignored(a.Input)
+				}
+			}
+		})
+		r.set(t, rule)
+		w.commit("promote", promotion(w, "full"))
+		w.settle()
+		r.set(t, "")
+		w.settle()
+		if s := w.state(); s.Phase != rollout.Healthy {
+			t.Errorf("%s", s.Phase)
+		}
+		r.set(t, rule)
+		w.settle()
+		if said != "" {
+			t.Errorf("of what is over it is said: %q", said)
+		}
+	})
+	t.Run("abort", func(t *testing.T) {
+		w, r := pausedUnder(t, nil)
+		r.set(t, rule)
+		w.commit("abort", decision(w, "decision: abort\nthrough: full"))
+		w.settle()
+		if w.pods("v2") > 0 {
+			t.Errorf("%d pods of v2", w.pods("v2"))
+		}
+	})
+}
+
+// TestPromotersOfAProject: who approves an app's promotions is asked of those whom its project names, and anew when it
+// names others.
+func TestPromotersOfAProject(t *testing.T) {
+	var asked []string
+	w, r := pausedUnder(t, func(o *Options) {
+		o.Approve = func(_ context.Context, _, _, promoters string) (string, error) {
+			asked = append(asked, promoters)
+			if promoters != "/keys/ann" {
+				return "", rollout.Invalidf("promote.yaml", "", "nobody signed it")
+			}
+			return "ann", nil
+		}
+	})
+	r.set(t, ", promoters: /keys/bob")
+	w.commit("promote", promotion(w, "2"))
+	w.settle()
+	if s := w.state(); s.Phase == rollout.Healthy || len(asked) == 0 || asked[0] != "/keys/bob" {
+		t.Fatalf("%s after %v", s.Phase, asked)
+	}
+	r.set(t, ", promoters: /keys/ann")
+	w.settle()
+	if s := w.state(); s.Phase != rollout.Healthy {
+		t.Errorf("%s after %v", s.Phase, asked)
+	}
+	t.Run("nobody is named", func(t *testing.T) {
+		by := ""
+		w, _ := pausedUnder(t, func(o *Options) {
+			o.Approve = func(context.Context, string, string, string) (string, error) { return "", nil }
+			o.Tell = func(r Report) {
+				for _, a := range r.Apps {
+					if a.Input.Promotion != nil {
+						by = a.Input.Promotion.Author
+					}
+				}
+			}
+		})
+		w.commit("promote", promotion(w, "2"))
+		w.settle()
+		if s := w.state(); s.Phase != rollout.Healthy || by != "Ann" {
+			t.Errorf("everybody may promote: %s, held %+v, by %q", s.Phase, s.Held, by)
+		}
+	})
+}
+
+// accountKey is where a context has the account.
+type accountKey struct{}
+
+// byAccount notes as whom objects are applied and pruned.
+type byAccount struct {
+	Applier
+	as map[any]bool
+}
+
+func (b byAccount) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	b.as[ctx.Value(accountKey{})] = true
+	return b.Applier.Apply(ctx, app, objects)
+}
+
+func (b byAccount) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]rollout.Ref, error) {
+	b.as[ctx.Value(accountKey{})] = true
+	return b.Applier.Prune(ctx, app, refs)
+}
+
+// TestAccountOfAProject: an app is written as its project's account, whatever its entry says, also when it has left Git.
+func TestAccountOfAProject(t *testing.T) {
+	r := &rules{}
+	r.set(t, ", serviceAccount: edge/deployer")
+	as := map[any]bool{}
+	w := newWorld(t, func(o *Options) {
+		r.options(o)
+		o.Applier = byAccount{o.Applier, as}
+		o.As = func(ctx context.Context, app rollout.App) context.Context {
+			return context.WithValue(ctx, accountKey{}, app.ServiceAccount)
+		}
+	})
+	w.commit("another account", map[string]string{configFile: open[:len(open)-1] + "\n  serviceAccount: default/strong\n", "apps/shop/app.yaml": version("v2")})
+	w.settle()
+	if len(as) != 1 || !as["edge/deployer"] {
+		t.Errorf("written as %v", as)
+	}
+	w.r = New(w.r.Options)
+	clear(as)
+	w.commit("gone", map[string]string{configFile: open[:len(open)-1] + "\n  prune: true\n", "apps/shop/app.yaml": "", "apps/shop/config.yaml": "", "apps/shop/kustomization.yaml": ""})
+	w.settle()
+	if len(w.cluster.pruned) == 0 || len(as) != 1 || !as["edge/deployer"] {
+		t.Errorf("pruned %v as %v", w.cluster.pruned, as)
+	}
+}
+
+// TestPolicyCostsNothing: a policy is asked for at each look and judges what has been built: no app is built for it, and
+// none is visited while it is the same.
+func TestPolicyCostsNothing(t *testing.T) {
+	builder := render.New()
+	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
+	built, asked, decided := builder.Builds(), r.asked, w.r.Stats().Decided
+	if err := w.r.RunOnce(t.Context(), w.now, true); err != nil {
+		t.Fatal(err)
+	}
+	if r.asked != asked+1 || w.r.Stats().Decided != decided {
+		t.Errorf("asked %d times, %d apps visited", r.asked-asked, w.r.Stats().Decided-decided)
+	}
+	r.set(t, ", rollouts: {maxFirstWeight: 25}")
+	w.settle()
+	mustBeHeld(t, w, "rollouts.maxFirstWeight")
+	r.set(t, "")
+	w.settle()
+	if w.state().Held != nil || builder.Builds() != built {
+		t.Errorf("held %+v, %d builds", w.state().Held, builder.Builds()-built)
+	}
+}
