@@ -95,7 +95,7 @@ test: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Ru
 
 test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)
-	cd $(E2E) && $(GO) test ./schemas ./tracing ./plain
+	cd $(E2E) && $(GO) test ./schemas ./tracing ./plain ./charts
 
 test-race: ## Run what has goroutines and needs no cluster under the race detector
 	$(LOW) $(GO) test -race -timeout 20m $(filter-out $(TOO_MUCH),$(RACE))
@@ -108,7 +108,7 @@ test-e2e: programs build localcluster kubectl gitea traefik helm ## Run the test
 # The parts of test: each needs what test builds.
 test-plain:
 	$(LOW) $(GO) test -timeout 20m $(filter-out $(RACE),$(UNIT)) $(TOO_MUCH)
-	cd $(E2E) && $(LOW) $(GO) test ./schemas ./tracing ./plain
+	cd $(E2E) && $(LOW) $(GO) test ./schemas ./tracing ./plain ./charts
 
 test-servers:
 	$(GO) test -p 2 -parallel 8 -timeout 30m $(SERVERS)

@@ -84,6 +84,7 @@ var table = map[string]rule{
 	"internal/archtest":      {},
 	"internal/contract":      {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":           {},
+	"internal/e2e/charts":    {},
 	"internal/e2e/plain":     {},
 	"internal/e2e/schemas":   {},
 	"internal/e2e/tracing":   {},

@@ -1,0 +1,277 @@
+package charts
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/kustomize/kustomize/v5/commands/build"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/testbin"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/worktree"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// shape is one of testdata: a repository with a chart in the folder shop, or with a kustomization in the folder app. Values
+// for the former are in its files v1.yaml and v2.yaml. What is below a folder x.tgz is packed into an archive of that name.
+type shape struct {
+	name  string
+	files map[string]string
+}
+
+func shapes(t *testing.T, pattern string) (all []shape) {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := shape{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), files: map[string]string{}}
+		packed := map[string][]txtar.File{}
+		for _, f := range archive.Files {
+			content := strings.ReplaceAll(string(f.Data), "<CR>", "\r")
+			content = strings.ReplaceAll(content, "<BOM>", "\ufeff")
+			if tgz, inside, is := strings.Cut(f.Name, ".tgz/"); is {
+				packed[tgz+".tgz"] = append(packed[tgz+".tgz"], txtar.File{Name: inside, Data: []byte(content)})
+				continue
+			}
+			s.files[f.Name] = content
+		}
+		for name, files := range packed {
+			s.files[name] = pack(t, files)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func pack(t *testing.T, files []txtar.File) string {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	archive := tar.NewWriter(zip)
+	for _, f := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: f.Name, Mode: 0o644, Size: int64(len(f.Data))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write(f.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, closing := range []func() error{archive.Close, zip.Close} {
+		if err := closing(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// write makes a repository of a shape and returns its folder.
+func (s shape) write(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range s.files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// values are the names of a shape's files of values.
+func (s shape) values() (files []string) {
+	for _, name := range []string{"v1.yaml", "v2.yaml"} {
+		if _, has := s.files["shop/"+name]; has {
+			files = append(files, name)
+		}
+	}
+	return files
+}
+
+func helm(t *testing.T) string {
+	t.Helper()
+	root, err := testbin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := testbin.Ensure(root, "helm", "about two minutes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// TestSameAsHelm renders the charts of testdata, and compares the objects with what `helm template` prints.
+func TestSameAsHelm(t *testing.T) {
+	program := helm(t)
+	all := shapes(t, "testdata/chart-*.txtar")
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			dir := s.write(t)
+			args := []string{"template", "eu", filepath.Join(dir, "shop"), "--namespace", "shop", "--include-crds",
+				"--kube-version", "1.36.0", "--api-versions", "example.com/v1"}
+			for _, v := range s.values() {
+				args = append(args, "-f", filepath.Join(dir, "shop", v))
+			}
+			app := rollout.App{Name: "eu", Path: "shop", Namespace: "shop", APIVersions: "example.com/v1",
+				Helm: rollout.Helm{ValueFiles: strings.Join(s.values(), "\n")}}
+			compare(t, rendered(t, dir, app), objects(t, run(t, program, args...)))
+		})
+	}
+	if len(all) < 20 {
+		t.Errorf("%d charts, want at least 20", len(all))
+	}
+}
+
+// TestSameAsKustomize builds kustomizations with charts, those of testdata and one for each of its charts, and compares
+// the objects with those of `kustomize build --enable-helm`.
+func TestSameAsKustomize(t *testing.T) {
+	program := helm(t)
+	all := shapes(t, "testdata/kustomization-*.txtar")
+	for _, s := range shapes(t, "testdata/chart-*.txtar") {
+		if _, has := s.files["shop/values.yaml"]; !has {
+			s.files["shop/values.yaml"] = "" // without one, kustomize renders no chart
+		}
+		moved := map[string]string{}
+		entry := map[string]any{"name": "shop", "releaseName": "eu", "includeCRDs": true, "kubeVersion": "1.36.0", "apiVersions": []string{"example.com/v1"}}
+		for name, content := range s.files {
+			moved["app/charts/"+name] = content
+			if v := strings.TrimPrefix(name, "shop/"); slices.Contains(s.values(), v) {
+				moved["app/"+v] = content
+			}
+		}
+		entry["additionalValuesFiles"] = s.values()
+		text, err := yaml.Marshal(map[string]any{"namePrefix": "my-", "helmCharts": []any{entry}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved["app/kustomization.yaml"] = string(text)
+		all = append(all, shape{name: "of-" + s.name, files: moved})
+	}
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			dir := s.write(t)
+			app := rollout.App{Name: "app", Path: "app", Namespace: "default"}
+			got := rendered(t, dir, app)
+			var out bytes.Buffer
+			cmd := build.NewCmdBuild(filesys.MakeFsOnDisk(), build.MakeHelp("kustomize", "build"), &out)
+			cmd.SetArgs([]string{filepath.Join(dir, "app"), "--enable-helm", "--helm-command", program, "--helm-kube-version", "1.36.0"})
+			if err := cmd.Execute(); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, got, objects(t, out.Bytes()))
+		})
+	}
+	if len(all) < 30 {
+		t.Errorf("%d kustomizations, want at least 30", len(all))
+	}
+}
+
+func run(t *testing.T, program string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, problems.Bytes())
+	}
+	return out
+}
+
+// rendered are the objects that an app of a repository is rendered to.
+func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) {
+	t.Helper()
+	tree, err := worktree.OpenHashed(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := render.New().Render(tree, app, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range built.Objects {
+		all = append(all, o)
+	}
+	return all
+}
+
+// objects are those of a text, without hooks, which are not applied.
+func objects(t *testing.T, text []byte) (all []map[string]any) {
+	t.Helper()
+	for _, doc := range strings.Split("\n"+string(text), "\n---") {
+		node, err := kyaml.Parse(doc) // as kustomize reads it: n and y are texts
+		if errors.Is(err, io.EOF) || err == nil && node.IsNilOrEmpty() {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, doc)
+		}
+		data, err := node.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o map[string]any
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.UseNumber()
+		if err := decoder.Decode(&o); err != nil {
+			t.Fatal(err)
+		}
+		list := []any{o}
+		if items, is := o["items"].([]any); is && strings.HasSuffix(rollout.Object(o).Kind(), "List") {
+			list = items
+		}
+		for _, one := range list {
+			if o, is := one.(map[string]any); is && o != nil && rollout.Object(o).Map("metadata", "annotations")["helm.sh/hook"] == nil {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// compare wants the same objects, in any order. Where the program leaves a namespace to kubectl, the app's is filled in.
+func compare(t *testing.T, got, want []map[string]any) {
+	t.Helper()
+	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }
+	for _, o := range want {
+		i := slices.IndexFunc(got, func(g map[string]any) bool { return key(g) == key(o) })
+		if o := rollout.Object(o); i >= 0 && o.Namespace() == "" && rollout.Object(got[i]).Namespace() != "" {
+			o.Map("metadata")["namespace"] = rollout.Object(got[i]).Namespace()
+		}
+	}
+	text := func(all []map[string]any) string {
+		slices.SortFunc(all, func(a, b map[string]any) int { return cmp.Compare(key(a), key(b)) })
+		data, err := json.MarshalIndent(all, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if g, w := text(got), text(want); g != w || len(got) == 0 {
+		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+}
