@@ -113,7 +113,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.agenda.take(w.now.Add(time.Hour))
 	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	if err := w.r.RunOnce(t.Context(), w.now, true); err != nil {
+	if err := w.r.RunOnce(t.Context(), w.clock, true); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.state(); s.Phase != rollout.Progressing {
@@ -345,6 +345,7 @@ func TestRoutingIsKnownSince(t *testing.T) {
 		{"nothing is routed", func() {}, rollout.State{Phase: rollout.Healthy}, 10, time.Time{}},
 	} {
 		step.do()
+		r.looked(minute(step.now))
 		if got := r.since(step.state, rendered, minute(step.now)); !got.Equal(step.want) {
 			t.Errorf("%s: since %s, want %s", step.what, got.Format("15:04"), step.want.Format("15:04"))
 		}

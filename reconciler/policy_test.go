@@ -374,7 +374,7 @@ func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New()
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
 	built, asked, decided := builder.Builds(), r.asked, w.r.Stats().Decided
-	if err := w.r.RunOnce(t.Context(), w.now, true); err != nil {
+	if err := w.r.RunOnce(t.Context(), w.clock, true); err != nil {
 		t.Fatal(err)
 	}
 	if r.asked != asked+1 || w.r.Stats().Decided != decided {

@@ -139,8 +139,9 @@ var ErrDeposed = errors.New("another gitrollout has taken over")
 
 // RunOnce makes each pump turn once, one after the other: with fetch it looks at Git first; without, it works on what
 // is already known, as after a change in the cluster. Each app makes at most one transition. The error joins what
-// went wrong, and each app that is not named in it has been handled.
-func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) error {
+// went wrong, and each app that is not named in it has been handled. The clock is asked anew for each app: what came
+// before may have taken long.
+func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	var looked error
 	if fetch {
@@ -150,24 +151,24 @@ func (r *Reconciler) RunOnce(ctx context.Context, now time.Time, fetch bool) err
 		return looked
 	}
 	visits := map[string]*visit{}
-	errs := []error{looked, r.visitDue(ctx, now, visits)}
-	err := r.out.flush(ctx, now)
+	errs := []error{looked, r.visitDue(ctx, clock, visits)}
+	err := r.out.flush(ctx, clock())
 	for try := 1; errors.Is(err, ErrConflict) && try < maxTries; try++ {
 		if looked = r.in.look(ctx); errors.Is(looked, ErrDeposed) {
 			return looked
 		}
-		errs = []error{looked, r.visitDue(ctx, now, visits)}
-		err = r.out.flush(ctx, now)
+		errs = []error{looked, r.visitDue(ctx, clock, visits)}
+		err = r.out.flush(ctx, clock())
 	}
 	errs = append(errs, err)
 	for _, app := range sortedKeys(visits) {
 		if s := r.out.answer(app); s != nil {
 			visits[app] = s
-			r.conclude(r.as(ctx, s.app.App), s, now)
+			r.conclude(r.as(ctx, s.app.App), s, clock())
 		}
 	}
 	if errors.Join(errs...) == nil {
-		errs = append(errs, r.out.after(ctx, now))
+		errs = append(errs, r.out.after(ctx, clock()))
 	}
 	for _, app := range sortedKeys(visits) {
 		if s := visits[app]; s.err != nil {
@@ -193,7 +194,7 @@ func Pumps() []Pump { return []Pump{PumpIn, PumpApps, PumpOut} }
 // Turn makes one pump do once what there is for it to do, as Run does when all of them run beside each other: a
 // scheduler that is not random, as the simulator's, lets turns of different pumps overlap. Turns of the same pump do
 // not.
-func (r *Reconciler) Turn(ctx context.Context, pump Pump, now time.Time) error {
+func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
 	switch pump {
 	case PumpIn:
 		_, failed := r.in.bring(ctx)
@@ -203,8 +204,8 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, now time.Time) error {
 	case PumpApps:
 		r.renders.drain()
 		var errs []error
-		for _, app := range r.agenda.take(now) {
-			if s := r.attend(ctx, app, now); s != nil && s.err != nil {
+		for _, app := range r.agenda.take(clock()) {
+			if s := r.attend(ctx, app, clock); s != nil && s.err != nil {
 				errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
 			}
 		}
@@ -213,18 +214,20 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, now time.Time) error {
 		if waits, _ := r.out.waits(); !waits {
 			return nil
 		}
-		err := r.out.flush(ctx, now)
-		return errors.Join(err, r.out.after(ctx, now))
+		err := r.out.flush(ctx, clock())
+		return errors.Join(err, r.out.after(ctx, clock()))
 	}
 }
 
 // visitDue visits the apps that are due, and those that waited for something that can be had here and now, until none
 // is left.
-func (r *Reconciler) visitDue(ctx context.Context, now time.Time, visits map[string]*visit) (err error) {
+func (r *Reconciler) visitDue(
+	ctx context.Context, clock func() time.Time, visits map[string]*visit,
+) (err error) {
 	for {
 		r.renders.drain() // what an app's head asks for now is a better reason than what it asked for before
-		for _, app := range r.agenda.take(now) {
-			if s := r.attend(ctx, app, now); s != nil {
+		for _, app := range r.agenda.take(clock()) {
+			if s := r.attend(ctx, app, clock); s != nil {
 				visits[app] = s
 			}
 		}
@@ -239,15 +242,16 @@ func (r *Reconciler) visitDue(ctx context.Context, now time.Time, visits map[str
 
 // attend is one pass of one app: it carries out what has become of the last one's transition, visits the app, and
 // hands over what is to be recorded.
-func (r *Reconciler) attend(ctx context.Context, app string, now time.Time) *visit {
+func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.Time) *visit {
 	if !r.isOurs(app) {
 		return nil
 	}
 	ctx, end := r.begin(ctx, PartPass, app)
 	ctx = r.as(ctx, r.App(app))
 	if s := r.out.answer(app); s != nil {
-		r.conclude(ctx, s, now)
+		r.conclude(ctx, s, clock())
 	}
+	now := clock()
 	s := r.visit(ctx, app, now)
 	if s == nil {
 		end(nil)
@@ -295,6 +299,7 @@ const whileWaiting = time.Second
 
 // conclude applies what was recorded. A retreat that was decided on meanwhile stays: it is newer.
 func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
+	s.memory.routing.looked(now)
 	newer := s.memory.pending != nil && s.memory.pending != &s.decision
 	if newer && s.recorded && !s.decision.Retreat {
 		s.memory.on = s.after // an advance that is never applied: the retreat is from here, too

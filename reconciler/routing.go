@@ -11,7 +11,7 @@ import (
 type routing struct {
 	held  string    // what it held when objects were last applied without an error
 	key   string    // what it has held since
-	began time.Time // the beginning of the first visit after that
+	began time.Time // the first look after that
 }
 
 // since is from when on proxies could learn of what a state asks routers for: not before the cluster has held it. What
@@ -22,15 +22,22 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 		return time.Time{}
 	}
 	key := strategies.Routing(s, source)
-	switch {
-	case key == "":
+	switch key {
+	case "":
 		return time.Time{}
-	case r.key == key:
+	case r.key:
 		return r.began
-	case r.held == key:
-		r.key, r.began = key, now
+	default:
+		return now
 	}
-	return now
+}
+
+// looked says that it is so late, and that what was applied has been applied by now. A visit that applies something
+// itself began before that, and the cluster may take its time.
+func (r *routing) looked(now time.Time) {
+	if r.key != r.held {
+		r.key, r.began = r.held, now
+	}
 }
 
 // applying says that the cluster is about to be made to route something. If it is something else than before, a part

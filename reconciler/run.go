@@ -83,7 +83,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 		if ctx.Err() == nil {
 			r.stats.passes.Add(1)
 			var s *visit
-			r.pulse.during(ctx, "app "+app, func(ctx context.Context) { s = r.attend(ctx, app, time.Now()) })
+			r.pulse.during(ctx, "app "+app, func(ctx context.Context) { s = r.attend(ctx, app, time.Now) })
 			if s != nil && ctx.Err() == nil && !errors.Is(s.err, source.ErrNotReady) {
 				r.complain.about("app "+app, s.err)
 			}

@@ -201,7 +201,10 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	s.input.Pending, s.input.Ends = m.pending, r.Ends
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
-	s.input.Applied = m.routing.since(state, s.input.Source, now)
+	m.routing.looked(now)
+	if a.unlisted == nil || state.Phase == rollout.Aborting { // else nothing is applied that proxies could learn of
+		s.input.Applied = m.routing.since(state, s.input.Source, now)
+	}
 	r.takeMeasurements(s)
 	return unknown, nil
 }

@@ -296,6 +296,8 @@ func (w *world) commit(_ string, files map[string]string) string {
 	return w.git.heads.Main
 }
 
+func (w *world) clock() time.Time { return w.now }
+
 // once is one pass, a second later, and what the controllers make of it.
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
@@ -303,7 +305,7 @@ func (w *world) once() error {
 	for _, app := range append(w.r.record.names(), "shop") { // as watches do
 		w.r.Touch(app)
 	}
-	err := w.r.RunOnce(w.Context(), w.now, true)
+	err := w.r.RunOnce(w.Context(), w.clock, true)
 	for range 1000 {
 		if !w.cluster.Micro() {
 			break

@@ -113,7 +113,7 @@ func (l *lab) Measured(app string) (all []strategies.Measured) {
 	l.tasks = slices.DeleteFunc(l.tasks, func(t task) bool {
 		over := t.app == app && !t.due.After(l.u.kube.Now)
 		if over {
-			all = append(all, t.Judge(strategies.Result{At: l.process.now, Samples: -1, Phase: l.verdict(t.Release)}))
+			all = append(all, t.Judge(strategies.Result{At: l.process.now(), Samples: -1, Phase: l.verdict(t.Release)}))
 		}
 		return over
 	})

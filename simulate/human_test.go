@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // humanMove is something that people, autoscalers or nodes do while a release is under way. Each is drawn as often as the
@@ -404,8 +405,6 @@ func editByHand(u *universe, _ int) bool {
 	u.note("BY HAND: %s is edited (image %t)", w, image)
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
-	app := u.oracle.appOf(w)
-	u.oracle.over[app] = u.oracle.over[app] || image // a third version, until it is put right
 	if served := u.promises.served[w]; image {
 		served.excuse = true // its pods take the place of all others
 		u.promises.served[w] = served
@@ -423,6 +422,15 @@ func editByHand(u *universe, _ int) bool {
 	}
 	u.touchAll()
 	return true
+}
+
+// isByHand reports whether a Deployment has an image that was set by hand, or pods of one still, or a Service selects
+// them.
+func (u *universe) isByHand(d *kube.Deployment) bool {
+	pinned := slices.Collect(maps.Values(u.kube.Pins))
+	return kube.VersionOf(d.Template) == byHand || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
+		return kube.VersionOf(rs.Template) == byHand && (len(rs.Live()) > 0 || slices.Contains(pinned, rs.PodHash))
+	})
 }
 
 // touchAll is what watches bring to all processes.

@@ -55,6 +55,7 @@ var lawMutations = []mutation{
 	{"pods of an experiment outlive it", []string{"Experiments"}, keep(func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})},
+	{"an experiment runs of what has no pods", []string{"Experiments"}, observe(staffed)},
 	{"each commit is followed by each app", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = restless{o.Renderer}
 	}},
@@ -181,6 +182,14 @@ func reluctant(u *universe, app string, w *rollout.ObservedWorkload) {
 		if r := &w.Revisions[i]; !r.Current && r.Pods == 0 {
 			r.Pods, r.Desired = 1, 1
 		}
+	}
+}
+
+// staffed sees a pod to be asked for wherever there is an experiment.
+func staffed(u *universe, app string, w *rollout.ObservedWorkload) {
+	s := u.oracle.states[app]
+	if len(s.Progress) > 0 && s.Stable != nil && strings.HasPrefix(s.Progress[0].Name, "experiment ") {
+		w.Replicas = max(w.Replicas, 1)
 	}
 }
 

@@ -23,10 +23,12 @@ type oracle struct {
 	records  map[string][]rollout.State // all that it ever held, oldest first
 	full     map[rollout.Hash]bool      // releases that somebody promoted fully
 	guards   map[rollout.Workload]*guard.Guard
-	back     map[string]bool // a retreat was applied that is not recorded yet, by app
-	over     map[string]bool // somebody promoted a release fully before the way back from another had ended
-	stale    map[string]bool // a process that lacks the newest record has written since the app was healthy
-	written  map[string]int  // the last write, by process and app
+	back     map[string]bool                   // a retreat was applied that is not recorded yet, by app
+	astray   map[rollout.Ref]bool              // written as of an older record
+	wrote    map[string]map[rollout.Ref]string // who has written what since the newest record, by app
+	over     map[string]bool                   // somebody promoted a release fully before the way back from another had ended
+	stale    map[string]bool                   // a process that lacks the newest record has written since the app was healthy
+	written  map[string]int                    // the last write, by process and app
 	writes   int
 
 	staleWrites int // as of a record that was not the newest any more
@@ -37,6 +39,7 @@ func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
 		u: u, renderer: renderer, renders: map[string]*rollout.Render{}, parsed: map[string]rollout.State{},
 		states: map[string]rollout.State{}, records: map[string][]rollout.State{}, full: map[rollout.Hash]bool{},
 		guards: map[rollout.Workload]*guard.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{}, written: map[string]int{},
+		astray: map[rollout.Ref]bool{}, wrote: map[string]map[rollout.Ref]string{},
 	}
 }
 
@@ -106,7 +109,8 @@ func (o *oracle) checkPods() {
 		}
 		trouble := g.Trouble(o.u.kube, o.u.kube.Deployments[w], spec, guard.Leave{
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
-			Lag:        o.u.chaos.lag, Overtaken: o.over[app] || o.stale[app], Clock: o.u.chaos.clock,
+			Lag:        o.u.chaos.lag, Clock: o.u.chaos.clock,
+			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // a third version
 		})
 		if trouble != "" {
 			o.u.fail("%s", trouble)
@@ -153,7 +157,7 @@ func (o *oracle) checkState(by, from, to string) {
 		}
 		o.states[app] = now
 		o.records[app] = append(o.records[app], now)
-		o.back[app] = false
+		o.back[app], o.wrote[app] = false, map[rollout.Ref]string{}
 		if a != nil && !o.u.chaos.meddling {
 			if a.commits[app]++; a.commits[app] > 1 {
 				o.u.fail("%s: two transitions in one pass of %s", app, by)

@@ -366,16 +366,17 @@ func (u *universe) leaveAlone() {
 // nextDue is when something happens by itself: to pods, or by a timer.
 func (u *universe) nextDue() time.Time {
 	due := u.kube.NextDue()
-	for _, a := range u.procs {
-		if timer := a.NextDue(); due.IsZero() || (timer.After(u.kube.Now) && timer.Before(due)) {
-			due = timer
+	sooner := func(at time.Time) {
+		if at.After(u.kube.Now) && (!due.After(u.kube.Now) || at.Before(due)) {
+			due = at
 		}
+	}
+	for _, a := range u.procs {
+		sooner(a.NextDue())
 	}
 	for _, l := range u.labs {
 		for _, t := range l.tasks {
-			if t.due.After(u.kube.Now) && (!due.After(u.kube.Now) || t.due.Before(due)) {
-				due = t.due
-			}
+			sooner(t.due)
 		}
 	}
 	return due
@@ -531,6 +532,15 @@ func (u *universe) commitAgain() {
 		}
 	}
 	u.push(want, "what was asked for")
+	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
+		isIt := func(a appSource) bool { return a.name == name }
+		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
+			u.note("REMOVE %s", name) // as its message advises: nobody lists it again
+			u.removed[name] = true
+			u.git.Commit(Change{Branch: stateBranch, Author: "Ann", Message: "remove " + name, When: u.kube.Now,
+				Edits: map[string]*string{rollout.StatePath(name): nil}})
+		}
+	}
 }
 
 // hasLost reports whether any record names a commit that people have taken out of main's history. A process that begins

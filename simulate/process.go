@@ -21,10 +21,10 @@ type Process struct {
 	View  *View
 	Clone *Clone
 
-	now     time.Time // by the process's own clock, of what it began last
-	running bool      // something is stopped at an effect
-	next    Effect    // what the thread of the last step is about to do
-	err     error     // of what ended last
+	now     func() time.Time // its own clock, since it began something last
+	running bool             // something is stopped at an effect
+	next    Effect           // what the thread of the last step is about to do
+	err     error            // of what ended last
 	dead    bool
 	threads []*thread // that are stopped, in the order in which they began
 	current *thread   // the only one that runs
@@ -82,17 +82,24 @@ func (p *Process) gate(e Effect) Outcome {
 
 // Begin starts a pass, which goes on to its first effect. It reports whether the pass is over already.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
-	p.now = now
-	return p.start("pass", func() error { return p.RunOnce(context.Background(), now, fetch) })
+	p.now = p.clock(now)
+	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
 // BeginTurn starts a turn of one pump, beside what the others are stopped at. It reports whether the turn is over
 // already.
 func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	if pump == reconciler.PumpApps {
-		p.now = now
+		p.now = p.clock(now)
 	}
-	return p.start(string(pump), func() error { return p.Turn(context.Background(), pump, now) })
+	clock := p.clock(now)
+	return p.start(string(pump), func() error { return p.Turn(context.Background(), pump, clock) })
+}
+
+// clock goes on from a time as the cluster's does.
+func (p *Process) clock(now time.Time) func() time.Time {
+	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
+	return func() time.Time { return k.Now.Add(ahead) }
 }
 
 func (p *Process) start(name string, work func() error) (ended bool) {

@@ -219,10 +219,10 @@ func (p *promises) asked() {
 		if r := p.u.oracle.at(a.name, head); r != nil && p.pushed[a.id+string(r.Release())] == 0 {
 			p.pushed[a.id+string(r.Release())] = len(p.pushed) + 1
 		}
-		for i := range a.workloads {
-			w := rollout.Workload{Namespace: namespace, Name: a.workloads[i].name}
-			s := p.served[w]
-			if abort := a.promotion != nil && a.promotion.Decision == rollout.Abort; abort || number(a.workloads[i].version) < number(s.version) {
+		for w, s := range p.served { // though Git has another name for it by now
+			i := slices.IndexFunc(a.workloads, func(has workloadSource) bool { return has.name == w.Name })
+			isAborted := p.u.oracle.appOf(w) == a.name && a.promotion != nil && a.promotion.Decision == rollout.Abort
+			if isAborted || i >= 0 && number(a.workloads[i].version) < number(s.version) {
 				s.excuse = true
 				p.served[w] = s
 			}
@@ -490,7 +490,7 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
-		case (p.hadNoSteps(app, was, w) || len(s.legs()) == 0) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
+		case (p.hadNoSteps(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
 			// without steps and without pods there is nothing to wait for
 		case p.ready[w.String()+s.version]:
 			return // what has no pods goes along with what has
@@ -504,13 +504,21 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	}
 }
 
-// hadNoSteps reports whether a release had no steps for a workload when it began.
+// wasStable reports whether a version was stable before, and so comes back without steps.
+func (p *promises) wasStable(app string, hash rollout.Hash) bool {
+	records := p.u.oracle.records[app]
+	return slices.ContainsFunc(records[:len(records)-1], func(r rollout.State) bool {
+		return r.Stable != nil && r.Stable.Hash == hash
+	})
+}
+
+// hadNoSteps reports whether a release had no steps for a workload when it began, or at any time since: it is through
+// them then, whatever list comes after that.
 func (p *promises) hadNoSteps(app string, s rollout.State, w rollout.Workload) bool {
-	if s.Release == nil {
-		return false
-	}
-	source := p.u.appIn(s.Release.Commit, app).find(w)
-	return source != nil && len(source.legs()) == 0
+	return s.Release != nil && slices.ContainsFunc(p.u.oracle.records[app], func(r rollout.State) bool {
+		source := p.u.appIn(r.Source, app).find(w)
+		return r.Release != nil && tryID(r) == tryID(s) && source != nil && len(source.legs()) == 0
+	})
 }
 
 // checkBroken: nothing advances while Git's head is known to be unreadable.
@@ -597,8 +605,8 @@ func (p *promises) isUnderWay(source *workloadSource) bool {
 		within = max(within, durationOf(source.canary["trafficRouting"].(map[string]any)["settle"]))
 	}
 	return slices.ContainsFunc(p.u.procs, func(a *actor) bool {
-		due := a.NextDue()
-		return due.After(p.u.kube.Now) && !due.After(p.u.kube.Now.Add(within))
+		due, now := a.NextDue(), p.u.now(a)
+		return due.After(now) && !due.After(now.Add(within))
 	})
 }
 
@@ -639,6 +647,9 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	var versions []string
 	shares := p.shares(w, source)
+	if shares == nil && len(source.services) > 0 { // which no strategy moves any more, and may still be pinned
+		shares = map[string]int{source.services[0]: 100}
+	}
 	for _, rs := range p.u.kube.Deployments[w].Sets {
 		reached := shares == nil
 		for service := range shares {
@@ -689,7 +700,7 @@ func (p *promises) allOn() map[rollout.Workload]string {
 			return w == nil || at(w, w.legs(), pr) < len(w.legs()) || w.isJudged(pr)
 		})
 		// A way back that the cluster has been told of is one, though Git may not have it yet.
-		if through && p.serves(w, source) && !p.awaits(app, s) && !p.u.oracle.back[app] {
+		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(app, s) && !p.u.oracle.back[app] {
 			all[w] = source.version
 		}
 	}
@@ -702,11 +713,11 @@ func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
 
-// serves reports whether all users of a workload are on a version, with a pod that is ready.
-func (p *promises) serves(w rollout.Workload, source *workloadSource) bool {
+// serves reports whether all users of a workload are on a version, with a pod that has been ready for so long.
+func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration) bool {
 	return p.u.kube.Deployments[w] != nil && slices.Equal(p.users(w, source), []string{source.version}) &&
 		slices.ContainsFunc(p.u.kube.Deployments[w].Sets, func(rs *kube.ReplicaSet) bool {
-			return kube.VersionOf(rs.Template) == source.version && rs.Serving(p.u.kube.Now, time.Duration(source.minReady)*time.Second) > 0
+			return kube.VersionOf(rs.Template) == source.version && rs.Serving(p.u.kube.Now, minReady) > 0
 		})
 }
 
@@ -728,7 +739,8 @@ func (p *promises) looked(a *actor) {
 func (p *promises) awaits(app string, s rollout.State) bool {
 	return slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		source, d := p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
-		return source != nil && d != nil && d.Replicas > 0 && !p.serves(pr.Workload, source) // without pods it goes along
+		return source != nil && d != nil && d.Replicas > 0 && // without pods it goes along
+			!p.serves(pr.Workload, source, time.Duration(source.minReady)*time.Second)
 	})
 }
 
@@ -749,6 +761,7 @@ func (p *promises) atRest() {
 		p.unsure[w] = p.checkShare(w)
 		p.checkOwner(w)
 		p.checkByHand(w)
+		p.checkTried(w)
 		p.sizes[w] = p.u.kube.Deployments[w].Replicas
 	}
 	for _, a := range p.u.head().apps {
@@ -762,6 +775,20 @@ func (p *promises) checkByHand(w rollout.Workload) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	if s.Held == nil && p.u.appIn(s.Source, s.App).find(w) != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
 		p.fail(lawOwner, "%s: an image that was set by hand stays", w)
+	}
+}
+
+// checkTried: for the experiments of a workload without pods nothing runs.
+func (p *promises) checkTried(w rollout.Workload) {
+	app := p.u.oracle.appOf(w)
+	s := p.u.oracle.states[app]
+	if p.u.appIn(s.Source, app).find(w) == nil || s.Held != nil || p.u.kube.Deployments[w].Replicas > 0 {
+		return
+	}
+	for ref, o := range p.u.cluster.objects {
+		if ref.Kind == "Deployment" && o.body.Annotation(rollout.AnnotationGenerated) == w.Name {
+			p.fail(lawNothing, "%s: it has no pods, and %s runs", w, ref)
+		}
 	}
 }
 
@@ -794,8 +821,14 @@ func (p *promises) checkOwner(w rollout.Workload) {
 // another name, is left alone.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
-		if p.left[o.app] && p.u.oracle.states[o.app].Held != nil {
+		isLeft := func(s rollout.State) bool {
+			return p.left[s.App] && s.Held != nil && (s.App == o.app || slices.Contains(s.Inventory, ref))
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Values(p.u.oracle.states)), isLeft) || p.u.removed[o.app] {
 			continue // `gitrollout remove` deletes it
+		}
+		if p.u.oracle.astray[ref] && len(p.u.procs) > 1 {
+			continue // one of several has written it after the other one had pruned it
 		}
 		if !p.u.listed(ref) && o.body.Annotation(rollout.AnnotationPrune) != "disabled" && !p.u.chaos.meddling {
 			p.fail(lawGone, "%s of %s is in the cluster, and not in Git", ref, o.app)
@@ -850,7 +883,7 @@ func (p *promises) takenBack(app, commit string) string {
 	head := p.u.oracle.at(app, commit)
 	all := len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
-		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w) && !p.goesAlong(w, pr)
+		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0) && !p.goesAlong(w, pr)
 	})
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { // nobody knows how it is to be moved
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""

@@ -52,6 +52,7 @@ type universe struct {
 	history  []string                 // of main, oldest first
 	scaled   map[rollout.Workload]int // by a scaler or by hand, last
 	ids      map[string]string        // of apps, by every name that they ever had
+	removed  map[string]bool          // names of apps that people have removed for good
 	proposed []proposal               // that there ever were
 	played   map[string]int           // how often something has happened that hurts releases, in words
 	bad      map[string]bool          // versions whose pods never become ready
@@ -89,7 +90,7 @@ type actor struct {
 
 // newUniverse makes a world whose life follows from the seed.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
-	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, played: map[string]int{}, verbose: verbose}
+	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, removed: map[string]bool{}, played: map[string]int{}, verbose: verbose}
 	u.git = NewGit(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
 	u.kube = u.cluster.Kube
@@ -502,6 +503,9 @@ func (u *universe) rest() bool {
 				u.step(a)
 			}
 			u.note("PASS of %s", a.Name)
+			if !u.calm {
+				u.touch(a) // what failed just now is not at rest, though it is tried again later
+			}
 			for u.pass(a, true); a.running; {
 				u.step(a)
 			}

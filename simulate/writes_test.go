@@ -33,6 +33,13 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	if o.goesBack(app, state, object) {
 		o.back[app] = true
 	}
+	if o.wrote[app] == nil {
+		o.wrote[app] = map[rollout.Ref]string{}
+	}
+	if by := o.wrote[app][object.Ref()]; by != "" && by != a.Name {
+		o.stale[app] = true // one of the two has gone back, for a reason that the other one has not read
+	}
+	o.wrote[app][object.Ref()] = a.Name
 	if o.explains(app, state, object) || o.explains(app, state, object, o.takenBackBy(a, app, state)...) {
 		return
 	}
@@ -40,7 +47,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		if !o.explains(app, records[i], object) {
 			continue
 		}
-		o.stale[app] = true
+		o.stale[app], o.astray[object.Ref()] = true, true
 		o.staleWrites++
 		if o.u.chaos.processes <= 1 && !o.u.chaos.git && !o.u.chaos.meddling {
 			o.u.fail("%s writes %s as of an older record (%d of %d)", a.Name, name(object), i+1, len(records))
@@ -169,8 +176,8 @@ func (o *oracle) checkBack(a *actor, app string) {
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
 		return
 	}
-	if !a.Clone.local[s.Source] || !a.Clone.local[s.Stable.Commit] { // nobody goes back to what cannot be read
-		return
+	if !a.Clone.local[s.Source] || !a.Clone.local[s.Stable.Commit] || o.u.isLost(s) {
+		return // nobody goes back to what cannot be read, or what people have taken out of the history
 	}
 	why := o.u.promises.takenBack(app, a.Clone.main)
 	source := o.u.appIn(s.Source, app)

@@ -95,7 +95,7 @@ func deadlines(in Input) (all []deadline) {
 		}
 		step := orElse(pr.Name, "first deployment")
 		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.fresh.Problem)
-		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil
+		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !isMoving(in) // whom all users are on is not taken back
 		all = append(all, d)
 	}
 	return all

@@ -73,13 +73,9 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // the Deployment is paused (fence.still), and a ReplicaSet of all n available pods
 // has one fewer before that, because the controller takes such a one for the end
 // of a release, paused or not. Once nothing is available, it stays so until the
-// release ends, and the next time takes one step. Pods of a third ReplicaSet, which
-// somebody has set another image of by hand, would be available for ever.
+// release ends, and the next time takes one step.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
-	surge, total := m.spec.MaxSurge.RoundUp(m.n), 0
-	for _, r := range m.live.Revisions {
-		total += r.Desired
-	}
+	surge, total := m.spec.MaxSurge.RoundUp(m.n), m.stable.Desired+m.fresh.Desired
 	short := m.stable.Hash != "" && m.stable.Desired < want.stable
 	if m.fresh.Desired <= want.canary && !short || m.live.Replicas != m.n {
 		if m.isDynamic() {
@@ -88,17 +84,16 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 		}
 		return m.walk(v, m.stable, m.fresh, want, surge)
 	}
+	if m.spec.Scaling == rollout.Surge {
+		surge = max(surge, m.fresh.Desired)
+	}
 	known := m.live.Available == 0 && m.live.Synced
-	strangers := total > m.stable.Desired+m.fresh.Desired
 	switch {
 	case !m.live.Synced:
 		return fence{asIs: true}, true
-	case m.fresh.Ready() == 0 || strangers:
-		return fence{}, false // nobody misses them, or nobody can tell them from others: the stable template alone
+	case m.fresh.Ready() == 0:
+		return fence{}, false // nobody misses them: the stable template alone
 	case known:
-		if m.spec.Scaling == rollout.Surge {
-			surge = max(surge, m.fresh.Desired)
-		}
 		f, ok := m.walk(v, m.fresh, m.stable, counts{canary: want.stable, stable: want.canary}, surge)
 		f.back = true
 		return f, ok

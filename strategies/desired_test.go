@@ -99,6 +99,47 @@ func TestDesiredDeployment(t *testing.T) {
 				in.Observed.Workloads[web] = live
 			}, user("v1", commitID(0)),
 		},
+		"PromotingScaled": {
+			"a version that never becomes ready keeps nobody from another number of pods", nil, 3, 20, 5,
+			func(in *Input, _ *history) {
+				live := in.Observed.Workloads[web]
+				live.Replicas, in.State.Phase = 20, rollout.Promoting
+				in.Observed.Workloads[web] = live
+			}, user("v2", commitID(1)),
+		},
+		"StrangersOfTheNew": {
+			"older pods would go in the place of those that nobody can tell from the new version's", surge, 0, 10, 0,
+			func(in *Input, _ *history) {
+				live := in.Observed.Workloads[web]
+				byHand := live.Revisions[1]
+				byHand.PodHash, byHand.Desired, byHand.Pods, byHand.ReadySince = "by-hand", 2, 2, live.Revisions[0].ReadySince[:2]
+				live.Revisions, live.Synced = append(live.Revisions, byHand), true
+				in.Observed.Workloads[web] = live
+			}, user("v1", commitID(0)),
+		},
+		"StrangersSwitched": {
+			"users who are on the new version stay", func(s *rollout.Spec) {
+				surge(s)
+				s.Canary.ScaleDownDelaySeconds = 30
+			}, 5, 10, 10, func(in *Input, _ *history) {
+				live := in.Observed.Workloads[web]
+				byHand := live.Revisions[0]
+				byHand.PodHash, byHand.Desired, byHand.Pods = "by-hand", 2, 2
+				live.Revisions, live.Synced = append(live.Revisions, byHand), true
+				in.Observed.Workloads[web] = live
+			}, hold("100%", "0%"),
+		},
+		"TooManyNew": {
+			"one that never becomes ready keeps nobody from taking them back", func(s *rollout.Spec) {
+				surge(s)
+				s.Replicas = new(2)
+			}, 0, 2, 2, func(in *Input, _ *history) {
+				live := in.Observed.Workloads[web]
+				live.Revisions[1].ReadySince = live.Revisions[1].ReadySince[:1]
+				live.Replicas, live.Synced, live.Available = 2, true, 2
+				in.Observed.Workloads[web] = live
+			}, func() shape { s := hold("50%", "50%"); s.Replicas = int64(2); return s }(),
+		},
 		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *Input, _ *history) {
 			in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
 			in.State.Retreat = &rollout.Retreat{To: commitID(0)}
@@ -175,8 +216,16 @@ func TestPins(t *testing.T) {
 		change     func(*Input)
 		want       [2]string // main, side
 	}{
-		"CanaryStarts":      {"pinned before the new pods exist", canary, 0, 10, -1, nil, [2]string{old, old}},
-		"Canary":            {"each its own", canary, 0, 10, 2, nil, [2]string{old, fresh}},
+		"CanaryStarts": {"pinned before the new pods exist", canary, 0, 10, -1, nil, [2]string{old, old}},
+		"Canary":       {"each its own", canary, 0, 10, 2, nil, [2]string{old, fresh}},
+		"CanaryGoes": {"no pods that the controller is about to take", func(s *rollout.Spec) {
+			canary(s)
+			s.Canary.Traffic = &rollout.Traffic{MaxWeight: 100, Routers: []rollout.Router{httpRoute("web")}}
+		}, 0, 10, 2, func(in *Input) {
+			live := in.Observed.Workloads[web]
+			live.Hash, live.Synced = live.Revisions[0].Hash, false
+			in.Observed.Workloads[web] = live
+		}, [2]string{old, old}},
 		"CanaryOldGone":     {"all of stable died: what is left serves", canary, 0, 0, 2, nil, [2]string{"", fresh}},
 		"CanaryPromoting":   {"all pods serve", canary, 3, 8, 5, promoting, [2]string{"", fresh}},
 		"CanaryAbort":       {"back at once", canary, 0, 10, 2, back(fresh), [2]string{old, old}},
@@ -186,8 +235,16 @@ func TestPins(t *testing.T) {
 		"InPlaceAllAbort":   {"not before the stable template is back", inPlace, 3, 10, 0, back(old), [2]string{"", old}},
 		"Preview":           {"users stay, testers see the new one", blueGreen, 0, 10, 10, nil, [2]string{old, fresh}},
 		"PreviewOldGone":    {"what nobody approved gets no users", blueGreen, 0, 0, 10, nil, [2]string{old, fresh}},
-		"Switched":          {"one change of a selector", blueGreen, 2, 10, 10, nil, [2]string{fresh, fresh}},
-		"SwitchedNoPods":    {"a switch that a crash undid", blueGreen, 2, 10, 0, nil, [2]string{"", fresh}},
+		"PreviewByHand": {"what was set by hand serves until stable does", blueGreen, 0, 0, -1, func(in *Input) {
+			live := in.Observed.Workloads[web]
+			byHand := live.Revisions[0]
+			byHand.PodHash, byHand.Desired, byHand.Pods, byHand.ReadySince = "by-hand", 3, 3, []time.Time{noon, noon, noon}
+			live.Revisions[0].Current = true
+			live.Revisions = append(live.Revisions, byHand)
+			in.Observed.Workloads[web] = live
+		}, [2]string{"", old}},
+		"Switched":       {"one change of a selector", blueGreen, 2, 10, 10, nil, [2]string{fresh, fresh}},
+		"SwitchedNoPods": {"a switch that a crash undid", blueGreen, 2, 10, 0, nil, [2]string{"", fresh}},
 		"SwitchedPromoting": {
 			"and it stays so while the old set goes", blueGreen, 4, 5, 10, promoting, [2]string{fresh, fresh},
 		},

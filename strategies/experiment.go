@@ -17,10 +17,10 @@ import (
 // A retreat asks for none of its objects, so they go with the first write of it.
 
 // experimentAt returns the experiment of the step that a workload is at, if its
-// pods are to run now.
+// pods are to run now: of a workload that is to have none, nothing is staged.
 func experimentAt(s rollout.State, m moving) (*rollout.Experiment, bool) {
 	w, is := m.stage().wait.(experimentWait)
-	return w.Experiment, is && isTried(s)
+	return w.Experiment, is && isTried(s) && !m.Suspended && !m.isSuspended()
 }
 
 // experimentObjects are the objects of all experiments of a state. A version that

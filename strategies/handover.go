@@ -128,7 +128,7 @@ func keepFormer(in Input) Decision {
 	if in.Source == nil {
 		return Decision{State: in.State, Waiting: "the commit that the app is at to be read"}
 	}
-	in.Head.Render = in.Source
+	in.Head.Render = followed(in)
 	if isPromoting(in.State) {
 		return removeFormer(in)
 	}

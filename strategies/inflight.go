@@ -62,7 +62,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	case areMoved(in, s.Progress):
 		return settled(in, Decision{State: s})
 	case isMoving(in):
-		in.Head.Render = in.Source
+		in.Head.Render = followed(in)
 		return advance(in)
 	case isPromoting(s) && servesAll(in, isAllOn):
 		return becomeStable(in)
@@ -205,7 +205,7 @@ func (m moving) verdict(in Input) verdict {
 // again: the clocks of its step begin then.
 func (m moving) suspend(in Input) (rollout.Progress, string) {
 	next := m.Progress
-	next.Suspended, next.Entered = !m.Suspended, rollout.NextTenth(in.Now)
+	next.Suspended, next.Entered, next.Available = !m.Suspended, rollout.NextTenth(in.Now), nil
 	if next.Suspended {
 		return next, fmt.Sprintf("Suspended: 0 replicas at step %d/%d %s", m.Step+1, m.Of, m.Name)
 	}

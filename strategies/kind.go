@@ -1,6 +1,8 @@
 package strategies
 
 import (
+	"slices"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -45,9 +47,30 @@ func fenceOf(m moving, v View) (fence, bool) {
 		// The workload comes back from no pods at all: under the hold all new
 		// ones would be the canary's.
 		return fence{}, false
+	case m.hasStrangers() && !m.hasMoved(m.Progress):
+		// Under the hold the pods of a third ReplicaSet, of an image that was set by
+		// hand, would stay for ever, and older ones go in their place.
+		return fence{}, false
 	default:
 		return kinds[m.Workload.Ref().Kind].fence(m, want, v)
 	}
+}
+
+// hasStrangers reports whether a workload has pods of neither the stable nor the new version. Who edits a template by
+// hand makes a ReplicaSet that says it is of one of them: with two of the new version, and neither the Deployment's,
+// nobody knows whose pods they are.
+func (m moving) hasStrangers() bool {
+	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
+		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.PodHash != r.PodHash }
+		switch {
+		case r.Desired == 0 || r.PodHash == m.stable.PodHash:
+			return false
+		case r.PodHash == m.fresh.PodHash:
+			return !r.Current && slices.ContainsFunc(m.live.Revisions, isTwin)
+		default:
+			return true
+		}
+	})
 }
 
 // resting is what the stage comes to rest at, and the pods beside it that proxies

@@ -23,11 +23,23 @@ func withoutDocument(in Input, held Decision) Decision {
 		in.Head.Render = in.Source
 		return decidePromoting(in)
 	case in.Source != nil && asked == s.Release.Hash && in.Promotion.OpensAll(asked):
-		in.Head.Render = in.Source
+		in.Head.Render = followed(in)
 		return advance(in)
 	}
 	held.Requeue = heldUntil(in)
 	return held
+}
+
+// followed is what the cluster follows, paused where Git's documents say so now: in one that is gone, or that is of
+// another version by now, nobody could take it back.
+func followed(in Input) *rollout.Render {
+	r := *in.Source
+	r.Specs = slices.Clone(r.Specs)
+	for i := range r.Specs {
+		spec, _ := in.Head.Render.Spec(r.Specs[i].Workload)
+		r.Specs[i].Paused = spec.Paused
+	}
+	return &r
 }
 
 func renamed(in Input) (what string, is bool) {

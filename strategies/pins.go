@@ -134,6 +134,9 @@ func (m moving) pinned(s rollout.State, v View) (main, side string) {
 		m.fresh = m.live.Revisions[i]
 	}
 	at := m.place(s)
+	if at == atSteps && m.hasStrangers() && m.fresh.Ready() == 0 {
+		return "", m.stable.PodHash // they serve until stable does
+	}
 	i := firstFit(m.pins, at, m.freshSupply(at, v), m.stableSupply(at, s))
 	if i < 0 { // which TestPinRows rules out
 		return "", ""
@@ -161,7 +164,8 @@ func (m moving) place(s rollout.State) place {
 // freshSupply: between steps the new version has enough pods once one of them is
 // ready, is to stay and may be given requests.
 func (m moving) freshSupply(at place, v View) supply {
-	idle := m.fresh.Desired == 0 || m.want().canary == 0 && !m.stillRouted(v)
+	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see that stable alone is asked for
+	idle := m.fresh.Desired == 0 || (m.want().canary == 0 || going) && !m.stillRouted(v)
 	switch {
 	case m.fresh.Ready() == 0:
 		return none

@@ -64,7 +64,7 @@ func withReplicas(in Input, d Decision) Decision {
 // from v2 with 6 replicas and a maxSurge of 1. After that the surplus is v2's alone, and the number is written next.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := asked(s, spec), v.Observed.Workloads[spec.Workload]
-	if n == nil || *n == live.Replicas || s.Stable == nil { // a first deployment protects no version
+	if n == nil || *n == live.Replicas || s.Stable == nil || isPromoting(s) { // no version is protected from the other one
 		return o
 	}
 	pods, versions := 0, 0

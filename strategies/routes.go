@@ -96,8 +96,10 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 //
 //	                weight                       matched users
 //	at rest         0                            none
-//	between steps   what was routed last, less   those of that step, while the
-//	                while pods are missing       new version has a ready pod
+//	between steps   what was routed last, at     those of that step, while the
+//	                most what the step asks      new version has a ready pod
+//	                for; less while pods are
+//	                missing
 //	Promoting       0: the stable Service is     none
 //	                switched; all with pingPong
 //	Aborting        0                            none
@@ -126,7 +128,7 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 		if m.Routed == nil || ready == 0 {
 			break
 		}
-		r.Weight = within(m.Routed.Weight, r.Max, m.planned(), ready, knownOf(m.stable, t, v.Now))
+		r.Weight = within(min(m.Routed.Weight, m.Weight), r.Max, m.planned(), ready, knownOf(m.stable, t, v.Now))
 		r.Managed = m.routesAt(m.Routed.Step)
 	}
 	return r

@@ -359,3 +359,35 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 		}
 	}
 }
+
+// TestNoMoreIsRoutedThanTheStepAsksFor: an edit of the list may go on at a smaller weight than the one that was routed
+// last. It is in force with the record of the edit, also where Git takes no other one.
+func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
+	h := routedWeb(nil)
+	h.push(version("v2"))
+	in := inFlight(h, 0, set(h, commitID(0), 10, 10), set(h, commitID(1), 5, 5))
+	spec, _ := h.at(commitID(1)).Spec(web)
+	for weight, want := range map[int]int{50: 33, 10: 10, 0: 0} {
+		in.State.Progress[0].Routed = &rollout.Routing{Weight: 33, At: noon}
+		in.State.Progress[0].Weight = weight
+		if got := routeOf(in.State, compile(spec), viewOf(in, h)).Weight; got != want {
+			t.Errorf("33 were routed, the step asks for %d: %d are, want %d", weight, got, want)
+		}
+	}
+}
+
+// TestUsersWhoAreAllMovedStay: progressDeadlineAbort takes a version back that makes no progress. One that all requests
+// go to has none to make, though pods of the old one are there.
+func TestUsersWhoAreAllMovedStay(t *testing.T) {
+	h := routedWeb(func(s *rollout.Spec) { s.Canary.DynamicStableScale, s.ProgressDeadlineAbort = true, true })
+	h.push(version("v2"))
+	in := inFlight(h, 2, set(h, commitID(0), 10, 10), set(h, commitID(1), 10, 10))
+	in.Now = noon.Add(24 * time.Hour)
+	if d := Decide(in); d.State.Phase != rollout.Aborting {
+		t.Errorf("requests are stable's still, and it is %s: %s", d.State.Phase, d.Subject)
+	}
+	in.State.Progress[0].Routed = &rollout.Routing{Step: 2, Weight: 100, At: noon}
+	if d := Decide(in); d.State.Phase == rollout.Aborting {
+		t.Errorf("all requests are the new version's, and it goes back: %s", d.Subject)
+	}
+}

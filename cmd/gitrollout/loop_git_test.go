@@ -188,7 +188,8 @@ func TestTwoInLockStep(t *testing.T) {
 					return
 				}
 				inside = true
-				if err := second.RunOnce(second.ctx, time.Now().Add(w.skew+apart), true); err != nil {
+				late := func() time.Time { return w.now().Add(apart) }
+				if err := second.RunOnce(second.ctx, late, true); err != nil {
 					t.Errorf("second: %v", err)
 				}
 				inside = false

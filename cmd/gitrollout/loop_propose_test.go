@@ -102,7 +102,8 @@ func TestProposalIsDeterministic(t *testing.T) {
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	again := w.start()
 	for deadline := time.Now().Add(time.Minute); w.repo.Ref(branch) == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err := again.RunOnce(again.ctx, s.Progress[0].Entered.Add(-time.Millisecond), true); err != nil {
+		early := func() time.Time { return s.Progress[0].Entered.Add(-time.Millisecond) }
+		if err := again.RunOnce(again.ctx, early, true); err != nil {
 			t.Fatal(err)
 		}
 	}

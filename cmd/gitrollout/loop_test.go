@@ -116,8 +116,11 @@ type loopProcess struct {
 	end func()
 }
 
+// now is what the loops' clock says.
+func (w *loopWorld) now() time.Time { return time.Now().Add(w.skew) }
+
 // pass looks at Git and the cluster once.
-func (p *loopProcess) pass() error { return p.RunOnce(p.ctx, time.Now().Add(p.w.skew), true) }
+func (p *loopProcess) pass() error { return p.RunOnce(p.ctx, p.w.now, true) }
 
 // passes looks so many times, a second apart by the loops' clock and time enough
 // for the cluster to answer, and returns the last error of any.

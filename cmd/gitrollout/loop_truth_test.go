@@ -119,7 +119,7 @@ func TestStaleProcess(t *testing.T) {
 	for range 10 {
 		old.Touch(w.app)
 		w.skew += time.Second
-		_ = old.RunOnce(old.ctx, time.Now().Add(w.skew), false)
+		_ = old.RunOnce(old.ctx, w.now, false)
 		time.Sleep(20 * time.Millisecond)
 	}
 	if made := w.api.since(writes); len(made) > 0 || w.image() != "v1" {

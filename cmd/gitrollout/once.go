@@ -48,7 +48,7 @@ The exit code is not 0 if something went wrong with any app.`,
 			told := &transitions{streams: s}
 			l.outlets.others = append(l.outlets.others, told.tell)
 			stop := l.startBackground()
-			err = errors.Join(l.RunOnce(ctx, time.Now(), true), l.collect(ctx))
+			err = errors.Join(l.RunOnce(ctx, time.Now, true), l.collect(ctx))
 			stop()
 			if err = errors.Join(err, l.Unreadable()); err != nil {
 				return err
@@ -72,7 +72,7 @@ func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
 	if l.analyzer.Settle(patient) {
-		return l.RunOnce(ctx, time.Now(), false)
+		return l.RunOnce(ctx, time.Now, false)
 	}
 	return nil
 }

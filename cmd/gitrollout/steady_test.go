@@ -171,7 +171,7 @@ func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster)
 // which is no error of the pass.
 func (l *testLoop) pass(tb testing.TB) {
 	tb.Helper()
-	if err := l.RunOnce(l.ctx, time.Now(), true); err != nil {
+	if err := l.RunOnce(l.ctx, time.Now, true); err != nil {
 		tb.Fatal(err)
 	}
 }

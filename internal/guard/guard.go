@@ -34,13 +34,19 @@ type Leave struct {
 	Clock      bool // the clocks by which a release waits are wrong
 }
 
+// needsRoom reports whether pods may go before proxies know that they get no requests: a dynamic stable on its way back
+// needs the room.
+func (l Leave) needsRoom(spec rollout.Spec) bool {
+	return l.Retreating && spec.Canary != nil && spec.Canary.DynamicStableScale
+}
+
 // Trouble says which promise is broken now, "" if none is.
 func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if g.Replicas != d.Replicas {
 		g.Scaled(k.Now, d, spec)
 	}
 	g.follow(k, d, spec)
-	if n := len(g.seen); leave.Overtaken && n > 0 {
+	if n := len(g.seen); (leave.Overtaken || leave.needsRoom(spec)) && n > 0 {
 		g.seen = g.seen[n-1:] // what left meanwhile is forgiven when the leave ends, too
 	}
 	ready, serving, versions := 0, 0, map[string]int{}

@@ -61,11 +61,7 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 // requests, because it has not learnt yet that they go elsewhere, or that their
 // Service selects other pods.
 func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
-	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock {
-		return ""
-	}
-	if leave.Retreating && spec.Canary.DynamicStableScale {
-		g.seen = g.seen[len(g.seen)-1:] // stable needs the room, and what goes for that is forgiven afterwards, too
+	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) {
 		return ""
 	}
 	now := g.seen[len(g.seen)-1]

@@ -68,7 +68,11 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
 	}
 	view := strategies.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
-	if strategies.NeedsStable(s, view) {
+	switch {
+	case !strategies.NeedsStable(s, view):
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // it is stable, and pods of the one before are kept
+		view.Stable = source
+	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {
 			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)
 		}
