@@ -158,6 +158,7 @@ vulncheck: ## Look for known vulnerabilities that the code reaches (needs https:
 
 golden: ## Write the expected outputs of the tests anew; look at the diff before committing
 	$(GO) test ./rollout/... ./strategies/... ./render/... ./publish/metrics/... ./cmd/... -update
+	cd internal/release && $(GO) test . -update
 
 clean: ## Remove what was built
 	rm -rf bin dist

@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/testbin"
+)
+
+// chartDir is the chart's source. A release has it with its version and its image.
+const chartDir = "../../deploy/chart"
+
+// helmProgram is Helm itself.
+var helmProgram = sync.OnceValues(func() (string, error) {
+	root, err := testbin.Root()
+	if err != nil {
+		return "", err
+	}
+	return testbin.Ensure(root, "helm", "about three minutes")
+})
+
+// helm runs it with nobody's settings.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	program, err := helmProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.Command(program, args...)
+	cmd.Env = []string{"HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	return string(out) + complaint.String(), err
+}
+
+// byName are the objects of a stream, by kind and name, without the Namespace, which Helm makes by itself.
+func byName(t *testing.T, text string) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for _, one := range strings.Split("\n"+text, "\n---\n") {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(one), &object); err != nil {
+			t.Fatalf("%v in\n%s", err, one)
+		}
+		if object == nil || object["kind"] == "Namespace" {
+			continue
+		}
+		if strings.HasPrefix(object["kind"].(string), "ValidatingAdmission") { // of which kustomize does not know that they have none
+			delete(object["metadata"].(map[string]any), "namespace")
+		}
+		name := object["kind"].(string) + " " + object["metadata"].(map[string]any)["name"].(string)
+		if all[name] != nil {
+			t.Errorf("there are two of %s", name)
+		}
+		all[name] = object
+	}
+	return all
+}
+
+// TestChartIsTheManifests compares what Helm makes of the chart with what kustomize makes of deploy/kubernetes, object by
+// object, with each component, and in a release.
+func TestChartIsTheManifests(t *testing.T) {
+	t.Parallel()
+	for component, values := range map[string][]string{
+		"": nil, "replicas": {"--set", "replicas=2"}, "podmonitor": {"--set", "metrics.podMonitor=true"},
+		"secrets": {"--set", "rbac.secrets=true"}, "admission": {"--set", "admissionPolicy.enabled=true"},
+	} {
+		made, err := helm(t, append([]string{"template", "gitrollout", chartDir, "-n", "gitrollout"}, values...)...)
+		if err != nil {
+			t.Fatalf("%v: %s", err, made)
+		}
+		dir := t.TempDir()
+		if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(filepath.Join(deployDir, "kubernetes"))); err != nil {
+			t.Fatal(err)
+		}
+		overlay := "resources: [base]\n"
+		if component != "" {
+			overlay += "components: [base/" + component + "]\n"
+		}
+		if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(filepath.Join("..", "..", "bin", "kubectl"), "kustomize", dir).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := byName(t, string(out))
+		if diff := cmp.Diff(want, byName(t, made)); diff != "" || len(want) < 9 {
+			t.Errorf("component %q: of %d objects differ (-kustomize +helm):\n%s", component, len(want), diff)
+		}
+	}
+	made, err := helm(t, "template", "gitrollout", releasedChart(t), "-n", "gitrollout")
+	if err != nil {
+		t.Fatalf("%v: %s", err, made)
+	}
+	if diff := cmp.Diff(byName(t, readText(t, filepath.Join(releaseOf(t), "install.yaml"))), byName(t, made)); diff != "" {
+		t.Errorf("a release's (-install.yaml +chart):\n%s", diff)
+	}
+}
+
+func releasedChart(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(releaseOf(t), "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
+}
+
+// everyValue turns on what needs no kind that the test's cluster does not have.
+const everyValue = `
+replicas: 2
+branch: trunk
+clusters: [{name: eu}, {name: us, kubeconfigSecret: us}]
+image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pullPolicy: Always}
+forge: {existingSecret: forge}
+signing: {existingSecret: signing}
+dashboard: {enabled: true, ingress: {host: rollouts.example.com, className: nginx, tlsSecret: tls, annotations: {a: b}}}
+webhook: {enabled: true, existingSecret: webhook, ingress: {host: hooks.example.com}}
+admissionPolicy: {enabled: true, actions: [Warn, Audit], writers: [{kind: Group, name: break-glass, apiGroup: rbac.authorization.k8s.io}]}
+rbac: {secrets: true}
+serviceAccount: {name: robot, annotations: {a: b}}
+extraArgs: [--log-level=debug]
+extraVolumes: [{name: more, emptyDir: {}}]
+extraVolumeMounts: [{name: more, mountPath: /more}]
+`
+
+// TestChart has Helm judge the chart, and the API server what all of its values make.
+func TestChart(t *testing.T) {
+	t.Parallel()
+	for _, chart := range []string{chartDir, releasedChart(t)} {
+		if out, err := helm(t, "lint", "--strict", chart); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	for _, wrong := range []string{"image.tga=x", "replicas=two", "clusters[0].kubeconfigSecret=x", "webhook.enabled=true", "dashboard.enabled=true"} {
+		if out, err := helm(t, "template", "gitrollout", chartDir, "--set", wrong); err == nil {
+			t.Errorf("--set %s makes\n%s", wrong, out)
+		}
+	}
+	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte(everyValue), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made, err := helm(t, "template", "team", chartDir, "-n", w.ns, "-f", values)
+	if err != nil {
+		t.Fatalf("%v: %s", err, made)
+	}
+	file := filepath.Join(t.TempDir(), "all.yaml")
+	if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl("label", "namespace", w.ns, "pod-security.kubernetes.io/warn=restricted")
+	out := w.kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
+	if strings.Contains(out, "Warning") {
+		t.Errorf("the API server warns:\n%s", out)
+	}
+	for _, want := range []string{"deployment.apps/team-gitrollout-eu", "deployment.apps/team-gitrollout-us", "ingress.networking.k8s.io/team-gitrollout-dashboard",
+		"ingress.networking.k8s.io/team-gitrollout-webhook", "serviceaccount/robot", "validatingadmissionpolicybinding.admissionregistration.k8s.io/team-gitrollout-held"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %s:\n%s", want, out)
+		}
+	}
+	for name, object := range byName(t, made) {
+		if strings.HasPrefix(name, "Deployment ") {
+			text, err := yaml.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkArgs(t, string(text))
+		}
+	}
+}
+
+// TestInstallChart installs what Helm makes of the chart, beside another installation, and releases an app with it.
+func TestInstallChart(t *testing.T) {
+	t.Parallel()
+	const namespace = "gitrollout-by-chart"
+	made, err := helm(t, "template", "second", releasedChart(t), "-n", namespace)
+	if err != nil {
+		t.Fatalf("%v: %s", err, made)
+	}
+	file := filepath.Join(t.TempDir(), "chart.yaml")
+	own := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + namespace + "\n  labels: {pod-security.kubernetes.io/enforce: restricted}\n---\n"
+	if err := os.WriteFile(file, []byte(own+made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	install(t, installation{namespace, file, []string{"second-gitrollout-loop", "second-gitrollout-apps"}})
+}

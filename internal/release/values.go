@@ -1,0 +1,242 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// value is a setting of the chart. values.yaml, its JSON schema and the table for people are made of these.
+type value struct {
+	path    string // "image.tag"
+	kind    string // of JSON Schema
+	initial any    // nil is the kind's empty value
+	meaning string
+	pattern string // what a string has to be like, or ""
+}
+
+// dnsName is the name of an object, or none.
+const dnsName = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
+
+// values are the settings, in the order of the files. Defaults that deploy/kubernetes has are read from there.
+func values(base manifests) []value {
+	return []value{
+		{"image.repository", "string", placeholder, "the image, without its tag", ""},
+		{"image.tag", "string", nil, "its tag (default: the chart's appVersion)", `^[\w.-]*$`},
+		{"image.digest", "string", nil, "`sha256:…`, instead of a tag", `^(sha256:[0-9a-f]{64})?$`},
+		{"image.pullPolicy", "string", nil, "`IfNotPresent`, `Always` or `Never` (default: Kubernetes')", `^(IfNotPresent|Always|Never)?$`},
+		{"replicas", "integer", 1, "with 2, they take turns by a Lease", ""},
+		{"repo", "string", nil, "the Git repository's URL, without credentials (default: the key `repo` of the Secret)", ""},
+		{"branch", "string", nil, "the branch that people push to (default: `main`)", ""},
+		{"cluster", "string", nil, "the folder below `.gitrollout/` (default: the key `cluster` of the Secret, or the only one)", ""},
+		{"clusters", "array", nil, "instead: several of them, a Deployment for each: `name`, and `kubeconfigSecret`, a Secret with the key `kubeconfig`", ""},
+		{"git.existingSecret", "string", "gitrollout", "the Secret with the key `token`, and `repo` and `cluster` if they are not given here", dnsName},
+		{"forge.existingSecret", "string", nil, "a Secret with the key `token` for the forge (default: what Git uses)", dnsName},
+		{"rbac.create", "boolean", true, "whether the account gets its rights here", ""},
+		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of a ClusterRole: the kinds that your apps contain", ""},
+		{"rbac.secrets", "boolean", false, "rights on Secrets and ServiceAccounts, for all apps", ""},
+		{"serviceAccount.create", "boolean", true, "whether the account is made here", ""},
+		{"serviceAccount.name", "string", nil, "its name (default: the release's)", dnsName},
+		{"serviceAccount.annotations", "object", nil, "its annotations", ""},
+		{"signing.existingSecret", "string", nil, "a Secret with the key `key`: an SSH key that signs the commits", dnsName},
+		{"dashboard.enabled", "boolean", false, "whether the dashboard is served to others; see docs/dashboard.md for who may sign in", ""},
+		{"dashboard.ingress.host", "string", nil, "the host of its Ingress, and of its address", ""},
+		{"dashboard.ingress.className", "string", nil, "the Ingress' class", dnsName},
+		{"dashboard.ingress.tlsSecret", "string", nil, "the Secret with its certificate", dnsName},
+		{"dashboard.ingress.annotations", "object", nil, "its annotations", ""},
+		{"webhook.enabled", "boolean", false, "whether the forge's webhooks are taken, at `/webhook`", ""},
+		{"webhook.existingSecret", "string", nil, "the Secret with the key `secret`, which the forge signs them with", dnsName},
+		{"webhook.ingress.host", "string", nil, "the host of their Ingress", ""},
+		{"webhook.ingress.className", "string", nil, "the Ingress' class", dnsName},
+		{"webhook.ingress.tlsSecret", "string", nil, "the Secret with its certificate", dnsName},
+		{"webhook.ingress.annotations", "object", nil, "its annotations", ""},
+		{"metrics.podMonitor", "boolean", false, "a PodMonitor for the Prometheus operator", ""},
+		{"metrics.serviceMonitor", "boolean", false, "or a ServiceMonitor", ""},
+		{"admissionPolicy.enabled", "boolean", false, "the API server refuses what others write in the middle of a release (Kubernetes 1.30 or newer)", ""},
+		{"admissionPolicy.actions", "array", []any{"Deny"}, "or, to begin with, `[Warn, Audit]`", ""},
+		{"admissionPolicy.writers", "array", nil, "more subjects that may write then: a group for emergencies", ""},
+		{"resources", "object", base.container("resources"), "of the container", ""},
+		{"securityContext", "object", base.container("securityContext"), "of the container", ""},
+		{"podSecurityContext", "object", base.at("deployment.yaml", "spec", "template", "spec", "securityContext"), "of the pod", ""},
+		{"networkPolicy.enabled", "boolean", true, "whether there is one", ""},
+		{"networkPolicy.egress", "array", base.at("networkpolicy.yaml", "spec", "egress"), "whom it may ask", ""},
+		{"extraArgs", "array", nil, "more arguments of `gitrollout run`", ""},
+		{"extraVolumes", "array", nil, "more volumes of the pod", ""},
+		{"extraVolumeMounts", "array", nil, "and where they are", ""},
+	}
+}
+
+// manifests are files of deploy/kubernetes, parsed.
+type manifests map[string]map[string]any
+
+func readManifests(source string) (manifests, error) {
+	m := manifests{}
+	for _, name := range []string{"apps-role.yaml", "loop-role.yaml", "secrets/role.yaml", "deployment.yaml", "networkpolicy.yaml", "admission/policy.yaml"} {
+		data, err := os.ReadFile(filepath.Join(source, "deploy", "kubernetes", name))
+		if err != nil {
+			return nil, err
+		}
+		first, _, _ := strings.Cut(string(data), "\n---\n")
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(first), &object); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		m[name] = object
+	}
+	return m, nil
+}
+
+// at is what a manifest has at a path of keys.
+func (m manifests) at(name string, path ...string) any {
+	var v any = m[name]
+	for _, key := range path {
+		v = v.(map[string]any)[key]
+	}
+	return v
+}
+
+func (m manifests) rules(name string) any { return m.at(name, "rules") }
+
+func (m manifests) container(key string) any {
+	all := m.at("deployment.yaml", "spec", "template", "spec", "containers").([]any)
+	return all[0].(map[string]any)[key]
+}
+
+// or is the default of a setting.
+func (v value) or() any {
+	switch {
+	case v.initial != nil:
+		return v.initial
+	case v.kind == "string":
+		return ""
+	case v.kind == "array":
+		return []any{}
+	case v.kind == "object":
+		return map[string]any{}
+	}
+	return nil
+}
+
+// chartFiles are those of deploy/chart that follow from others: path and content.
+func chartFiles(source string) (map[string]string, error) {
+	base, err := readManifests(source)
+	if err != nil {
+		return nil, err
+	}
+	files, all := map[string]string{}, values(base)
+	schema, err := json.MarshalIndent(chartSchema(all), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	files["values.schema.json"] = string(schema) + "\n"
+	if files["values.yaml"], err = valuesFile(all); err != nil {
+		return nil, err
+	}
+	files["README.md"] = valuesTable(all)
+	for name, part := range map[string]any{
+		"rules/loop.yaml": base.rules("loop-role.yaml"), "rules/secrets.yaml": base.rules("secrets/role.yaml"),
+		"rules/held.yaml": heldSpec(base),
+	} {
+		text, err := yaml.Marshal(part)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = "# Made of deploy/kubernetes.\n" + string(text)
+	}
+	return files, nil
+}
+
+// heldSpec is the admission policy's.
+func heldSpec(base manifests) any { return base.at("admission/policy.yaml", "spec") }
+
+// valuesFile is values.yaml, with what each setting means above it.
+func valuesFile(all []value) (string, error) {
+	var b strings.Builder
+	b.WriteString("# Made of internal/release/values.go; README.md has the same as a table.\n")
+	var open []string
+	for _, v := range all {
+		keys := strings.Split(v.path, ".")
+		same := 0
+		for same < len(open) && same < len(keys)-1 && open[same] == keys[same] {
+			same++
+		}
+		for i := same; i < len(keys)-1; i++ {
+			fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), keys[i])
+		}
+		open = keys[:len(keys)-1]
+		indent := strings.Repeat("  ", len(keys)-1)
+		text, err := yaml.Marshal(map[string]any{keys[len(keys)-1]: v.or()})
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%s# %s\n", indent, v.meaning)
+		for line := range strings.Lines(string(text)) {
+			b.WriteString(indent + line)
+		}
+	}
+	return b.String(), nil
+}
+
+// chartSchema is values.schema.json: a setting that there is not is refused.
+func chartSchema(all []value) object {
+	top := object{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "additionalProperties": false, "properties": object{
+		"global": object{"type": "object", "description": "what Helm hands to each chart"}}}
+	for _, v := range all {
+		at := top["properties"].(object)
+		keys := strings.Split(v.path, ".")
+		for _, key := range keys[:len(keys)-1] {
+			inner, ok := at[key].(object)
+			if !ok {
+				inner = object{"type": "object", "additionalProperties": false, "properties": object{}}
+				at[key] = inner
+			}
+			at = inner["properties"].(object)
+		}
+		leaf := object{"type": v.kind, "description": v.meaning, "default": v.or()}
+		if v.pattern != "" {
+			leaf["pattern"] = v.pattern
+		}
+		if v.path == "replicas" {
+			leaf["minimum"] = 0
+		}
+		if v.path == "clusters" {
+			leaf["items"] = object{"type": "object", "additionalProperties": false, "required": []string{"name"}, "properties": object{
+				"name": object{"type": "string", "pattern": dnsName}, "kubeconfigSecret": object{"type": "string", "pattern": dnsName}}}
+		}
+		if strings.HasPrefix(v.path, "extraArgs") || v.path == "admissionPolicy.actions" {
+			leaf["items"] = object{"type": "string"}
+		}
+		at[keys[len(keys)-1]] = leaf
+	}
+	return top
+}
+
+// valuesTable is the chart's page.
+func valuesTable(all []value) string {
+	var b strings.Builder
+	b.WriteString(`# gitrollout
+
+    helm install gitrollout gitrollout-0.2.0.tgz --namespace gitrollout --create-namespace \
+      --set repo=https://git.example.com/shop.git,cluster=prod
+    kubectl -n gitrollout create secret generic gitrollout --from-file=token
+
+It makes what [deploy/kubernetes](../kubernetes) has, but for the Namespace;
+[Installing gitrollout](../../docs/install.md) has more of it.
+
+| value | default | meaning |
+|---|---|---|
+`)
+	for _, v := range all {
+		initial, _ := json.Marshal(v.or())
+		text := "`" + string(initial) + "`"
+		if len(text) > 40 {
+			text = "as in deploy/kubernetes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.path, text, v.meaning)
+	}
+	return b.String()
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the chart's files that follow from others")
+
+// TestChartFiles holds that the chart's settings, their schema, their table and its rules are those of one table and of
+// deploy/kubernetes.
+func TestChartFiles(t *testing.T) {
+	files, err := chartFiles("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		path := filepath.Join("../../deploy/chart", name)
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s does not follow from internal/release/values.go and deploy/kubernetes (%v): go test -update writes it", path, err)
+		}
+	}
+}
