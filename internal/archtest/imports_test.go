@@ -82,6 +82,7 @@ var table = map[string]rule{
 	"internal/guard":         {own: []string{"rollout", "simulate/kube"}},
 	"simulate":               {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "simulate/kube", "strategies"}},
 	"internal/archtest":      {},
+	"internal/attacks":       {},
 	"internal/contract":      {own: []string{"reconciler", "rollout"}},
 	"internal/e2e":           {},
 	"internal/e2e/charts":    {},

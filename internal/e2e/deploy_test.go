@@ -41,6 +41,7 @@ type audited struct {
 	mu         sync.Mutex
 	used       map[string]bool // "verb resource.group"
 	refused    map[string]bool
+	writes     []string // method and path of what was meant to change something
 }
 
 // audit returns a kubeconfig of an account, with nothing but its own rights.
@@ -84,6 +85,11 @@ var apiPath = regexp.MustCompile(`^/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/
 // note reads the verb and the resource of a request as RBAC does.
 func (a *audited) note(r *http.Response) {
 	path := r.Request.URL.Path
+	if r.Request.Method != http.MethodGet && r.Request.URL.Query().Get("dryRun") == "" {
+		a.mu.Lock()
+		a.writes = append(a.writes, r.Request.Method+" "+path)
+		a.mu.Unlock()
+	}
 	m := apiPath.FindStringSubmatch(path)
 	if regexp.MustCompile(`^/api/v1/namespaces/[^/]+$`).MatchString(path) {
 		m = []string{"", "", "namespaces", "/name"}
