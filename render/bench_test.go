@@ -71,3 +71,43 @@ func BenchmarkUnchanged(b *testing.B) {
 		b.Errorf("%d builds, want 1", r.Builds())
 	}
 }
+
+// BenchmarkChart is an app that is a chart of 40 templates, with helpers as charts have them: the aim is 30 ms.
+func BenchmarkChart(b *testing.B) {
+	files := shopChart("apps/shop")
+	files["apps/shop/templates/_helpers.tpl"] = `{{- define "name" -}}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}{{- end }}
+{{- define "labels" -}}
+app.kubernetes.io/name: {{ include "name" . }}
+app.kubernetes.io/version: {{ .Chart.Version | quote }}
+{{- end }}
+`
+	for i := range 39 {
+		files[fmt.Sprintf("apps/shop/templates/t%d.yaml", i)] = fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "name" . }}-%d
+  labels: {{- include "labels" . | nindent 4 }}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: {app: a%d}}
+  template:
+    metadata: {labels: {app: a%d}}
+    spec:
+      containers:
+      - name: main
+        image: "web:{{ .Values.colour }}"
+        {{- with .Values.list }}
+        args: {{- toYaml . | nindent 8 }}
+        {{- end }}
+        ports:
+        - {name: http, containerPort: 80}
+`, i, i, i)
+	}
+	tree := newTree(files)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := New().build(tree, chartShop(rollout.Helm{})); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -282,16 +282,22 @@ func within(dir string, err error) error {
 
 // noted is an object of a chart with what has to be known of it later. One document that is empty is none.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
-	node, err := kyaml.Parse(text)
-	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // measure has seen that it is YAML: it is a comment
+	notes := map[string]string{}
+	if len(in.stack) > 0 { // in a kustomization, where it says that the namespace is Helm's
+		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
-	notes := map[string]string{konfig.HelmGeneratedAnnotation: "true"}
 	if hook != "" {
 		notes[noteHook] = hook
 	}
 	if namespace != in.app.Namespace {
 		notes[noteNamespace] = namespace
+	}
+	if len(notes) == 0 {
+		return "---\n" + text + "\n", nil
+	}
+	node, err := kyaml.Parse(text)
+	if err != nil || node.IsNilOrEmpty() {
+		return "", nil // measure has seen that it is YAML: it is a comment
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {
