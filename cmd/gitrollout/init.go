@@ -36,8 +36,9 @@ func newInit(s streams) *cobra.Command {
 		Short: "Write .gitrollout/<cluster>/ for a repository, after looking at it",
 		Long: `Look at the repository in the folder PATH (default: the current one) and write
 the configuration of one cluster, .gitrollout/<cluster>/config.yaml, with the apps
-that it finds: kustomizations that no other one refers to, and folders of plain
-manifests with a workload. Of several environments (overlays/prod, envs/staging …)
+that it finds: kustomizations that no other one refers to, Helm charts that none
+uses, and folders of plain manifests with a workload. A chart gets its values of the
+environment (values-prod.yaml). Of several environments (overlays/prod, envs/staging …)
 it takes the one that --cluster names, or prod.
 What Flux and Argo CD say about themselves is left out. The JSON Schemas that
 editors complete the files by are written into .gitrollout/schemas/.
@@ -138,11 +139,6 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 	for _, l := range p.LeftOut {
 		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
 	}
-	for _, chart := range survey.Charts {
-		told = append(told,
-			fmt.Sprintf("left out %s: is a Helm chart, which gitrollout does not render; commit what helm template prints",
-				chart))
-	}
 	if n := len(survey.ArgoRollouts); n > 0 {
 		told = append(told,
 			fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md",
@@ -158,7 +154,7 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 		}
 		return p, told, &failure{code: exitFailed,
 			err: errors.New(
-				"there is no app: no folder has a kustomization, or manifests of a workload, that could be rendered; " +
+				"there is no app: no folder has a kustomization, a chart, or manifests of a workload, that could be rendered; " +
 					"write one, such as apps/shop/kustomization.yaml")}
 	}
 	return p, told, nil

@@ -42,6 +42,11 @@ func configText(entries []Entry) string {
 		} else if d != nil {
 			b.WriteString("  directory: {}\n")
 		}
+		if h := e.Helm; h != nil && h.ValueFiles != "" {
+			fmt.Fprintf(&b, "  helm: {valueFiles: [%s]}\n", render.Quoted(h.ValueFiles))
+		} else if h != nil {
+			b.WriteString("  helm: {}\n")
+		}
 		for _, line := range e.Needs.Lines(nil, nil) {
 			b.WriteString("  " + line + "\n")
 		}

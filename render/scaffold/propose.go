@@ -28,6 +28,7 @@ type Entry struct {
 	Path      string
 	Name      string             // "" for the default
 	Directory *rollout.Directory // nil for kustomizations
+	Helm      *rollout.Helm      // nil for what is no chart
 	Needs     render.Beyond      // what its apps have that no entry allows by itself
 }
 
@@ -71,10 +72,17 @@ type Builder func(rollout.App) (*rollout.Render, error)
 // out, and so is one that has an object of another. Own is gitrollout's namespace.
 func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
-	plain := s.plain()
-	roots := append(s.roots(), slices.Collect(maps.Keys(plain))...)
+	plain := map[string]Entry{}
+	for dir, d := range s.plain() {
+		plain[dir] = Entry{Directory: &d}
+	}
+	charts := s.charts()
+	roots := slices.Concat(s.roots(), slices.Collect(maps.Keys(plain)), slices.Collect(maps.Keys(charts)))
 	slices.Sort(roots)
 	env := p.choose(roots)
+	for dir, h := range s.charts(env, p.Cluster) {
+		plain[dir] = Entry{Helm: &h}
+	}
 	var chosen []string
 	for _, r := range roots {
 		switch e := environment(r); {
@@ -144,7 +152,7 @@ func (p *Proposal) choose(roots []string) string {
 // cover names the chosen folders with as few entries as match nothing else, and
 // returns those that cannot be apps.
 func (p *Proposal) cover(
-	tree render.Tree, chosen []string, plain map[string]rollout.Directory,
+	tree render.Tree, chosen []string, plain map[string]Entry,
 ) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // by app
@@ -176,16 +184,17 @@ func (p *Proposal) cover(
 		if group == nil {
 			continue // by an entry before
 		}
-		directory, alike := directoryOf(group, plain)
-		wide := directory == nil || len(group) > 1 // one plain folder does not make all of them apps
-		if g != dir && alike && wide && p.matches(tree, Entry{Path: g, Directory: directory}, group) &&
-			add(Entry{Path: g, Directory: directory}) == nil {
+		e, alike := likeAll(group, plain)
+		e.Path = g
+		several := e.Directory == nil && e.Helm == nil || len(group) > 1 // one such folder does not make all of them apps
+		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
 		}
-		directory, _ = directoryOf([]string{dir}, plain)
+		e = plain[dir]
+		e.Path, e.Name = dir, nameOf(dir)
 		var invalid *rollout.InvalidError
-		switch err := add(Entry{Path: dir, Name: nameOf(dir), Directory: directory}); {
+		switch err := add(e); {
 		case errors.As(err, &invalid):
 			bad = append(bad, LeftOut{dir, invalid.Msg})
 		case err != nil:
@@ -197,7 +206,7 @@ func (p *Proposal) cover(
 
 // built renders the apps, of which entryOf knows the entries, and returns those that cannot be apps for what they are
 // rendered to.
-func (p *Proposal) built(entryOf map[string]int, plain map[string]rollout.Directory) (bad []LeftOut) {
+func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
 	var all []*rollout.Render
 	for _, app := range p.Apps {
 		r, err := p.build(app)
@@ -213,7 +222,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]rollout.Direct
 
 // twice are the apps that have an object of another one, such as a folder of what another one is rendered to. An app
 // that is a kustomization is kept before one that is not, and else the first.
-func twice(all []*rollout.Render, plain map[string]rollout.Directory) (bad []LeftOut) {
+func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	isPlain := func(r *rollout.Render) bool {
 		_, is := plain[r.App.Path]
 		return is
@@ -237,17 +246,20 @@ func twice(all []*rollout.Render, plain map[string]rollout.Directory) (bad []Lef
 	return bad
 }
 
-// directoryOf is how an entry for these folders has to read those without a kustomization, nil if there are none. It is
-// false if they differ in that.
-func directoryOf(group []string, plain map[string]rollout.Directory) (d *rollout.Directory, alike bool) {
+// likeAll is an entry that reads those of these folders that have no kustomization. It is false if they differ in how.
+func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	alike = true
 	for _, dir := range group {
-		if one, is := plain[dir]; is {
-			alike = alike && (d == nil || *d == one)
-			d = &one
+		if d := plain[dir].Directory; d != nil {
+			alike = alike && (e.Directory == nil || *e.Directory == *d)
+			e.Directory = d
+		}
+		if h := plain[dir].Helm; h != nil {
+			alike = alike && (e.Helm == nil || *e.Helm == *h)
+			e.Helm = h
 		}
 	}
-	return d, alike
+	return e, alike
 }
 
 // matches reports whether an entry matches just these folders.

@@ -69,7 +69,7 @@ func TestLook(t *testing.T) {
 			{Path: "flux", Uses: []string{"flux/apps.yaml"}, Engine: "Flux"},
 		},
 		Flux: []string{"apps/web"}, ArgoCD: []string{"apps/db", "apps/web"},
-		ArgoRollouts: []string{"apps/base/all.yaml"}, Charts: []string{"charts/db"},
+		ArgoRollouts: []string{"apps/base/all.yaml"}, Charts: []Chart{{Path: "charts/db"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -137,6 +137,8 @@ kind: Config
 apps:
 - path: apps/*
   directory: {recurse: true}
+- path: chart
+  helm: {}
 - path: guestbook
   directory: {}
 - path: patched
@@ -149,7 +151,7 @@ apps:
 	for _, a := range p.Apps {
 		names = append(names, a.Name)
 	}
-	if got := strings.Join(names, " "); got != "cart pay guestbook patched shop" {
+	if got := strings.Join(names, " "); got != "cart pay chart guestbook patched shop" {
 		t.Errorf("apps %s", got)
 	}
 }
@@ -394,5 +396,36 @@ func TestWith(t *testing.T) {
 	}
 	if _, found, _ := tree.Lookup("c"); found {
 		t.Error("what is not there is found")
+	}
+}
+
+// TestCharts: charts are apps with the values of their environment, but for those that others use.
+func TestCharts(t *testing.T) {
+	const main = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
+	tree := treeOf(map[string]string{
+		"charts/shop/Chart.yaml": main, "charts/shop/values-prod.yaml": "a: 1\n", "charts/shop/values-dev.yaml": "a: 2\n",
+		"charts/pay/Chart.yaml": main, "charts/pay/values-prod.yaml": "a: 1\n",
+		"charts/pay/charts/sub/Chart.yaml":    main,
+		"lib/common/Chart.yaml":               main + "type: library\n",
+		"vendor/redis-1.0.0/redis/Chart.yaml": main, "vendor/mail/Chart.yaml": main,
+		"apps/cache/kustomization.yaml": "helmGlobals: {chartHome: ../../vendor}\nhelmCharts: [{name: redis, version: 1.0.0, repo: 'https://x'}, {name: mail}]\n",
+		"tools/db/Chart.yaml":           main,
+		"tools/db/values.yaml":          "a: 1\n",
+		"tools/db/templates/a.yaml":     "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
+		"charts/both/Chart.yaml":        main, "charts/both/kustomization.yaml": "resources: []\n",
+	})
+	for cluster, values := range map[string]string{"": "prod", "prod": "prod", "dev": "dev"} {
+		p, err := Propose(tree, look(t, tree), cluster, "gitrollout", bare)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{
+			"prod": "- path: apps/*\n- path: charts/*\n  helm: {valueFiles: [values-prod.yaml]}\n- path: tools/db\n  helm: {}\n",
+			"dev":  "- path: apps/*\n- path: charts/both\n- path: charts/pay\n  helm: {}\n- path: charts/shop\n  helm: {valueFiles: [values-dev.yaml]}\n- path: tools/db\n  helm: {}\n",
+		}[values]
+		got := strings.TrimPrefix(configText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")
+		if got != want {
+			t.Errorf("cluster %q: got\n%swant\n%s", cluster, got, want)
+		}
 	}
 }

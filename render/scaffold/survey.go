@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,14 @@ type Survey struct {
 	Flux           []string        // folders that Flux' Kustomizations name
 	ArgoCD         []string        // folders that Argo CD's Applications name
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
-	Charts         []string        // folders of Helm charts, which are not rendered
+	Charts         []Chart         // sorted by path
+}
+
+// Chart is the folder of a Helm chart.
+type Chart struct {
+	Path    string
+	Library bool     // for others only
+	Values  []string // the names of its files of values for environments: values-prod.yaml
 }
 
 // Kustomization is one folder that kustomize can build.
@@ -51,7 +59,8 @@ func Look(tree render.Tree) (Survey, error) {
 	err := l.folder("", 0)
 	slices.SortFunc(l.found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
 	found := &l.found
-	for _, list := range []*[]string{&found.Plain, &found.Flux, &found.ArgoCD, &found.ArgoRollouts, &found.Charts} {
+	slices.SortFunc(found.Charts, func(a, b Chart) int { return strings.Compare(a.Path, b.Path) })
+	for _, list := range []*[]string{&found.Plain, &found.Flux, &found.ArgoCD, &found.ArgoRollouts} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -82,7 +91,9 @@ func (l *looker) folder(dir string, depth int) error {
 			}
 		case e.Kind != rollout.File || l.files >= maxFiles:
 		case e.Name == "Chart.yaml":
-			l.found.Charts = append(l.found.Charts, dir)
+			if err := l.chart(dir, e, entries); err != nil {
+				return err
+			}
 		case strings.HasSuffix(e.Name, ".yaml"), strings.HasSuffix(e.Name, ".yml"), e.Name == "Kustomization":
 			l.files++
 			data, err := l.tree.ReadBlob(e.ID)
@@ -107,6 +118,28 @@ func (l *looker) folder(dir string, depth int) error {
 	return nil
 }
 
+var environmentValues = regexp.MustCompile(`^values[-.].+\.ya?ml$`)
+
+// chart notes the chart in a folder that has these entries.
+func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) error {
+	data, err := l.tree.ReadBlob(main.ID)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path.Join(dir, main.Name), err)
+	}
+	var head struct {
+		Type string `json:"type"`
+	}
+	_ = yaml.Unmarshal(data, &head) // one that is no YAML cannot be rendered, which says why
+	c := Chart{Path: dir, Library: head.Type == "library"}
+	for _, e := range entries {
+		if e.Kind == rollout.File && environmentValues.MatchString(e.Name) {
+			c.Values = append(c.Values, e.Name)
+		}
+	}
+	l.found.Charts = append(l.found.Charts, c)
+	return nil
+}
+
 // readKustomization reads which folders a kustomization refers to.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
@@ -114,6 +147,13 @@ func readKustomization(dir string, data []byte) *Kustomization {
 		Resources  []string `json:"resources"`
 		Bases      []string `json:"bases"`
 		Components []string `json:"components"`
+		HelmCharts []struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		} `json:"helmCharts"`
+		HelmGlobals struct {
+			ChartHome string `json:"chartHome"`
+		} `json:"helmGlobals"`
 	}
 	out := &Kustomization{Path: dir}
 	if yaml.Unmarshal(data, &k) != nil {
@@ -124,6 +164,10 @@ func readKustomization(dir string, data []byte) *Kustomization {
 		if p := path.Join(dir, r); !strings.Contains(r, "://") && !strings.HasPrefix(p, "..") {
 			out.Uses = append(out.Uses, p)
 		}
+	}
+	for _, c := range k.HelmCharts {
+		home := path.Join(dir, cmp.Or(k.HelmGlobals.ChartHome, "charts"))
+		out.Uses = append(out.Uses, path.Join(home, c.Name), path.Join(home, c.Name+"-"+c.Version, c.Name))
 	}
 	return out
 }
@@ -209,10 +253,9 @@ func (s Survey) roots() []string {
 // plain are the folders of manifests that are apps by themselves, and how each is to be read: no chart's, and nothing
 // that a kustomization has or refers to. What is below one belongs to it, unless a kustomization is.
 func (s Survey) plain() map[string]rollout.Directory {
-	holds := func(dir, name string) bool { return dir == "" || name == dir || strings.HasPrefix(name, dir+"/") }
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
-		taken := slices.ContainsFunc(s.Charts, func(chart string) bool { return holds(chart, dir) })
+		taken := slices.ContainsFunc(s.Charts, func(c Chart) bool { return holds(c.Path, dir) })
 		below := false
 		for _, k := range s.Kustomizations {
 			taken = taken || holds(k.Path, dir) && k.Path != "" ||
@@ -227,6 +270,36 @@ func (s Survey) plain() map[string]rollout.Directory {
 		}
 		more := func(other string) bool { return other != dir && holds(dir, other) }
 		apps[dir] = rollout.Directory{Recurse: !below && slices.ContainsFunc(s.Plain, more)}
+	}
+	return apps
+}
+
+func holds(dir, name string) bool {
+	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
+}
+
+// charts are the charts that are apps by themselves: none of another one's, of a kustomization's, and none for others
+// only. They have the values of the first of the environments for which they have some.
+func (s Survey) charts(environments ...string) map[string]rollout.Helm {
+	apps := map[string]rollout.Helm{}
+	for _, c := range s.Charts {
+		inOther := func(other Chart) bool { return other.Path != c.Path && holds(other.Path, c.Path) }
+		taken := c.Library || c.Path == "" || slices.ContainsFunc(s.Charts, inOther)
+		for _, k := range s.Kustomizations {
+			taken = taken || k.Path != "" && holds(k.Path, c.Path) || slices.Contains(k.Uses, c.Path)
+		}
+		if taken {
+			continue
+		}
+		h := rollout.Helm{}
+		for _, env := range environments {
+			for _, name := range c.Values {
+				if h.ValueFiles == "" && env != "" && strings.HasPrefix(name[len("values-"):], env+".") {
+					h.ValueFiles = name
+				}
+			}
+		}
+		apps[c.Path] = h
 	}
 	return apps
 }
