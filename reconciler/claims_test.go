@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,5 +63,37 @@ func TestOneObjectOneApp(t *testing.T) {
 				t.Errorf("it was let go of: held %+v", s.Held)
 			}
 		})
+	}
+}
+
+// TestASharedNamespace: a Namespace may be in two apps. The one that drops it deletes nothing, and the other one goes on.
+func TestASharedNamespace(t *testing.T) {
+	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
+	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: team}\n"
+	w := newWorld(t, nil)
+	w.commit("a team", map[string]string{
+		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
+			"- {path: apps/*, namespaces: [team], clusterResources: [Namespace]}\n",
+		"apps/shop/kustomization.yaml": "resources: [app.yaml, team.yaml]\n", "apps/shop/team.yaml": namespace,
+		"apps/web/kustomization.yaml": "resources: [config.yaml, team.yaml]\n", "apps/web/team.yaml": namespace,
+		"apps/web/config.yaml": config,
+	})
+	healthy := func(when string) {
+		t.Helper()
+		w.settle()
+		for _, app := range []string{"shop", "web"} {
+			if s := w.stateOf(app); s.Held != nil || s.Phase != rollout.Healthy {
+				t.Errorf("%s: %s is %s, held %+v", when, app, s.Phase, s.Held)
+			}
+		}
+	}
+	healthy("both have it")
+	for _, app := range []string{"shop", "web"} {
+		w.commit(app+" drops it", map[string]string{"apps/" + app + "/team.yaml": "",
+			"apps/" + app + "/kustomization.yaml": map[string]string{"shop": "resources: [app.yaml]\n", "web": "resources: [config.yaml]\n"}[app]})
+		healthy(app + " has dropped it")
+		if h := w.stateOf("web").Inventory; app == "shop" && !slices.Contains(h, rollout.Ref{Kind: "Namespace", Name: "team"}) {
+			t.Errorf("shop has dropped the Namespace, and web has it no more: %v", h)
+		}
 	}
 }

@@ -231,7 +231,9 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	owners := map[rollout.Ref]string{}
 	others := slices.DeleteFunc(all, func(r *rollout.Render) bool { return !isPlain(r) })
 	for _, r := range append(kustomized, others...) {
-		i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return owners[o.Ref()] != "" })
+		i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool {
+			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // a Namespace may be in several
+		})
 		if i >= 0 {
 			ref := r.Objects[i].Ref()
 			bad = append(bad, LeftOut{r.App.Path, fmt.Sprintf("has objects that %s has, too, such as %s %s; an object "+

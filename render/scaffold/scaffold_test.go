@@ -96,7 +96,10 @@ func TestOneObjectOneApp(t *testing.T) {
 			name = a.Path
 		}
 		metadata := map[string]any{"name": name, "namespace": "default"}
-		return &rollout.Render{App: a, Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Service", "metadata": metadata}}}, nil
+		return &rollout.Render{App: a, Objects: []rollout.Object{
+			{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shared"}},
+			{"apiVersion": "v1", "kind": "Service", "metadata": metadata},
+		}}, nil
 	})
 	if err != nil {
 		t.Fatal(err)
