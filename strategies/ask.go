@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -36,11 +37,15 @@ type Answers struct {
 // IsHealed reports whether the cluster is known to hold what the state asks for.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr is why the head cannot be followed: it cannot be read, or the API
-// server refuses it. It is nil if nothing is known to be wrong.
+// HeadErr is why the head cannot be followed: it cannot be read, the API server
+// refuses it, or nothing would be left of the app. It is nil if nothing is known to
+// be wrong.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
+	}
+	if err := Emptied(in.Head.Render, len(in.State.Inventory)); err != nil {
+		return err
 	}
 	for _, refused := range in.Answers.Accepted {
 		if refused != nil {
@@ -48,6 +53,20 @@ func (in Input) HeadErr() error {
 		}
 	}
 	return nil
+}
+
+// Emptied refuses a render without objects of an app that has some: a file that a
+// generator left empty would delete a service. Argo CD's automated sync does so,
+// too, unless it is told allowEmpty.
+func Emptied(r *rollout.Render, has int) error {
+	if r == nil || len(r.Objects) > 0 || has == 0 {
+		return nil
+	}
+	return &rollout.InvalidError{
+		File: r.App.Path,
+		Msg:  fmt.Sprintf("has no object any more, and the app has %d: none of them is deleted", has),
+		Fix:  "put them back, or remove the whole folder if the app is to go",
+	}
 }
 
 // withQuestion puts the question that a decision depends on next. A retreat asks

@@ -14,7 +14,7 @@ func resting(ready int) Input {
 		Now: noon, App: testApp, Answers: Answers{Healed: new(true)},
 		State: rollout.State{App: "shop", Path: testApp.Path, Phase: rollout.Healthy, Source: "c1"},
 	}
-	in.Head = Head{Commit: rollout.Commit{ID: "c1"}, Render: &rollout.Render{Digest: "d"}}
+	in.Head = Head{Commit: rollout.Commit{ID: "c1"}, Render: &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}}
 	in.Source = in.Head.Render
 	in.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{
 		{Namespace: "shop", Name: "web"}: {Replicas: 5, Revisions: []rollout.Revision{{Current: true, ReadySince: make([]time.Time, ready)}}},

@@ -122,6 +122,10 @@ func Of(in Input) (App, bool) {
 	case in.Base.Render != nil && in.Base.Render.Digest == in.Head.Render.Digest:
 		return a, false
 	}
+	if err := strategies.Emptied(in.Head.Render, has(in)); err != nil {
+		a.Change, a.Error, a.Summary = Invalid, ProblemOf(err), "has no object any more: the app would be held as it is"
+		return a, true
+	}
 	a.From, a.To = serving(in), in.Head.Render.Release()
 	a.Change, a.Summary = judge(in, a.From, a.To)
 	if in.Base.Err != nil && in.State == nil {
@@ -138,6 +142,18 @@ func Of(in Input) (App, bool) {
 	}
 	a.Notes = notes(in, a)
 	return a, true
+}
+
+// has is how many objects the app is known to have.
+func has(in Input) int {
+	switch {
+	case in.State != nil:
+		return len(in.State.Inventory)
+	case in.Base.Render != nil:
+		return len(in.Base.Render.Objects)
+	default:
+		return 0
+	}
 }
 
 // serving is the hash that the cluster is taken to serve, "" if none is.
