@@ -1,0 +1,4 @@
+{{- define "shop.labels" -}}
+app: {{ .Chart.Name }}
+release: {{ .Release.Name }}
+{{- end }}
