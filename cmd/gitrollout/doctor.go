@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -24,6 +25,7 @@ type doctorCommand struct {
 	color  colorOption
 	as     string
 	noPush bool
+	rbac   bool
 }
 
 func newDoctor(s streams) *cobra.Command {
@@ -46,12 +48,22 @@ gitrollout/promote/<cluster>/doctor-<time>, and removes that again. --no-push
 leaves this out; then nothing at all is written. The rights on the cluster are asked for
 (SelfSubjectAccessReview), --as asks for another account's.
 
+With --rbac it does nothing of that: it prints the least that gitrollout has to be
+allowed for what is in Git and on record, and the accounts that apps are written as, as
+roles and bindings of --as (default: system:serviceaccount:gitrollout:gitrollout).
+
 The exit code is 1 if there is a problem; warnings do not count.`,
 		Example: `  gitrollout doctor
   gitrollout doctor --as system:serviceaccount:gitrollout:gitrollout
-  gitrollout doctor --no-push -o json`,
+  gitrollout doctor --no-push -o json
+  gitrollout doctor --rbac | kubectl apply -f -`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), time.Now) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.rbac {
+				return c.printRBAC(cmd.Context())
+			}
+			return c.run(cmd.Context(), time.Now)
+		},
 	}
 	c.source.register(cmd)
 	c.target.register(cmd)
@@ -59,6 +71,7 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 	c.color.register(cmd)
 	cmd.Flags().StringVar(&c.as, "as", "",
 		"ask for the rights of this `user` on the cluster, such as the reconciler's service account")
+	cmd.Flags().BoolVar(&c.rbac, "rbac", false, "print the least rights that are needed, as YAML")
 	cmd.Flags().BoolVar(&c.noPush, "no-push", false, "do not try out whether branches can be pushed")
 	return cmd
 }
@@ -93,6 +106,30 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
+// printRBAC prints the least rights for what is in Git.
+func (c *doctorCommand) printRBAC(ctx context.Context) error {
+	const prefix = "system:serviceaccount:"
+	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)
+	namespace, name, found := strings.Cut(account, ":")
+	if !is || !found {
+		return usagef("--as %q is no service account; write %sNAMESPACE:NAME", c.as, prefix)
+	}
+	w, err := openWorld(ctx, c.source, c.streams)
+	if err != nil {
+		return err
+	}
+	config, err := c.target.config()
+	if err != nil {
+		return err
+	}
+	text, err := c.cluster(w, config).RBAC(namespace + "/" + name)
+	if err != nil {
+		return &failure{code: exitCluster, err: err}
+	}
+	_, err = fmt.Fprint(c.out, text)
+	return err
+}
+
 // cluster is what there is to examine of the cluster; w is nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: patience}
@@ -105,7 +142,8 @@ func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
 	look.Name, look.UID, look.Apps = w.source.cluster, w.uid, []doctor.App{}
 	for _, name := range w.names() {
 		s, _ := w.states.Of(name)
-		look.Apps = append(look.Apps, doctor.App{Name: name, Known: s.Stable != nil, Render: w.head(w.apps[name]).Render})
+		look.Apps = append(look.Apps, doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory,
+			Render: w.head(w.apps[name]).Render})
 	}
 	return look
 }

@@ -33,6 +33,7 @@ type App struct {
 	Name   string
 	Known  bool            // it is on record: it was taken over already
 	Render *rollout.Render // nil if it cannot be rendered
+	Has    []rollout.Ref   // what it has in the cluster, on record
 }
 
 // Cluster is the cluster to examine, and what Git has for it.
@@ -137,8 +138,8 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 	}
 }
 
-// right is one thing that somebody may do or not.
-type right struct{ namespace, group, resource, verb string }
+// right is one thing that somebody may do or not: the account that an app is written as, or "" for gitrollout itself.
+type right struct{ account, namespace, group, resource, verb string }
 
 // rightsExam collects the rights that the apps need, and asks for them.
 type rightsExam struct {
@@ -153,38 +154,49 @@ type rightsExam struct {
 // for all apps.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
-	want := func(namespace, group, resource string, verbs ...string) {
+	as := func(account, namespace, group, resource string, verbs ...string) {
 		for _, verb := range verbs {
-			x.wanted[right{namespace, group, resource, verb}] = true
+			x.wanted[right{account, namespace, group, resource, verb}] = true
 		}
 	}
+	want := func(namespace, group, resource string, verbs ...string) { as("", namespace, group, resource, verbs...) }
 	for _, watched := range []string{"deployments", "replicasets"} {
 		want("", "apps", watched, "list", "watch")
 	}
 	want("", "", "pods", "list", "watch")
 	missing := map[string]bool{}
 	for _, app := range apps {
-		if app.Render == nil {
-			continue
-		}
-		for _, o := range app.Render.Objects {
-			gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
-			mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		account := ""
+		writes := func(ref rollout.Ref, version ...string) error {
+			mapping, err := mapper.RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, version...)
 			if err != nil {
-				if meta.IsNoMatchError(err) {
-					missing[gvk.GroupVersion().String()+" "+gvk.Kind] = true
-				}
-				continue
+				return err
 			}
-			namespace := o.Namespace()
+			namespace := ref.Namespace
 			if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 				namespace = ""
 			}
-			want("", gvk.Group, mapping.Resource.Resource, "list", "watch")
-			want(namespace, gvk.Group, mapping.Resource.Resource, "get", "create", "patch", "delete")
+			want("", ref.Group, mapping.Resource.Resource, "list", "watch")
+			as(account, namespace, ref.Group, mapping.Resource.Resource, "get", "create", "patch", "delete")
+			return nil
 		}
-		for _, spec := range app.Render.Specs {
-			needsOfRelease(spec, want)
+		if app.Render != nil {
+			account = app.Render.App.ServiceAccount
+			for _, o := range app.Render.Objects {
+				gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
+				if meta.IsNoMatchError(writes(o.Ref(), gvk.Version)) {
+					missing[gvk.GroupVersion().String()+" "+gvk.Kind] = true
+				}
+			}
+			for w := range app.Render.Templates {
+				want(w.Namespace, "events.k8s.io", "events", "create")
+			}
+			for _, spec := range app.Render.Specs {
+				needsOfRelease(spec, account, as)
+			}
+		}
+		for _, ref := range app.Has { // a kind that is gone has nothing to prune
+			_ = writes(ref)
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
@@ -198,18 +210,19 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 
 // needsOfRelease are the rights that releases of a workload need besides those
 // for the app's objects.
-func needsOfRelease(spec rollout.Spec, want func(namespace, group, resource string, verbs ...string)) {
+func needsOfRelease(
+	spec rollout.Spec, account string, as func(account, namespace, group, resource string, verbs ...string),
+) {
 	namespace := spec.Workload.Namespace
-	want(namespace, "events.k8s.io", "events", "create")
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
-		want(namespace, "discovery.k8s.io", "endpointslices", "list")
+		as("", namespace, "discovery.k8s.io", "endpointslices", "list")
 	}
 	for _, m := range spec.Metrics() {
 		if m.Provider == "job" {
-			want(namespace, "batch", "jobs", "get", "create", "delete")
+			as(account, namespace, "batch", "jobs", "get", "create", "delete")
 		}
 		if len(m.Secrets) > 0 {
-			want(namespace, "", "secrets", "get")
+			as(account, namespace, "", "secrets", "get")
 		}
 	}
 }
@@ -217,7 +230,12 @@ func needsOfRelease(spec rollout.Spec, want func(namespace, group, resource stri
 // ask asks the API server for each right, and says which are missing, resource
 // by resource.
 func (x *rightsExam) ask(ctx context.Context) {
-	all := slices.SortedFunc(maps.Keys(x.wanted), func(a, b right) int {
+	wanted := map[right]bool{}
+	for r := range x.wanted {
+		r.account = ""
+		wanted[r] = true
+	}
+	all := slices.SortedFunc(maps.Keys(wanted), func(a, b right) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource),
 			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb))
 	})

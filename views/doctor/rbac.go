@@ -1,0 +1,98 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// RBAC is the least that gitrollout's account has to be allowed for what the apps have, and the accounts that they are
+// written as, as YAML of roles and their bindings. Account is gitrollout's: namespace/name. The cluster is asked which
+// kinds it knows, and nothing else; one that it does not know is a comment.
+func (c Cluster) RBAC(account string) (string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
+	if err != nil {
+		return "", err
+	}
+	if _, err := client.ServerVersion(); err != nil {
+		return "", fmt.Errorf("%s does not answer: %w", c.Config.Host, err)
+	}
+	x := &rightsExam{e: &Examination{}}
+	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)))
+	var b strings.Builder
+	for _, f := range x.e.Findings {
+		if f.Status == Problem {
+			fmt.Fprintf(&b, "# %s: no right is given for it\n", f.Message)
+		}
+	}
+	writeRoles(&b, x.wanted, account)
+	return b.String(), nil
+}
+
+// role is one role: a ClusterRole if it has no namespace.
+type role struct{ account, namespace string }
+
+// writeRoles writes the rights that somebody needs, role by role.
+func writeRoles(b *strings.Builder, wanted map[right]bool, own string) {
+	roles := map[role]map[string][]string{} // of "group resource" the verbs
+	add := func(to role, what, verb string) {
+		if roles[to] == nil {
+			roles[to] = map[string][]string{}
+		}
+		roles[to][what] = append(roles[to][what], verb)
+	}
+	for r := range wanted {
+		add(role{cmp.Or(r.account, own), r.namespace}, r.group+" "+r.resource, r.verb)
+		if namespace, name, is := strings.Cut(r.account, "/"); is {
+			add(role{own, namespace}, " serviceaccounts "+name, "impersonate")
+		}
+	}
+	add(role{own, ""}, " namespaces kube-system", "get") // which cluster this is
+	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
+	}) {
+		kind, where := "ClusterRole", ""
+		if at.namespace != "" {
+			kind, where = "Role", ", namespace: "+at.namespace
+		}
+		namespace, account, _ := strings.Cut(at.account, "/")
+		name := "gitrollout"
+		if at.account != own { // two may be written in one namespace
+			name += "-" + namespace + "-" + account
+		}
+		fmt.Fprintf(b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n",
+			kind, name, where)
+		writeRules(b, roles[at])
+		fmt.Fprintf(b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sBinding\nmetadata: {name: %s%s}\n"+
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %s, name: %s}\n"+
+			"subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]\n", kind, name, where, kind, name, account, namespace)
+	}
+}
+
+// writeRules writes one rule for the resources of a group that may be used alike.
+func writeRules(b *strings.Builder, rights map[string][]string) {
+	rules := map[string][]string{} // of "group verbs name" the resources
+	for what, verbs := range rights {
+		words := strings.SplitN(what+" ", " ", 3)
+		slices.Sort(verbs)
+		rule := words[0] + " [" + strings.Join(slices.Compact(verbs), ", ") + "] " + strings.TrimSpace(words[2])
+		rules[rule] = append(rules[rule], words[1])
+	}
+	for _, rule := range slices.Sorted(maps.Keys(rules)) {
+		group, rest, _ := strings.Cut(rule, " ")
+		verbs, name, _ := strings.Cut(rest, "] ")
+		slices.Sort(rules[rule])
+		fmt.Fprintf(b, "- apiGroups: [%q]\n  resources: [%s]\n", group, strings.Join(rules[rule], ", "))
+		if name != "" {
+			fmt.Fprintf(b, "  resourceNames: [%s]\n", name)
+		}
+		fmt.Fprintf(b, "  verbs: %s]\n", verbs)
+	}
+}
