@@ -66,7 +66,34 @@ func reduce(fs *treeFS, file string, err error) error {
 	if text = rollout.OneLine(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
 	}
-	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text}
+	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: fixOf(text)}
+}
+
+// fixes say what to do about an error of kustomize's that has the text.
+var fixes = []struct{ text, fix string }{
+	{"kustomization.yaml is empty", "list its manifests under resources; a Component is listed under components"},
+	{"unable to parse SM or JSON patch",
+		"write a part of an object, with apiVersion, kind and metadata.name, or a list of op, path and value"},
+	{"replace operation does not apply", "use op: add for what is not there yet"},
+	{"a literal is not key=value", "write key=value"},
+	{"cannot merge or replace", "leave behavior out, or write behavior: create"},
+	{"no resource matches strategic merge patch",
+		"name the object as its file does, with kind, name and namespace, before any prefix"},
+	{"missing Resource metadata", noObject},
+	{"missing kind in object", noObject},
+	{"missing metadata.name in object", noObject},
+	{"already registered id", "list the object once; what is to differ from a base belongs in a patch"},
+}
+
+const noObject = "give it an apiVersion, a kind and a metadata.name, or take the file out of resources"
+
+func fixOf(text string) string {
+	for _, f := range fixes {
+		if strings.Contains(text, f.text) {
+			return f.fix
+		}
+	}
+	return ""
 }
 
 // unquote opens the errors of components, one quoted inside the other.
