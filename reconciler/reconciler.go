@@ -302,7 +302,8 @@ func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
 	s.memory.routing.looked(now)
 	newer := s.memory.pending != nil && s.memory.pending != &s.decision
 	if newer && s.recorded && !s.decision.Retreat {
-		s.memory.on = s.after // an advance that is never applied: the retreat is from here, too
+		// An advance that this process never applies: the retreat is from here, too, and newer.
+		s.memory.on, s.memory.pending.State.Serial = s.after, s.after.Serial
 	}
 	if s.recorded && !s.decision.Stale && !newer {
 		func() {

@@ -29,7 +29,8 @@ func (r *Reconciler) inherit(s *visit) {
 		if old == nil || old.unlisted == nil || e.err != nil || e.state.Source == "" {
 			continue
 		}
-		if heir, _ := r.heirOf(s.view, e.state); heir == s.app.Name {
+		heir, _ := r.heirOf(s.view, e.state)
+		if gone := e.state.Held != nil; heir == s.app.Name && (s.inherits == nil || !gone) { // rather the one of just now
 			state := e.state
 			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
@@ -40,7 +41,9 @@ func (r *Reconciler) inherit(s *visit) {
 			s.decision = strategies.Decision{
 				State: state, Subject: fmt.Sprintf("%s is the new name of %s, and goes on with its record", s.app.Name, name),
 			}
-			return
+			if !gone {
+				return
+			}
 		}
 	}
 }

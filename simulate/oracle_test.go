@@ -24,7 +24,7 @@ type oracle struct {
 	full     map[rollout.Hash]bool      // releases that somebody promoted fully
 	guards   map[rollout.Workload]*guard.Guard
 	back     map[string]bool                   // a retreat was applied that is not recorded yet, by app
-	astray   map[rollout.Ref]bool              // written as of an older record
+	astray   map[rollout.Ref]bool              // written as of an older record, or for none
 	wrote    map[string]map[rollout.Ref]string // who has written what since the newest record, by app
 	over     map[string]bool                   // somebody promoted a release fully before the way back from another had ended
 	stale    map[string]bool                   // a process that lacks the newest record has written since the app was healthy
@@ -220,6 +220,9 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 func (o *oracle) checkTransition(app string, was, is rollout.State) {
 	if releaseID(was) == "" || releaseID(was) != releaseID(is) {
 		return
+	}
+	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(o.u.kube.Now)) {
+		return // another try may begin within the second
 	}
 	for _, p := range is.Progress {
 		before, ok := was.ProgressOf(p.Workload)

@@ -586,7 +586,9 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
 		}
-		if n := len(rs.Live()); n > pods {
+		// Pods to which requests were routed go with the next record, and nothing is recorded of a head that cannot be read.
+		isKept := source.isRouted() && p.isUnreadable(app)
+		if n := len(rs.Live()); n > pods && !isKept {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
 		}
 		if n := p.requests(w, source, rs.PodHash); n > requests {
@@ -594,6 +596,13 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		}
 	}
 	return false
+}
+
+// isUnreadable reports whether Git's head cannot be read as far as an app is concerned.
+func (p *promises) isUnreadable(app string) bool {
+	head := p.u.git.Head(testBranch)
+	a := p.u.appIn(head, app)
+	return a == nil || a.broken || p.u.sources[head].slip == slipConfig
 }
 
 // isUnderWay reports whether somebody will look at a workload again within the time that proxies take to learn of a route,
@@ -867,10 +876,11 @@ func (p *promises) wayOut(s rollout.State) law {
 	return lawWayOut
 }
 
-// goesAlong reports whether a workload has no pods, and so no users who could be on anything, and is past its gates.
+// goesAlong reports whether a workload has no pods, and so no users who could be on anything, and no gate before it that
+// people open.
 func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress) bool {
-	d := p.u.kube.Deployments[pr.Workload]
-	return d != nil && d.Replicas == 0 && at(w, w.legs(), pr) == len(w.legs())
+	d, legs := p.u.kube.Deployments[pr.Workload], w.legs()
+	return d != nil && d.Replicas == 0 && !slices.ContainsFunc(legs[at(w, legs, pr):], func(l leg) bool { return l.people })
 }
 
 // takenBack says how people took back the release of an app that is on its way, as of a commit; "" if they did not. What

@@ -33,6 +33,10 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	if o.goesBack(app, state, object) {
 		o.back[app] = true
 	}
+	isKnown := slices.Contains(state.Inventory, object.Ref()) || slices.Contains(state.Generated, object.Ref())
+	if made := object.Annotation(rollout.AnnotationGenerated) != ""; made && !isKnown {
+		o.astray[object.Ref()] = true // for what is over on record
+	}
 	if o.wrote[app] == nil {
 		o.wrote[app] = map[rollout.Ref]string{}
 	}
@@ -42,6 +46,9 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.wrote[app][object.Ref()] = a.Name
 	if o.explains(app, state, object) || o.explains(app, state, object, o.takenBackBy(a, app, state)...) {
 		return
+	}
+	if o.u.chaos.pumps && o.explains(app, rollout.State{Source: a.Clone.main}, object) {
+		return // a retreat that began before the release was on record as stable, to what people ask for
 	}
 	for i := len(records) - 1; i >= 0; i-- {
 		if !o.explains(app, records[i], object) {

@@ -23,6 +23,9 @@ func adopt(in Input) Decision {
 	for _, m := range movers(in) { // without those whose Deployment left the app; the promotion removes it
 		c := m.changeOf(in)
 		switch {
+		case c.leavesUsers(in, m): // they arrive by the old list
+			in.Head.Render = followed(in)
+			return advance(in)
 		case c.restarts == "" || s.Stable == nil:
 		case isPromoting(s): // Kubernetes replaces its pods: a Service that is switched sends all users to the first
 			in.Head.Render = in.Source
@@ -92,6 +95,13 @@ func (m moving) changeOf(in Input) change {
 		c.restarts = "routes to other Services"
 	}
 	return c
+}
+
+// leavesUsers reports whether users are all on the new version while proxies have yet to learn of it, and the new list
+// knows of no switch: it would send them to all pods again.
+func (c change) leavesUsers(in Input, m moving) bool {
+	return c.old != nil && c.old.hasMoved(m.Progress) && in.State.Former == nil && !isPromoting(in.State) &&
+		!m.hasSwitched(len(m.stages)) && !m.swaps()
 }
 
 // spends reports whether the promotion file opens a step that has changed, or by its name another one than before.

@@ -132,5 +132,11 @@ func gateWait(in Input, m moving) verdict {
 	if !ok {
 		return verdict{done: true}
 	}
+	switch s.wait.(type) {
+	case promotionWait, analysisWait, experimentWait:
+		if in.State.Former != nil { // it is stable, by those of its workloads that have pods
+			return verdict{done: true}
+		}
+	}
 	return s.wait.verdict(in, m)
 }

@@ -78,10 +78,11 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 		at, moves := m.movedAt()
 		switch {
 		case m.n == 0 && m.Step >= m.handover() && m.isFree(in, at):
+		case m.isThrough() && isAllOn(in, spec, hash): // as its pods have moved
 		case !moves || m.Step < at || m.fresh.Ready() < min(m.n, 1):
 			return false
 		}
-		moved = moved || moves && m.Step >= at
+		moved = moved || moves && m.Step >= at && m.n > 0
 	}
 	return moved
 }
@@ -93,7 +94,7 @@ func isMoving(in Input) bool {
 	moving := false
 	for _, m := range movers(in) {
 		at, _ := m.movedAt()
-		if m.n == 0 && m.isFree(in, at) {
+		if m.n == 0 && m.isFree(in, at) || m.isThrough() && isAllOn(in, m.spec, in.State.Release.Templates[m.Workload]) {
 			continue
 		}
 		isJudged := slices.ContainsFunc(m.stages[min(m.Step, at):at], func(s stage) bool {
