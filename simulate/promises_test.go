@@ -29,6 +29,7 @@ type promises struct {
 	recent   map[string]string         // where main was at the last record of an app
 	sizes    map[rollout.Workload]int  // replicas when the world was at rest last
 	unsure   map[rollout.Workload]bool // replicas or steps have changed since
+	passed   map[string]bool           // workloads that came through their gates with pods, by try
 	left     map[string]bool           // names of apps that left Git, and that nothing tells the heir of
 	bad      []strategies.Measured     // measurements that were no success
 }
@@ -104,7 +105,7 @@ func newPromises(u *universe) *promises {
 		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, pushed: map[string]int{},
 		stable: map[string]bool{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
 		ready: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
-		left: map[string]bool{},
+		left: map[string]bool{}, passed: map[string]bool{},
 	}
 }
 
@@ -409,10 +410,14 @@ func (p *promises) checkGates(app string, is rollout.State) {
 		if w == nil {
 			continue
 		}
-		if reach, now := p.reach(id, t, is, pr, w), at(w, w.legs(), pr); now > reach {
+		live := p.u.kube.Deployments[pr.Workload]
+		reach, now := p.reach(id, t, is, pr, w), at(w, w.legs(), pr)
+		if now == len(w.legs()) && live != nil && live.Replicas > 0 {
+			p.passed[t.id+pr.Workload.String()] = true
+		}
+		if now > reach {
 			l := lawGates
 			k := t.walks[pr.Workload]
-			live := p.u.kube.Deployments[pr.Workload]
 			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 &&
 				!slices.ContainsFunc(w.legs()[reach:now], func(l leg) bool { return l.people }) {
 				continue // it goes along with the others, past no gate of its own
@@ -490,7 +495,7 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
-		case (p.hadNoSteps(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
+		case (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
 			// without steps and without pods there is nothing to wait for
 		case p.ready[w.String()+s.version]:
 			return // what has no pods goes along with what has
@@ -512,10 +517,10 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	})
 }
 
-// hadNoSteps reports whether a release had no steps for a workload when it began, or at any time since: it is through
-// them then, whatever list comes after that.
-func (p *promises) hadNoSteps(app string, s rollout.State, w rollout.Workload) bool {
-	return s.Release != nil && slices.ContainsFunc(p.u.oracle.records[app], func(r rollout.State) bool {
+// hadPassed reports whether a release came through its gates for a workload while that had pods, or had none when it began
+// or at any time since: it is through them then, whatever list or number of pods comes after that.
+func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
+	return s.Release != nil && p.passed[tryID(s)+w.String()] || s.Release != nil && slices.ContainsFunc(p.u.oracle.records[app], func(r rollout.State) bool {
 		source := p.u.appIn(r.Source, app).find(w)
 		return r.Release != nil && tryID(r) == tryID(s) && source != nil && len(source.legs()) == 0
 	})
