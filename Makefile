@@ -79,10 +79,11 @@ helm: ## Build bin/helm, with which charts are compared in the tests (first time
 demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
-release: ## Make a release in dist (VERSION=v0.2.0, and as you like IMAGE=registry/name, DOWNLOADS=url, KEY=ssh-key)
+release: ## Make a release in dist (VERSION=v0.2.0, and as you like IMAGE=registry/name, PLATFORMS=linux/amd64, DOWNLOADS=url, KEY=ssh-key)
 	rm -rf dist
 	cd internal/release && $(GO) run . build -source $(ROOT) -out $(ROOT)/dist -version '$(VERSION)' \
-		$(if $(IMAGE),-image '$(IMAGE)') $(if $(DOWNLOADS),-downloads '$(DOWNLOADS)') $(if $(KEY),-key '$(KEY)')
+		$(if $(IMAGE),-image '$(IMAGE)') $(if $(DOWNLOADS),-downloads '$(DOWNLOADS)') $(if $(KEY),-key '$(KEY)') \
+		$(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=registry/name)
 	cd internal/release && $(GO) run . push $(ROOT)/dist/image-$(VERSION).tar '$(IMAGE):$(VERSION)'

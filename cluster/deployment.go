@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -23,8 +22,8 @@ var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
 	readRevision: readReplicaSet,
-	watchRevisions: func(b *background, kube kubernetes.Interface, t *table[*revision]) {
-		watchTyped(b, t, "replicasets.apps", &appsv1.ReplicaSet{}, kube.AppsV1().ReplicaSets(metav1.NamespaceAll))
+	watchRevisions: func(b *background, kube typed, t *table[*revision]) {
+		watchTyped(b, t, "replicasets.apps", &appsv1.ReplicaSet{}, kube.apps.ReplicaSets(metav1.NamespaceAll))
 	},
 	current: currentOf,
 	pods:    func(pods *table[*pod], _ *live, r *revision) []*pod { return pods.ownedBy(r.uid) },

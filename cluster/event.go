@@ -41,7 +41,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // where Kubernetes keeps events of cluster-scoped objects
 	}
-	_, err := c.kube.EventsV1().Events(namespace).Create(ctx, &eventsv1.Event{
+	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
 		ReportingController: c.opts.Component,

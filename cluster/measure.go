@@ -19,7 +19,7 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	ref := rollout.Ref{Kind: "Secret", Namespace: namespace, Name: name}
-	s, err := c.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	s, err := c.kube.core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, explain(err, ref, "get")
 	}
@@ -55,7 +55,7 @@ func (c *Client) EnsureJob(
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	ref := rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}
-	jobs := c.kube.BatchV1().Jobs(job.Namespace)
+	jobs := c.kube.batch.Jobs(job.Namespace)
 	live, err := jobs.Get(ctx, job.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && begun:
@@ -78,7 +78,7 @@ func (c *Client) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
 	for _, o := range owners {
-		if d, err := c.kube.AppsV1().Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+		if d, err := c.kube.apps.Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
 			o.UID = d.UID
 			job.OwnerReferences = append(job.OwnerReferences, o)
 		}
@@ -90,7 +90,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	background := metav1.DeletePropagationBackground
-	err := c.kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := c.kube.batch.Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: namespace, Name: name}, "delete")
 	}
@@ -117,7 +117,7 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (JobState, erro
 		return state, nil
 	}
 	of := metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name}
-	pods, err := c.kube.CoreV1().Pods(job.Namespace).List(ctx, of)
+	pods, err := c.kube.core.Pods(job.Namespace).List(ctx, of)
 	if err != nil {
 		return state, explain(err, rollout.Ref{Kind: "Pod", Namespace: job.Namespace, Name: job.Name}, "list")
 	}

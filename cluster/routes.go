@@ -82,7 +82,7 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
-	slices, err := c.kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
+	slices, err := c.kube.discovery.EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,
 	})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -24,7 +23,7 @@ type workloadKind struct {
 	gvk            schema.GroupVersionKind
 	read           func(*unstructured.Unstructured) (*workload, error) // but the annotations
 	readRevision   func(obj any) (*revision, error)
-	watchRevisions func(*background, kubernetes.Interface, *table[*revision])
+	watchRevisions func(*background, typed, *table[*revision])
 
 	// current returns the revision that the workload's template is, nil if its
 	// controller has not made it yet. synced says that the controller has seen the
@@ -109,8 +108,8 @@ func newWorkloads(tell func(app string)) *workloads {
 
 // start watches all workloads, revisions and pods, and returns when it has seen
 // them.
-func (w *workloads) start(ctx context.Context, all *kinds, kube kubernetes.Interface) error {
-	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.CoreV1().Pods(metav1.NamespaceAll))
+func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
+	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods(metav1.NamespaceAll))
 	for _, k := range w.kinds {
 		k.watchRevisions(all.background, kube, k.revisions)
 	}

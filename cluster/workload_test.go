@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
@@ -36,9 +35,9 @@ var statefulSets = workloadKind{
 		}
 		return &revision{stamp: stampOf(&r.ObjectMeta), kind: "ControllerRevision", number: int(r.Revision), template: r.Name}, nil
 	},
-	watchRevisions: func(b *background, kube kubernetes.Interface, t *table[*revision]) {
+	watchRevisions: func(b *background, kube typed, t *table[*revision]) {
 		watchTyped(b, t, "controllerrevisions.apps", &appsv1.ControllerRevision{},
-			kube.AppsV1().ControllerRevisions(metav1.NamespaceAll))
+			kube.apps.ControllerRevisions(metav1.NamespaceAll))
 	},
 	current: func(w *workload, _ bool, revisions []*revision) *revision {
 		for _, r := range revisions {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -51,7 +51,7 @@ func (o *electOptions) lead(ctx context.Context, config *rest.Config, cluster, i
 	if !o.elect {
 		return work(ctx)
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := coordination.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
@@ -63,7 +63,7 @@ func (o *electOptions) lead(ctx context.Context, config *rest.Config, cluster, i
 		Name: "gitrollout", LeaseDuration: o.lease, RenewDeadline: o.renew, RetryPeriod: o.retry, ReleaseOnCancel: true,
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: o.where(), Name: leaseName(cluster)},
-			Client:     client.CoordinationV1(),
+			Client:     client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: id},
 		},
 		Callbacks: leaderelection.LeaderCallbacks{

@@ -147,9 +147,17 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// tooBig are packages of which the product wants a part, and would carry all.
+var tooBig = map[string]string{
+	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
+}
+
 func checkImports(t *testing.T, s source, r rule) {
 	t.Helper()
 	for _, p := range s.imports() {
+		if reason := tooBig[p]; reason != "" && s.isProduct() {
+			t.Errorf("%s imports %s: %s", s.path, p, reason)
+		}
 		own, isOwn := strings.CutPrefix(p, module+"/")
 		switch {
 		case isOwn && slices.Contains(r.own, own):

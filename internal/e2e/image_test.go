@@ -45,7 +45,7 @@ func TestImage(t *testing.T) {
 	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(image.files[rootsFile]) || len(roots.Subjects()) < 100 { //nolint:staticcheck // not the system's
 		t.Errorf("the image trusts %d authorities", len(roots.Subjects())) //nolint:staticcheck // the same
 	}
-	const most = 80 << 20
+	const most = 64 << 20 // the aim is 60 MB
 	if size := len(image.layer); size > most {
 		t.Errorf("the image has %d bytes, more than %d", size, most)
 	}

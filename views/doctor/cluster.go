@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/kubernetes"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -49,17 +51,39 @@ type Cluster struct {
 	Foreign func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
+// clients are those that an examination asks with.
+type clients struct {
+	authorization *authorization.AuthorizationV1Client
+	core          *core.CoreV1Client
+	discovery     *discovery.DiscoveryClient
+}
+
+func newClients(config *rest.Config) (c clients, err error) {
+	shared, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return c, err
+	}
+	if c.authorization, err = authorization.NewForConfigAndClient(config, shared); err != nil {
+		return c, err
+	}
+	if c.core, err = core.NewForConfigAndClient(config, shared); err != nil {
+		return c, err
+	}
+	c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, shared)
+	return c, err
+}
+
 // Examine looks at the cluster. Now is this machine's clock.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
 	config.Impersonate.UserName = c.As
-	client, err := kubernetes.NewForConfig(config)
+	client, err := newClients(config)
 	if err != nil {
 		e.Add("cluster", Problem, "", "%v", err)
 		return
 	}
-	version, err := client.Discovery().ServerVersion()
+	version, err := client.discovery.ServerVersion()
 	if err != nil {
 		fix := "check the kubeconfig, the network, and that the API server runs"
 		if c.As != "" {
@@ -81,7 +105,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 		return
 	}
 	x := &rightsExam{e: e, client: client, who: cmp.Or(c.As, "this account")}
-	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())))
+	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.discovery)))
 	x.ask(ctx)
 	c.examineSecrets(ctx, e, client)
 	c.examineHands(ctx, e, now())
@@ -144,7 +168,7 @@ type right struct{ account, namespace, group, resource, verb string }
 // rightsExam collects the rights that the apps need, and asks for them.
 type rightsExam struct {
 	e      *Examination
-	client kubernetes.Interface
+	client clients
 	who    string
 	wanted map[right]bool
 }
@@ -250,7 +274,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.namespace, Group: r.group,
 					Resource: r.resource, Verb: r.verb},
 			}}
-			answer, err := x.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			answer, err := x.client.authorization.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			if errs[i] = err; err == nil {
 				denied[i] = !answer.Status.Allowed
 			}
@@ -288,7 +312,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 }
 
 // examineSecrets looks for the keys that analyses name. Nothing of them is kept.
-func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kubernetes.Interface) {
+func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}
 	for _, app := range c.Apps {
@@ -303,7 +327,7 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kube
 						continue
 					}
 					seen[k] = true
-					s, err := client.CoreV1().Secrets(k.namespace).Get(ctx, k.secret, metav1.GetOptions{})
+					s, err := client.core.Secrets(k.namespace).Get(ctx, k.secret, metav1.GetOptions{})
 					switch {
 					case err != nil:
 						e.Add("cluster.secrets", Problem, "create it, or allow reading it", "analysis of %s: Secret %s/%s: %v",
@@ -326,8 +350,8 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client kube
 }
 
 // examineUID compares the cluster with the one that the state branch is for.
-func (c Cluster) examineUID(ctx context.Context, e *Examination, client kubernetes.Interface) {
-	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+func (c Cluster) examineUID(ctx context.Context, e *Examination, client clients) {
+	ns, err := client.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		e.Add("cluster.uid", Problem,
