@@ -30,6 +30,7 @@ type planCommand struct {
 	noState  bool
 	noDiff   bool
 	exitCode bool
+	comment  bool
 	policy   string
 }
 
@@ -52,7 +53,10 @@ was rejected is read from the state branch; where that cannot be read, the base
 is taken for what serves. The base is the commit at which the branches parted, or
 the newest one of --base if the working copy does not know it.
 
--o markdown is a comment for a pull request. With --exit-code the exit code is 10
+-o markdown is a comment for a pull request. In a CI job of GitHub, GitLab, Gitea or
+Forgejo, --comment makes it the one comment of the job's pull request, with
+GITROLLOUT_FORGE_TOKEN; where the token may not write, as for a fork's pull request,
+it goes into the job's summary. With --exit-code the exit code is 10
 if an app changes; it is 1 if one cannot be rendered, with or without it.`,
 		Example: `  gitrollout plan
   gitrollout plan --base release-2 --cluster prod-eu
@@ -71,6 +75,7 @@ if an app changes; it is 1 if one cannot be rendered, with or without it.`,
 	policyFileFlag(cmd, &c.policy)
 	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: take the base for what serves")
 	flags.BoolVar(&c.noDiff, "no-diff", false, "leave the differences of the objects out")
+	flags.BoolVar(&c.comment, "comment", false, "write the plan as the one comment of the CI job's pull request")
 	flags.BoolVar(&c.exitCode, "exit-code", false, "exit with 10 if an app changes")
 	return cmd
 }
@@ -97,6 +102,11 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	}
 	if err := c.print(all); err != nil {
 		return err
+	}
+	if c.comment {
+		if err := c.post(ctx, plan.Markdown(all.Clusters)); err != nil {
+			return err
+		}
 	}
 	return c.exit(all)
 }

@@ -17,6 +17,7 @@ var gitea = kind{
 	api:        func(address string) string { return address + "/api/v1" },
 	header:     func(token string) http.Header { return http.Header{"Authorization": {"token " + token}} },
 	client:     newGitea,
+	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/src/branch/"),
 	// The comparison links to the pull request that there is.

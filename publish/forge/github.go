@@ -25,6 +25,7 @@ var gitHub = kind{
 		}
 	},
 	client:     newGitHub,
+	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/tree/"),
 	pullPage:   func(_, branch string) string { return "/pulls?q=" + url.QueryEscape("is:open head:"+branch) },

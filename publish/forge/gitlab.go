@@ -20,12 +20,16 @@ import (
 
 // gitLab is GitLab's REST API, version 4.
 var gitLab = kind{
-	name:       rollout.GitLab,
-	isAt:       func(host string) bool { return host == "gitlab.com" },
-	api:        func(address string) string { return address + "/api/v4" },
-	groups:     true,
-	header:     func(token string) http.Header { return http.Header{"Private-Token": {token}} },
-	client:     newGitLab,
+	name:   rollout.GitLab,
+	isAt:   func(host string) bool { return host == "gitlab.com" },
+	api:    func(address string) string { return address + "/api/v4" },
+	groups: true,
+	header: func(token string) http.Header { return http.Header{"Private-Token": {token}} },
+	client: newGitLab,
+	comments: func(project string, number int) commentPaths {
+		notes := fmt.Sprintf("/projects/%s/merge_requests/%d/notes", url.PathEscape(project), number)
+		return commentPaths{list: notes, one: strings.ReplaceAll(notes, "%", "%%") + "/%d", edit: http.MethodPut}
+	},
 	commitPage: below("/-/commit/"),
 	branchPage: below("/-/tree/"),
 	pullPage: func(_, branch string) string {

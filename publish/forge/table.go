@@ -25,6 +25,8 @@ type kind struct {
 	groups  bool                        // a repository may be in a group within another
 	header  func(token string) http.Header
 	client  func(a *api, repository, base string) host
+	// comments are a pull request's.
+	comments func(repository string, number int) commentPaths
 
 	// Addresses of pages below a repository's, with a commit's id, or with escaped
 	// names of branches.

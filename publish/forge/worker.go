@@ -220,19 +220,27 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 
 // connect makes the API for a configuration; it asks nobody yet.
 func (o Options) connect(config rollout.Forge) (host, error) {
+	t, a, err := o.reach(config)
+	if err != nil {
+		return host{}, err
+	}
+	return t.kind.client(a, t.repository, o.Branch), nil
+}
+
+// reach finds the forge and its repository.
+func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	known := o.forges
 	if known == nil {
 		known = forges
 	}
 	t, err := known.resolve(config, o.Remote, o.Trusted)
 	if err != nil {
-		return host{}, err
+		return t, nil, err
 	}
-	a := &api{
+	return t, &api{
 		client: call.Clients(), base: t.kind.api(t.address), token: o.Token, header: t.kind.header, now: o.Now,
 		spacing: t.kind.spacing,
-	}
-	return t.kind.client(a, t.repository, o.Branch), nil
+	}, nil
 }
 
 // unusable is a configuration with which nothing can be done until it changes.

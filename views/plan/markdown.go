@@ -9,8 +9,10 @@ import (
 // GitLab and Gitea more. What is beyond is left out, differences first.
 const MarkdownLimit = 60_000
 
-// Markdown is the plan as a comment for a pull request. It begins with a mark by
-// which a CI job finds its last comment.
+// Mark is how a plan's comment begins, by which a CI job finds its last one.
+const Mark = "<!-- gitrollout plan -->\n"
+
+// Markdown is the plan as a comment for a pull request. It begins with Mark.
 func Markdown(all []Plan) string {
 	text := markdown(all, true)
 	if len(text) > MarkdownLimit {
@@ -25,7 +27,7 @@ func Markdown(all []Plan) string {
 
 func markdown(all []Plan, diffs bool) string {
 	var b strings.Builder
-	b.WriteString("<!-- gitrollout plan -->\n")
+	b.WriteString(Mark)
 	for _, p := range all {
 		fmt.Fprintf(&b, "### Release plan for `%s`\n\n%s\n\n", p.Cluster, headline(p))
 		if p.Error != nil {

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestPullOfAJob: jobs of all forges say which pull request they are for, and nothing else does.
+func TestPullOfAJob(t *testing.T) {
+	gitHub := map[string]string{
+		"GITHUB_REF": "refs/pull/12/merge", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/deploy",
+	}
+	with := func(name string) map[string]string {
+		all := map[string]string{name: "true"}
+		for k, v := range gitHub {
+			all[k] = v
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		env    map[string]string
+		want   rollout.Forge
+		number int
+		refuse bool
+	}{
+		"GitHub":  {gitHub, rollout.Forge{Type: rollout.GitHub, URL: "https://github.com", Repository: "acme/deploy"}, 12, false},
+		"Gitea":   {with("GITEA_ACTIONS"), rollout.Forge{Type: rollout.Gitea, URL: "https://github.com", Repository: "acme/deploy"}, 12, false},
+		"Forgejo": {with("FORGEJO_ACTIONS"), rollout.Forge{Type: rollout.Gitea, URL: "https://github.com", Repository: "acme/deploy"}, 12, false},
+		"GitLab": {map[string]string{
+			"CI_MERGE_REQUEST_IID": "3", "CI_SERVER_URL": "https://gitlab.com", "CI_MERGE_REQUEST_PROJECT_PATH": "acme/team/deploy",
+		}, rollout.Forge{Type: rollout.GitLab, URL: "https://gitlab.com", Repository: "acme/team/deploy"}, 3, false},
+		"a push":   {map[string]string{"GITHUB_REF": "refs/heads/main"}, rollout.Forge{}, 0, true},
+		"a laptop": {nil, rollout.Forge{}, 0, true},
+	} {
+		forge, number, err := pullOf(func(name string) string { return tt.env[name] })
+		if !forge.Equal(&tt.want) || number != tt.number || (err != nil) != tt.refuse {
+			t.Errorf("%s: %+v, %d, %v", name, forge, number, err)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/giteatest"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// planJob runs the steps of a job of docs/plan.md as Gitea's runner does, in a checkout.
+type planJob struct {
+	*testing.T
+	steps        []string
+	dir, program string
+	environment  []string
+	summary      string
+}
+
+// planSteps are those of the page's job for Gitea.
+func planSteps(t *testing.T) []string {
+	t.Helper()
+	_, section, _ := strings.Cut(readText(t, "../../docs/plan.md"), "\nGitea and Forgejo Actions:\n")
+	section, _, _ = strings.Cut(section, "\n```\n")
+	var steps []string
+	for _, m := range regexp.MustCompile(`(?m)^    - run: (.*)$`).FindAllStringSubmatch(section, -1) {
+		steps = append(steps, m[1])
+	}
+	if len(steps) != 2 {
+		t.Fatalf("the job for Gitea has the steps %q: are they read right?", steps)
+	}
+	return steps
+}
+
+func (j *planJob) git(args ...string) {
+	j.Helper()
+	c := exec.Command("git", args...)
+	c.Dir, c.Env = j.dir, gittest.Env()
+	if out, err := c.CombinedOutput(); err != nil {
+		j.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// push commits a version of the app to a branch.
+func (j *planJob) push(branch, version string) {
+	j.Helper()
+	files := shop{version: version, replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}.files()
+	files["../.gitrollout/test/config.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: app, namespace: shop}]\n"
+	for name, content := range files {
+		file := filepath.Join(j.dir, "app", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			j.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			j.Fatal(err)
+		}
+	}
+	j.git("checkout", "-q", "-B", branch)
+	j.git("add", ".")
+	j.git("commit", "-q", "-m", version)
+	j.git("push", "-q", "origin", branch)
+}
+
+// run runs the steps with a token, and returns what they print.
+func (j *planJob) run(token string) string {
+	j.Helper()
+	var all strings.Builder
+	for _, step := range j.steps {
+		c := exec.Command("sh", "-e", "-c", step)
+		c.Dir = j.dir
+		c.Env = append(gittest.Env(), append(j.environment, "GITROLLOUT_GIT_TOKEN="+token,
+			"PATH="+filepath.Dir(j.program)+":"+os.Getenv("PATH"), "GITHUB_STEP_SUMMARY="+j.summary)...)
+		out, err := c.CombinedOutput()
+		all.Write(out)
+		if err != nil {
+			j.Fatalf("%s: %v\n%s", step, err, out)
+		}
+	}
+	return all.String()
+}
+
+// TestPlanComment runs the documented job at three pushes of a pull request on a real Gitea, which has one comment then,
+// and with a token that may only read, as a fork's.
+func TestPlanComment(t *testing.T) {
+	t.Parallel()
+	server := giteatest.Start(t)
+	owner, bot := server.User("olive"), server.User("bot", "write:repository", "write:issue")
+	reader := server.User("reader", "read:repository", "read:issue")
+	repo := server.Repository(owner, "deploy", bot, reader)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "gitrollout")
+	if err := os.Symlink(path, program); err != nil {
+		t.Fatal(err)
+	}
+	j := &planJob{T: t, steps: planSteps(t), dir: t.TempDir(), program: program, summary: filepath.Join(t.TempDir(), "summary")}
+	j.git("init", "-q", "-b", "main")
+	j.git("remote", "add", "origin", server.CloneURL(owner, repo))
+	j.push("main", "v1")
+	j.push("change", "v2")
+	var pull struct{ Number int }
+	giteatest.Eventually(t, "a pull request", func() bool {
+		status, _ := server.API(owner, http.MethodPost, "/repos/"+repo+"/pulls", map[string]any{"title": "v2", "head": "change", "base": "main"}, &pull)
+		return status == http.StatusCreated
+	})
+	j.environment = []string{"GITEA_ACTIONS=true", "GITHUB_ACTIONS=true", fmt.Sprintf("GITHUB_REF=refs/pull/%d/head", pull.Number),
+		"GITHUB_SERVER_URL=" + server.URL, "GITHUB_REPOSITORY=" + repo, "GITHUB_BASE_REF=main"}
+	var comments []struct {
+		Body string
+		User struct{ Login string }
+	}
+	look := func() {
+		t.Helper()
+		server.Must(owner, http.MethodGet, fmt.Sprintf("/repos/%s/issues/%d/comments", repo, pull.Number), nil, &comments)
+	}
+	for _, version := range []string{"v2", "v3", "v4"} {
+		if version != "v2" {
+			j.push("change", version)
+		}
+		j.run(bot.Token)
+		if look(); len(comments) != 1 || comments[0].User.Login != "bot" || !strings.Contains(comments[0].Body, "shop:"+version) {
+			t.Fatalf("after the push of %s the comments are %+v", version, comments)
+		}
+	}
+	before := comments[0].Body
+	j.push("change", "v5")
+	out := j.run(reader.Token)
+	if look(); len(comments) != 1 || comments[0].Body != before {
+		t.Errorf("with a token that may read, the comments are %+v", comments)
+	}
+	if text := readText(t, j.summary); !strings.Contains(text, "shop:v5") || !strings.Contains(out, "the plan is no comment of "+server.URL) {
+		t.Errorf("the job's summary is %q, and it says\n%s", text, out)
+	}
+}

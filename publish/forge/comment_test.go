@@ -1,0 +1,112 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// fakeComments serves the comments of one pull request, oldest first, as a forge's documentation has them. The first one is
+// somebody else's, which nobody but them may change.
+type fakeComments struct {
+	list, one *regexp.Regexp // paths
+	edit      string
+	bodies    []string
+}
+
+func (c *fakeComments) serve(f *fake) func(w http.ResponseWriter, r *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		path := r.URL.EscapedPath()
+		switch one := c.one.FindStringSubmatch(path); {
+		case r.Method == http.MethodGet && c.list.MatchString(path):
+			from, to := f.query(r, 30)
+			all := []map[string]any{}
+			for i, body := range c.bodies {
+				all = append(all, map[string]any{"id": i + 100, "body": body})
+			}
+			f.answer(w, http.StatusOK, page(all, from, to))
+		case r.Method == http.MethodPost && c.list.MatchString(path):
+			c.bodies = append(c.bodies, f.decode(r, "body")["body"].(string))
+			f.answer(w, http.StatusCreated, map[string]any{"id": len(c.bodies) + 99})
+		case r.Method == c.edit && one != nil:
+			id, _ := strconv.Atoi(one[1])
+			if id == 100 {
+				f.answer(w, http.StatusForbidden, map[string]any{"message": "Forbidden"})
+				return true
+			}
+			c.bodies[id-100] = f.decode(r, "body")["body"].(string)
+			f.answer(w, http.StatusOK, map[string]any{"id": id})
+		default:
+			return false
+		}
+		return true
+	}
+}
+
+const mark = "<!-- gitrollout plan -->"
+
+// TestComment has ten runs of a job leave one comment, and somebody else's as it is.
+func TestComment(t *testing.T) {
+	stranger := mark + "\nlooks good"
+	for name, tt := range map[string]struct {
+		forge rollout.ForgeType
+		path  string
+		fakeComments
+	}{
+		"GitHub": {rollout.GitHub, "/acme/deploy.git", fakeComments{
+			list: regexp.MustCompile(`^/api/v3/repos/acme/deploy/issues/7/comments$`),
+			one:  regexp.MustCompile(`^/api/v3/repos/acme/deploy/issues/comments/(\d+)$`), edit: http.MethodPatch}},
+		"GitLab": {rollout.GitLab, "/acme/team/deploy.git", fakeComments{
+			list: regexp.MustCompile(`^/api/v4/projects/acme%2Fteam%2Fdeploy/merge_requests/7/notes$`),
+			one:  regexp.MustCompile(`^/api/v4/projects/acme%2Fteam%2Fdeploy/merge_requests/7/notes/(\d+)$`), edit: http.MethodPut}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, func(f *fake, _ http.ResponseWriter, r *http.Request) {
+				f.t.Errorf("%s %s is not documented", r.Method, r.URL)
+			})
+			c := tt.fakeComments
+			c.bodies = []string{stranger, "hello"}
+			f.refuse = c.serve(f)
+			o := f.options(tt.path)
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) } // the forge's spacing has passed
+			for i := range 10 {
+				if err := Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := []string{stranger, "hello", mark + "\nrun 9"}; strings.Join(c.bodies, "|") != strings.Join(want, "|") {
+				t.Errorf("the comments are %q, want %q", c.bodies, want)
+			}
+		})
+	}
+}
+
+// TestCommentOnGitea does the same on a real one.
+func TestCommentOnGitea(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server; without -short it is run")
+	}
+	b, o, config := newGiteaMaker(t)(t)
+	g := b.(*giteaBench)
+	g.push("change", "a change")
+	number := g.propose("change", "a change")
+	o.Now = time.Now
+	for i := range 10 {
+		if err := Comment(context.Background(), o, config, number, mark, fmt.Sprint(mark, "\nrun ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []comment
+	g.server.Must(g.owner, http.MethodGet, fmt.Sprintf("/repos/%s/issues/%d/comments", g.repo, number), nil, &all)
+	if text, _ := json.Marshal(all); len(all) != 1 || all[0].Body != mark+"\nrun 9" {
+		t.Errorf("the comments are %s", text)
+	}
+}
