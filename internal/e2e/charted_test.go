@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// charted is an app of a kustomization with a chart, at a version.
+func charted(version string) map[string]string {
+	files := map[string]string{
+		"kustomization.yaml":     "helmCharts:\n- {name: web, releaseName: shop, valuesInline: {version: " + version + "}}\n",
+		"charts/web/Chart.yaml":  "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+		"charts/web/values.yaml": "version: none\npassword: mine\n",
+		"charts/web/templates/migrate.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: migrate\n" +
+			"  annotations: {helm.sh/hook: pre-install}\n",
+		"charts/web/templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: auth}\n" +
+			"stringData: {password: {{ .Values.password | default (randAlphaNum 8) }}}\n",
+	}
+	app := shop{version: "{{ .Values.version }}", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	for name, content := range app.files() {
+		if name != "kustomization.yaml" {
+			files["charts/web/templates/"+name] = content
+		}
+	}
+	return files
+}
+
+// TestChartIsReleased brings a chart to a cluster and releases its next version in steps; what would be another at each
+// render holds the app, and what is there stays.
+func TestChartIsReleased(t *testing.T) {
+	w := newWorld(t, charted("v1")).start()
+	w.awaitHealthy(w.repo.Ref("main"))
+	next := w.push("v2", charted("v2"))
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(next)
+	if image := w.deployment().Spec.Template.Spec.Containers[0].Image; image != "shop:v2" {
+		t.Errorf("after the release of v2: %s", image)
+	}
+	_, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(context.Background(), "migrate", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the hook is there: %v", err)
+	}
+
+	bad := charted("v3")
+	bad["charts/web/values.yaml"] = "version: none\n"
+	w.push("a password by chance", bad)
+	held := w.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
+	want := "charts/web/templates/secret.yaml: Secret/auth: stringData.password would be another at each render (randAlphaNum); set password in the values"
+	if !strings.Contains(held.Message, want) {
+		t.Errorf("held with %q, want %q", held.Message, want)
+	}
+	secret, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), "auth", metav1.GetOptions{})
+	if err != nil || string(secret.Data["password"]) != "mine" {
+		t.Errorf("the Secret is %v, %v", secret.Data, err)
+	}
+	w.push("the value is set", charted("v2"))
+	w.await("not held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Healthy })
+}
