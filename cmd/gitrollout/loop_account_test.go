@@ -26,23 +26,29 @@ func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 			if s.Held.Reason != rollout.HeldForbidden || !strings.Contains(s.Held.Message, `User "system:serviceaccount:`+w.ns+`:deployer" cannot patch resource`) || w.hasDeployment() {
 				t.Fatalf("held %+v, written: %t", s.Held, w.hasDeployment())
 			}
-			verbs := []string{"get", "create", "patch", "delete"}
-			role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}, Rules: []rbacv1.PolicyRule{
-				{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs}, {APIGroups: []string{""}, Resources: []string{"services", "configmaps"}, Verbs: verbs},
-			}}
-			binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "deployer"},
-				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
-				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "deployer", Namespace: w.ns}}}
-			if _, err := w.kube.Kube.RbacV1().Roles(w.ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.kube.Kube.RbacV1().RoleBindings(w.ns).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			w.grantDeployer()
 			p.await("released", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
 			if !w.hasDeployment() {
 				t.Error("nothing is written")
 			}
 		})
+	}
+}
+
+// grantDeployer lets the account deployer write what the app has.
+func (w *loopWorld) grantDeployer() {
+	w.Helper()
+	verbs := []string{"get", "create", "patch", "delete"}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs}, {APIGroups: []string{""}, Resources: []string{"services", "configmaps"}, Verbs: verbs},
+	}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "deployer"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "deployer", Namespace: w.ns}}}
+	if _, err := w.kube.Kube.RbacV1().Roles(w.ns).Create(w.Context(), role, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.kube.Kube.RbacV1().RoleBindings(w.ns).Create(w.Context(), binding, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
 	}
 }

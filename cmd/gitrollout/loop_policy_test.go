@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,5 +69,42 @@ func TestPolicyFlags(t *testing.T) {
 		if err := o.check("main"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", o, err, want)
 		}
+	}
+}
+
+// TestProjectOfAnApp: an app is written as its project's account and promoted by its project's promoters, whatever its
+// entry says and whomever --promoters names, on a real API server and with real signatures.
+func TestProjectOfAnApp(t *testing.T) {
+	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			key, other := w.repo.NewKeyFile(), w.repo.NewKeyFile()
+			w.keys.promoters = w.list(other)
+			w.keys.policy.file = filepath.Join(t.TempDir(), "policy.yaml")
+			rules := policyOf(w.ns, ", serviceAccount: "+w.ns+"/deployer, promoters: "+w.list(key))
+			if err := os.WriteFile(w.keys.policy.file, []byte(rules), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.repo.CommitFiles("an account", map[string]string{configFile: w.config("- path: apps/*\n  serviceAccount: default/strong")})
+			p := w.start()
+			s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+			if s.Held.Reason != rollout.HeldForbidden || !strings.Contains(s.Held.Message, `User "system:serviceaccount:`+w.ns+`:deployer" cannot patch resource`) {
+				t.Fatalf("held %+v", s.Held)
+			}
+			w.grantDeployer()
+			p.awaitHealthy(w.repo.Head())
+			commit := w.push("v2", version("v2", halfThenGate))
+			p.awaitPaused(commit)
+			if !theirs {
+				key = other
+			}
+			w.signs(key)
+			w.repo.Merge("gitrollout/promote/test/" + w.app)
+			if !theirs {
+				p.awaitHeld(rollout.PromotionPath("test", w.app), "does not count", "git commit -S")
+				return
+			}
+			p.awaitHealthy(commit)
+		})
 	}
 }
