@@ -83,6 +83,19 @@ var bombs = map[string]bomb{
 		"kustomization.yaml": "resources: [all.yaml]\nlabels: [{includeSelectors: true, pairs: {a: " + strings.Repeat("x", 4<<20) + "}}]\n",
 		"all.yaml":           strings.Repeat("---\n"+deployment(1, "image: a"), 1) + configMaps(300),
 	}, held},
+	"a template with two billion rounds":  {chart(`{{ range until 2000000000 }}{{ end }}`, ""), held},
+	"a template that doubles 40 times":    {chart(`{{ $x := "a" }}{{ range until 40 }}{{ $x = cat $x $x }}{{ end }}{{ $x }}`, ""), held},
+	"a value that renders itself":         {chart(`{{ tpl .Values.x . }}`, "x: '{{ tpl .Values.x . }}'\n"), held},
+	"a template that includes itself":     {chart(`{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`, ""), held + "|nested reference name"},
+	"a template that goes on for 8 hours": {chart(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`, ""), held},
+	"values that are aliases of aliases":  {chart(``, "a0: &a0 [x, x]\n"+each(40, "a%[2]d: &a%[2]d [*a%[1]d, *a%[1]d]\n")), "excessive aliasing"},
+	"50,000 objects of a template":        {chart(`{{ range until 50000 }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c" . "}\n" }}{{ end }}`, ""), held + "|more than 2000 objects"},
+}
+
+// chart is an app of a chart with one template.
+func chart(template, values string) files {
+	return files{"kustomization.yaml": "helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: c, releaseName: r}]\n",
+		"charts/c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "charts/c/values.yaml": values, "charts/c/templates/t.yaml": template}
 }
 
 // each is a line for 0, 1 … with that number, and the next one, in it.
