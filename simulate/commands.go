@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -149,6 +150,7 @@ func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 
 var (
 	newTag = regexp.MustCompile(`(\bnewTag:\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}#]+)`)
+	tag    = regexp.MustCompile(`(\btag:[ \t]*)("[^"\n]*"|'[^'\n]*'|[^\s,}#]*)`)
 	image  = regexp.MustCompile(`(?m)(\bimage:\s*["']?[^\s"'@]*?[^\s"':@])(:[\w.-]+)?(["']?)(\s*[},]|\s*$)`)
 )
 
@@ -187,7 +189,7 @@ func (s *Story) push(args []string) error {
 }
 
 // setVersion edits the files of an app: the tags that its kustomizations set or,
-// if they set none, those of the images themselves.
+// if they set none, those of a chart's values or of the images themselves.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string]*string) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest that says which files the app has
@@ -199,12 +201,15 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string]*stri
 		return
 	}
 	files := s.git.Files(s.head())
-	for _, pattern := range []*regexp.Regexp{newTag, image} {
+	for _, pattern := range []*regexp.Regexp{newTag, tag, image} {
 		found := false
 		for _, name := range made.Files {
 			text, replacement := files[name], "${1}"+version
 			if pattern == image {
 				replacement = "${1}:" + version + "${3}${4}"
+			}
+			if isValues := strings.HasPrefix(path.Base(name), "values"); pattern == tag && !isValues {
+				continue
 			}
 			if pattern.MatchString(text) {
 				found, text = true, pattern.ReplaceAllString(text, replacement)

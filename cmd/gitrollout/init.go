@@ -44,7 +44,8 @@ What Flux and Argo CD say about themselves is left out. The JSON Schemas that
 editors complete the files by are written into .gitrollout/schemas/.
 
 With --app it writes a Rollout document for each Deployment of that folder which
-has none, and adds it to the resources of the folder's kustomization.
+has none, and adds it to the resources of the folder's kustomization. That of a
+chart is among its templates.
 
 No file is overwritten, and nothing is written that gitrollout validate would not
 accept. Nothing is committed or pushed.`,

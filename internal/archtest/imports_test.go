@@ -36,7 +36,7 @@ var table = map[string]rule{
 	"render/worktree":    {own: []string{"render", "rollout"}},
 	"render/worker":      {own: []string{"render", "rollout", "traffic"}},
 	"render/policy":      {own: []string{"render", "rollout"}, pure: true},
-	"render/scaffold":    {own: []string{"render", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
+	"render/scaffold":    {own: []string{"render", "render/chart", "rollout"}, others: []string{"sigs.k8s.io/yaml"}},
 	"render/schema":      {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":                {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
 	"git/wire":           {own: []string{"publish/call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/chart"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -86,13 +87,17 @@ func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string,
 	if len(names) == 0 {
 		return nil, append(told, r.App.Path+" has no Deployment that needs a Rollout document"), nil
 	}
+	dir, err := documentFolder(tree, r.App.Path)
+	if err != nil {
+		return nil, told, err
+	}
 	var lines []string
 	for _, name := range names {
 		file := "rollout.yaml"
 		if len(names) > 1 {
 			file = "rollout-" + name + ".yaml"
 		}
-		full := path.Join(r.App.Path, file)
+		full := path.Join(dir, file)
 		if _, exists, err := tree.Lookup(full); err != nil || exists {
 			return nil, append(told, full+" exists already, and nothing is overwritten"), err
 		}
@@ -103,10 +108,23 @@ func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string,
 	switch {
 	case k.Path != "":
 		files = append(files, k)
-	case err == nil && !r.App.Plain:
+	case err == nil && !r.App.Plain && dir == r.App.Path:
 		err = &rollout.InvalidError{File: r.App.Path, Msg: "has no kustomization", Fix: "name a folder that has one"}
 	}
 	return files, told, err
+}
+
+// documentFolder is where an app's documents belong: in its folder, or among the templates of its chart.
+func documentFolder(tree render.Tree, app string) (string, error) {
+	for _, name := range kustomizations {
+		if _, found, err := tree.Lookup(path.Join(app, name)); err != nil || found {
+			return app, err
+		}
+	}
+	if _, found, err := tree.Lookup(path.Join(app, chart.Main)); err != nil || !found {
+		return app, err
+	}
+	return path.Join(app, "templates"), nil
 }
 
 // rolloutText is a canary that asks once.
@@ -150,10 +168,13 @@ func asLines(text string) string {
 	return lines
 }
 
+// kustomizations are the names that the file may have, as kustomize looks for them.
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
 // kustomizationWith is an app's kustomization with more resources; everything
 // else in it stays as it is. An app of plain manifests has none: the zero value.
 func kustomizationWith(tree render.Tree, dir string, lines []string) (File, error) {
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, name := range kustomizations {
 		file := path.Join(dir, name)
 		e, found, err := tree.Lookup(file)
 		if err != nil {

@@ -363,6 +363,10 @@ func TestRolloutsRefuse(t *testing.T) {
 	if !errors.As(err, &invalid) || invalid.Field != "resources" || !strings.Contains(invalid.Fix, "rollout.yaml") {
 		t.Errorf("resources in brackets over lines: %v", err)
 	}
+	chart := treeOf(map[string]string{"apps/web/Chart.yaml": "name: web\n"})
+	if files, _, err := Rollouts(chart, r); err != nil || len(files) != 1 || files[0].Path != "apps/web/templates/rollout.yaml" {
+		t.Errorf("a chart: %v, %v", files, err)
+	}
 	if _, _, err := Rollouts(treeOf(nil), r); !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, "no kustomization") {
 		t.Errorf("no kustomization: %v", err)
 	}

@@ -100,7 +100,7 @@ func (l *looker) folder(dir string, depth int) error {
 			if err != nil {
 				return fmt.Errorf("read %s: %w", name, err)
 			}
-			if slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, e.Name) {
+			if slices.Contains(kustomizations, e.Name) {
 				here = readKustomization(dir, data)
 				continue
 			}
