@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -387,5 +388,50 @@ func TestPolicyCostsNothing(t *testing.T) {
 	w.settle()
 	if w.state().Held != nil || builder.Builds() != built {
 		t.Errorf("held %+v, %d builds", w.state().Held, builder.Builds()-built)
+	}
+}
+
+// TestNoPolicyIsInAWayBack: whatever policies come and go before and after, and whether they can be read, an abort and a
+// revert take all pods back; and until then none is moved.
+func TestNoPolicyIsInAWayBack(t *testing.T) {
+	tighter := []string{"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}", ", resources: {deny: [apps/*]}",
+		", resources: {allow: [/Secret]}", ", sources: [elsewhere/**]", ", quota: {objects: 0}", ", rollouts: {forbid: [promoteFull]}, promoters: /keys"}
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		w, r := pausedUnder(t, nil)
+		var trace []string
+		pass := func() {
+			what := tighter[rng.IntN(len(tighter))]
+			switch r.set(t, what); rng.IntN(4) {
+			case 0:
+				what += ", of another app"
+				r.policy.Projects[0].Apps = []string{"other"}
+			case 1:
+				what += ", unreadable"
+				r.err = errors.New("not to be read")
+			}
+			trace = append(trace, what)
+			_ = w.once() // that a policy cannot be read is an error of the pass
+		}
+		for range rng.IntN(6) {
+			pass()
+		}
+		if w.pods("v1") != 2 || w.pods("v2") != 2 {
+			t.Fatalf("seed %d: %d pods of v1 and %d of v2 before anybody wants to go back, after %q", seed, w.pods("v1"), w.pods("v2"), trace)
+		}
+		how := "abort"
+		if rng.IntN(2) == 0 {
+			w.commit(how, decision(w, "decision: abort"))
+		} else {
+			how = "revert"
+			w.commit(how, map[string]string{"apps/shop/app.yaml": version("v1")})
+		}
+		trace = append(trace, how)
+		for range 20 {
+			pass()
+		}
+		if w.pods("v1") != 4 || w.pods("v2") != 0 {
+			t.Fatalf("seed %d: %d pods of v1 and %d of v2 after %q", seed, w.pods("v1"), w.pods("v2"), trace)
+		}
 	}
 }
