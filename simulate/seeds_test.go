@@ -71,6 +71,7 @@ var again = map[string][]uint64{
 	"PeopleAndFaults": {661, 721, 854},       // paused documents that are gone; a lost commit; replicas behind what never ends
 	"PeopleAndPumps":  {44, 401},             // an app by its new name in older commits; more pods than a step asks for
 	"PeopleAndSizes":  {135, 272, 487, 2266}, // pods by hand; a late arrival; paused; the name before the last
+	"Pumps":           {92},                  // a Service that is pinned when there is nothing to move any more
 	"Rewrites":        {2514},                // no steps any more at a switch
 	"TwoWithPumps":    {2045},                // a retreat of an older serial than the advance that was recorded meanwhile
 }

@@ -47,8 +47,12 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	if o.explains(app, state, object) || o.explains(app, state, object, o.takenBackBy(a, app, state)...) {
 		return
 	}
-	if o.u.chaos.pumps && o.explains(app, rollout.State{Source: a.Clone.main}, object) {
-		return // a retreat that began before the release was on record as stable, to what people ask for
+	if i := slices.IndexFunc(records, func(r rollout.State) bool { return r.Release != nil }); o.u.chaos.pumps && i >= 0 {
+		for _, r := range records[i:] { // a retreat that began before its release was on record as stable
+			if r.Release != nil && o.explains(app, rollout.State{}, object, o.takenBackBy(a, app, r)...) {
+				return
+			}
+		}
 	}
 	for i := len(records) - 1; i >= 0; i-- {
 		if !o.explains(app, records[i], object) {

@@ -78,13 +78,20 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 		at, moves := m.movedAt()
 		switch {
 		case m.n == 0 && m.Step >= m.handover() && m.isFree(in, at):
-		case m.isThrough() && isAllOn(in, spec, hash): // as its pods have moved
+		case m.hasArrived(in):
 		case !moves || m.Step < at || m.fresh.Ready() < min(m.n, 1):
 			return false
 		}
-		moved = moved || moves && m.Step >= at && m.n > 0
+		moved = moved || moves && m.Step >= at
 	}
 	return moved
+}
+
+// hasArrived reports whether all users of a workload are on the new version by its pods alone, while others of its
+// release are at their steps.
+func (m moving) hasArrived(in Input) bool {
+	return m.routing == nil && m.isThrough() && !isPromoting(in.State) &&
+		isAllOn(in, m.spec, in.State.Release.Templates[m.Workload])
 }
 
 // isMoving reports whether all users reach the release in flight already and only
@@ -94,7 +101,7 @@ func isMoving(in Input) bool {
 	moving := false
 	for _, m := range movers(in) {
 		at, _ := m.movedAt()
-		if m.n == 0 && m.isFree(in, at) || m.isThrough() && isAllOn(in, m.spec, in.State.Release.Templates[m.Workload]) {
+		if m.n == 0 && m.isFree(in, at) || m.hasArrived(in) {
 			continue
 		}
 		isJudged := slices.ContainsFunc(m.stages[min(m.Step, at):at], func(s stage) bool {
