@@ -81,8 +81,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
-		tarball.WithMediaType(types.OCILayer))
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	}, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +207,8 @@ func push(ctx context.Context, file, to string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if err := remote.WriteIndex(reference, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+	known := remote.WithAuthFromKeychain(authn.DefaultKeychain)
+	if err := remote.WriteIndex(reference, index, remote.WithContext(ctx), known); err != nil {
 		return err
 	}
 	digest, err := index.Digest()

@@ -42,16 +42,24 @@ type pluginFile struct {
 
 // writeKrew writes what `kubectl krew install --manifest` reads: kubectl gitrollout, out of the archives.
 func (r *release) writeKrew(map[platform]string) error {
-	p := plugin{APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: map[string]string{"name": "gitrollout"},
-		Spec: pluginSpec{Version: r.version, Homepage: "https://gitrollout.dev/gitrollout", ShortDescription: "Progressive delivery from a Git repository",
-			Description: "Shows and steers the releases of gitrollout, which reconciles a Git repository with a cluster, step by step.\n"}}
+	p := plugin{
+		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin",
+		Metadata: map[string]string{"name": "gitrollout"},
+		Spec: pluginSpec{
+			Version: r.version, Homepage: "https://gitrollout.dev/gitrollout",
+			ShortDescription: "Progressive delivery from a Git repository",
+			Description:      "Shows and steers the releases of gitrollout, which reconciles a Git repository with a cluster.\n",
+		},
+	}
 	for _, of := range r.platforms {
 		data, err := os.ReadFile(filepath.Join(r.out, r.archiveName(of)))
 		if err != nil {
 			return err
 		}
-		one := pluginPlatform{URI: r.downloads + "/" + r.archiveName(of), SHA256: fmt.Sprintf("%x", sha256.Sum256(data)), Bin: programName(of),
-			Files: []pluginFile{{programName(of), "."}, {"LICENSE", "."}}}
+		one := pluginPlatform{
+			URI: r.downloads + "/" + r.archiveName(of), SHA256: fmt.Sprintf("%x", sha256.Sum256(data)), Bin: programName(of),
+			Files: []pluginFile{{programName(of), "."}, {"LICENSE", "."}},
+		}
 		one.Selector.MatchLabels = map[string]string{"os": of.os, "arch": of.arch}
 		p.Spec.Platforms = append(p.Spec.Platforms, one)
 	}

@@ -73,18 +73,22 @@ func (r *release) cycloneDX(p platform, all []part) object {
 	self := "pkg:golang/gitrollout.dev/gitrollout@" + r.version
 	components, refs := []object{}, []string{}
 	for _, c := range all {
-		one := object{"type": "library", "bom-ref": c.purl(), "name": c.path, "version": c.version, "purl": c.purl(), "scope": "required"}
+		one := object{
+			"type": "library", "bom-ref": c.purl(), "name": c.path, "version": c.version, "purl": c.purl(), "scope": "required",
+		}
 		if sum := c.sha256(); sum != "" {
 			one["hashes"] = []object{{"alg": "SHA-256", "content": sum}}
 		}
 		components, refs = append(components, one), append(refs, c.purl())
 	}
 	return object{
-		"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+		"$schema":   "http://cyclonedx.org/schema/bom-1.6.schema.json",
+		"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
 		"serialNumber": "urn:uuid:" + r.uuid(p),
 		"metadata": object{"timestamp": r.date.Format(time.RFC3339), "component": object{
 			"type": "application", "bom-ref": self, "name": "gitrollout", "version": r.version, "purl": self,
-			"licenses": []object{{"license": object{"id": "Apache-2.0"}}}, "properties": []object{{"name": "platform", "value": p.String()}},
+			"licenses":   []object{{"license": object{"id": "Apache-2.0"}}},
+			"properties": []object{{"name": "platform", "value": p.String()}},
 		}},
 		"components":   components,
 		"dependencies": []object{{"ref": self, "dependsOn": refs}},
@@ -100,7 +104,9 @@ func (r *release) spdx(p platform, all []part) object {
 	entry := func(id, name, version, purl, licence string) object {
 		return object{"SPDXID": id, "name": name, "versionInfo": version, "downloadLocation": unknown, "filesAnalyzed": false,
 			"licenseConcluded": licence, "licenseDeclared": licence, "copyrightText": unknown,
-			"externalRefs": []object{{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl}}}
+			"externalRefs": []object{
+				{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl},
+			}}
 	}
 	const self = "SPDXRef-gitrollout"
 	packages := []object{entry(self, "gitrollout", r.version, "pkg:golang/gitrollout.dev/gitrollout@"+r.version, "Apache-2.0")}
