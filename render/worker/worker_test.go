@@ -217,6 +217,11 @@ func TestSameAsInProcess(t *testing.T) {
 	plain := rollout.App{Name: "demo", Path: "app", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true, Exclude: "ci"}}
 	built("a plain folder", files{"app/a.yaml": settings("a"), "app/b/c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`, "app/ci/x.yaml": "a: b\n"}, plain)
 	built("a plain folder with something else", files{"app/a.yaml": settings("a"), "app/values.yaml": "a: b\n"}, plain)
+	charted := chart(`{{ range list "a" "b" }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " . "}\n" }}{{ end }}`, "x: 1\n")
+	charted["app/kustomization.yaml"] = charted["kustomization.yaml"]
+	delete(charted, "kustomization.yaml")
+	both("a kustomization with a chart", charted, "app")
+	built("a chart", charted, rollout.App{Name: "c", Path: "charts/c", Namespace: "shop", Helm: rollout.Helm{Values: `{"x": 2}`}, Kubernetes: "1.30.0"})
 	features, _ := filepath.Glob("../testdata/corpus/*")
 	for _, dir := range append(features, "../testdata/getting-started", "../../examples") {
 		tree := folder(t, dir)
