@@ -26,6 +26,7 @@ type oracle struct {
 	back     map[string]bool                   // a retreat was applied that is not recorded yet, by app
 	astray   map[rollout.Ref]bool              // written as of an older record, or for none
 	wrote    map[string]map[rollout.Ref]string // who has written what since the newest record, by app
+	overtook map[string]bool                   // a retreat did, the record that ended its release
 	over     map[string]bool                   // somebody promoted a release fully before the way back from another had ended
 	stale    map[string]bool                   // a process that lacks the newest record has written since the app was healthy
 	written  map[string]int                    // the last write, by process and app
@@ -39,7 +40,7 @@ func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
 		u: u, renderer: renderer, renders: map[string]*rollout.Render{}, parsed: map[string]rollout.State{},
 		states: map[string]rollout.State{}, records: map[string][]rollout.State{}, full: map[rollout.Hash]bool{},
 		guards: map[rollout.Workload]*guard.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{}, written: map[string]int{},
-		astray: map[rollout.Ref]bool{}, wrote: map[string]map[rollout.Ref]string{},
+		overtook: map[string]bool{}, astray: map[rollout.Ref]bool{}, wrote: map[string]map[rollout.Ref]string{},
 	}
 }
 
@@ -157,6 +158,7 @@ func (o *oracle) checkState(by, from, to string) {
 		}
 		o.states[app] = now
 		o.records[app] = append(o.records[app], now)
+		o.overtook[app] = o.back[app] && was.Release != nil && now.Release == nil
 		o.back[app], o.wrote[app] = false, map[rollout.Ref]string{}
 		if a != nil && !o.u.chaos.meddling {
 			if a.commits[app]++; a.commits[app] > 1 {

@@ -49,7 +49,11 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	}
 	if i := slices.IndexFunc(records, func(r rollout.State) bool { return r.Release != nil }); o.u.chaos.pumps && i >= 0 {
 		for _, r := range records[i:] { // a retreat that began before its release was on record as stable
-			if r.Release != nil && o.explains(app, rollout.State{}, object, o.takenBackBy(a, app, r)...) {
+			var to []string
+			if r.Stable != nil && o.overtook[app] {
+				to = []string{r.Stable.Commit}
+			}
+			if r.Release != nil && o.explains(app, rollout.State{}, object, append(to, o.takenBackBy(a, app, r)...)...) {
 				return
 			}
 		}
