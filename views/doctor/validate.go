@@ -97,7 +97,8 @@ func Check(
 		r.Errors = append(r.Errors, mistakeOf(folder.Err))
 	}
 	if len(apps)+len(unnamed) == 0 {
-		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a kustomization")
+		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a "+
+			"kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}")
 	}
 	known := map[string]*rollout.Render{} // nil: it cannot be rendered
 	beyond, owners := map[*rollout.AppGlob]render.Beyond{}, map[rollout.Ref]*rollout.Render{}
