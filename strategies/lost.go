@@ -26,6 +26,9 @@ func withoutDocument(in Input, held Decision) Decision {
 		in.Head.Render = followed(in)
 		return advance(in)
 	}
+	if in.Source != nil { // whose pods are still watched
+		in.Head.Render = followed(in)
+	}
 	held.Requeue = heldUntil(in)
 	return held
 }
