@@ -120,6 +120,7 @@ clusters: [{name: eu}, {name: us, kubeconfigSecret: us}]
 image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pullPolicy: Always}
 forge: {existingSecret: forge}
 signing: {existingSecret: signing}
+policy: {existingConfigMap: policy}
 dashboard: {enabled: true, ingress: {host: rollouts.example.com, className: nginx, tlsSecret: tls, annotations: {a: b}}}
 webhook: {enabled: true, existingSecret: webhook, ingress: {host: hooks.example.com}}
 admissionPolicy: {enabled: true, actions: [Warn, Audit], writers: [{kind: Group, name: break-glass, apiGroup: rbac.authorization.k8s.io}]}

@@ -43,6 +43,7 @@ func values(base manifests) []value {
 		{"serviceAccount.name", "string", nil, "its name (default: the release's)", dnsName},
 		{"serviceAccount.annotations", "object", nil, "its annotations", ""},
 		{"signing.existingSecret", "string", nil, "a Secret with the key `key`: an SSH key that signs the commits", dnsName},
+		{"policy.existingConfigMap", "string", nil, "a ConfigMap with the key `policy.yaml`: what each team's apps may; see docs/policy.md", dnsName},
 		{"dashboard.enabled", "boolean", false, "whether the dashboard is served to others; see docs/dashboard.md for who may sign in", ""},
 		{"dashboard.ingress.host", "string", nil, "the host of its Ingress, and of its address", ""},
 		{"dashboard.ingress.className", "string", nil, "the Ingress' class", dnsName},
