@@ -81,9 +81,11 @@ func TestTenantAttacks(t *testing.T) {
 			before := w.kubectl("get", "configmap", "shop", "-o", "jsonpath={.metadata.resourceVersion}")
 			w.repo.Pull()
 			w.repo.CommitFiles("attacks", commit)
+			deadline := time.Now().Add(patience) // of all of them
 			for app, attack := range tried {
-				s := rollout.State{}
-				for deadline := time.Now().Add(patience); s.Held == nil && time.Now().Before(deadline); time.Sleep(glance) {
+				s := w.stateOf(app)
+				for s.Held == nil && time.Now().Before(deadline) {
+					time.Sleep(glance)
 					s = w.stateOf(app)
 				}
 				if s.Held == nil || !strings.Contains(s.Held.Message, attack.Config) || opened && attack.Policy != "" && s.Held.Reason != rollout.HeldPolicy {
