@@ -40,8 +40,10 @@ that it finds: kustomizations that no other one refers to, Helm charts that none
 uses, and folders of plain manifests with a workload. A chart gets its values of the
 environment (values-prod.yaml). Of several environments (overlays/prod, envs/staging …)
 it takes the one that --cluster names, or prod.
-What Flux and Argo CD say about themselves is left out. The JSON Schemas that
-editors complete the files by are written into .gitrollout/schemas/.
+What Argo CD's Applications and Flux' Kustomizations and HelmReleases say of these
+folders (namespace, values, files) is carried over, and what an entry cannot say is
+named. The JSON Schemas that editors complete the files by are written into
+.gitrollout/schemas/.
 
 With --app it writes a Rollout document for each Deployment of that folder which
 has none, and adds it to the resources of the folder's kustomization. That of a
@@ -139,6 +141,9 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 	}
 	for _, l := range p.LeftOut {
 		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
+	}
+	for _, n := range p.Notes {
+		told = append(told, "note     "+n)
 	}
 	if n := len(survey.ArgoRollouts); n > 0 {
 		told = append(told,

@@ -1,9 +1,13 @@
 package scaffold
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -38,21 +42,50 @@ func configText(entries []Entry) string {
 		if e.Name != "" {
 			fmt.Fprintf(&b, "  name: %s\n", render.Quoted(e.Name))
 		}
-		if d := e.Directory; d != nil && d.Recurse {
-			b.WriteString("  directory: {recurse: true}\n")
-		} else if d != nil {
-			b.WriteString("  directory: {}\n")
+		if e.Namespace != "" {
+			fmt.Fprintf(&b, "  namespace: %s\n", render.Quoted(e.Namespace))
 		}
-		if h := e.Helm; h != nil && h.ValueFiles != "" {
-			fmt.Fprintf(&b, "  helm: {valueFiles: [%s]}\n", render.Quoted(h.ValueFiles))
-		} else if h != nil {
-			b.WriteString("  helm: {}\n")
+		if d := e.Directory; d != nil {
+			b.WriteString(settings("directory", map[string]any{
+				"recurse": d.Recurse, "include": d.Include, "exclude": d.Exclude,
+			}))
+		}
+		if h := e.Helm; h != nil {
+			var values map[string]any
+			_ = json.Unmarshal([]byte(cmp.Or(h.Values, "null")), &values) // asJSON has made it
+			b.WriteString(settings("helm", map[string]any{
+				"releaseName": h.ReleaseName, "valueFiles": h.Files(), "valuesObject": values, "skipCrds": h.SkipCRDs,
+			}))
 		}
 		for _, line := range e.Needs.Lines(nil, nil) {
 			b.WriteString("  " + line + "\n")
 		}
 	}
 	return b.String()
+}
+
+// settings are those of an entry's fields that say something, in one line if there is but one that is short.
+func settings(field string, all map[string]any) string {
+	maps.DeleteFunc(all, func(_ string, v any) bool {
+		of := reflect.ValueOf(v)
+		return of.IsZero() || of.Kind() != reflect.Bool && of.Len() == 0
+	})
+	text, err := yaml.Marshal(all)
+	if err != nil { // plain values always encode
+		return ""
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if list, is := all["valueFiles"].([]string); is && len(all) == 1 && len(list) == 1 {
+		lines = []string{"valueFiles: [" + render.Quoted(list[0]) + "]"}
+	}
+	switch {
+	case len(all) == 0:
+		return "  " + field + ": {}\n"
+	case len(lines) == 1:
+		return "  " + field + ": {" + lines[0] + "}\n"
+	default:
+		return "  " + field + ":\n    " + strings.Join(lines, "\n    ") + "\n"
+	}
 }
 
 // modeline is the comment by which editors find a file's schema.

@@ -18,6 +18,7 @@ type Proposal struct {
 	Entries []Entry
 	Apps    []rollout.App // that the entries name
 	LeftOut []LeftOut
+	Notes   []string // what somebody should know of the apps
 
 	own   string
 	build Builder
@@ -27,6 +28,7 @@ type Proposal struct {
 type Entry struct {
 	Path      string
 	Name      string             // "" for the default
+	Namespace string             // the same
 	Directory *rollout.Directory // nil for kustomizations
 	Helm      *rollout.Helm      // nil for what is no chart
 	Needs     render.Beyond      // what its apps have that no entry allows by itself
@@ -92,6 +94,8 @@ func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Pr
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
 		}
 	}
+	p.Notes = s.carry(plain, chosen, env)
+	p.LeftOut = append(p.LeftOut, s.LeftOut...)
 	for _, k := range s.Kustomizations {
 		if k.Engine != "" {
 			p.LeftOut = append(p.LeftOut, LeftOut{k.Path, "has objects of " + k.Engine})
@@ -186,7 +190,8 @@ func (p *Proposal) cover(
 		}
 		e, alike := likeAll(group, plain)
 		e.Path = g
-		several := e.Directory == nil && e.Helm == nil || len(group) > 1 // one such folder does not make all of them apps
+		bare := e.Directory == nil && e.Helm == nil && e.Namespace == ""
+		several := bare || len(group) > 1 // what is said of one folder is not said of those that may come beside it
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -224,8 +229,8 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 // that is a kustomization is kept before one that is not, and else the first.
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	isPlain := func(r *rollout.Render) bool {
-		_, is := plain[r.App.Path]
-		return is
+		e := plain[r.App.Path]
+		return e.Directory != nil || e.Helm != nil
 	}
 	kustomized := slices.DeleteFunc(slices.Clone(all), isPlain)
 	owners := map[rollout.Ref]string{}
@@ -248,10 +253,11 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll is an entry that reads those of these folders that have no kustomization. It is false if they differ in how.
+// likeAll is an entry that reads these folders, those without a kustomization too. It is false if they differ in how.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
-	alike = true
+	alike, e.Namespace = true, plain[group[0]].Namespace
 	for _, dir := range group {
+		alike = alike && plain[dir].Namespace == e.Namespace
 		if d := plain[dir].Directory; d != nil {
 			alike = alike && (e.Directory == nil || *e.Directory == *d)
 			e.Directory = d

@@ -27,6 +27,8 @@ type Survey struct {
 	ArgoCD         []string        // folders that Argo CD's Applications name
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
 	Charts         []Chart         // sorted by path
+	Given          []Given         // what Flux and Argo CD say of folders, by file
+	LeftOut        []LeftOut       // what they deploy and the repository does not have
 }
 
 // Chart is the folder of a Helm chart.
@@ -176,15 +178,9 @@ func readKustomization(dir string, data []byte) *Kustomization {
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Spec       struct {
-		Path   string `json:"path"`
-		Source struct {
-			Path string `json:"path"`
-		} `json:"source"`
-		Sources []struct {
-			Path string `json:"path"`
-		} `json:"sources"`
-	} `json:"spec"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
 }
 
 // workloads are the kinds of which a plain folder has one if it is an app.
@@ -203,28 +199,45 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		case group == "argoproj.io" && h.Kind == "Rollout":
 			workload = true
 			l.found.ArgoRollouts = append(l.found.ArgoRollouts, name)
-		case group == "kustomize.toolkit.fluxcd.io" && h.Kind == "Kustomization":
-			l.found.Flux, engine = append(l.found.Flux, path.Clean(strings.TrimPrefix(h.Spec.Path, "./"))), "Flux"
 		case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
 			engine = "Flux"
-		case group == "argoproj.io" && (h.Kind == "Application" || h.Kind == "ApplicationSet" || h.Kind == "AppProject"):
+			l.flux(name, text, h.Kind)
+		case group == "argoproj.io" && slices.Contains([]string{"Application", "ApplicationSet", "AppProject"}, h.Kind):
 			engine = "Argo CD"
-			for _, p := range append([]string{h.Spec.Source.Path}, pathsOf(h)...) {
-				if p != "" {
-					l.found.ArgoCD = append(l.found.ArgoCD, path.Clean(p))
-				}
-			}
+			l.argoCD(name, text, h)
 		}
 	}
 	return engine, workload
 }
 
-func pathsOf(h head) []string {
-	var all []string
-	for _, s := range h.Spec.Sources {
-		all = append(all, s.Path)
+// flux notes what an object of Flux's says of folders.
+func (l *looker) flux(file, text, kind string) {
+	switch kind {
+	case "Kustomization":
+		if g, is := fluxKustomizationIn(file, text); is {
+			l.found.Flux, l.found.Given = append(l.found.Flux, g.Path), append(l.found.Given, g)
+		}
+	case "HelmRelease":
+		g, left := helmReleaseIn(file, text)
+		if left.Path != "" {
+			l.found.LeftOut = append(l.found.LeftOut, left)
+		} else if g.Path != "" {
+			l.found.Given = append(l.found.Given, g)
+		}
 	}
-	return all
+}
+
+// argoCD notes what an object of Argo CD's says of folders.
+func (l *looker) argoCD(file, text string, h head) {
+	switch h.Kind {
+	case "Application":
+		for _, g := range applicationIn(file, text) {
+			l.found.ArgoCD, l.found.Given = append(l.found.ArgoCD, g.Path), append(l.found.Given, g)
+		}
+	case "ApplicationSet":
+		l.found.LeftOut = append(l.found.LeftOut, LeftOut{file, "ApplicationSet " + h.Metadata.Name +
+			" is not read: what it deploys is listed by its folders, with patterns such as apps/*"})
+	}
 }
 
 // roots are the kustomizations that are built by themselves: nobody refers to

@@ -39,6 +39,9 @@ func TestCanary(t *testing.T) {
 		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
 	}
 	w.through(at, "v2", before)
+	for _, a := range w.apps { // else the way back is to pods that stop in a moment
+		a.await(at, "the old pods are gone", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Former == nil })
+	}
 
 	reverted := time.Now()
 	w.repo.Revert(commit)

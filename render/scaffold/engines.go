@@ -1,0 +1,258 @@
+package scaffold
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/strvals"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/render/chart"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Given is how Argo CD or Flux deploys a folder of the repository, as an entry says it.
+type Given struct {
+	File  string // where it is said
+	Entry        // Path, Namespace, Directory, and Helm for one that is a chart
+	Lost  []string
+}
+
+// application is as much of an Argo CD Application as a look needs (argoproj.io/v1alpha1).
+type application struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Source      argoSource   `json:"source"`
+		Sources     []argoSource `json:"sources"`
+		Destination struct {
+			Namespace string `json:"namespace"`
+		} `json:"destination"`
+	} `json:"spec"`
+}
+
+type argoSource struct {
+	Path      string             `json:"path"`
+	Directory *rollout.Directory `json:"directory"`
+	Kustomize map[string]any     `json:"kustomize"`
+	Plugin    map[string]any     `json:"plugin"`
+	Helm      struct {
+		ReleaseName    string         `json:"releaseName"`
+		ValueFiles     []string       `json:"valueFiles"`
+		Values         string         `json:"values"`
+		ValuesObject   map[string]any `json:"valuesObject"`
+		FileParameters []any          `json:"fileParameters"`
+		SkipCRDs       bool           `json:"skipCrds"`
+		Parameters     []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"parameters"`
+	} `json:"helm"`
+}
+
+// applicationIn reads what an Application says of folders.
+func applicationIn(file, text string) (all []Given) {
+	var a application
+	if yaml.Unmarshal([]byte(text), &a) != nil {
+		return nil // its engine says what is wrong with it
+	}
+	for _, source := range append(a.Spec.Sources, a.Spec.Source) {
+		if source.Path == "" {
+			continue
+		}
+		g := Given{File: file, Entry: Entry{
+			Path: path.Clean(source.Path), Namespace: a.Spec.Destination.Namespace, Directory: source.Directory,
+		}}
+		g.lose("source.kustomize", len(source.Kustomize) > 0)
+		g.lose("source.plugin", source.Plugin != nil)
+		g.Helm = g.argoHelm(source, a.Metadata.Name)
+		all = append(all, g)
+	}
+	return all
+}
+
+func (g *Given) lose(field string, has bool) {
+	if has {
+		g.Lost = append(g.Lost, field)
+	}
+}
+
+// argoHelm carries over files of values, over those valuesObject or else values, and over all parameters, as Argo CD
+// has it. The release is called as the Application.
+func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
+	given := source.Helm
+	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
+	var files []string
+	for _, f := range given.ValueFiles {
+		switch ref, below, _ := strings.Cut(f, "/"); {
+		case strings.Contains(f, "://"):
+			g.lose("source.helm.valueFiles "+f, true)
+		case strings.HasPrefix(ref, "$"): // from the root of another source, which is taken to be this repository
+			files = append(files, relative(g.Path, below))
+		case strings.HasPrefix(f, "/"):
+			files = append(files, relative(g.Path, f[1:]))
+		default:
+			files = append(files, f)
+		}
+	}
+	h.ValueFiles = strings.Join(files, "\n")
+	values := given.ValuesObject
+	if values == nil {
+		var err error
+		values, err = chart.Merge(nil, []byte(given.Values))
+		g.lose("source.helm.values", err != nil)
+	}
+	for _, p := range given.Parameters {
+		if values == nil {
+			values = map[string]any{}
+		}
+		g.lose("source.helm.parameters "+p.Name, strvals.ParseInto(p.Name+"="+p.Value, values) != nil)
+	}
+	g.lose("source.helm.fileParameters", len(given.FileParameters) > 0)
+	h.Values = asJSON(values)
+	return h
+}
+
+func relative(dir, file string) string {
+	to, err := filepath.Rel(dir, file)
+	if err != nil {
+		return file
+	}
+	return filepath.ToSlash(to)
+}
+
+func asJSON(values map[string]any) string {
+	if len(values) == 0 {
+		return ""
+	}
+	data, err := json.Marshal(values)
+	if err != nil { // what came of YAML always encodes
+		return ""
+	}
+	return string(data)
+}
+
+// fluxObject is as much as a look needs of a Kustomization (kustomize.toolkit.fluxcd.io) and of a HelmRelease
+// (helm.toolkit.fluxcd.io).
+type fluxObject struct {
+	Metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Spec struct {
+		Path            string         `json:"path"`
+		TargetNamespace string         `json:"targetNamespace"`
+		Patches         []any          `json:"patches"`
+		Images          []any          `json:"images"`
+		Components      []any          `json:"components"`
+		PostBuild       map[string]any `json:"postBuild"`
+		Decryption      map[string]any `json:"decryption"`
+
+		ReleaseName   string         `json:"releaseName"`
+		Values        map[string]any `json:"values"`
+		ValuesFrom    []any          `json:"valuesFrom"`
+		PostRenderers []any          `json:"postRenderers"`
+		ChartRef      map[string]any `json:"chartRef"`
+		Chart         struct {
+			Spec struct {
+				Chart       string   `json:"chart"`
+				ValuesFiles []string `json:"valuesFiles"`
+				SourceRef   struct {
+					Kind string `json:"kind"`
+				} `json:"sourceRef"`
+			} `json:"spec"`
+		} `json:"chart"`
+	} `json:"spec"`
+}
+
+// fluxKustomizationIn reads what a Kustomization of Flux's says of a folder.
+func fluxKustomizationIn(file, text string) (g Given, is bool) {
+	var o fluxObject
+	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
+		return g, false
+	}
+	g = Given{File: file, Entry: Entry{Path: clean(o.Spec.Path), Namespace: o.Spec.TargetNamespace}}
+	g.lose("spec.patches", len(o.Spec.Patches) > 0)
+	g.lose("spec.images", len(o.Spec.Images) > 0)
+	g.lose("spec.components", len(o.Spec.Components) > 0)
+	g.lose("spec.postBuild", len(o.Spec.PostBuild) > 0)
+	g.lose("spec.decryption", len(o.Spec.Decryption) > 0)
+	return g, true
+}
+
+// helmReleaseIn reads what a HelmRelease says of a chart in the repository. One of elsewhere is left out, and says why.
+func helmReleaseIn(file, text string) (g Given, left LeftOut) {
+	var o fluxObject
+	if yaml.Unmarshal([]byte(text), &o) != nil {
+		return g, left
+	}
+	spec := o.Spec.Chart.Spec
+	if o.Spec.ChartRef != nil || spec.SourceRef.Kind == "HelmRepository" {
+		return g, LeftOut{file, fmt.Sprintf("HelmRelease %s has the chart of a repository of charts; commit it, as "+
+			"helm pull --untar unpacks it, and list its folder with helm: {valuesObject: …}", o.Metadata.Name)}
+	}
+	if spec.Chart == "" {
+		return g, left
+	}
+	g = Given{File: file, Entry: Entry{
+		Path: clean(spec.Chart), Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace),
+	}}
+	name := o.Metadata.Name // Flux puts the namespace before it where it is another one than the HelmRelease's own
+	if o.Spec.TargetNamespace != "" {
+		name = o.Spec.TargetNamespace + "-" + name
+	}
+	g.Helm = &rollout.Helm{ReleaseName: cmp.Or(o.Spec.ReleaseName, name), Values: asJSON(o.Spec.Values)}
+	var files []string
+	for _, f := range spec.ValuesFiles { // relative to the repository's root
+		files = append(files, relative(g.Path, clean(f)))
+	}
+	g.Helm.ValueFiles = strings.Join(files, "\n")
+	g.lose("spec.valuesFrom", len(o.Spec.ValuesFrom) > 0)
+	g.lose("spec.postRenderers", len(o.Spec.PostRenderers) > 0)
+	return g, left
+}
+
+func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
+
+// carry completes the entries of folders by what an engine says of them; where several say it of one folder, by that of
+// the environment. It returns what is lost of that.
+func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (notes []string) {
+	by := map[string][]Given{}
+	for _, g := range s.Given {
+		by[g.Path] = append(by[g.Path], g)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(by)) {
+		if !slices.Contains(chosen, dir) {
+			continue
+		}
+		all := by[dir]
+		ofEnv := func(g Given) bool { return env != "" && environment(g.File) == env }
+		g := all[max(0, slices.IndexFunc(all, ofEnv))]
+		for _, other := range all {
+			if other.File != g.File {
+				notes = append(notes, fmt.Sprintf("%s is what %s says of it, and not %s", dir, g.File, other.File))
+			}
+		}
+		e := entries[dir]
+		e.Namespace = g.Namespace
+		if e.Directory != nil && g.Directory != nil {
+			e.Directory = g.Directory
+		}
+		if e.Helm != nil && g.Helm != nil {
+			e.Helm = g.Helm
+		}
+		entries[dir] = e
+		if len(g.Lost) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: what %s says with %s is not carried over: put it into the folder", dir,
+				g.File, strings.Join(g.Lost, ", ")))
+		}
+	}
+	return notes
+}

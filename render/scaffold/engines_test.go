@@ -1,0 +1,169 @@
+package scaffold
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// proposed is the configuration of a repository with real renders, and what is said of it.
+func proposed(t *testing.T, files map[string]string) string {
+	t.Helper()
+	tree, renderer := treeOf(files), render.New()
+	p, err := Propose(tree, look(t, tree), "prod", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
+		return renderer.Render(tree, a, rollout.Commit{})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, l := range p.LeftOut {
+		told = append(told, "left out "+l.Path+": "+l.Why)
+	}
+	for _, n := range p.Notes {
+		told = append(told, "note "+n)
+	}
+	return configText(p.Entries) + strings.Join(told, "\n")
+}
+
+const (
+	chartOfShop = "apiVersion: v2\nname: shop\nversion: 0.1.0\n"
+	shopOfChart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {a: {{ .Values.a | quote }}}\n"
+)
+
+// TestApplicationsAreCarriedOver: what Argo CD's Applications say of folders is in the entries, and what an entry cannot
+// say is told.
+func TestApplicationsAreCarriedOver(t *testing.T) {
+	got := proposed(t, map[string]string{
+		"argocd/guestbook.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: guestbook}
+spec:
+  destination: {namespace: guestbook}
+  source: {path: guestbook, directory: {recurse: true, exclude: "ci/*"}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: my-shop}
+spec:
+  destination: {namespace: shops}
+  sources:
+  - ref: values
+  - path: charts/shop
+    helm:
+      valueFiles: [values-prod.yaml, $values/env/prod.yaml]
+      parameters: [{name: image.tag, value: v2}]
+      valuesObject: {image: {repository: shop}}
+      values: "ignored: true"
+      fileParameters: [{name: a, path: b}]
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web}
+spec:
+  destination: {namespace: web}
+  source: {path: ./web/, kustomize: {images: ["web:v2"]}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: all}
+`,
+		"guestbook/a.yaml":             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: " + podsOf("a"),
+		"guestbook/ci/x.yaml":          "no: object\n",
+		"charts/shop/Chart.yaml":       chartOfShop,
+		"charts/shop/values.yaml":      "a: 1\n",
+		"charts/shop/templates/c":      "",
+		"charts/shop/templates/s.yaml": shopOfChart,
+		"charts/shop/values-prod.yaml": "a: 2\n",
+		"env/prod.yaml":                "a: 3\n",
+		"web/kustomization.yaml":       "configMapGenerator: [{name: web, literals: [a=b]}]\n",
+	})
+	want := `apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: charts/shop
+  namespace: shops
+  helm:
+    releaseName: my-shop
+    valueFiles:
+    - values-prod.yaml
+    - ../../env/prod.yaml
+    valuesObject:
+      image:
+        repository: shop
+        tag: v2
+- path: guestbook
+  namespace: guestbook
+  directory:
+    exclude: ci/*
+    recurse: true
+- path: web
+  namespace: web
+left out argocd/guestbook.yaml: ApplicationSet all is not read: what it deploys is listed by its folders, with patterns such as apps/*
+note charts/shop: what argocd/guestbook.yaml says with source.helm.fileParameters is not carried over: put it into the folder
+note web: what argocd/guestbook.yaml says with source.kustomize is not carried over: put it into the folder`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func podsOf(app string) string {
+	return "{selector: {matchLabels: {app: " + app + "}}, template: {metadata: {labels: {app: " + app +
+		"}}, spec: {containers: [{name: a, image: a}]}}}\n"
+}
+
+// TestFluxIsCarriedOver is the same for Flux, in the layout of its example with environments.
+func TestFluxIsCarriedOver(t *testing.T) {
+	cluster := func(env string) string {
+		return `apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps, namespace: flux-system}
+spec: {path: ./apps/web, targetNamespace: web-` + env + `, postBuild: {substitute: {a: b}}}
+`
+	}
+	release := `apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: shop, namespace: shops}
+spec:
+  chart: {spec: {chart: ./charts/shop, sourceRef: {kind: GitRepository, name: x}, valuesFiles: [./charts/shop/values.yaml]}}
+  values: {a: 5}
+  valuesFrom: [{kind: ConfigMap, name: x}]
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: podinfo}
+spec: {chart: {spec: {chart: podinfo, sourceRef: {kind: HelmRepository, name: podinfo}}}}
+`
+	got := proposed(t, map[string]string{
+		"clusters/prod/apps.yaml": cluster("prod"), "clusters/staging/apps.yaml": cluster("staging"),
+		"releases/shop.yaml":           release,
+		"apps/web/kustomization.yaml":  "configMapGenerator: [{name: web, literals: [a=b]}]\n",
+		"charts/shop/Chart.yaml":       chartOfShop,
+		"charts/shop/values.yaml":      "a: 1\n",
+		"charts/shop/templates/s.yaml": shopOfChart,
+	})
+	want := `apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: apps/web
+  namespace: web-prod
+- path: charts/shop
+  namespace: shops
+  helm:
+    releaseName: shop
+    valueFiles:
+    - values.yaml
+    valuesObject:
+      a: 5
+left out releases/shop.yaml: HelmRelease podinfo has the chart of a repository of charts; commit it, as helm pull --untar unpacks it, and list its folder with helm: {valuesObject: …}
+note apps/web is what clusters/prod/apps.yaml says of it, and not clusters/staging/apps.yaml
+note apps/web: what clusters/prod/apps.yaml says with spec.postBuild is not carried over: put it into the folder
+note charts/shop: what releases/shop.yaml says with spec.valuesFrom is not carried over: put it into the folder`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
