@@ -44,7 +44,7 @@ type Options struct {
 	Tell       func(Report) // nil, or told what the loop has come to, from several goroutines; returns at once
 	ShowsForge bool         // Tell shows people on a forge what is configured of one
 	Trace      Tracer       // nil, or told of the parts of each pass
-	Ends       bool         // after RunOnce: what was measured is recorded, or forgotten
+	Ends       bool         // after RunOnce: what was measured is recorded, or forgotten, and only fetching begins more
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -67,6 +67,7 @@ type Reconciler struct {
 	renders   *renders
 	approvals *approvals
 	agenda    *agenda
+	collects  bool          // the pass is the last one: what it would measure nobody would record
 	asked     chan bool     // for a look at Git: true for one at once
 	wanted    chan struct{} // commits or approvals are
 	stats     counters
@@ -143,6 +144,7 @@ var ErrDeposed = errors.New("another gitrollout has taken over")
 // before may have taken long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
+	r.collects = r.Ends && !fetch
 	var looked error
 	if fetch {
 		looked = r.in.look(ctx)
@@ -224,9 +226,10 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 func (r *Reconciler) visitDue(
 	ctx context.Context, clock func() time.Time, visits map[string]*visit,
 ) (err error) {
+	due := clock() // what becomes due meanwhile is the next pass's
 	for {
 		r.renders.drain() // what an app's head asks for now is a better reason than what it asked for before
-		for _, app := range r.agenda.take(clock()) {
+		for _, app := range r.agenda.take(due) {
 			if s := r.attend(ctx, app, clock); s != nil {
 				visits[app] = s
 			}

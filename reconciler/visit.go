@@ -351,7 +351,7 @@ func (r *Reconciler) measure(s *visit) {
 		return
 	}
 	due := slices.DeleteFunc(slices.Clone(s.decision.Measure), func(m strategies.Measure) bool {
-		return !slices.ContainsFunc(s.after.Analyses, func(run rollout.AnalysisRun) bool {
+		return r.collects || !slices.ContainsFunc(s.after.Analyses, func(run rollout.AnalysisRun) bool {
 			return run.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started})
 		})
 	})

@@ -1,0 +1,67 @@
+package reconciler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// meter measures at once, and well. What nobody has taken is lost at the end of a process.
+type meter struct {
+	begun int
+	lost  []strategies.Measured
+	now   func() time.Time
+}
+
+func (m *meter) Measure(_ rollout.App, _ []rollout.AnalysisRun, due []strategies.Measure) {
+	for _, d := range due {
+		m.begun++
+		m.lost = append(m.lost, strategies.Measured{Run: d.Run, Release: d.Release, Started: d.Started, Metric: d.Metric.Name,
+			Measurement: rollout.Measurement{At: m.now(), Value: "0.1", Phase: rollout.AnalysisSuccessful}})
+	}
+}
+
+func (m *meter) Measured(string) []strategies.Measured {
+	taken := m.lost
+	m.lost = nil
+	return taken
+}
+
+// TestTheLastPassBeginsNothing: a process that ends takes what its last pass has begun to measure with it, however long
+// that pass takes. So each measurement that was asked for is on record.
+func TestTheLastPassBeginsNothing(t *testing.T) {
+	m := &meter{}
+	w := newWorld(t, func(o *Options) { o.Analyzer, o.Ends = m, true })
+	slow := func() time.Time { // each look at the clock is seconds after the one before
+		w.now = w.now.Add(3 * time.Second)
+		return w.now
+	}
+	m.now = slow
+	app := strings.Replace(version("v2"), "{setWeight: 50}, {pause: {}}", "{setWeight: 50}, {analysis: {templates: [{templateName: load}]}}, {pause: {}}", 1)
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": app + "---\n" + `apiVersion: gitrollout.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: load}
+spec:
+  metrics:
+  - {name: load, count: 3, interval: 1s, successCondition: result < 0.5, provider: {web: {url: "http://a.example.com"}}}
+`})
+	isThrough := false
+	for i := 0; i < 40 && !isThrough; i++ {
+		if err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.r.RunOnce(t.Context(), slow, false); err != nil {
+			t.Fatal(err)
+		}
+		s := w.state()
+		isThrough = len(s.Progress) > 0 && s.Progress[0].Step == 2
+		m.lost = nil
+		w.r = New(w.r.Options)
+	}
+	if m.begun != 3 || !isThrough {
+		t.Errorf("%d measurements were begun of the 3 that count; the step has ended: %t", m.begun, isThrough)
+	}
+}
