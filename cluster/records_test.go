@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,8 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -210,6 +215,51 @@ func TestTableKeepsTheNewest(t *testing.T) {
 }
 
 // TestRecordsOfAnyObject: people name fields as they like, and what is called replicas need not be a number.
+// TestRefusedWatchIsAList: a server that refused a watch, or whose etcd was away, may come back from a backup. It says
+// nothing to a watch from a version that it has not reached, or that it has passed with other objects.
+func TestRefusedWatchIsAList(t *testing.T) {
+	resource := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		refusal error
+		lists   int
+	}{
+		"nobody listens":      {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, 2},
+		"etcd was away":       {apierrors.NewTooManyRequests("storage is (re)initializing", 1), 2},
+		"another error":       {apierrors.NewForbidden(resource, "", errors.New("no")), 2},
+		"too many ask for it": {apierrors.NewTooManyRequests("too many requests, please try again later", 1), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) {})
+			lists, watches, open := 0, 0, make(chan struct{})
+			b := &background{}
+			runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
+				list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+					lists++
+					return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}, nil
+				},
+				watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					if o.SendInitialEvents != nil {
+						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // lists then
+					}
+					if watches++; watches == 1 {
+						return nil, c.refusal
+					}
+					close(open)
+					return watch.NewFake(), nil
+				},
+			})
+			<-open
+			cancel()
+			b.running.Wait()
+			if lists != c.lists {
+				t.Errorf("%d lists, want %d", lists, c.lists)
+			}
+		})
+	}
+}
+
 func TestRecordsOfAnyObject(t *testing.T) {
 	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
 	if err != nil {

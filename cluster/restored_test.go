@@ -67,7 +67,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
 		return err == nil, fmt.Sprint(err)
 	})
-	for i := range 50 { // the versions go on, beyond those that the backup will have
+	for i := range 500 { // the versions go on, beyond those that the restored server reaches by starting
 		w.apply("busy", config("busy", fmt.Sprint("t", i)))
 	}
 	w.wantWrites(0, "what is applied", func() { w.apply("shop", newest) })

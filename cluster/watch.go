@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -65,7 +67,10 @@ func watchTyped[R row, L runtime.Object](
 // runWatch fills a table until ctx ends. The reflector starts over by itself
 // when the connection breaks or its version is too old for the server. It lists
 // how things are now, so that a list which is older than what is known tells that
-// the cluster was restored from a backup.
+// the cluster was restored from a backup. A watch that was refused is a list too:
+// client-go would ask again for what comes after its version, and a restored
+// cluster that has not reached that version, or has passed it with other objects,
+// answers with silence.
 func runWatch[R row](
 	ctx context.Context, b *background, t *table[R], name string, example runtime.Object, s source,
 ) {
@@ -90,6 +95,9 @@ func runWatch[R row](
 			}
 			w, err := s.watch(ctx, o)
 			note(err)
+			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
+				err = errors.New(err.Error()) // of no class, so that the reflector does not ask for this version again
+			}
 			return w, err
 		},
 	}
@@ -102,4 +110,10 @@ func runWatch[R row](
 	// The reflector logs what the table reports; this package does not log.
 	ctx = klog.NewContext(ctx, klog.Logger{}) // one without a sink discards
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
+}
+
+// overloaded reports whether a server that goes on asks for patience, which a list would try more. One whose etcd is
+// away, maybe to be restored, says 429 as well, that its storage is initializing (k8s.io/apiserver/pkg/storage/cacher).
+func overloaded(err error) bool {
+	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }
