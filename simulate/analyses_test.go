@@ -149,7 +149,8 @@ func (p *promises) checkVerdict(app string, was, is rollout.State) {
 		return
 	}
 	r := is.Rejected[0]
-	if len(was.Rejected) > 0 && was.Rejected[0].At.Equal(r.At) && was.Rejected[0].Hash == r.Hash || !strings.HasPrefix(r.Reason, "analysis ") {
+	isKnown := func(k rollout.Rejection) bool { return k.At.Equal(r.At) && k.Hash == r.Hash } // a retry takes the newest away
+	if slices.ContainsFunc(was.Rejected, isKnown) || !strings.HasPrefix(r.Reason, "analysis ") {
 		return
 	}
 	if !slices.ContainsFunc(p.bad, func(m strategies.Measured) bool {

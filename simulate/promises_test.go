@@ -491,17 +491,25 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 		return
 	}
 	source := p.u.appIn(is.Source, app)
-	var unseen []rollout.Workload
+	var unseen, empty []rollout.Workload
+	passed := false
 	for w := range is.Stable.Templates {
+		d := p.u.kube.Deployments[w]
+		none := d != nil && d.Replicas == 0
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
-		case (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0) && p.u.kube.Deployments[w] != nil && p.u.kube.Deployments[w].Replicas == 0:
-			// without steps and without pods there is nothing to wait for
+		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
+			passed = true // without steps and without pods there is nothing to wait for
 		case p.ready[w.String()+s.version]:
 			return // what has no pods goes along with what has
+		case none:
+			empty = append(empty, w)
 		default:
 			unseen = append(unseen, w)
 		}
+	}
+	if !passed { // what never had pods goes along with what came through its gates with some
+		unseen = append(unseen, empty...)
 	}
 	full := slices.ContainsFunc(p.keys[p.u.ids[app]], func(k *rollout.Promotion) bool { return k.OpensAll(is.Stable.Hash) })
 	if len(unseen) > 0 && !full { // unless somebody wants it whatever it is
@@ -520,10 +528,18 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 // hadPassed reports whether a release came through its gates for a workload while that had pods, or had none when it began
 // or at any time since: it is through them then, whatever list or number of pods comes after that.
 func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
-	return s.Release != nil && p.passed[tryID(s)+w.String()] || s.Release != nil && slices.ContainsFunc(p.u.oracle.records[app], func(r rollout.State) bool {
-		source := p.u.appIn(r.Source, app).find(w)
-		return r.Release != nil && tryID(r) == tryID(s) && source != nil && len(source.legs()) == 0
-	})
+	if s.Release == nil || p.passed[tryID(s)+w.String()] {
+		return s.Release != nil
+	}
+	for name, records := range p.u.oracle.records {
+		if p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool { // by its former names, too
+			source := p.u.appIn(r.Source, name).find(w)
+			return r.Release != nil && tryID(r) == tryID(s) && source != nil && len(source.legs()) == 0
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkBroken: nothing advances while Git's head is known to be unreadable.
@@ -593,14 +609,16 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		}
 		// Pods to which requests were routed go with the next record, and nothing is recorded of a head that cannot be read.
 		isKept := source.isRouted() && p.isUnreadable(app)
-		if n := len(rs.Live()); n > pods && !isKept {
+		if n := len(rs.Live()); n > pods && isKept {
+			unsure = true
+		} else if n > pods {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
 		}
 		if n := p.requests(w, source, rs.PodHash); n > requests {
 			p.fail(lawShare, "%s: %d of 100 requests go to %s, and step %d asks for %d at most", w, n, source.version, step, requests)
 		}
 	}
-	return false
+	return unsure
 }
 
 // isUnreadable reports whether Git's head cannot be read as far as an app is concerned.
