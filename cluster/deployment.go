@@ -76,7 +76,7 @@ func readReplicaSet(obj any) (*revision, error) {
 		stamp:    stampOf(&r.ObjectMeta),
 		kind:     "ReplicaSet",
 		hash:     rollout.Hash(r.Annotations[rollout.AnnotationHash]),
-		podHash:  r.Labels[rollout.LabelPodHash],
+		pin:      rollout.PodHash(r.Labels[rollout.LabelPodHash]),
 		number:   number(r.Annotations[revisionAnnotation]),
 		template: template,
 		created:  r.CreationTimestamp.Time,

@@ -35,7 +35,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Fatalf("observed %+v", one)
 	}
 	first := one.Revisions[0]
-	if first.Hash != "h1-one" || !first.Current || first.Number != 1 || first.Pods != 4 || first.Ready() != 4 || first.PodHash == "" || !strings.HasSuffix(first.Name, first.PodHash) || first.Problem != "" {
+	if first.Hash != "h1-one" || !first.Current || first.Number != 1 || first.Pods != 4 || first.Ready() != 4 || first.Pin.Value == "" || !strings.HasSuffix(first.Name, first.Pin.Value) || first.Problem != "" {
 		t.Errorf("revision %+v", first)
 	}
 	for i, m := range first.Members {

@@ -15,7 +15,7 @@ type revision struct {
 	stamp
 	kind     string // such as ReplicaSet
 	hash     rollout.Hash
-	podHash  string
+	pin      rollout.Pin
 	number   int
 	template string // digest of the pod template without pod-template-hash
 	created  time.Time
@@ -30,14 +30,14 @@ func (r *revision) inUse() bool { return r.desired > 0 || r.pods > 0 }
 func (r *revision) same(o *revision) bool {
 	a, b := *r, *o
 	a.version, b.version = "", ""
-	return a.stamp == b.stamp && a.hash == b.hash && a.podHash == b.podHash && a.number == b.number &&
+	return a.stamp == b.stamp && a.hash == b.hash && a.pin == b.pin && a.number == b.number &&
 		a.template == b.template && a.desired == b.desired && a.pods == b.pods && a.failure == b.failure
 }
 
 // observe shows a revision with its pods.
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
-		Name: r.name, Hash: r.hash, PodHash: r.podHash, Number: r.number, Desired: r.desired,
+		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
 	}
 	slices.SortFunc(pods, func(a, b *pod) int { return cmp.Compare(a.name, b.name) })
 	worst := trouble{}

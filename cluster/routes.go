@@ -95,7 +95,7 @@ func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string
 				continue
 			}
 			if p, known := c.workloads.pods.get(key{service.Namespace, e.TargetRef.Name}); known {
-				if r := c.workloads.revisionOf(p); r != nil && r.podHash == podHash {
+				if r := c.workloads.revisionOf(p); r != nil && r.pin.Value == podHash {
 					return true, nil
 				}
 			}

@@ -68,14 +68,14 @@ func TestEndpointsThatAreNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := w.ref("", "Service", "shop")
-	if serves, err := w.Serves(t.Context(), service, one.PodHash); err != nil || serves {
+	if serves, err := w.Serves(t.Context(), service, one.Pin.Value); err != nil || serves {
 		t.Errorf("with an endpoint that is not ready: %v, %v", serves, err)
 	}
 	slice.Endpoints[0].Conditions.Ready = new(true)
 	if _, err := slices.Update(t.Context(), slice, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if serves, err := w.Serves(t.Context(), service, one.PodHash); err != nil || !serves {
+	if serves, err := w.Serves(t.Context(), service, one.Pin.Value); err != nil || !serves {
 		t.Errorf("with one that is ready: %v, %v", serves, err)
 	}
 	if serves, err := w.Serves(t.Context(), service, "another"); err != nil || serves {

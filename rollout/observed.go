@@ -47,7 +47,7 @@ type ObservedWorkload struct {
 type Revision struct {
 	Name       string      // the ReplicaSet's name
 	Hash       Hash        // AnnotationHash, "" if unknown
-	PodHash    string      // the pod-template-hash label's value
+	Pin        Pin         // the label that its pods have and no other version's; the zero value if unknown
 	Current    bool        // it is the one that the Deployment's template matches now
 	Number     int         // deployment.kubernetes.io/revision
 	Desired    int         // spec.replicas
@@ -55,6 +55,18 @@ type Revision struct {
 	ReadySince []time.Time // since when each Ready, not terminating pod is Ready, oldest first
 	Problem    string      // the most telling reason why a pod is not Ready or not created, "" if none
 	Members    []Pod       // pods, terminating ones included, by name
+}
+
+// Pin is the label that tells the pods of a version from those of all others: what a
+// Service selects that is for one version.
+type Pin struct{ Label, Value string }
+
+// PodHash is the pin of a ReplicaSet whose pods have that value of LabelPodHash.
+func PodHash(value string) Pin {
+	if value == "" {
+		return Pin{}
+	}
+	return Pin{LabelPodHash, value}
 }
 
 // Pod is one pod, for people to look at.

@@ -263,7 +263,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			}
 			due := Measure{
 				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: progressOf(r, metric).Count,
-				Workload: w.Workload, Latest: w.fresh.PodHash, Stable: w.stable.PodHash,
+				Workload: w.Workload, Latest: w.fresh.Pin.Value, Stable: w.stable.Pin.Value,
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
 				continue // its ReplicaSets are not there yet, or not any more

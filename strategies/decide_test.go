@@ -35,7 +35,7 @@ func version(v string) func(*source) {
 // set is a ReplicaSet with that many pods, ready since noon.
 func set(h *history, commit string, desired, ready int) rollout.Revision {
 	r := pods(desired, ready)
-	r.Name, r.PodHash, r.Hash = "web-"+commit, commit, h.at(commit).Templates[web]
+	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[web]
 	return r
 }
 

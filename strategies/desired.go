@@ -37,9 +37,9 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 			if o = desiredWorkload(s, v, w, o); o == nil {
 				continue
 			}
-		} else if hash := pins[ref]; hash != "" {
+		} else if pin := pins[ref]; pin.Value != "" {
 			o = o.Copy()
-			setMap(o, hash, "spec", "selector", rollout.LabelPodHash)
+			setMap(o, pin.Value, "spec", "selector", pin.Label)
 		}
 		objects = append(objects, o)
 	}

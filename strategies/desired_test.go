@@ -94,7 +94,7 @@ func TestDesiredDeployment(t *testing.T) {
 			func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
 				byHand := live.Revisions[0] // kubectl set image leaves the annotations as they are
-				byHand.PodHash, byHand.Desired, byHand.Pods, byHand.ReadySince = "by-hand", 2, 2, byHand.ReadySince[:2]
+				byHand.Pin, byHand.Desired, byHand.Pods, byHand.ReadySince = rollout.PodHash("by-hand"), 2, 2, byHand.ReadySince[:2]
 				live.Revisions, live.Synced, live.Available = append(live.Revisions, byHand), true, 2
 				in.Observed.Workloads[web] = live
 			}, user("v1", commitID(0)),
@@ -112,7 +112,7 @@ func TestDesiredDeployment(t *testing.T) {
 			func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
 				byHand := live.Revisions[1]
-				byHand.PodHash, byHand.Desired, byHand.Pods, byHand.ReadySince = "by-hand", 2, 2, live.Revisions[0].ReadySince[:2]
+				byHand.Pin, byHand.Desired, byHand.Pods, byHand.ReadySince = rollout.PodHash("by-hand"), 2, 2, live.Revisions[0].ReadySince[:2]
 				live.Revisions, live.Synced = append(live.Revisions, byHand), true
 				in.Observed.Workloads[web] = live
 			}, user("v1", commitID(0)),
@@ -124,7 +124,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}, 5, 10, 10, func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
 				byHand := live.Revisions[0]
-				byHand.PodHash, byHand.Desired, byHand.Pods = "by-hand", 2, 2
+				byHand.Pin, byHand.Desired, byHand.Pods = rollout.PodHash("by-hand"), 2, 2
 				live.Revisions, live.Synced = append(live.Revisions, byHand), true
 				in.Observed.Workloads[web] = live
 			}, hold("100%", "0%"),
@@ -238,7 +238,7 @@ func TestPins(t *testing.T) {
 		"PreviewByHand": {"what was set by hand serves until stable does", blueGreen, 0, 0, -1, func(in *Input) {
 			live := in.Observed.Workloads[web]
 			byHand := live.Revisions[0]
-			byHand.PodHash, byHand.Desired, byHand.Pods, byHand.ReadySince = "by-hand", 3, 3, []time.Time{noon, noon, noon}
+			byHand.Pin, byHand.Desired, byHand.Pods, byHand.ReadySince = rollout.PodHash("by-hand"), 3, 3, []time.Time{noon, noon, noon}
 			live.Revisions[0].Current = true
 			live.Revisions = append(live.Revisions, byHand)
 			in.Observed.Workloads[web] = live
@@ -269,7 +269,7 @@ func TestPins(t *testing.T) {
 			spec, _ := h.at(fresh).Spec(web)
 			main, side := compile(spec).services(rollout.State{})
 			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }
-			if diff := cmp.Diff(tc.want, [2]string{pins[ref(main)], pins[ref(side)]}); diff != "" {
+			if diff := cmp.Diff(tc.want, [2]string{pins[ref(main)].Value, pins[ref(side)].Value}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

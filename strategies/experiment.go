@@ -132,16 +132,16 @@ func (m *Measure) about(in Input, w runOf) bool {
 	canary, _ := e.RunsOn(rollout.SpecCanary)
 	stable, _ := e.RunsOn(rollout.SpecStable)
 	for _, t := range podsOf(in, w.moving, e) {
-		if t.live.PodHash == "" {
+		if t.live.Pin.Value == "" {
 			return false
 		}
-		m.Texts["templates."+t.Name+".podTemplateHash"] = t.live.PodHash
+		m.Texts["templates."+t.Name+".podTemplateHash"] = t.live.Pin.Value
 		m.Texts["templates."+t.Name+".replicaset.name"] = t.live.Name
 		switch t.Name {
 		case canary.Name:
-			m.Latest = t.live.PodHash
+			m.Latest = t.live.Pin.Value
 		case stable.Name:
-			m.Stable = t.live.PodHash
+			m.Stable = t.live.Pin.Value
 		}
 	}
 	return true

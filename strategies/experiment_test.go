@@ -40,7 +40,7 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	in.Source = h.at(in.State.Source)
 	for _, tmpl := range e.Templates {
 		r := pods(tmpl.Replicas, ready)
-		r.Name, r.PodHash, r.Current = "set-of-"+tmpl.Name, "hash-of-"+tmpl.Name, true
+		r.Name, r.Pin, r.Current = "set-of-"+tmpl.Name, rollout.PodHash("hash-of-"+tmpl.Name), true
 		name := experiment.Name(web, in.State.Release.Hash, 0, tmpl.Name)
 		in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace, Name: name}] = rollout.ObservedWorkload{
 			Replicas: tmpl.Replicas, Synced: true, Revisions: []rollout.Revision{r},

@@ -169,7 +169,7 @@ func fuzzObserved(next func(int) int, git *history, now time.Time) rollout.Obser
 		live := rollout.ObservedWorkload{Replicas: next(12), Hash: hash, Synced: next(3) > 0, Complete: next(2) == 1}
 		for i := range git.commits {
 			r := rollout.Revision{
-				Name: commitID(i), Hash: git.at(commitID(i)).Templates[w], PodHash: commitID(i), Number: i,
+				Name: commitID(i), Hash: git.at(commitID(i)).Templates[w], Pin: rollout.PodHash(commitID(i)), Number: i,
 				Desired: next(12), Pods: next(12), Current: next(3) == 1,
 			}
 			for range next(12) {

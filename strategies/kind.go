@@ -61,11 +61,11 @@ func fenceOf(m moving, v View) (fence, bool) {
 // nobody knows whose pods they are.
 func (m moving) hasStrangers() bool {
 	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
-		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.PodHash != r.PodHash }
+		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.Pin != r.Pin }
 		switch {
-		case r.Desired == 0 || r.PodHash == m.stable.PodHash:
+		case r.Desired == 0 || r.Pin == m.stable.Pin:
 			return false
-		case r.PodHash == m.fresh.PodHash:
+		case r.Pin == m.fresh.Pin:
 			return !r.Current && slices.ContainsFunc(m.live.Revisions, isTwin)
 		default:
 			return true

@@ -32,7 +32,7 @@ func TestASecondKind(t *testing.T) {
 	h.push(version("v2"))
 	of := func(commit string, desired, ready int) rollout.Revision {
 		r := pods(desired, ready)
-		r.Name, r.PodHash, r.Hash = "web-"+commit, commit, h.at(commit).Templates[web]
+		r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[web]
 		return r
 	}
 	seen := func(sets ...rollout.Revision) rollout.Observed {

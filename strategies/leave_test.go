@@ -43,9 +43,9 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			live := rollout.ObservedWorkload{Replicas: 2, Hash: s.Release.Templates[spec.Workload], Synced: true, Revisions: []rollout.Revision{
-				{Hash: s.Release.Templates[spec.Workload], PodHash: "b", Current: true, Desired: 2, Pods: 2,
+				{Hash: s.Release.Templates[spec.Workload], Pin: rollout.PodHash("b"), Current: true, Desired: 2, Pods: 2,
 					ReadySince: []time.Time{noon.Add(-time.Hour), noon.Add(-time.Hour)}},
-				{Hash: s.Stable.Templates[spec.Workload], PodHash: "a"},
+				{Hash: s.Stable.Templates[spec.Workload], Pin: rollout.PodHash("a")},
 			}}
 			tc.change(&live)
 			in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
@@ -68,9 +68,9 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 // Deployment has, and no pods at first. The Service of all users stays with the release's own pods.
 func TestAnImageByHandMovesNoService(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true}\n"), "web")
-	own := rollout.Revision{Hash: "h1-new", PodHash: "own", Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
-	byHand := rollout.Revision{Hash: "h1-new", PodHash: "hand", Current: true, Desired: 1, Pods: 1}
-	old := rollout.Revision{Hash: "h1-old", PodHash: "old", Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
+	own := rollout.Revision{Hash: "h1-new", Pin: rollout.PodHash("own"), Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
+	byHand := rollout.Revision{Hash: "h1-new", Pin: rollout.PodHash("hand"), Current: true, Desired: 1, Pods: 1}
+	old := rollout.Revision{Hash: "h1-old", Pin: rollout.PodHash("old"), Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
 	templates := func(h rollout.Hash) map[rollout.Workload]rollout.Hash {
 		return map[rollout.Workload]rollout.Hash{spec.Workload: h}
 	}
@@ -81,7 +81,7 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
-	if main, _ := movingOf(s, p, s.Progress[0], o).pinned(s, View{Now: noon, Observed: o}); main != "own" {
+	if main, _ := movingOf(s, p, s.Progress[0], o).pinned(s, View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
 		t.Errorf("users come to %q, want the pods of the release", main)
 	}
 }
@@ -110,12 +110,12 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
 	p := compile(spec)
 	fresh, old := pods(2, 2), pods(2, 2)
-	fresh.PodHash, old.PodHash = "new", "old"
+	fresh.Pin, old.Pin = rollout.PodHash("new"), rollout.PodHash("old")
 	m := moving{plan: p, Progress: p.progress(len(p.stages), noon), exists: true, n: 2, stable: old, fresh: fresh}
 	s := rollout.State{Phase: rollout.Promoting, Stable: &rollout.Release{Hash: "r1"}, Release: &rollout.Release{Hash: "r2"}}
 	for want, former := range map[string]*rollout.Former{"": nil, "new": {}} {
 		s.Former = former
-		if main, _ := m.pinned(s, View{Now: noon}); main != want {
+		if main, _ := m.pinned(s, View{Now: noon}); main.Value != want {
 			t.Errorf("with old pods kept %t, users come to %q, want %q", former != nil, main, want)
 		}
 	}

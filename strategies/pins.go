@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -82,12 +83,12 @@ var routedPins = slices.Concat([]pinRow{
 	{at: []place{leaving, left}, stable: []supply{none}, main: allPods, side: allPods},
 }, canaryPins)
 
-// pinsOf returns the pod-template-hash that each Service of the staged
+// pinsOf returns the label that each Service of the staged
 // workloads selects; a Service that is not in it selects all pods, as the user
-// wrote it, and so does one whose hash is "". The hash is read from the ReplicaSet, so a version without one
+// wrote it, and so does one whose pin is the zero value. It is read from the ReplicaSet, so a version without one
 // cannot be pinned yet.
-func pinsOf(s rollout.State, v View) map[rollout.Ref]string {
-	pins := map[rollout.Ref]string{}
+func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
+	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
 		return pins
 	}
@@ -125,9 +126,9 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	return len(selector) > 0
 }
 
-// pinned is the pod-template-hash that both Services of a workload select, "" for
+// pinned is the label that both Services of a workload select, the zero value for
 // all pods.
-func (m moving) pinned(s rollout.State, v View) (main, side string) {
+func (m moving) pinned(s rollout.State, v View) (main, side rollout.Pin) {
 	// An image that was set by hand makes a ReplicaSet that is the release's by its hash: users wait for no pod of it.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.live.Revisions, isOwn); i >= 0 && m.fresh.Hash != "" && m.fresh.Ready() == 0 {
@@ -135,14 +136,14 @@ func (m moving) pinned(s rollout.State, v View) (main, side string) {
 	}
 	at := m.place(s)
 	if at == atSteps && m.hasStrangers() && m.fresh.Ready() == 0 {
-		return "", m.stable.PodHash // they serve until stable does
+		return main, m.stable.Pin // they serve until stable does
 	}
 	i := firstFit(m.pins, at, m.freshSupply(at, v), m.stableSupply(at, s))
 	if i < 0 { // which TestPinRows rules out
-		return "", ""
+		return main, side
 	}
-	stable, fresh := m.stable.PodHash, m.fresh.PodHash
-	hashes := map[pin]string{allPods: "", stablePin: stable, freshPin: fresh, newestPin: orElse(fresh, stable)}
+	stable, fresh := m.stable.Pin, m.fresh.Pin
+	hashes := map[pin]rollout.Pin{stablePin: stable, freshPin: fresh, newestPin: cmp.Or(fresh, stable)}
 	return hashes[m.pins[i].main], hashes[m.pins[i].side]
 }
 

@@ -116,7 +116,8 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	}
 	m := movingOf(s, p, pr, v.Observed)
 	r.Active = true
-	r.StablePods, r.CanaryPods = m.pinned(s, v)
+	main, side := m.pinned(s, v)
+	r.StablePods, r.CanaryPods = main.Value, side.Value
 	switch {
 	case s.Phase == rollout.Aborting:
 	case isPromoting(s):
@@ -280,7 +281,7 @@ func needsOf(in Input, m moving) []Need {
 		return nil
 	}
 	service := rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: canary}
-	return []Need{{Service: service, PodHash: m.fresh.PodHash}}
+	return []Need{{Service: service, PodHash: m.fresh.Pin.Value}}
 }
 
 func (m moving) routedText() string {

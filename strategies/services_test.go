@@ -35,7 +35,7 @@ func TestServiceThatLostItsRole(t *testing.T) {
 				"spec":     map[string]any{"selector": tc.selector}})
 			v.Source = &source
 			pins := pinsOf(in.State, v)
-			if got := pins[service] != ""; got != tc.want {
+			if got := pins[service] != (rollout.Pin{}); got != tc.want {
 				t.Errorf("%s: it is pinned: %t; %v", tc.reason, got, pins)
 			}
 			if tc.want && pins[service] != pins[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}] {

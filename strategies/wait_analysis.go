@@ -22,7 +22,7 @@ func (w analysisWait) verdict(in Input, m moving) verdict {
 		return verdict{done: true}
 	}
 	runs, name := Runs(in), m.runName()
-	lacks := func(metric rollout.Metric) bool { return asksAbout(metric, "Latest") && m.fresh.PodHash == "" }
+	lacks := func(metric rollout.Metric) bool { return asksAbout(metric, "Latest") && m.fresh.Pin.Value == "" }
 	i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
 	switch {
 	case i >= 0 && runs[i].Phase == rollout.AnalysisSuccessful:

@@ -132,7 +132,7 @@ func appliedIsShown(c *clusterTest) {
 		c.Fatalf("at rest it is %+v", live)
 	}
 	r := live.Revisions[0]
-	if r.Hash != "h1-v1" || !r.Current || r.Desired != 3 || r.Pods != 3 || r.Ready() != 3 || r.PodHash == "" {
+	if r.Hash != "h1-v1" || !r.Current || r.Desired != 3 || r.Pods != 3 || r.Ready() != 3 || r.Pin.Value == "" {
 		c.Errorf("its revision is %+v", r)
 	}
 	if live := c.see("other"); live.Replicas != 0 || live.Revisions != nil {
@@ -178,7 +178,7 @@ func holdStops(c *clusterTest) {
 	back := c.deployment("web", "v1", 4)
 	c.apply(back)
 	c.complete("web")
-	if r, _ := c.see("web").Find("h1-v1"); r.PodHash != old.PodHash || r.ReadySince[3].After(old.ReadySince[3].Add(time.Second)) {
+	if r, _ := c.see("web").Find("h1-v1"); r.Pin.Value != old.Pin.Value || r.ReadySince[3].After(old.ReadySince[3].Add(time.Second)) {
 		c.Errorf("back at v1 it is %+v, it was %+v: pods were replaced", r, old)
 	}
 }
@@ -338,7 +338,7 @@ func serves(c *clusterTest) {
 	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil)
 	c.apply(service, c.deployment("web", "v1", 0))
 	c.complete("web")
-	v1 := c.see("web").Revisions[0].PodHash
+	v1 := c.see("web").Revisions[0].Pin.Value
 	if ask(service.Ref(), v1) {
 		c.Error("it serves without a pod")
 	}
@@ -356,15 +356,15 @@ func serves(c *clusterTest) {
 	c.apply(service, c.deployment("web", "v2", 2))
 	c.complete("web")
 	v2, _ := c.see("web").Find("h1-v2")
-	c.Await(c.T, "only v2 serves", func() bool { return ask(service.Ref(), v2.PodHash) && !ask(service.Ref(), v1) })
+	c.Await(c.T, "only v2 serves", func() bool { return ask(service.Ref(), v2.Pin.Value) && !ask(service.Ref(), v1) })
 	pinned := service.Copy()
 	pinned.Map("spec", "selector")[rollout.LabelPodHash] = v1
 	c.apply(pinned)
-	c.Await(c.T, "a Service of the old version's pods does not serve the new one", func() bool { return !ask(service.Ref(), v2.PodHash) })
+	c.Await(c.T, "a Service of the old version's pods does not serve the new one", func() bool { return !ask(service.Ref(), v2.Pin.Value) })
 	pinned = pinned.Copy()
-	pinned.Map("spec", "selector")[rollout.LabelPodHash] = v2.PodHash
+	pinned.Map("spec", "selector")[rollout.LabelPodHash] = v2.Pin.Value
 	c.apply(pinned)
-	c.Await(c.T, "a Service of the new version's pods does", func() bool { return ask(service.Ref(), v2.PodHash) })
+	c.Await(c.T, "a Service of the new version's pods does", func() bool { return ask(service.Ref(), v2.Pin.Value) })
 }
 
 func templates(c *clusterTest) {

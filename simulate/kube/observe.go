@@ -49,7 +49,7 @@ func (k *Cluster) Observe() rollout.Observed {
 		live.Serial, _ = strconv.Atoi(d.Annotations[rollout.AnnotationSerial])
 		for _, rs := range d.Sets {
 			r := rollout.Revision{
-				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), PodHash: rs.PodHash,
+				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), Pin: rollout.PodHash(rs.PodHash),
 				Current: rs == fresh, Number: rs.number, Desired: rs.Replicas, Pods: len(rs.Live()),
 			}
 			for _, p := range rs.Live() {

@@ -242,7 +242,8 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 
 func revisionOf(r rollout.Revision, role string) Revision {
 	out := Revision{
-		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.PodHash, Desired: r.Desired, Ready: r.Ready(), Problem: r.Problem,
+		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.Pin.Value, Desired: r.Desired, Ready: r.Ready(),
+		Problem: r.Problem,
 	}
 	for _, p := range r.Members {
 		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,

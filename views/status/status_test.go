@@ -51,8 +51,8 @@ func paused() strategies.Input {
 		},
 		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {
 			Replicas: 5, Synced: true, Revisions: []rollout.Revision{
-				{Name: "web-bbb", PodHash: "bbb", Hash: "h1-2", Current: true, Desired: 1, Pods: 1, ReadySince: []time.Time{noon}, Members: ready("web-bbb-", 1)},
-				{Name: "web-aaa", PodHash: "aaa", Hash: "h1-1", Desired: 5, Pods: 5, ReadySince: []time.Time{noon, noon, noon, noon, noon}, Members: ready("web-aaa-", 5)},
+				{Name: "web-bbb", Pin: rollout.PodHash("bbb"), Hash: "h1-2", Current: true, Desired: 1, Pods: 1, ReadySince: []time.Time{noon}, Members: ready("web-bbb-", 1)},
+				{Name: "web-aaa", Pin: rollout.PodHash("aaa"), Hash: "h1-1", Desired: 5, Pods: 5, ReadySince: []time.Time{noon, noon, noon, noon, noon}, Members: ready("web-aaa-", 5)},
 			},
 		}}},
 	}
