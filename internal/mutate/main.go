@@ -1,8 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,17 +10,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 func main() {
 	n := flag.Int("n", 100, "how many mutants to draw")
-	seed := flag.Uint64("seed", 1, "what is drawn: the same seed and code draw the same mutants")
+	seeds := flag.String("seed", "1", "what is drawn, several with commas, -n by each: the same seed and code draw the same mutants")
 	limit := flag.Duration("limit", 10*time.Minute, "the time that the tests have; a mutant that uses it up is caught")
 	flag.Parse()
-	if err := run(*n, *seed, *limit, flag.Args()); err != nil {
+	if err := run(*n, *seeds, *limit, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -30,12 +31,17 @@ func main() {
 // verdicts of a mutant.
 const (
 	caught   = "caught"
+	lives    = "lives" // through the tests of its package: others are asked later
 	survives = "SURVIVES"
 	noGo     = "no program" // the compiler refuses it: another one is drawn
 )
 
-func run(n int, seed uint64, limit time.Duration, patterns []string) error {
-	root, folders, err := product(patterns)
+func run(n int, seeds string, limit time.Duration, patterns []string) error {
+	root, module, err := module()
+	if err != nil {
+		return err
+	}
+	folders, err := product(root, patterns)
 	if err != nil {
 		return err
 	}
@@ -47,72 +53,127 @@ func run(n int, seed uint64, limit time.Duration, patterns []string) error {
 		}
 		all = append(all, found...)
 	}
-	random := rand.New(rand.NewPCG(seed, 0))
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	fmt.Printf("%d mutants in %d packages, of which %d are drawn\n", len(all), len(folders), n)
-	tests := tests{root: root, limit: limit, good: map[string]bool{}}
-	tried, found := 0, 0
-	for _, m := range all {
-		if tried == n {
-			break
+	fmt.Printf("%d mutants in %d packages, of which %d are drawn by each of the seeds %s\n", len(all), len(folders), n, seeds)
+	covdata, err := exec.Command("go", "tool", "-n", "covdata").Output()
+	if err != nil {
+		return fmt.Errorf("go tool -n covdata: %w", err)
+	}
+	tests := tests{root, module, strings.TrimSpace(string(covdata)), limit, map[string]*asked{}}
+	var drawn []draw
+	for word := range strings.SplitSeq(seeds, ",") {
+		seed, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			return fmt.Errorf("seed %q: %w", word, err)
 		}
-		verdict, by, err := tests.try(m)
+		more, err := tests.draw(n, seed, slices.Clone(all))
 		if err != nil {
 			return err
 		}
-		if verdict == noGo {
-			continue
-		}
-		tried++
-		if verdict == caught {
-			found++
-		}
-		fmt.Printf("%3d %-8s %s:%d %s%s\n", tried, verdict, m.file, m.line, m.what, by)
+		drawn = append(drawn, more...)
 	}
-	if tried == 0 {
+	if len(drawn) == 0 {
 		return errors.New("there was nothing to change")
 	}
-	fmt.Printf("%d of %d caught (%d %%)\n", found, tried, 100*found/tried)
+	found := 0
+	for _, d := range drawn {
+		if d.verdict == lives {
+			if err := tests.ask(&d, others(filepath.Dir(d.file))); err != nil {
+				return err
+			}
+		}
+		if d.verdict == caught {
+			found++
+		}
+	}
+	fmt.Printf("%d of %d caught (%d %%)\n", found, len(drawn), 100*found/len(drawn))
 	return nil
+}
+
+// draw is a mutant that was drawn, and what became of it.
+type draw struct {
+	mutant
+	number  string // "7:12", the twelfth of seed 7
+	verdict string
+}
+
+// draw tries n mutants of all on the tests of their packages.
+func (t tests) draw(n int, seed uint64, all []mutant) (drawn []draw, err error) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, m := range all {
+		if len(drawn) == n {
+			break
+		}
+		d := draw{mutant: m, number: fmt.Sprintf("%d:%d", seed, len(drawn)+1)}
+		if err := t.ask(&d, []string{"./" + filepath.Dir(m.file)}); err != nil {
+			return nil, err
+		}
+		if d.verdict != noGo {
+			drawn = append(drawn, d)
+		}
+	}
+	return drawn, nil
+}
+
+// ask has the tests of packages tried on a mutant, and says what they say.
+func (t tests) ask(d *draw, patterns []string) error {
+	began, first := time.Now(), d.verdict == ""
+	by, err := "", error(nil)
+	if d.verdict, by, err = t.try(d.mutant, patterns); err != nil || d.verdict == noGo {
+		return err
+	}
+	if first && d.verdict == survives && len(others(filepath.Dir(d.file))) > 0 {
+		d.verdict = lives
+	}
+	fmt.Printf("%s %-8s %s:%d %s%s %.0fs\n", d.number, d.verdict, d.file, d.at[0], d.what, by, time.Since(began).Seconds())
+	return nil
+}
+
+// module says where the module is, and its path.
+func module() (root, path string, err error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}} {{.Path}}").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("go list -m: %w", err)
+	}
+	root, path, _ = strings.Cut(strings.TrimSpace(string(out)), " ")
+	return root, path, nil
 }
 
 // product lists the folders of the packages that patterns name, all by default,
 // without what serves tests alone.
-func product(patterns []string) (root string, folders []string, err error) {
+func product(root string, patterns []string) (folders []string, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
 	}
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	list := exec.Command("go", append([]string{"list", "-f", "{{.Dir}}"}, patterns...)...)
+	list.Dir = root
+	listed, err := list.Output()
 	if err != nil {
-		return "", nil, fmt.Errorf("go list -m: %w", err)
-	}
-	root = strings.TrimSpace(string(module))
-	listed, err := exec.Command("go", append([]string{"list", "-f", "{{.Dir}}"}, patterns...)...).Output()
-	if err != nil {
-		return "", nil, fmt.Errorf("go list: %w", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	for dir := range strings.FieldsSeq(string(listed)) {
 		folder, err := filepath.Rel(root, dir)
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		if !strings.HasPrefix(folder, "internal") {
 			folders = append(folders, folder)
 		}
 	}
 	slices.Sort(folders)
-	return root, folders, nil
+	return folders, nil
 }
 
 // tests runs the tests of packages on mutants.
 type tests struct {
-	root  string
-	limit time.Duration
-	good  map[string]bool // those that pass where nothing is changed
+	root, module string
+	covdata      string // the program that reads coverage
+	limit        time.Duration
+	known        map[string]*asked // of packages, as "./git/wire"
 }
 
-// try builds the mutant and runs tests until one of them fails.
-func (t tests) try(m mutant) (verdict, by string, err error) {
+// try builds the mutant and runs the tests of packages that can notice it until one of them fails.
+func (t tests) try(m mutant, patterns []string) (verdict, by string, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return "", "", err
@@ -122,24 +183,45 @@ func (t tests) try(m mutant) (verdict, by string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	folder := filepath.Dir(m.file)
-	build := exec.Command("go", "build", "-overlay", overlay, "-o", os.DevNull, "./"+folder)
-	build.Dir = t.root
-	if build.Run() != nil {
+	if t.build(overlay, "list", "-export", "./"+filepath.Dir(m.file)) != nil { // compiles, and links nothing
 		return noGo, "", nil
 	}
-	for _, pkg := range append([]string{"./" + folder}, others(folder)...) {
-		if !t.good[pkg] {
-			if test, failed := t.fails("", pkg); failed {
-				return "", "", fmt.Errorf("%s fails without any mutant: a catch by it means nothing", test)
+	asking, err := product(t.root, patterns)
+	if err != nil {
+		return "", "", err
+	}
+	for _, folder := range asking {
+		pkg := "./" + folder
+		if t.known[pkg] == nil {
+			if t.known[pkg], err = t.learn(pkg); err != nil {
+				return "", "", err
 			}
-			t.good[pkg] = true
 		}
-		if test, failed := t.fails(overlay, pkg); failed {
-			return caught, " (" + test + ")", nil
+		able := t.known[pkg].who(m)
+		if len(able) == 0 {
+			continue
+		}
+		binary := filepath.Join(dir, "test")
+		if t.build(overlay, "test", "-c", "-o", binary, pkg) != nil {
+			return noGo, "", nil
+		}
+		if name := t.fails(pkg, binary, able); name != "" {
+			return caught, " (" + pkg + " " + name + ")", nil
 		}
 	}
 	return survives, "", nil
+}
+
+// build calls go test -c, or go list -export. Go's own linker takes a fifth of the time of the system's, which Go would take for
+// tests that import the package plugin.
+func (t tests) build(overlay, command string, arguments ...string) error {
+	flags := []string{command, "-overlay=" + overlay, "-ldflags=-w -linkmode=internal"}
+	cmd := exec.Command("go", append(flags, arguments...)...)
+	cmd.Dir = t.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }
 
 // overlay writes the changed file and what tells the compiler to read it.
@@ -160,21 +242,51 @@ func (t tests) overlay(dir string, m mutant) (string, error) {
 	return overlay, os.WriteFile(overlay, replace, 0o600)
 }
 
-// fails reports whether the tests of a package notice the mutant, and the first that does.
-func (t tests) fails(overlay, pkg string) (test string, failed bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), t.limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-overlay="+overlay, "-short", "-failfast", "-timeout="+t.limit.String(), pkg)
-	cmd.Dir, cmd.WaitDelay = t.root, 10*time.Second
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if cmd.Run() == nil {
-		return "", false
+// quick is what a test may take that is asked before the others.
+const quick = 2 * time.Second
+
+// fails names the first test that fails with the mutant, and fails again: on a busy machine one may fail by chance.
+func (t tests) fails(pkg, binary string, able []test) string {
+	slow := 0
+	for slow < len(able) && able[slow].took < quick {
+		slow++
 	}
-	for line := range strings.Lines(out.String()) {
-		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
-			return pkg + " " + strings.Fields(name)[0], true
+	for _, group := range [][]test{able[:slow], able[slow:]} {
+		for len(group) > 0 {
+			name, failed := t.first(pkg, binary, group)
+			if !failed {
+				break
+			}
+			at := slices.IndexFunc(group, func(x test) bool { return x.name == name })
+			suspects := group
+			if at >= 0 {
+				suspects = group[at : at+1]
+			}
+			if _, again := t.first(pkg, binary, suspects); again {
+				return cmp.Or(name, "its process ends")
+			}
+			if at < 0 {
+				break
+			}
+			group = slices.Delete(slices.Clone(group), at, at+1)
 		}
 	}
-	return pkg, true
+	return ""
+}
+
+// failure is what the output of a test that failed, or hung, has of its name.
+var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |running tests:\n\t)(\w+)`)
+
+// first reports whether one of the tests fails, and which. They have ten times what they took where nothing was
+// changed, and a minute: a mutant that uses this up is noticed.
+func (t tests) first(pkg, binary string, group []test) (name string, failed bool) {
+	names, limit := []string{}, time.Minute
+	for _, x := range group {
+		names, limit = append(names, x.name), limit+10*x.took
+	}
+	out, err := t.run(pkg, binary, min(limit, t.limit), names)
+	if found := failure.FindStringSubmatch(out); found != nil {
+		name = found[1]
+	}
+	return name, err != nil
 }

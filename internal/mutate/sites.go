@@ -14,7 +14,7 @@ import (
 // mutant is one change of one file: the bytes from begin to end become text.
 type mutant struct {
 	file       string // below the module's root
-	line       int
+	at         [2]int // line and column
 	begin, end int
 	text       string
 	what       string // in words, "< becomes <="
@@ -88,7 +88,7 @@ type collector struct {
 
 func (c *collector) add(begin, end token.Pos, text, what string) {
 	at := c.set.Position(begin)
-	c.found = append(c.found, mutant{c.file, at.Line, at.Offset, c.set.Position(end).Offset, text, what})
+	c.found = append(c.found, mutant{c.file, [2]int{at.Line, at.Column}, at.Offset, c.set.Position(end).Offset, text, what})
 }
 
 func (c *collector) source(n ast.Node) string {
