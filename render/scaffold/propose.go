@@ -95,16 +95,24 @@ func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Pr
 		}
 	}
 	p.Notes = s.carry(plain, chosen, env)
+	for _, dir := range chosen {
+		if d := plain[dir].Directory; d != nil && d.Exclude != "" && d.Exclude == s.noObjects(dir, d.Recurse) {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s: what is no Kubernetes object is excluded: %s", dir, d.Exclude))
+		}
+	}
 	p.LeftOut = append(p.LeftOut, s.LeftOut...)
 	for _, k := range s.Kustomizations {
 		if k.Engine != "" {
 			p.LeftOut = append(p.LeftOut, LeftOut{k.Path, "has objects of " + k.Engine})
 		}
 	}
-	atRoot := func(k Kustomization) bool { return k.Path == "" && k.Engine == "" }
-	if len(chosen) == 0 && slices.ContainsFunc(s.Kustomizations, atRoot) {
-		return p, errors.New("the only kustomization is the repository's root, and an app is a folder below it; " +
-			"move it into one, such as apps/shop")
+	isRoot := func(k Kustomization) bool { return k.Path == "" && k.Engine == "" }
+	if slices.Contains(s.Plain, "") || slices.ContainsFunc(s.Kustomizations, isRoot) {
+		const why = "is the repository's root, and an app is a folder below it; move the files into one, such as apps/shop"
+		if len(chosen) == 0 {
+			return p, errors.New("the only folder with manifests " + why)
+		}
+		p.LeftOut = append(p.LeftOut, LeftOut{".", why})
 	}
 	for {
 		bad, err := p.cover(tree, chosen, plain)

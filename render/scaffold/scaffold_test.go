@@ -130,6 +130,8 @@ func TestPlainFolders(t *testing.T) {
 		"chart/Chart.yaml": "name: x\n", "chart/templates/web.yaml": web,
 		"notes/settings.yaml": settings, "argo/app.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\n",
 		"patched/kustomization.yaml": "resources: []\n", "patched/patches/web.yaml": web, "web.yaml": web,
+		"guestbook/package.json": `{"name": "guestbook"}`, "guestbook/list.json": `[1]`, "guestbook/typo.yaml": "a: {{",
+		"guestbook/empty.yaml": "# nothing\n", "apps/notes.json": `{"a": 1}`,
 	})
 	p, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
 	if err != nil {
@@ -143,7 +145,7 @@ apps:
 - path: chart
   helm: {}
 - path: guestbook
-  directory: {}
+  directory: {exclude: '{list.json,package.json}'}
 - path: patched
 - path: '*/prod'
 `
@@ -156,6 +158,10 @@ apps:
 	}
 	if got := strings.Join(names, " "); got != "cart pay chart guestbook patched shop" {
 		t.Errorf("apps %s", got)
+	}
+	notes := []string{"guestbook: what is no Kubernetes object is excluded: {list.json,package.json}"}
+	if diff := cmp.Diff(notes, p.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }
 
@@ -235,10 +241,21 @@ func TestPropose(t *testing.T) {
 }
 
 func TestTheRootIsNoApp(t *testing.T) {
-	tree := treeOf(map[string]string{"kustomization.yaml": "resources: []\n"})
-	_, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
-	if err == nil || !strings.Contains(err.Error(), "move it into one, such as apps/shop") {
-		t.Errorf("error %v", err)
+	for _, files := range []map[string]string{
+		{"kustomization.yaml": "resources: []\n"},
+		{"web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"},
+	} {
+		tree := treeOf(files)
+		_, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
+		if err == nil || !strings.Contains(err.Error(), "move the files into one, such as apps/shop") {
+			t.Errorf("error %v", err)
+		}
+		files["apps/shop/kustomization.yaml"] = "resources: []\n"
+		tree = treeOf(files)
+		p, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
+		if err != nil || len(p.Apps) != 1 || len(p.LeftOut) != 1 || p.LeftOut[0].Path != "." {
+			t.Errorf("apps %v, left out %v, error %v", p.Apps, p.LeftOut, err)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
 	Plain          []string        // folders with workloads among their manifests and without a kustomization, sorted
+	NoObjects      []string        // files such as package.json, whose names are those of manifests and which are none
 	Flux           []string        // folders that Flux' Kustomizations name
 	ArgoCD         []string        // folders that Argo CD's Applications name
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
@@ -62,7 +63,7 @@ func Look(tree render.Tree) (Survey, error) {
 	slices.SortFunc(l.found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
 	found := &l.found
 	slices.SortFunc(found.Charts, func(a, b Chart) int { return strings.Compare(a.Path, b.Path) })
-	for _, list := range []*[]string{&found.Plain, &found.Flux, &found.ArgoCD, &found.ArgoRollouts} {
+	for _, list := range []*[]string{&found.Plain, &found.NoObjects, &found.Flux, &found.ArgoCD, &found.ArgoRollouts} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -96,7 +97,7 @@ func (l *looker) folder(dir string, depth int) error {
 			if err := l.chart(dir, e, entries); err != nil {
 				return err
 			}
-		case strings.HasSuffix(e.Name, ".yaml"), strings.HasSuffix(e.Name, ".yml"), e.Name == "Kustomization":
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(e.Name)), e.Name == "Kustomization":
 			l.files++
 			data, err := l.tree.ReadBlob(e.ID)
 			if err != nil {
@@ -114,7 +115,7 @@ func (l *looker) folder(dir string, depth int) error {
 	case here != nil:
 		here.Engine = engine
 		l.found.Kustomizations = append(l.found.Kustomizations, *here)
-	case runs && engine == "" && dir != "":
+	case runs && engine == "":
 		l.found.Plain = append(l.found.Plain, dir)
 	}
 	return nil
@@ -190,11 +191,16 @@ var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", "J
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	for _, text := range strings.Split("\n"+string(data), "\n---") {
 		var h head
-		if yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &h) != nil {
+		var doc any
+		switch err := yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &doc); {
+		case err != nil || doc == nil:
+			continue // if it is a manifest with a mistake, the app cannot be rendered, which says so
+		case yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &h) != nil, h.APIVersion == "", h.Kind == "":
+			l.found.NoObjects = append(l.found.NoObjects, name)
 			continue
 		}
 		group, _, _ := strings.Cut(h.APIVersion, "/")
-		workload = workload || h.APIVersion != "" && slices.Contains(workloads, h.Kind)
+		workload = workload || slices.Contains(workloads, h.Kind)
 		switch {
 		case group == "argoproj.io" && h.Kind == "Rollout":
 			workload = true
@@ -268,7 +274,7 @@ func (s Survey) roots() []string {
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
-		taken := slices.ContainsFunc(s.Charts, func(c Chart) bool { return holds(c.Path, dir) })
+		taken := dir == "" || slices.ContainsFunc(s.Charts, func(c Chart) bool { return holds(c.Path, dir) })
 		below := false
 		for _, k := range s.Kustomizations {
 			taken = taken || holds(k.Path, dir) && k.Path != "" ||
@@ -282,9 +288,25 @@ func (s Survey) plain() map[string]rollout.Directory {
 			continue
 		}
 		more := func(other string) bool { return other != dir && holds(dir, other) }
-		apps[dir] = rollout.Directory{Recurse: !below && slices.ContainsFunc(s.Plain, more)}
+		d := rollout.Directory{Recurse: !below && slices.ContainsFunc(s.Plain, more)}
+		d.Exclude = s.noObjects(dir, d.Recurse)
+		apps[dir] = d
 	}
 	return apps
+}
+
+// noObjects is the pattern of the files that are no objects in a folder that is read as manifests, "" for none.
+func (s Survey) noObjects(dir string, recurse bool) string {
+	var names []string
+	for _, file := range s.NoObjects {
+		if name, is := strings.CutPrefix(file, dir+"/"); is && (recurse || !strings.Contains(name, "/")) {
+			names = append(names, name)
+		}
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return "{" + strings.Join(names, ",") + "}"
 }
 
 func holds(dir, name string) bool {
