@@ -83,8 +83,6 @@ type actor struct {
 	looked  string                      // main, as of the last look at Git that has ended
 	known   string                      // main, as the visits of this turn know it; "" if that is not sure
 	unread  time.Time                   // when a turn ended last for want of a commit
-	lacks   bool                        // that commit, still
-	brings  bool                        // a look at Git has begun since
 	allOn   map[rollout.Workload]string // versions that all users were on when the visits began
 }
 
@@ -149,7 +147,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 }
 
 func (u *universe) restart(a *actor, name string) {
-	a.Process, a.seen, a.looked, a.lacks = Start(name, u.parts), "", "", false
+	a.Process, a.seen, a.looked = Start(name, u.parts), "", ""
 }
 
 func (u *universe) note(format string, args ...any) {
@@ -282,8 +280,6 @@ func (u *universe) turn(a *actor) {
 		a.allOn = u.promises.allOn()
 	case reconciler.PumpOut:
 		a.commits = map[string]int{} // a push has one transition of an app
-	default:
-		a.brings = a.lacks
 	}
 	if a.BeginTurn(pump, u.now(a)) {
 		u.turned(a, string(pump))
@@ -294,12 +290,12 @@ func (u *universe) turn(a *actor) {
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
-		a.unread, a.lacks, a.brings = u.kube.Now, true, false
+		a.unread = u.kube.Now
 	}
 	switch reconciler.Pump(pump) {
 	case reconciler.PumpIn:
 		if a.err == nil {
-			a.looked, a.lacks = a.Clone.main, a.lacks && !a.brings
+			a.looked = a.Clone.main
 		}
 	case reconciler.PumpApps:
 		u.oracle.checkTurn(a)

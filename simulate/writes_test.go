@@ -152,7 +152,7 @@ func (o *oracle) isTold(a *actor) bool {
 	switch {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
 		return false
-	case a.lacks || !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
+	case !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
 		return false // it lacked a commit just now, and visits the app again when it has settled
 	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
 		return false // it may be waiting to try again
