@@ -20,7 +20,7 @@ type inheritance struct {
 // this one. It then goes on with the record of the old name, a release in flight included, which is recorded before
 // anything else happens.
 func (r *Reconciler) inherit(s *visit) {
-	if s.app.unlisted != nil || s.app.refused != nil || s.before.Source != "" || s.view.behind != nil {
+	if s.app.unlisted != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
 		return
 	}
 	for _, name := range r.record.names() {
@@ -69,7 +69,7 @@ func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, known bool
 	known = true
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
-		if e, _ := r.record.of(name); a.unlisted != nil || e.err != nil || e.state.Source != "" {
+		if e, _ := r.record.of(name); a.unlisted != nil || e.err != nil || isOfSomething(e.state) {
 			continue
 		}
 		head, ready := r.renders.head(v.branch.Tree, a.App)
@@ -82,6 +82,10 @@ func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, known bool
 	}
 	return "", known
 }
+
+// isOfSomething reports whether there is a record, and of more than a folder without objects: that may have been given another
+// name before its objects were there.
+func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
 // sharesObjects reports whether an app has any of another one's Deployments or, if that has none, any of its objects.
 // What several apps may have says nothing.

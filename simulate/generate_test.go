@@ -34,7 +34,8 @@ type appSource struct {
 	id, name  string // its first name, which its objects keep, and that of its folder
 	workloads []workloadSource
 	config    int  // something that is no template: a ConfigMap's content
-	broken    bool // it cannot be rendered
+	broken    bool // it cannot be followed: it cannot be rendered, or
+	emptied   bool // a generator has left the file of all its objects empty
 	promotion *rollout.Promotion
 }
 
@@ -113,7 +114,10 @@ func (s source) files() map[string]*string {
 			resources = append(resources, "analyses.yaml")
 			put(dir+"analyses.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": analysisTemplates})
 		}
-		if a.broken {
+		switch empty := ""; {
+		case a.broken && a.emptied:
+			resources, out[dir+"config.yaml"] = []any{"config.yaml"}, &empty
+		case a.broken:
 			resources = append(resources, "missing.yaml")
 		}
 		put(dir+"kustomization.yaml", map[string]any{"resources": resources})

@@ -87,6 +87,9 @@ var lawMutations = []mutation{
 		}
 		return &rollout.Promotion{Through: rollout.Full}
 	})},
+	{"an app of which nothing is left is followed", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = filler{o.Renderer, map[string]rollout.Object{}}
+	}},
 	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
 	}},
@@ -269,6 +272,26 @@ func (f *forgiving) Render(tree render.Tree, app rollout.App, commit rollout.Com
 	}
 	f.last[app.Name] = made
 	return made, err
+}
+
+// filler finds one object in an app of which nothing is left, as it was before.
+type filler struct {
+	reconciler.Renderer
+	last map[string]rollout.Object
+}
+
+func (f filler) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	made, err := f.Renderer.Render(tree, app, commit)
+	if err != nil {
+		return nil, err
+	}
+	if len(made.Objects) > 0 {
+		f.last[app.Name] = made.Objects[0]
+		return made, nil
+	}
+	out := *made
+	out.Objects = []rollout.Object{f.last[app.Name]}
+	return &out, nil
 }
 
 // stubbornGit hides promotion files that abort.

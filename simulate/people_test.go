@@ -52,7 +52,9 @@ func (u *universe) people() {
 	case n < 57 && len(u.head().apps[i].workloads) > 1:
 		app("a workload (toggled)", func(a *appSource) { a.workloads[1].gone = !a.workloads[1].gone })
 	case n < 61:
-		app("an error (toggled)", func(a *appSource) { a.broken = !a.broken })
+		app("an error (toggled)", func(a *appSource) {
+			a.broken, a.emptied = !a.broken, u.serial%2 == 1 && len(u.oracle.states[name].Inventory) > 0
+		})
 	case n < 64:
 		app("paused (toggled)", func(a *appSource) { a.workloads[0].paused = !a.workloads[0].paused })
 	case n < 67 && u.chaos.scales:

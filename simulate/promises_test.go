@@ -542,8 +542,11 @@ func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bo
 	return false
 }
 
-// checkBroken: nothing advances while Git's head is known to be unreadable.
+// checkBroken: nothing advances while Git's head is known to be unreadable, and a commit that cannot be followed is not.
 func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
+	if a := p.u.appIn(is.Source, app); a != nil && a.broken && len(was.Inventory) > 0 && !p.u.chaos.meddling {
+		p.fail(lawBroken, "%s follows %s, which cannot be followed", app, is.Source)
+	}
 	if by == nil || p.u.chaos.pumps || by.seen != by.Clone.main || releaseOf(was) == "" || releaseOf(was) != releaseOf(is) {
 		return
 	}

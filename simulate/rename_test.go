@@ -105,6 +105,10 @@ func TestRenamedAppGoesOn(t *testing.T) {
 			p.start()
 			p.settle()
 		}, rollout.Paused, false, "abort", "shop:v1"},
+		"with nothing in it at first": {nil, func(p *proposing) {
+			p.rename("shop", "store", map[string]string{"apps/shop/app.yaml": " "})
+			p.files("what is in it", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
+		}, rollout.Paused, false, "promote", "shop:v2"},
 		"with another version": {nil, func(p *proposing) {
 			p.rename("shop", "store", twoApps("v3"))
 			for range 3 {

@@ -50,7 +50,7 @@ func (r *shortcut) Render(tree render.Tree, app rollout.App, commit rollout.Comm
 	made := r.made[key]
 	if made == nil {
 		a, known := r.known[key]
-		if !known || a.broken {
+		if !known || a.broken && !a.emptied {
 			return nil, rollout.Invalidf(app.Path+"/kustomization.yaml", "resources", "missing.yaml does not exist")
 		}
 		made = a.render(app, r.specOf)
@@ -86,8 +86,10 @@ func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.Spec) *rollout.Render {
 	dir := "apps/" + a.name + "/"
 	r := &rollout.Render{App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"}}
-	config := manifest("v1", "ConfigMap", a.id, map[string]any{"data": map[string]any{"n": strconv.Itoa(a.config)}})
-	objects := []any{config}
+	objects := []any{manifest("v1", "ConfigMap", a.id, map[string]any{"data": map[string]any{"n": strconv.Itoa(a.config)}})}
+	if a.broken && a.emptied {
+		objects, a.workloads = nil, nil
+	}
 	var routes, deployments []any
 	for _, w := range a.workloads {
 		if w.gone {
@@ -115,7 +117,7 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	byName := func(a, b any) int {
 		return strings.Compare(rollout.Object(a.(map[string]any)).Name(), rollout.Object(b.(map[string]any)).Name())
 	}
-	slices.SortFunc(objects[1:], byName)
+	slices.SortFunc(objects[min(1, len(objects)):], byName)
 	slices.SortFunc(routes, byName)
 	slices.SortFunc(deployments, byName)
 	for _, o := range slices.Concat(objects, routes, deployments) {
@@ -266,6 +268,7 @@ func TestShortcut(t *testing.T) {
 					randomAnalyses(rng, w)
 				}
 			}
+			s.apps[i].broken, s.apps[i].emptied = seed%10 == 5, seed%10 == 5
 		}
 		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "first", Edits: s.files()})
 		quick := newShortcut()
