@@ -1,0 +1,39 @@
+package simulate
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestStableThatLeftTheBranch begins the history anew, with a third version in place of what is stable, and starts another
+// process: it takes no commit for the users' that their branch does not have, so the way back to what is stable waits. No
+// pod moves meanwhile, and a version that is promoted fully ends that.
+func TestStableThatLeftTheBranch(t *testing.T) {
+	p := newProposing(t)
+	files := map[string][]byte{}
+	for path, content := range p.git.Files(p.head()) {
+		files[path] = []byte(content)
+	}
+	files["apps/shop/app.yaml"] = []byte(twoApps("v3")["apps/shop/app.yaml"])
+	root := p.git.make("", files, "Ann", "all of it", p.cluster.Kube.Now)
+	p.git.add(root)
+	p.git.Set("Ann", testBranch, root.ID)
+	pods := p.pods()
+	p.start()
+	for range 5 {
+		p.tick()
+	}
+	if s, now := p.state("shop"), p.pods(); s.Phase != rollout.Aborting || now != pods {
+		t.Fatalf("it is %s, pods were %s and are %s", s.Phase, pods, now)
+	}
+	made, err := p.parts.Options.Renderer.Render(snapshot{root}, rollout.App{Name: "shop", Path: "apps/shop", Namespace: "default"}, root.Commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.files("promote it fully", promotionOf(made.Release(), "through: full\n"))
+	p.tick()
+	if s := p.state("shop"); s.Phase != rollout.Healthy || p.serving("shop") != "shop:v3" {
+		t.Errorf("it is %s, and serves %s", s.Phase, p.serving("shop"))
+	}
+}
