@@ -83,8 +83,8 @@ func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, known bool
 	return "", known
 }
 
-// isOfSomething reports whether there is a record, and of more than a folder without objects: that may have been given another
-// name before its objects were there.
+// isOfSomething reports whether there is a record, and of more than a folder without objects: that may have been given
+// another name before its objects were there.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
 // sharesObjects reports whether an app has any of another one's Deployments or, if that has none, any of its objects.

@@ -242,7 +242,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 		err      error
 		panicked error
 	}
-	began, done := time.Now(), make(chan outcome, 1)
+	done, late := make(chan outcome, 1), time.After(limit)
 	go func() {
 		var o outcome
 		defer func() {
@@ -258,10 +258,12 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 		if o.panicked != nil {
 			panic(o.panicked)
 		}
-		if time.Since(began) <= limit { // on a busy machine both may be there: then it is not chance which one counts
+		select {
+		case <-late: // on a busy machine both may be there: then it is not chance which one counts
+		default:
 			return o.got, o.err
 		}
-	case <-time.After(limit):
+	case <-late:
 	}
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
