@@ -24,7 +24,9 @@ func adopt(in Input) Decision {
 		c := m.changeOf(in)
 		switch {
 		case c.leavesUsers(in, m): // they arrive by the old list
-			in.Head.Render = followed(in)
+			if in.Head.Render = followed(in); isPromoting(in.State) {
+				return removeFormer(in)
+			}
 			return advance(in)
 		case c.restarts == "" || s.Stable == nil:
 		case isPromoting(s): // Kubernetes replaces its pods: a Service that is switched sends all users to the first
@@ -100,7 +102,7 @@ func (m moving) changeOf(in Input) change {
 // leavesUsers reports whether users are all on the new version while proxies have yet to learn of it, and the new list
 // knows of no switch: it would send them to all pods again.
 func (c change) leavesUsers(in Input, m moving) bool {
-	return c.old != nil && c.old.hasMoved(m.Progress) && in.State.Former == nil && !isPromoting(in.State) &&
+	return c.old != nil && c.old.hasMoved(m.Progress) && (in.State.Former != nil || !isPromoting(in.State)) &&
 		!m.hasSwitched(len(m.stages)) && !m.swaps()
 }
 
