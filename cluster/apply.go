@@ -56,8 +56,11 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 			continue
 		}
 		created, err := c.applyOne(ctx, d)
-		if err != nil {
-			return result, explain(err, d.ref, "patch")
+		if err = explain(err, d.ref, "patch"); err != nil {
+			if !isRefused(err) {
+				c.memory.doubt(d)
+			}
+			return result, err
 		}
 		if created {
 			result.Created = append(result.Created, d.ref)

@@ -59,6 +59,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // anything.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
+// isRefused reports whether the API server has said that it did not take an object.
+func isRefused(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
+}
+
 func describe(ref rollout.Ref) string {
 	if ref.Namespace == "" {
 		return ref.Kind + " " + ref.Name

@@ -110,6 +110,61 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	}
 }
 
+// TestLostAnswerIsDoubted: a write is made, its answer is lost, and the watch lags behind. What was there before is written
+// again when it is asked for, though the watch shows nothing else: what comes after it in the app's order depends on it.
+func TestLostAnswerIsDoubted(t *testing.T) {
+	w := newWorld(t)
+	f := w.faulty()
+	var lagging sync.RWMutex
+	var lose atomic.Bool
+	spoil := func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		switch isServices := strings.Contains(r.URL.Path, "/services"); {
+		case isServices && r.URL.Query().Get("watch") != "":
+			next.ServeHTTP(late{rw, &lagging}, r)
+		case isServices && r.Method == http.MethodPatch && lose.CompareAndSwap(true, false):
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		default:
+			return false
+		}
+		return true
+	}
+	f.spoil.Store(&spoil)
+	service := func(version string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\n" +
+			"spec: {selector: {app: shop, version: " + version + "}, ports: [{port: 80}]}\n"
+	}
+	w.apply("shop", service("v1"))
+	w.apply("shop", service("v1"))
+	lagging.Lock()
+	lose.Store(true)
+	w.wantError(service("v2"), "Service", cluster.Unavailable)
+	w.apply("shop", service("v1"))
+	lagging.Unlock()
+	live, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(t.Context(), "shop", metav1.GetOptions{})
+	if err != nil || live.Spec.Selector["version"] != "v1" {
+		t.Errorf("the Service selects %v (%v), want v1", live.Spec.Selector, err)
+	}
+	w.until("it is at rest", func() (bool, string) {
+		got := w.apply("shop", service("v1"))
+		return got.Changed() == 0, ""
+	})
+}
+
+// late answers once nobody holds the lock.
+type late struct {
+	http.ResponseWriter
+	held *sync.RWMutex
+}
+
+func (l late) Write(p []byte) (int, error) {
+	l.held.RLock()
+	defer l.held.RUnlock()
+	return l.ResponseWriter.Write(p)
+}
+
+func (l late) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
 func TestSilentServerIsNotWaitedForLongerThanTheCaller(t *testing.T) {
 	w := newWorld(t)
 	release := make(chan struct{})

@@ -61,6 +61,14 @@ func (m *memory) note(d *desired, l *live, now time.Time) {
 	m.known[d.ref] = k
 }
 
+// doubt has an object written anew: whether its last write was made is not known, and the watches may not show it yet.
+// What was asked for before is not what is there then.
+func (m *memory) doubt(d *desired) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[d.ref] = known{app: d.label(rollout.LabelApp)}
+}
+
 // Forget drops what is remembered of an app that is no more. Its objects stay as they are.
 func (c *Client) Forget(app string) {
 	c.mu.Lock()

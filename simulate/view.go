@@ -173,6 +173,7 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			}
 		}
 		if outcome.Err != nil {
+			v.digests[o.Ref()] = "" // as cluster.Client doubts it
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
 		v.learn(o, digest)
