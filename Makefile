@@ -89,10 +89,13 @@ push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=reg
 	cd internal/release && $(GO) run . push $(ROOT)/dist/image-$(VERSION).tar '$(IMAGE):$(VERSION)'
 
 # What measures runs beside what only computes, which gives way to it. What releases on a cluster has the machine for
-# itself, one part after the other on one control plane: its deadlines are seconds, as its users' may be.
+# itself, one part after the other on one control plane: its deadlines are seconds, as its users' may be. What fails stops
+# no other part, so that one run tells all.
 test: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run everything that CI runs
-	$(MAKE) --no-print-directory -j3 --output-sync test-traffic test-plain test-race
-	.ci/with-cluster $(MAKE) --no-print-directory -j1 test-servers test-program test-demo test-localcluster
+	@failed=; \
+	$(MAKE) --no-print-directory -k -j3 --output-sync test-traffic test-plain test-race || failed=1; \
+	.ci/with-cluster $(MAKE) --no-print-directory -k -j1 test-servers test-program test-demo test-localcluster || failed=1; \
+	[ -z "$$failed" ]
 
 test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)
