@@ -59,18 +59,18 @@ func (g *schemaGuard) alone(f func()) {
 }
 
 // kustomize builds the kustomization in a folder and returns its objects in
-// kustomize's order.
-func kustomize(fs *treeFS, dir string, p plan) ([]rollout.Object, error) {
-	built, err := buildMap(fs, dir, p)
+// kustomize's order, with their variables substituted.
+func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, error) {
+	built, err := buildMap(fs, dir, *p)
 	if err != nil {
 		return nil, err
 	}
-	return decode(fs, built, p)
+	return decode(fs, built, p, v)
 }
 
 // decode returns what kustomize built as plain values. It goes through JSON, as
 // kustomize's own printing does, so that each scalar is what the printed one is.
-func decode(fs *treeFS, built resmap.ResMap, p plan) ([]rollout.Object, error) {
+func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
 		raw, err := resource.MarshalJSON()
@@ -84,6 +84,11 @@ func decode(fs *treeFS, built resmap.ResMap, p plan) ([]rollout.Object, error) {
 		if err != nil {
 			return nil, reduce(fs, p.file, err)
 		}
+		var warnings []string
+		if object, warnings, err = v.into(object, raw); err != nil {
+			return nil, err
+		}
+		p.warnings = append(p.warnings, warnings...)
 		objects = append(objects, object)
 	}
 	return objects, nil

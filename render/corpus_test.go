@@ -32,7 +32,7 @@ func buildYAML(tree Tree, dir string) ([]byte, []rollout.Object, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, err := decode(fs, built, p)
+	objects, err := decode(fs, built, &p, nil)
 	return text, objects, err
 }
 

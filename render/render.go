@@ -179,11 +179,16 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	if err != nil {
 		return nil, err
 	}
-	objects, err := kustomize(fs, app.Path, plan)
+	variables, err := fs.variables(app)
 	if err != nil {
-		return nil, fs.orNoObject(app.Path, listed, err)
+		return nil, err
 	}
-	a := &assembly{fs: fs, app: app, file: plan.file, warnings: plan.warnings, checkProvider: b.CheckProvider}
+	a := &assembly{fs: fs, app: app, file: plan.file, checkProvider: b.CheckProvider}
+	objects, err := kustomize(fs, app.Path, &plan, variables)
+	if err != nil {
+		return nil, a.blame(fs.orNoObject(app.Path, listed, err), rollout.Ref{})
+	}
+	a.warnings = plan.warnings
 	if err := a.assemble(objects); err != nil {
 		return nil, err
 	}

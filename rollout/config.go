@@ -3,8 +3,10 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -63,6 +65,7 @@ type AppGlob struct {
 	Prune     bool       // the objects of an app whose folder is removed are deleted; default false: they are left alone
 	Directory *Directory // folders without a kustomization are apps, too; nil: they are not
 	Helm      *Helm      // folders of charts are apps, too; nil: they are not
+	Variables Variables  // of its apps' objects
 
 	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
 	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
@@ -114,9 +117,16 @@ type appGlobFile struct {
 	Directory *Directory `json:"directory"`
 	Helm      *helmFile  `json:"helm"`
 
+	Substitute     map[string]string    `json:"substitute"`
+	SubstituteFrom []substituteFromFile `json:"substituteFrom" max:"20" fix:"put them into fewer files"`
+
 	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
 	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
 	ServiceAccount   string   `json:"serviceAccount" is:"account"`
+}
+
+type substituteFromFile struct {
+	File string `json:"file" needs:"name a .env file or a ConfigMap's manifest, from the repository's root" like:"folder"`
 }
 
 // helmFile has Argo CD's names.
@@ -268,6 +278,18 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 		return invalid("name", "leave it out: each app is named by what the wildcards match",
 			"%q would be the name of every app that %s matches", g.Name, g.Path)
 	}
+	if raw.Substitute != nil || raw.SubstituteFrom != nil {
+		for _, name := range slices.Sorted(maps.Keys(raw.Substitute)) {
+			if !IsVariable(name) {
+				return invalid("substitute", BadVariable, "%q is no name of a variable", name)
+			}
+		}
+		var files []string
+		for _, from := range raw.SubstituteFrom {
+			files = append(files, from.File)
+		}
+		g.Variables = NewVariables(raw.Substitute, files)
+	}
 	if h := raw.Helm; h != nil {
 		g.Helm = &Helm{ReleaseName: h.ReleaseName, ValueFiles: strings.Join(h.ValueFiles, "\n"), SkipCRDs: h.SkipCRDs}
 		if h.ValuesObject != nil {
@@ -309,7 +331,8 @@ func (g AppGlob) App(dir string) (App, error) {
 	}
 	app := App{Name: name, Path: dir, Namespace: g.Namespace,
 		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
-		Limits: g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " ")}
+		Variables: g.Variables,
+		Limits:    g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " ")}
 	if g.Helm != nil {
 		app.Helm = *g.Helm
 	}

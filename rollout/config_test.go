@@ -158,6 +158,43 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	}
 }
 
+// TestVariableEntries: the variables of an entry are those of its apps, in one order whatever the file's; none is not the same as no field.
+func TestVariableEntries(t *testing.T) {
+	parse := func(entry string) (App, error) {
+		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: shop\n  "+entry+"\n"))
+		if err != nil {
+			return App{}, err
+		}
+		return c.Apps[0].App("shop")
+	}
+	for entry, want := range map[string]Variables{
+		"prune: true":                       {},
+		"substitute: {}":                    {On: true},
+		"substitute: {b: '2', _a1: ''}":     {On: true, Values: `{"_a1":"","b":"2"}`},
+		"substituteFrom: [{file: c/p.env}]": {On: true, Files: "c/p.env"},
+		"substituteFrom: [{file: a b.env}, {file: c.yaml}]\n  substitute: {a: b}": {On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`},
+	} {
+		app, err := parse(entry)
+		if diff := cmp.Diff(want, app.Variables); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", entry, err, diff)
+		}
+	}
+	v := Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
+	if diff := cmp.Diff(v, NewVariables(v.Map(), v.From())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for entry, want := range map[string]string{
+		"substitute: {a: 3}":          ".gitrollout/prod/config.yaml: apps[0].substitute[a]: is 3 where a text belongs; quote it",
+		"substitute: {a-b: x}":        `.gitrollout/prod/config.yaml: apps[0].substitute: "a-b" is no name of a variable; use letters, digits and _, and no digit first`,
+		"substituteFrom: [{name: x}]": ".gitrollout/prod/config.yaml: apps[0].substituteFrom[0].name: is not a known field; use one of file",
+		"substituteFrom: [{}]":        ".gitrollout/prod/config.yaml: apps[0].substituteFrom[0].file: is missing; name a .env file or a ConfigMap's manifest, from the repository's root",
+	} {
+		if _, err := parse(entry); err == nil || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
+		}
+	}
+}
+
 // TestHelmEntries: what an entry says of a chart is the app's, and what charts are told of the cluster is that of all.
 func TestHelmEntries(t *testing.T) {
 	parse := func(entry, more string) (App, error) {

@@ -1,8 +1,10 @@
 package rollout
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +28,47 @@ type App struct {
 	Helm        Helm   // of the chart in its folder, if that has one and no kustomization
 	Kubernetes  string // the version that charts are told; "" for DefaultKubernetes
 	APIVersions string // that charts are told besides those that Kubernetes has by itself, with spaces between
+
+	Variables Variables // of its objects
 }
+
+// Variables are what ${name} stands for in the objects that an app was built to. The zero value leaves them as they
+// are.
+type Variables struct {
+	On     bool   // objects are read for variables, be there one or not
+	Values string // those of the app's entry, as JSON; "" for none
+	Files  string // with more of them, from the repository's root, with line ends between; later ones win, Values most
+}
+
+// NewVariables are these values, and those in files.
+func NewVariables(values map[string]string, files []string) Variables {
+	v := Variables{On: true, Files: strings.Join(files, "\n")}
+	if len(values) > 0 {
+		data, _ := json.Marshal(values) // texts always encode
+		v.Values = string(data)
+	}
+	return v
+}
+
+// From are the Files.
+func (v Variables) From() []string { return lines(v.Files) }
+
+// Map are the Values.
+func (v Variables) Map() map[string]string {
+	values := map[string]string{}
+	if v.Values != "" {
+		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has made it
+	}
+	return values
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// IsVariable reports whether a text is the name of a variable.
+func IsVariable(name string) bool { return variable.MatchString(name) }
+
+// BadVariable is what to do about a name that is none.
+const BadVariable = "use letters, digits and _, and no digit first"
 
 // Helm says how the chart in an app's folder is rendered.
 type Helm struct {
@@ -37,8 +79,10 @@ type Helm struct {
 }
 
 // Files are the ValueFiles.
-func (h Helm) Files() []string {
-	return strings.FieldsFunc(h.ValueFiles, func(r rune) bool { return r == '\n' })
+func (h Helm) Files() []string { return lines(h.ValueFiles) }
+
+func lines(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
 // Directory says which manifests of a folder without a kustomization are an app. The names are Argo CD's.

@@ -48,6 +48,7 @@ var table = map[string]rule{
 		"sigs.k8s.io/yaml",
 	}},
 	"render": {own: []string{"analysis", "render/chart", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{
+		"github.com/fluxcd/pkg/envsubst",
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
 	}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{

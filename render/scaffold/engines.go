@@ -20,8 +20,10 @@ import (
 // Given is how Argo CD or Flux deploys a folder of the repository, as an entry says it.
 type Given struct {
 	File  string // where it is said
-	Entry        // Path, Namespace, Directory, and Helm for one that is a chart
+	Entry        // Path, Namespace, Directory, Variables, and Helm for one that is a chart
 	Lost  []string
+
+	postBuild postBuild
 }
 
 // application is as much of an Argo CD Application as a look needs (argoproj.io/v1alpha1).
@@ -152,7 +154,7 @@ type fluxObject struct {
 		Patches         []any          `json:"patches"`
 		Images          []any          `json:"images"`
 		Components      []any          `json:"components"`
-		PostBuild       map[string]any `json:"postBuild"`
+		PostBuild       postBuild      `json:"postBuild"`
 		Decryption      map[string]any `json:"decryption"`
 
 		ReleaseName   string         `json:"releaseName"`
@@ -172,6 +174,34 @@ type fluxObject struct {
 	} `json:"spec"`
 }
 
+// postBuild are the variables of a Kustomization of Flux's.
+type postBuild struct {
+	Substitute     map[string]string `json:"substitute"`
+	SubstituteFrom []struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"substituteFrom"`
+}
+
+// variables carries them over, for an environment: those of a ConfigMap where its manifest is in the repository.
+func (g *Given) variables(configMaps map[string][]string, env string) {
+	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
+		return
+	}
+	var files []string
+	for _, from := range g.postBuild.SubstituteFrom {
+		of := slices.DeleteFunc(slices.Clone(configMaps[from.Name]), func(file string) bool {
+			e := environment(file)
+			return from.Kind != "ConfigMap" || e != "" && e != env
+		})
+		if len(of) == 1 {
+			files = append(files, of[0])
+		}
+		g.lose("spec.postBuild.substituteFrom "+from.Kind+"/"+from.Name, len(of) != 1)
+	}
+	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
+}
+
 // fluxKustomizationIn reads what a Kustomization of Flux's says of a folder.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
@@ -182,7 +212,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.patches", len(o.Spec.Patches) > 0)
 	g.lose("spec.images", len(o.Spec.Images) > 0)
 	g.lose("spec.components", len(o.Spec.Components) > 0)
-	g.lose("spec.postBuild", len(o.Spec.PostBuild) > 0)
+	g.postBuild = o.Spec.PostBuild
 	g.lose("spec.decryption", len(o.Spec.Decryption) > 0)
 	return g, true
 }
@@ -241,7 +271,8 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (no
 			}
 		}
 		e := entries[dir]
-		e.Namespace = g.Namespace
+		g.variables(s.ConfigMaps, env)
+		e.Namespace, e.Variables = g.Namespace, g.Variables
 		if e.Directory != nil && g.Directory != nil {
 			e.Directory = g.Directory
 		}

@@ -13,8 +13,13 @@ import (
 // proposed is the configuration of a repository with real renders, and what is said of it.
 func proposed(t *testing.T, files map[string]string) string {
 	t.Helper()
+	return proposedFor(t, "prod", files)
+}
+
+func proposedFor(t *testing.T, cluster string, files map[string]string) string {
+	t.Helper()
 	tree, renderer := treeOf(files), render.New()
-	p, err := Propose(tree, look(t, tree), "prod", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
+	p, err := Propose(tree, look(t, tree), cluster, "gitrollout", func(a rollout.App) (*rollout.Render, error) {
 		return renderer.Render(tree, a, rollout.Commit{})
 	})
 	if err != nil {
@@ -122,7 +127,12 @@ func TestFluxIsCarriedOver(t *testing.T) {
 		return `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: apps, namespace: flux-system}
-spec: {path: ./apps/web, targetNamespace: web-` + env + `, postBuild: {substitute: {a: b}}}
+spec:
+  path: ./apps/web
+  targetNamespace: web-` + env + `
+  postBuild:
+    substitute: {a: "1", of: ` + env + `}
+    substituteFrom: [{kind: ConfigMap, name: cluster-vars}, {kind: ConfigMap, name: absent, optional: true}, {kind: Secret, name: keys}]
 `
 	}
 	release := `apiVersion: helm.toolkit.fluxcd.io/v2
@@ -138,19 +148,34 @@ kind: HelmRelease
 metadata: {name: podinfo}
 spec: {chart: {spec: {chart: podinfo, sourceRef: {kind: HelmRepository, name: podinfo}}}}
 `
-	got := proposed(t, map[string]string{
+	vars := func(region string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cluster-vars, namespace: flux-system}\ndata: {region: " + region + "}\n"
+	}
+	files := map[string]string{
 		"clusters/prod/apps.yaml": cluster("prod"), "clusters/staging/apps.yaml": cluster("staging"),
+		"clusters/prod/vars.yaml": vars("eu"), "clusters/staging/vars.yaml": vars("us"),
 		"releases/shop.yaml":           release,
-		"apps/web/kustomization.yaml":  "configMapGenerator: [{name: web, literals: [a=b]}]\n",
+		"apps/web/kustomization.yaml":  "configMapGenerator: [{name: web, literals: ['a=${a} ${of} ${region}']}]\n",
+		"apps/api/kustomization.yaml":  "configMapGenerator: [{name: api, literals: ['a=${a}']}]\n",
+		"apps/lost/kustomization.yaml": "configMapGenerator: [{name: lost, literals: ['a=${key}']}]\n",
+		"clusters/prod/lost.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: lost}\n" +
+			"spec: {path: apps/lost, postBuild: {substituteFrom: [{kind: Secret, name: keys}]}}\n",
 		"charts/shop/Chart.yaml":       chartOfShop,
 		"charts/shop/values.yaml":      "a: 1\n",
 		"charts/shop/templates/s.yaml": shopOfChart,
-	})
+	}
+	got := proposed(t, files)
 	want := `apiVersion: gitrollout.dev/v1alpha1
 kind: Config
 apps:
+- path: apps/api
 - path: apps/web
   namespace: web-prod
+  substitute:
+    a: "1"
+    of: prod
+  substituteFrom:
+  - file: clusters/prod/vars.yaml
 - path: charts/shop
   namespace: shops
   helm:
@@ -160,9 +185,33 @@ apps:
     valuesObject:
       a: 5
 left out releases/shop.yaml: HelmRelease podinfo has the chart of a repository of charts; commit it, as helm pull --untar unpacks it, and list its folder with helm: {valuesObject: …}
+left out apps/lost: cannot be rendered: apps/lost/kustomization.yaml: data.a: the variable key is not set (ConfigMap//lost-m9gb8k2g46); give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} where the text is meant
+note apps/lost: what clusters/prod/lost.yaml says with spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
 note apps/web is what clusters/prod/apps.yaml says of it, and not clusters/staging/apps.yaml
-note apps/web: what clusters/prod/apps.yaml says with spec.postBuild is not carried over: put it into the folder
+note apps/web: what clusters/prod/apps.yaml says with spec.postBuild.substituteFrom ConfigMap/absent, spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
 note charts/shop: what releases/shop.yaml says with spec.valuesFrom is not carried over: put it into the folder`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	other := proposedFor(t, "staging", files)
+	for _, line := range []string{"namespace: web-staging", "of: staging", "- file: clusters/staging/vars.yaml"} {
+		if !strings.Contains(other, line) {
+			t.Errorf("%s is not in what is proposed for staging:\n%s", line, other)
+		}
+	}
+}
+
+// TestVariablesOfSeveral: folders with other variables are entries of their own.
+func TestVariablesOfSeveral(t *testing.T) {
+	of := func(name, substitute string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + "}\nspec: {path: svc/" + name + ", postBuild: {substitute: " + substitute + "}}\n"
+	}
+	got := proposed(t, map[string]string{
+		"flux/a.yaml": of("a", "{v: one}"), "flux/b.yaml": of("b", "{v: two}"),
+		"svc/a/kustomization.yaml": "configMapGenerator: [{name: a, literals: ['v=${v}']}]\n",
+		"svc/b/kustomization.yaml": "configMapGenerator: [{name: b, literals: ['v=${v}']}]\n",
+	})
+	want := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: svc/a\n  substitute:\n    v: one\n- path: svc/b\n  substitute:\n    v: two\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -57,11 +57,35 @@ func configText(entries []Entry) string {
 				"releaseName": h.ReleaseName, "valueFiles": h.Files(), "valuesObject": values, "skipCrds": h.SkipCRDs,
 			}))
 		}
+		b.WriteString(variablesText(e.Variables))
 		for _, line := range e.Needs.Lines(nil, nil) {
 			b.WriteString("  " + line + "\n")
 		}
 	}
 	return b.String()
+}
+
+// variablesText are the lines of an entry for its variables.
+func variablesText(v rollout.Variables) string {
+	if !v.On {
+		return ""
+	}
+	lines := map[string]any{}
+	if values := v.Map(); len(values) > 0 || len(v.From()) == 0 {
+		lines["substitute"] = values
+	}
+	var from []map[string]string
+	for _, file := range v.From() {
+		from = append(from, map[string]string{"file": file})
+	}
+	if len(from) > 0 {
+		lines["substituteFrom"] = from
+	}
+	text, err := yaml.Marshal(lines)
+	if err != nil { // plain values always encode
+		return ""
+	}
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(string(text), "\n"), "\n", "\n  ") + "\n"
 }
 
 // settings are those of an entry's fields that say something, in one line if there is but one that is short.

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,6 +32,7 @@ type Entry struct {
 	Namespace string             // the same
 	Directory *rollout.Directory // nil for kustomizations
 	Helm      *rollout.Helm      // nil for what is no chart
+	Variables rollout.Variables  // of its objects
 	Needs     render.Beyond      // what its apps have that no entry allows by itself
 }
 
@@ -94,7 +96,7 @@ func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Pr
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
 		}
 	}
-	p.Notes = s.carry(plain, chosen, env)
+	p.Notes = s.carry(plain, chosen, cmp.Or(env, p.Cluster))
 	for _, dir := range chosen {
 		if d := plain[dir].Directory; d != nil && d.Exclude != "" && d.Exclude == s.noObjects(dir, d.Recurse) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s: what is no Kubernetes object is excluded: %s", dir, d.Exclude))
@@ -198,7 +200,7 @@ func (p *Proposal) cover(
 		}
 		e, alike := likeAll(group, plain)
 		e.Path = g
-		bare := e.Directory == nil && e.Helm == nil && e.Namespace == ""
+		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On
 		several := bare || len(group) > 1 // what is said of one folder is not said of those that may come beside it
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
@@ -263,9 +265,9 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 
 // likeAll is an entry that reads these folders, those without a kustomization too. It is false if they differ in how.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
-	alike, e.Namespace = true, plain[group[0]].Namespace
+	alike, e.Namespace, e.Variables = true, plain[group[0]].Namespace, plain[group[0]].Variables
 	for _, dir := range group {
-		alike = alike && plain[dir].Namespace == e.Namespace
+		alike = alike && plain[dir].Namespace == e.Namespace && plain[dir].Variables == e.Variables
 		if d := plain[dir].Directory; d != nil {
 			alike = alike && (e.Directory == nil || *e.Directory == *d)
 			e.Directory = d

@@ -30,6 +30,8 @@ type Survey struct {
 	Charts         []Chart         // sorted by path
 	Given          []Given         // what Flux and Argo CD say of folders, by file
 	LeftOut        []LeftOut       // what they deploy and the repository does not have
+
+	ConfigMaps map[string][]string // by name, the files that have that ConfigMap and nothing else, sorted
 }
 
 // Chart is the folder of a Helm chart.
@@ -63,6 +65,9 @@ func Look(tree render.Tree) (Survey, error) {
 	slices.SortFunc(l.found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
 	found := &l.found
 	slices.SortFunc(found.Charts, func(a, b Chart) int { return strings.Compare(a.Path, b.Path) })
+	for _, files := range found.ConfigMaps {
+		slices.Sort(files)
+	}
 	for _, list := range []*[]string{&found.Plain, &found.NoObjects, &found.Flux, &found.ArgoCD, &found.ArgoRollouts} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -189,6 +194,8 @@ var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", "J
 
 // file notes what a manifest is of, and returns which engine it belongs to and whether it has a workload.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
+	var kinds []string
+	var last head
 	for _, text := range strings.Split("\n"+string(data), "\n---") {
 		var h head
 		var doc any
@@ -199,6 +206,7 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 			l.found.NoObjects = append(l.found.NoObjects, name)
 			continue
 		}
+		kinds, last = append(kinds, h.Kind), h
 		group, _, _ := strings.Cut(h.APIVersion, "/")
 		workload = workload || slices.Contains(workloads, h.Kind)
 		switch {
@@ -212,6 +220,12 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 			engine = "Argo CD"
 			l.argoCD(name, text, h)
 		}
+	}
+	if len(kinds) == 1 && kinds[0] == "ConfigMap" {
+		if l.found.ConfigMaps == nil {
+			l.found.ConfigMaps = map[string][]string{}
+		}
+		l.found.ConfigMaps[last.Metadata.Name] = append(l.found.ConfigMaps[last.Metadata.Name], name)
 	}
 	return engine, workload
 }

@@ -46,6 +46,16 @@ var bombs = map[string]bomb{
 			each(100_000, "  - {select: {kind: ConfigMap}, fieldPaths: [data.a%d], options: {create: true}}\n"),
 		"all.yaml": configMaps(1000),
 	}, held + `|more than 1000000 YAML values`},
+	"a variable in itself 40 times": {files{
+		"kustomization.yaml": "resources: [cm.yaml]\n",
+		"cm.yaml":            configMap + "x: \"" + strings.Repeat("${x//x/", 40) + "a" + strings.Repeat("}", 40) + "\"\n",
+	}, held + "|cannot be read"},
+	"500,000 variables": {files{
+		"kustomization.yaml": "resources: [cm.yaml]\n", "cm.yaml": configMap + "x: " + strings.Repeat("${x}", 500_000) + "\n",
+	}, held + "|there are 500000 of them"},
+	"a megabyte of dollars": {files{
+		"kustomization.yaml": "resources: [cm.yaml]\n", "cm.yaml": configMap + "x: " + strings.Repeat("$", 1<<20) + "\n",
+	}, "there are 524288 of them"},
 	"aliases of aliases": {files{
 		"kustomization.yaml": "resources: [cm.yaml]\n",
 		"cm.yaml":            "a0: &a0 [x, x]\n" + each(40, "a%[2]d: &a%[2]d [*a%[1]d, *a%[1]d]\n") + configMap,
@@ -178,7 +188,8 @@ func TestBombs(t *testing.T) {
 			tree := b.tree()
 			runtime.ReadMemStats(&before)
 			_, _, err := p.Build(tree, rollout.App{Name: "bomb", Path: "app", Namespace: "shop",
-				Limits: rollout.Limits{Memory: 256 << 20, RenderTime: 5 * time.Second}})
+				Variables: rollout.NewVariables(map[string]string{"x": strings.Repeat("x", 20)}, nil),
+				Limits:    rollout.Limits{Memory: 256 << 20, RenderTime: 5 * time.Second}})
 			runtime.ReadMemStats(&after)
 			var invalid *rollout.InvalidError
 			switch {
