@@ -57,6 +57,25 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// TestSomebodyIsAsked: a package without tests of its own has others that live through it, or else its mutants would
+// survive unasked.
+func TestSomebodyIsAsked(t *testing.T) {
+	root, _, err := module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := product(root, []string{"./..."})
+	if err != nil || len(folders) < 30 {
+		t.Fatalf("%v: %v", folders, err)
+	}
+	for _, folder := range folders {
+		own, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+		if err != nil || len(own) == 0 && len(others(folder)) == 0 {
+			t.Errorf("nobody is asked about %s: %v", folder, err)
+		}
+	}
+}
+
 // TestOthers finds the packages that live through a folder's code.
 func TestOthers(t *testing.T) {
 	for folder, want := range map[string]string{

@@ -18,6 +18,7 @@ var livesThrough = map[string][]string{
 	"publish":           {"./cmd/gitrollout"},
 	"views":             {"./cmd/gitrollout"},
 	"simulate":          nil,
+	"simulate/kube":     {"./simulate"},
 	"cmd":               nil,
 	"analysis/provider": {"./reconciler/measure"},
 	"git/wire":          {"./git"},
