@@ -73,6 +73,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"pushInterval short": {apps + "pushInterval: 10ms\n", `f/c/config.yaml: pushInterval: "10ms" is less than 1s; use 1s or more`},
 		"memory short":       {apps + "limits: {memory: 127Mi}\n", `f/c/config.yaml: limits.memory: 127Mi is less than 128Mi; give more`},
 		"memory unit":        {apps + "limits: {memory: 512}\n", `f/c/config.yaml: limits.memory: 512 is not a size; write 512Mi, 1Gi or the like`},
+		"memory enough":      {apps + "limits: {memory: 524288Gi}\n", `f/c/config.yaml: limits.memory: the text "524288Gi" is not a size; write 512Mi, 1Gi or the like`},
 		"memory negative":    {apps + "limits: {memory: -1Gi}\n", `f/c/config.yaml: limits.memory: -1Gi is less than 128Mi; give more`},
 		"render time":        {apps + "limits: {renderTime: 0s}\n", `f/c/config.yaml: limits.renderTime: the text "0s" is not more than 0; write 30s, 1m or the like`},
 		"interval negative":  {apps + "interval: -1m\n", `f/c/config.yaml: interval: "-1m" is less than 1s; use 1s or more`},
