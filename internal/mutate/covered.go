@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -22,9 +23,10 @@ type asked struct {
 
 // test is one test function, with what of each file below the module it ran.
 type test struct {
-	name string
-	took time.Duration
-	ran  map[string][]block
+	name  string // "TestX", or "TestX/part"
+	took  time.Duration
+	ran   map[string][]block
+	parts []string // its subtests, while they are looked for
 }
 
 // block is statements that run one after the other: from a place to a place, as line and column.
@@ -58,7 +60,27 @@ func (t tests) learn(pkg string) (*asked, error) {
 	if _, err := os.Stat(binary); err != nil {
 		return known, nil // it has none
 	}
-	names := t.names(pkg, binary)
+	names, err := t.names(pkg, binary)
+	if err != nil {
+		return nil, err
+	}
+	whole := t.each(known, pkg, binary, names, true)
+	for i, x := range whole {
+		if x.took > t.divided && len(x.parts) > 1 {
+			if parts := t.each(known, pkg, binary, x.parts, false); len(parts) == len(x.parts) {
+				whole[i].parts = nil
+				known.tests = append(known.tests, parts...)
+				continue
+			}
+		}
+		whole[i].parts = nil
+		known.tests = append(known.tests, whole[i])
+	}
+	return known, nil
+}
+
+// each runs tests one by one, and leaves out those that fail.
+func (t tests) each(known *asked, pkg, binary string, names []string, tell bool) (passed []test) {
 	ran, failed := make([]test, len(names)), make([]error, len(names))
 	var several sync.WaitGroup
 	var once sync.Once
@@ -67,63 +89,93 @@ func (t tests) learn(pkg string) (*asked, error) {
 		free <- struct{}{}
 		several.Go(func() {
 			defer func() { <-free }()
-			profile, took, err := t.alone(filepath.Join(dir, name), pkg, binary, name)
-			if err != nil { // a machine that is busy may have kept it too long
-				profile, took, err = t.alone(filepath.Join(dir, name), pkg, binary, name)
-			}
-			if failed[i] = err; err == nil {
-				ran[i] = test{name, took, blocks(profile, t.module+"/", false)}
-				once.Do(func() { known.blocks = blocks(profile, t.module+"/", true) })
+			if ran[i], failed[i] = t.alone(known, &once, pkg, binary, name); failed[i] != nil {
+				ran[i], failed[i] = t.alone(known, &once, pkg, binary, name) // a busy machine may have kept it too long
 			}
 		})
 	}
 	several.Wait()
 	for i, err := range failed {
-		if err != nil {
+		switch {
+		case err == nil:
+			passed = append(passed, ran[i])
+		case tell:
 			fmt.Printf("%s %s fails without any mutant and is not asked: %v\n", pkg, names[i], err)
-			continue
 		}
-		known.tests = append(known.tests, ran[i])
 	}
-	return known, nil
+	return passed
 }
 
 // names lists a package's tests, seeds of fuzz tests and examples.
-func (t tests) names(pkg, binary string) (names []string) {
+func (t tests) names(pkg, binary string) (names []string, err error) {
 	list := exec.Command(binary, "-test.list=^(Test|Fuzz|Example)")
 	list.Dir = filepath.Join(t.root, pkg)
-	out, _ := list.Output()
-	return strings.Fields(string(out))
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", pkg, err)
+	}
+	return strings.Fields(string(out)), nil
 }
+
+// part is a subtest of the first level in the output of a test.
+var part = regexp.MustCompile(`(?m)^    --- PASS: (\w+/\S+) `)
 
 // alone runs one test, and says what it and the processes that it starts have run.
-func (t tests) alone(dir, pkg, binary, name string) (profile string, took time.Duration, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", 0, err
+func (t tests) alone(known *asked, once *sync.Once, pkg, binary, name string) (test, error) {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return test{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	data, text := filepath.Join(dir, "data"), filepath.Join(dir, "text")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return test{}, err
 	}
 	began := time.Now()
-	out, err := t.run(pkg, binary, t.limit, []string{name}, "-test.gocoverdir="+dir)
-	took = time.Since(began)
+	out, err := t.run(pkg, binary, t.limit, []string{name}, data)
+	took := time.Since(began)
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: %s", err, out)
+		return test{}, fmt.Errorf("%w: %s", err, out)
 	}
-	text := dir + ".txt"
-	if out, err := exec.Command(t.covdata, "textfmt", "-i="+dir, "-o="+text).CombinedOutput(); err != nil {
-		return "", 0, fmt.Errorf("covdata: %w: %s", err, out)
+	if out, err := exec.Command(t.covdata, "textfmt", "-i="+data, "-o="+text).CombinedOutput(); err != nil {
+		return test{}, fmt.Errorf("covdata: %w: %s", err, out)
 	}
-	content, err := os.ReadFile(text)
-	return string(content), took, err
+	profile, err := os.ReadFile(text)
+	if err != nil {
+		return test{}, err
+	}
+	once.Do(func() { known.blocks = blocks(string(profile), t.module+"/", true) })
+	x := test{name: name, took: took, ran: blocks(string(profile), t.module+"/", false)}
+	for _, found := range part.FindAllStringSubmatch(out, -1) {
+		if is := found[1]; !strings.Contains(name, "/") {
+			x.parts = append(x.parts, is)
+		}
+	}
+	return x, nil
 }
 
-// run runs tests of a binary by their names.
-func (t tests) run(pkg, binary string, limit time.Duration, names []string, flags ...string) (string, error) {
+// run runs tests of a binary by their names: whole ones, or subtests of one. Where there is a folder for it, they write
+// there what they cover.
+func (t tests) run(pkg, binary string, limit time.Duration, names []string, folders ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second) // the test itself says where it hangs
 	defer cancel()
-	pattern := "^(" + strings.Join(names, "|") + ")$"
-	cmd := exec.CommandContext(ctx, binary, append(flags, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+pattern)...)
+	var parents, parts []string
+	for _, name := range names {
+		parent, rest, is := strings.Cut(name, "/")
+		parents = append(parents, parent)
+		if is {
+			parts = append(parts, regexp.QuoteMeta(rest))
+		}
+	}
+	pattern := "^(" + strings.Join(slices.Compact(parents), "|") + ")$"
+	if len(parts) > 0 {
+		pattern += "/^(" + strings.Join(parts, "|") + ")$"
+	}
+	cmd := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+pattern)
 	cmd.Dir, cmd.WaitDelay = filepath.Join(t.root, pkg), 10*time.Second
-	if len(flags) > 0 {
-		cmd.Env = append(os.Environ(), "GOCOVERDIR="+strings.TrimPrefix(flags[0], "-test.gocoverdir="))
+	for _, folder := range folders {
+		cmd.Args = append(cmd.Args, "-test.v", "-test.gocoverdir="+folder)
+		cmd.Env = append(os.Environ(), "GOCOVERDIR="+folder)
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,9 +29,9 @@ example.org/m/render/r.go:1.1,9.9 1 1
 	file := func(name string, b ...block) map[string][]block { return map[string][]block{name: b} }
 	first, second := all["a/a.go"][0], all["a/a.go"][1]
 	tests := []test{
-		{"TestSlow", time.Minute, file("a/a.go", first, second)},
-		{"TestQuick", time.Second, file("a/a.go", first)},
-		{"TestElsewhere", time.Second, file("a/b.go", first)},
+		{name: "TestSlow", took: time.Minute, ran: file("a/a.go", first, second)},
+		{name: "TestQuick", took: time.Second, ran: file("a/a.go", first)},
+		{name: "TestElsewhere", took: time.Second, ran: file("a/b.go", first)},
 	}
 	for name, c := range map[string]struct {
 		file   string
@@ -59,8 +60,26 @@ example.org/m/render/r.go:1.1,9.9 1 1
 	}
 }
 
-// TestTry tries the mutants of a small package: one that a test notices, one that only a test runs which is broken
-// anyway, one that does not compile, and one that a test runs which fails by chance.
+// TestGroups asks the quick first, and the subtests of one test apart from all others.
+func TestGroups(t *testing.T) {
+	var got [][]string
+	for _, group := range groups([]test{
+		{name: "TestA", took: 1}, {name: "TestS/a", took: 2}, {name: "TestB", took: 3},
+		{name: "TestS/b", took: time.Minute}, {name: "TestC", took: time.Minute},
+	}) {
+		var names []string
+		for _, x := range group {
+			names = append(names, x.name)
+		}
+		got = append(got, names)
+	}
+	if diff := cmp.Diff([][]string{{"TestA", "TestB"}, {"TestS/a", "TestS/b"}, {"TestC"}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTry tries the mutants of a small package: one that a test notices, one that a subtest does, one that only a
+// test runs which is broken anyway, one that does not compile, and one that a test runs which fails by chance.
 func TestTry(t *testing.T) {
 	root, mark := t.TempDir(), filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)
@@ -71,6 +90,7 @@ func TestTry(t *testing.T) {
 func Less(x, y int) bool { return x < y }
 func Broken(x int) bool { return x != 0 }
 func Chance(x, y bool) bool { return x && y }
+func Sum(x, y int) int { return x*1 + y }
 func Text(x, y string) string { return x + y }
 `,
 		"a/a_test.go": `package a
@@ -84,6 +104,15 @@ func TestLess(t *testing.T) {
 	if Less(1, 1) {
 		t.Error("1 < 1")
 	}
+}
+
+func TestParts(t *testing.T) {
+	t.Run("a sum", func(t *testing.T) {
+		if Sum(1, 1) != 2 {
+			t.Error("1 + 1 != 2")
+		}
+	})
+	t.Run("another", func(t *testing.T) {})
 }
 
 func TestBroken(t *testing.T) { t.Error(Broken(1)) }
@@ -110,20 +139,21 @@ func TestByChance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asking := tests{root, "example.org/m", strings.TrimSpace(string(covdata)), time.Minute, map[string]*asked{}}
+	asking := tests{root, "example.org/m", strings.TrimSpace(string(covdata)), time.Minute, 0, map[string]*asked{}}
 	for _, m := range all {
 		verdict, by, err := asking.try(m, []string{"./a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[m.what] = verdict + by
+		got[fmt.Sprintf("%d: %s", m.at[0], m.what)] = verdict + by
 		if err := os.WriteFile(mark, nil, 0o600); err != nil { // from the second mutant on
 			t.Fatal(err)
 		}
 	}
 	want := map[string]string{
-		"< becomes <=": caught + " (./a TestLess)", "!= becomes ==": survives, "0 becomes 1": survives,
-		"&& becomes ||": survives, "+ becomes -": noGo,
+		"3: < becomes <=": caught + " (./a TestLess)", "4: != becomes ==": survives, "4: 0 becomes 1": survives,
+		"5: && becomes ||": survives, "6: + becomes -": caught + " (./a TestParts)",
+		"6: * becomes /": survives, "6: 1 becomes 2": caught + " (./a TestParts)", "7: + becomes -": noGo,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

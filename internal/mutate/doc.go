@@ -16,7 +16,8 @@
 // where nothing is changed, in an instrumented build: that says what it runs,
 // and how long it takes. Only tests that ran the changed statements are asked
 // about a mutant, since the others cannot notice it, and those of less than two
-// seconds before the others. What processes ran that a test has killed is not
+// seconds before the others. A test of more than ten seconds is asked by its
+// subtests, where each of them passes by itself. What processes ran that a test has killed is not
 // known: where such a process may have run the mutant, all of the package's tests are
 // asked (covered.go). All of them run as with -short.
 //

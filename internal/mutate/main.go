@@ -58,7 +58,7 @@ func run(n int, seeds string, limit time.Duration, patterns []string) error {
 	if err != nil {
 		return fmt.Errorf("go tool -n covdata: %w", err)
 	}
-	tests := tests{root, module, strings.TrimSpace(string(covdata)), limit, map[string]*asked{}}
+	tests := tests{root, module, strings.TrimSpace(string(covdata)), limit, 10 * time.Second, map[string]*asked{}}
 	var drawn []draw
 	for word := range strings.SplitSeq(seeds, ",") {
 		seed, err := strconv.ParseUint(word, 10, 64)
@@ -169,7 +169,10 @@ type tests struct {
 	root, module string
 	covdata      string // the program that reads coverage
 	limit        time.Duration
-	known        map[string]*asked // of packages, as "./git/wire"
+	// What a test may take that is asked as a whole. One that takes longer is asked by its subtests, where each of them
+	// passes by itself.
+	divided time.Duration
+	known   map[string]*asked // of packages, as "./git/wire"
 }
 
 // try builds the mutant and runs the tests of packages that can notice it until one of them fails.
@@ -247,11 +250,7 @@ const quick = 2 * time.Second
 
 // fails names the first test that fails with the mutant, and fails again: on a busy machine one may fail by chance.
 func (t tests) fails(pkg, binary string, able []test) string {
-	slow := 0
-	for slow < len(able) && able[slow].took < quick {
-		slow++
-	}
-	for _, group := range [][]test{able[:slow], able[slow:]} {
+	for _, group := range groups(able) {
 		for len(group) > 0 {
 			name, failed := t.first(pkg, binary, group)
 			if !failed {
@@ -272,6 +271,23 @@ func (t tests) fails(pkg, binary string, able []test) string {
 		}
 	}
 	return ""
+}
+
+// groups are tests that are asked at once: the quick ones, the others, and the subtests of each that is divided.
+func groups(able []test) (all [][]test) {
+	at := map[string]int{}
+	for _, x := range able {
+		parent, _, is := strings.Cut(x.name, "/")
+		group := parent
+		if !is {
+			group = fmt.Sprintf("quick: %t", x.took < quick)
+		}
+		if _, known := at[group]; !known {
+			at[group], all = len(all), append(all, nil)
+		}
+		all[at[group]] = append(all[at[group]], x)
+	}
+	return all
 }
 
 // failure is what the output of a test that failed, or hung, has of its name.
