@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the expected objects anew")
 // TestOverlays plays testdata/KIND/CASE.txtar: a router's block of
 // trafficRouting, a route, and the objects before. What comes out is in after.yaml, or
 // in error.txt if it is refused. Each case also says that the objects before
-// were not touched, and that the overlay of an overlay is itself.
+// were not touched.
 func TestOverlays(t *testing.T) {
 	for _, r := range table {
 		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))

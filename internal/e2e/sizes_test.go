@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// sizes are from one pod, of which there is no share, to more than a hundred, of which a percentage is no number of
+// pods.
+var sizes = []int{1, 2, 3, 10, 150}
+
+// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while the pods of the one
+// before are kept: users stay where they are until that is promoted, go there, and nowhere else, and there are never
+// fewer pods.
+func TestUsersMoveForwardAtAnySize(t *testing.T) {
+	for name, strategy := range keptLong {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := func(version string, n int) map[string]string {
+				all := shop{version: version, replicas: fmt.Sprint("replicas: ", n), strategy: strategy}.files()
+				all["kustomization.yaml"] += "- ingress.yaml\n"
+				all["ingress.yaml"] = shopIngress
+				return all
+			}
+			w := newWorld(t, files("v0", 1)).start()
+			w.awaitHealthy(w.repo.Head())
+			for i, n := range sizes {
+				old, next := fmt.Sprint("old", i), fmt.Sprint("next", i)
+				w.push(old, files(old, n))
+				w.awaitStep(1, rollout.Paused)
+				w.promote()
+				w.awaitServes("shop", old, n)
+				w.await("all users on it", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+
+				mark, stop := w.pods.mark(), w.watchUsers("shop")
+				commit := w.push(next, files(next, n))
+				w.awaitStep(1, rollout.Paused)
+				w.awaitServes("shop", old, n)
+				if served := stop(); !slices.Equal(served, []string{old}) {
+					t.Errorf("%d pods: before it was promoted users saw %v, want %s alone", n, served, old)
+				}
+				stop = w.watchUsers("shop")
+				w.promote()
+				w.awaitServes("shop", next, n)
+				w.await("it is stable", func(s rollout.State) bool {
+					return s.Phase == rollout.Healthy && s.Stable.Commit == commit
+				})
+				served := stop()
+				if served = slices.DeleteFunc(served, func(v string) bool { return v == old || v == next }); len(served) > 0 {
+					t.Errorf("%d pods: while it was promoted users saw %v, too", n, served)
+				}
+				if low := w.pods.lowest(mark); low < n {
+					t.Errorf("%d pods: %d were ready", n, low)
+				}
+			}
+		})
+	}
+}
+
+// TestReplicasAreTheScalersAtAnySize: a Rollout of Argo Rollouts that names no replicas pins none, at rest and in
+// flight. The number that a scaler has set stays, the share of the step is of it, and an abort takes no pod away.
+func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
+	t.Parallel()
+	files := func(version string) map[string]string {
+		return map[string]string{
+			"kustomization.yaml": "resources: [rollout.yaml]\n",
+			"rollout.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: shop}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: shop, image: "shop:` + version + `"}]}
+  strategy: {canary: {maxSurge: 1, maxUnavailable: 0, steps: [{setWeight: 40}, {pause: {}}]}}
+`,
+		}
+	}
+	w := newWorld(t, files("v1")).start()
+	w.awaitHealthy(w.repo.Head())
+	scale := func(n int, want map[string]int) {
+		t.Helper()
+		w.kubectl("scale", "deployment/shop", fmt.Sprint("--replicas=", n))
+		w.pods.awaitRest(t, want)
+	}
+	for _, n := range sizes {
+		scale(n, map[string]int{"v1": n})
+	}
+	scale(3, map[string]int{"v1": 3})
+	w.push("v2", files("v2"))
+	w.awaitStep(1, rollout.Paused)
+	for _, at := range []shared{{1, 1, 1}, {2, 2, 1}, {3, 2, 1}, {10, 6, 4}, {150, 90, 60}} {
+		scale(at.n, at.pods())
+	}
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	w.pods.awaitRest(t, map[string]int{"v1": 150})
+}
+
+// awaitRest waits until these pods are ready and no others exist, and for a second no pod comes or goes.
+func (p *podWatch) awaitRest(t *testing.T, want map[string]int) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < patience; {
+		p.awaitReady(t, want)
+		mark := p.mark()
+		time.Sleep(time.Second)
+		moved := func(s sample) bool { return !maps.Equal(s.all, want) || !maps.Equal(s.ready, want) }
+		if !slices.ContainsFunc(p.since(mark), moved) {
+			return
+		}
+	}
+	t.Fatalf("they do not come to rest at %v: %v", want, p.now())
+}
