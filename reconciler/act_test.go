@@ -108,6 +108,30 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	}
 }
 
+// TestABrokenAppKeepsWhatItNames: an object that left its app may have gone to one that cannot be rendered, if that one's
+// files name it, or it has it on record. What it has nothing to do with is deleted.
+func TestABrokenAppKeepsWhatItNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		file  string
+		stays bool
+	}{
+		"another name":  {"metadata: {name: other}\n", false},
+		"the same name": {"metadata: {name: shop}\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.commit("an app that cannot be rendered, and a ConfigMap less", map[string]string{
+				"apps/broken/kustomization.yaml": "resources: [missing.yaml, app.yaml]\n", "apps/broken/app.yaml": c.file,
+				"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": "",
+			})
+			w.settle()
+			if stays := len(w.cluster.pruned) == 0; stays != c.stays {
+				t.Errorf("it stays: %t, want %t; %v is deleted", stays, c.stays, w.cluster.pruned)
+			}
+		})
+	}
+}
+
 // TestLooksAgainAfterATransition: the next one may be due at once, and nothing else may happen to the app for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
