@@ -104,7 +104,7 @@ func (r *Repo) commit(into *store, tree, parent plumbing.Hash, u rollout.Update)
 	if err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("branch %s: %w", u.Branch, err)
 	}
-	return into.add(plumbing.CommitObject, data), nil
+	return into.Keep(plumbing.CommitObject, data), nil
 }
 
 // commandOf checks what an update wants to do to its branch.
@@ -139,7 +139,7 @@ func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, err
 	}
 	after, err := b.tree(tree, "", edits)
 	if err == nil && after.IsZero() {
-		after = b.made.add(plumbing.TreeObject, nil)
+		after = b.made.Keep(plumbing.TreeObject, nil)
 	}
 	return after, err
 }

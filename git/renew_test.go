@@ -17,14 +17,14 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	r := &mirror{store: newStore(), recent: map[plumbing.Hash]int{}}
 	add := func(n int) plumbing.Hash {
 		t.Helper()
-		blob := r.store.add(plumbing.BlobObject, bytes.Repeat([]byte{byte(n)}, size))
+		blob := r.store.Keep(plumbing.BlobObject, bytes.Repeat([]byte{byte(n)}, size))
 		entries := []object.TreeEntry{{Name: "f", Mode: filemode.Regular, Hash: blob}}
-		tree := r.store.add(plumbing.TreeObject, encodeTree(entries))
+		tree := r.store.Keep(plumbing.TreeObject, encodeTree(entries))
 		data, err := encodeCommit(tree, plumbing.ZeroHash, Self, time.Unix(1, 0), "m")
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := r.store.add(plumbing.CommitObject, data)
+		id := r.store.Keep(plumbing.CommitObject, data)
 		if err := r.store.verify(id); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestStoreIsShared(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			for n := range objects {
-				id := st.add(plumbing.BlobObject, []byte{byte(n), byte(n >> 8)})
+				id := st.Keep(plumbing.BlobObject, []byte{byte(n), byte(n >> 8)})
 				if st.get(id) == nil {
 					t.Errorf("object %d is not there", n)
 				}

@@ -100,8 +100,8 @@ func (s *store) put(o *stored) {
 	}
 }
 
-// add makes an object of content.
-func (s *store) add(kind plumbing.ObjectType, data []byte) plumbing.Hash {
+// Keep makes an object of content, which is the store's own from then on. It is wire.Keeper's, too.
+func (s *store) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
 	o := &stored{kind: kind, id: plumbing.ComputeHash(kind, data), data: data}
 	s.put(o)
 	return o.id

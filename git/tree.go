@@ -123,7 +123,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	case !changed:
 		return id, nil
 	}
-	return b.made.add(plumbing.TreeObject, encodeTree(entries)), nil
+	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
 // child is what one name becomes; keep is false when nothing is left of it. A mode of 0 means that the name
@@ -169,7 +169,7 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 		next.Mode = filemode.Executable
 	}
 	if next != old {
-		b.made.add(plumbing.BlobObject, append([]byte{}, content...))
+		b.made.Keep(plumbing.BlobObject, append([]byte{}, content...))
 	}
 	return next
 }

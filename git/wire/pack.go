@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,6 +23,11 @@ const (
 // Omitter is a store that is told of files that are too large to be kept. The id is unknown, and zero, where Git sent
 // what is different from another file that is not kept either.
 type Omitter interface{ Omit(id plumbing.Hash) }
+
+// Keeper is a store that takes an object's content as its own, without a copy.
+type Keeper interface {
+	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
+}
 
 // unpacking is a pack that is being read into a store. Objects are kept as they come, so that no more than one is in
 // memory besides; deltas lean on what came before, nearly always.
@@ -146,13 +150,31 @@ func (u *unpacking) skip(to io.Writer) error {
 
 // read returns an object's content, which the scanner holds to the length that is told.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
-	var data bytes.Buffer
-	data.Grow(int(min(h.Length, largeBlob)) + bytes.MinRead)
-	err := u.skip(&data)
-	return data.Bytes(), err
+	c := content{make([]byte, 0, min(h.Length, largeBlob)), int(h.Length)}
+	err := u.skip(&c)
+	return c.data, err
+}
+
+// content is what has come of a length that was told: it takes as much memory once a large file's least has come.
+type content struct {
+	data   []byte
+	length int
+}
+
+// Write adds what has come.
+func (c *content) Write(p []byte) (int, error) {
+	if len(c.data)+len(p) > cap(c.data) {
+		c.data = append(make([]byte, 0, max(c.length, len(c.data)+len(p))), c.data...)
+	}
+	c.data = append(c.data, p...)
+	return len(p), nil
 }
 
 func (u *unpacking) keep(offset int64, kind plumbing.ObjectType, data []byte) error {
+	if k, can := u.into.(Keeper); can {
+		u.at[offset] = k.Keep(kind, data)
+		return nil
+	}
 	o := &plumbing.MemoryObject{}
 	o.SetType(kind)
 	if _, err := o.Write(data); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -152,3 +153,41 @@ func TestPacksThatAreRefused(t *testing.T) {
 }
 
 func hashOf(content string) []byte { id := blobID(content); return id[:] }
+
+// keeping is a store that takes content as its own.
+type keeping struct {
+	*memory.Storage
+	kept int
+}
+
+func (k *keeping) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
+	k.kept += len(data)
+	return plumbing.ComputeHash(kind, data)
+}
+
+// TestContentIsInMemoryOnce: what is read of a file takes what the file has, and no more.
+func TestContentIsInMemoryOnce(t *testing.T) {
+	const size = 12 << 20
+	for name, c := range map[string]struct {
+		pack *packText
+		kept int
+		most uint64 // bytes
+	}{
+		"a large file":         {newPack(1).add(aBlob, size, nil, make([]byte, size)), size, size + 2*largeBlob},
+		"one that is not kept": {newPack(1).add(aBlob, maxBlob+size, nil, make([]byte, maxBlob+size)), 0, maxBlob + size + 2*largeBlob},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pack, store := c.pack.end(), &keeping{Storage: memory.NewStorage()}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := readPack(pack, store)
+			runtime.ReadMemStats(&after)
+			if err != nil || store.kept != c.kept {
+				t.Errorf("%d bytes are kept, error %v", store.kept, err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > c.most {
+				t.Errorf("it took %d bytes, want %d at most", took, c.most)
+			}
+		})
+	}
+}
