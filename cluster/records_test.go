@@ -214,7 +214,6 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestRecordsOfAnyObject: people name fields as they like, and what is called replicas need not be a number.
 // TestRefusedWatchIsAList: a server that refused a watch, or whose etcd was away, may come back from a backup. It says
 // nothing to a watch from a version that it has not reached, or that it has passed with other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
@@ -260,6 +259,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
+// TestRecordsOfAnyObject: people name fields as they like, and what is called replicas need not be a number.
 func TestRecordsOfAnyObject(t *testing.T) {
 	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
 	if err != nil {

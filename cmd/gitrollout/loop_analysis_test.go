@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -77,20 +78,22 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	}
 }
 
-// TestAHostileMeasurementStopsNobody: a condition that would take hours or all memory is an error of its own metric, and the
+// TestAHostileMeasurementStopsNobody: a condition that would take hours or all memory is an error of its own metric, what a
+// server writes into records is text, and the
 // releases of other apps go on beside it.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
-	for name, condition := range map[string]string{
-		"a text that doubles": `len(reduce(1..60, #acc + #acc, 'aaaaaaaa')) > 0`,
-		"loops in loops":      "let r = 1..9000; all(r, {all(r, {all(r, {true})})})",
+	for name, c := range map[string]struct{ condition, load, reason string }{
+		"a text that doubles":    {`len(reduce(1..60, #acc + #acc, 'aaaaaaaa')) > 0`, `0.1`, "could not be made"},
+		"loops in loops":         {"let r = 1..9000; all(r, {all(r, {all(r, {true})})})", `0.1`, "could not be made"},
+		"a text with characters": {"result == 'good'", `"x\u0000y\u001b]0;owned\u0007"`, "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"load": 0.1}`) }))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"load": %s}`, c.load) }))
 			t.Cleanup(server.Close)
 			hostile := func(tag string) map[string]string {
 				files := judgedVersion(tag, server.URL)
 				files["load.yaml"] = strings.Replace(files["load.yaml"], "successCondition: result < 0.5\n    failureCondition: result > 0.8\n",
-					`successCondition: "`+condition+"\"\n    consecutiveErrorLimit: 0\n", 1)
+					`successCondition: "`+c.condition+"\"\n    consecutiveErrorLimit: 0\n", 1)
 				return files
 			}
 			w := newLoopWorld(t, hostile("v1"))
@@ -102,8 +105,11 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 			release := w.pushAs(other, "v2 of the other", version("v2", halfThenGate))
 			p.awaitOf(other, "paused", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Release.Commit == release })
 			s := p.await("taken back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-			if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, "could not be made") {
+			if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, c.reason) {
 				t.Errorf("it was taken back because %+v", s.Rejected)
+			}
+			if message := w.repo.Message("gitrollout/state/test"); strings.ContainsFunc(strings.ReplaceAll(message, "\n", ""), unicode.IsControl) {
+				t.Errorf("the record's message is %q", message)
 			}
 		})
 	}

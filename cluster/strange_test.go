@@ -1,0 +1,103 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// roundTrip is a http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestDeletedBeforeItsAnswer: a controller that deletes an object at once may have its watch event here before the answer
+// to the request that made the object. It is not taken for one that is there: the next apply makes it again.
+func TestDeletedBeforeItsAnswer(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	secrets := w.cluster.Kube.CoreV1().Secrets(w.ns)
+	var deletions atomic.Int32
+	config := rest.CopyConfig(w.cluster.Config)
+	config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			answer, err := to.RoundTrip(r)
+			made := r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/secrets/flash") && r.URL.Query().Get("dryRun") == ""
+			if err != nil || !made || answer.StatusCode >= 300 || !deletions.CompareAndSwap(0, 1) {
+				return answer, err
+			}
+			events, err := secrets.Watch(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			defer events.Stop()
+			if err := secrets.Delete(ctx, "flash", metav1.DeleteOptions{}); err != nil {
+				return nil, err
+			}
+			for e := range events.ResultChan() {
+				if e.Type == watch.Deleted {
+					break
+				}
+			}
+			time.Sleep(500 * time.Millisecond) // the event is on its way to the client's watch, too; later shows nothing
+			return answer, nil
+		})
+	})
+	w.connect(config)
+	const first = "apiVersion: v1\nkind: Secret\nmetadata: {name: first, namespace: NS}\n"
+	w.apply("shop", first) // now Secrets are watched
+	both := first + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: flash, namespace: NS}\n"
+	w.apply("shop", both)
+	if deletions.Load() != 1 {
+		t.Fatal("it was not deleted")
+	}
+	w.until("it is made again", func() (bool, string) {
+		result := w.apply("shop", both)
+		_, err := secrets.Get(ctx, "flash", metav1.GetOptions{})
+		return err == nil, fmt.Sprintf("%+v", result)
+	})
+}
+
+// TestReplicasThatAreNoNumber: what is called replicas in a kind of somebody's own may be anything, and change.
+func TestReplicasThatAreNoNumber(t *testing.T) {
+	w := newWorld(t)
+	group := w.ns + ".example.com"
+	definition := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pools.GROUP}
+spec:
+  group: GROUP
+  names: {kind: Pool, listKind: PoolList, plural: pools, singular: pool}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+`
+	t.Cleanup(func() {
+		_ = w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pools." + group).
+			Do(context.Background()).Error()
+	})
+	pool := func(replicas string) string {
+		return strings.ReplaceAll(definition+"\n---\napiVersion: GROUP/v1\nkind: Pool\nmetadata: {name: p, namespace: NS}\nspec: {replicas: "+replicas+"}\n",
+			"GROUP", group)
+	}
+	if got := w.apply("shop", pool("{min: 1, max: 2}")); len(got.Created) != 2 {
+		t.Fatalf("created %v", got.Created)
+	}
+	for _, replicas := range []string{"{min: 1, max: 3}", "[1, 2]", "many", "2"} {
+		if got := w.apply("shop", pool(replicas)); len(got.Configured) != 1 {
+			t.Errorf("replicas %s: configured %v, want the pool", replicas, got.Configured)
+		}
+		w.wantWrites(0, "the second apply", func() { w.apply("shop", pool(replicas)) })
+	}
+}
