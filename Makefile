@@ -13,6 +13,7 @@ GO       ?= go
 FUZZTIME ?= 30s
 BENCH    ?= .
 CONTEXT  ?=
+HOSTILE  ?= 10m
 SEEDS    ?= 1000
 
 ROOT := $(CURDIR)
@@ -38,7 +39,7 @@ LOW := nice -n 19
 .DEFAULT_GOAL := help
 # Tests of the program run what build has made, instead of making it again.
 test test-e2e bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench fuzz lint vulncheck golden clean FORCE
+.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +146,9 @@ simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds
 bench: build localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./render/worker
 	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m .
+
+hostile: build localcluster ## Release nine apps for HOSTILE (10m) while a tenth pushes bombs, and compare with releases in peace
+	cd $(E2E) && GITROLLOUT_TEST_BINARY=$(ROOT)/bin/gitrollout $(GO) test -count=1 -v -run 'TestHostileHour$$' -hostile $(HOSTILE) -timeout 60m .
 
 fuzz: ## Run each fuzz test for FUZZTIME (30s)
 	@for pkg in $$($(GO) list ./...); do \

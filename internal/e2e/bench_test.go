@@ -39,7 +39,7 @@ const (
 // how to read it.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	kube := testcluster.Shared(b)
-	f := newFleet(b, kube, manyReleases)
+	f := newFleet(b, kube, manyReleases, "")
 	var table strings.Builder
 	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(columns, "releases at once\tall pods new\trecorded as healthy\tstate commits\tAPI writes\tdry runs\tEvents\tCPU")
@@ -95,7 +95,7 @@ type fleetCost struct {
 
 // fleet is a repository of apps that the real program releases.
 type fleet struct {
-	b       *testing.B
+	b       testing.TB
 	kube    *testcluster.Cluster
 	repo    *gittest.Repo
 	process *exec.Cmd
@@ -106,7 +106,9 @@ type fleet struct {
 	patches *deployments
 }
 
-func newFleet(b *testing.B, kube *testcluster.Cluster, n int) *fleet {
+// newFleet starts it with n apps. entries are more of the configuration, with NS for their namespace, and flags more of the
+// program's.
+func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, flags ...string) *fleet {
 	b.Helper()
 	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
 	f.patches = watchDeployments(b, kube, f.ns)
@@ -114,7 +116,7 @@ func newFleet(b *testing.B, kube *testcluster.Cluster, n int) *fleet {
 		f.apps = append(f.apps, fmt.Sprintf("shop-%02d", i))
 	}
 	f.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", f.ns)})
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n%s", f.ns, strings.ReplaceAll(entries, "NS", f.ns))})
 	f.write("v1", f.apps)
 	began, head := time.Now(), f.repo.Commit("first versions")
 	server := f.repo.HTTP(gittest.HTTPOptions{})
@@ -122,7 +124,9 @@ func newFleet(b *testing.B, kube *testcluster.Cluster, n int) *fleet {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.process = exec.Command(path, "run", "--repo", server.URL, "--cluster", "test", "--kubeconfig", kube.Kubeconfig, "--interval", "200ms", "--metrics-address", f.metrics)
+	f.process = exec.Command(path, append([]string{
+		"run", "--repo", server.URL, "--cluster", "test", "--kubeconfig", kube.Kubeconfig, "--interval", "200ms", "--metrics-address", f.metrics,
+	}, flags...)...)
 	f.process.Env = append(gittest.Env(), "HOME="+b.TempDir())
 	f.process.Stdout, f.process.Stderr = &f.log, &f.log
 	if err := f.process.Start(); err != nil {
@@ -263,10 +267,11 @@ func (f *fleet) costs() (c fleetCost) {
 
 // deployments are those of a namespace as a watch shows them.
 type deployments struct {
-	b       *testing.B
+	b       testing.TB
 	mu      sync.Mutex
 	now     map[string]*appsv1.Deployment
-	history map[string][]seen // of those that are followed
+	history map[string][]seen   // of those that are followed
+	turns   map[string][]string // the versions of each, one after the other
 }
 
 // seen is a Deployment at a moment.
@@ -275,14 +280,14 @@ type seen struct {
 	d  *appsv1.Deployment
 }
 
-func watchDeployments(b *testing.B, kube *testcluster.Cluster, ns string) *deployments {
+func watchDeployments(b testing.TB, kube *testcluster.Cluster, ns string) *deployments {
 	b.Helper()
 	events, err := kube.Kube.AppsV1().Deployments(ns).Watch(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(events.Stop)
-	w := &deployments{b: b, now: map[string]*appsv1.Deployment{}, history: map[string][]seen{}}
+	w := &deployments{b: b, now: map[string]*appsv1.Deployment{}, history: map[string][]seen{}, turns: map[string][]string{}}
 	go func() {
 		for e := range events.ResultChan() {
 			if d, ok := e.Object.(*appsv1.Deployment); ok {
@@ -297,9 +302,25 @@ func (w *deployments) note(d *appsv1.Deployment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now[d.Name] = d
+	if v, all := tagOf(d), w.turns[d.Name]; len(all) == 0 || all[len(all)-1] != v {
+		w.turns[d.Name] = append(all, v)
+	}
 	if _, followed := w.history[d.Name]; followed {
 		w.history[d.Name] = append(w.history[d.Name], seen{time.Now(), d})
 	}
+}
+
+// tagOf is the tag of its first image.
+func tagOf(d *appsv1.Deployment) string {
+	_, tag, _ := strings.Cut(d.Spec.Template.Spec.Containers[0].Image, ":")
+	return tag
+}
+
+// versions are those that a Deployment has had so far, one after the other.
+func (w *deployments) versions(name string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.turns[name])
 }
 
 func (w *deployments) get(name string) *appsv1.Deployment {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/attacks"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -153,7 +154,7 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 func TestBrokenIsRemembered(t *testing.T) {
 	p := pool(t, 1)
 	r := render.New(render.BuildBy(p))
-	tree := bombs["a list of 990,000 numbers"].tree()
+	tree := files(attacks.Bombs()["a list of 990,000 numbers"].Tree())
 	app := rollout.App{Name: "bomb", Path: "app", Namespace: "shop", Limits: rollout.Limits{Memory: 128 << 20}}
 	held := func(tree files, want int) {
 		t.Helper()

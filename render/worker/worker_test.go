@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/internal/attacks"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -217,7 +218,7 @@ func TestSameAsInProcess(t *testing.T) {
 	plain := rollout.App{Name: "demo", Path: "app", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true, Exclude: "ci"}}
 	built("a plain folder", files{"app/a.yaml": settings("a"), "app/b/c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`, "app/ci/x.yaml": "a: b\n"}, plain)
 	built("a plain folder with something else", files{"app/a.yaml": settings("a"), "app/values.yaml": "a: b\n"}, plain)
-	charted := chart(`{{ range list "a" "b" }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " . "}\n" }}{{ end }}`, "x: 1\n")
+	charted := files(attacks.Chart(`{{ range list "a" "b" }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " . "}\n" }}{{ end }}`, "x: 1\n"))
 	charted["app/kustomization.yaml"] = charted["kustomization.yaml"]
 	delete(charted, "kustomization.yaml")
 	both("a kustomization with a chart", charted, "app")
