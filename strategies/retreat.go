@@ -102,6 +102,9 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
+// CanOvertake reports whether a full promotion of what Git asks for would end the way back that an app is on.
+func CanOvertake(in Input) bool { return in.State.Phase == rollout.Aborting && isAwaited(in) }
+
 // overtake ends a retreat that has not arrived: stable itself may be what is
 // broken, and then it never does. A version that somebody promotes fully by its
 // hash replaces all others by the user's own rolling update: nothing is staged,

@@ -71,7 +71,11 @@ func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
 	if err != nil {
 		return Order{}, err
 	}
-	o, err := t.promotion(in.App.Name, d.promotion, in.State, in.Now)
+	about := in.State
+	if r := about.Release; r != nil && d.promotion != nil && d.promotion.Release != r.Hash {
+		about.Release = nil // it is not about that one
+	}
+	o, err := t.promotion(in.App.Name, d.promotion, about, in.Now)
 	if err != nil {
 		return Order{}, err
 	}
@@ -110,6 +114,12 @@ func promoteFully(in strategies.Input) (decision, error) {
 		(h.Reason == rollout.HeldAdoption || h.Reason == rollout.HeldRenamed && in.State.Release == nil) {
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 		d.then = "what runs is replaced at once by what Git says; " + watchHint(in.App.Name)
+		return d, nil
+	}
+	if strategies.CanOvertake(in) {
+		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
+		d.then = "what Git asks for replaces all pods without steps, whether the way back ends or not; " +
+			watchHint(in.App.Name)
 		return d, nil
 	}
 	if _, err := inFlight(in); err != nil {

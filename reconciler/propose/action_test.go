@@ -51,6 +51,28 @@ func shop() strategies.Input {
 	}
 }
 
+// TestPromoteOverAWayBack: a way back that does not end keeps nobody from a full promotion of what Git asks for, and one
+// of what was rejected is refused.
+func TestPromoteOverAWayBack(t *testing.T) {
+	in := shop()
+	w := in.State.Progress[0].Workload
+	in.State.Phase = rollout.Aborting
+	in.Head.Render = &rollout.Render{Specs: []rollout.Spec{{Workload: w}}, Templates: map[rollout.Workload]rollout.Hash{w: "h1-3"}}
+	full := Action{Verb: rollout.Promote, Full: true}
+	o, err := Target{Cluster: "prod", Branch: "main"}.Decide(in, full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"])
+	if !strings.Contains(file, "release: h1-3\nthrough: full") || strings.Contains(o.Message, "h1-2") {
+		t.Errorf("the file is %q, the message %q", file, o.Message)
+	}
+	in.State.Rejected = []rollout.Rejection{{Hash: "h1-3"}}
+	if _, err := (Target{}).Decide(in, full); err == nil || !strings.Contains(err.Error(), "already on its way back to h1-1") {
+		t.Errorf("what was rejected: %v", err)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	to := Target{Cluster: "prod", Branch: "main"}
 	about := "\nRelease h1-2 of c2c2c2c by Ada <ada@example.com>:\nVersion 2\n"
