@@ -79,7 +79,7 @@ which tries out whether it may push. init writes files, and pushes nothing.`,
 		newSimulate(s), newDashboard(s))
 	inGroup(root, "look", newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newRemove(s), newState(s))
-	inGroup(root, "serve", newInit(s), newDoctor(s), newRun(s), newOnce(s), newNotify(s))
+	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())
 	return root

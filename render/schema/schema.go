@@ -44,6 +44,8 @@ func kinds() []kind {
 			func() node { return fileSchema("Freeze") }},
 		{"policy", own, "What the apps of a cluster may do: the file of run --policy",
 			func() node { return fileSchema("Policy") }},
+		{"vendor", own, "What of elsewhere belongs into the repository: vendor.yaml",
+			func() node { return fileSchema("Vendor") }},
 		{"rollout", own, "How a Deployment is released", func() node { return rolloutSchema(false) }},
 		{"argo-rollout", argo, "A Rollout of Argo Rollouts, as far as gitrollout reads it",
 			func() node { return rolloutSchema(true) }},
@@ -99,7 +101,7 @@ func For(apiVersion, documentKind string) string {
 		return "argo-rollout"
 	case documentKind == "Rollout", strings.HasSuffix(documentKind, "AnalysisTemplate"):
 		return strings.ToLower(documentKind)
-	case group == "gitrollout.dev" && slices.Contains([]string{"Config", "Promotion", "Freeze"}, documentKind):
+	case group == "gitrollout.dev" && slices.Contains([]string{"Config", "Promotion", "Freeze", "Vendor"}, documentKind):
 		return strings.ToLower(documentKind)
 	default:
 		return ""

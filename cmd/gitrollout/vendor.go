@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/render/vendoring"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+type vendorCommand struct {
+	streams
+	check  bool
+	update string
+}
+
+func newVendor(s streams) *cobra.Command {
+	c := &vendorCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "vendor [PATH]",
+		Short: "Bring charts, remote bases and OCI artifacts into Git, with a lock",
+		Long: `Bring what every vendor.yaml in the folder PATH (default: the current one) and below
+it names into the folders that it names: Helm charts of repositories and registries,
+folders of other Git repositories, and artifacts of registries. What each of them is
+exactly, and the digest of what was written, is in vendor.lock beside it. Commit both
+and the files: renders never use the network.
+
+What is locked stays as it is. --update takes the newest version that vendor.yaml
+allows, of all sources or of one: --update=redis. A tag that has another content than
+the one that is locked is an error.
+
+--check compares the files with vendor.lock, without the network: for CI.
+
+Registries and chart repositories are asked with what docker login and helm registry
+login have written, Git with the git program and its credentials.`,
+		Example: `  gitrollout vendor
+  gitrollout vendor --check
+  gitrollout vendor infra --update=redis`,
+		Args: atMostOne("path"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.run(cmd.Context(), path.Join(append([]string{"."}, args...)...))
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&c.check, "check", false, "compare the files with vendor.lock, and write nothing")
+	flags.StringVar(&c.update, "update", "", "take the newest version of the source of this `name` (without one: of all)")
+	flags.Lookup("update").NoOptDefVal = vendoring.All
+	return cmd
+}
+
+func (c *vendorCommand) run(ctx context.Context, at string) error {
+	if c.check && c.update != "" {
+		return usagef("--check writes nothing, and --update does: keep one")
+	}
+	var dirs []string
+	err := filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && slices.Contains([]string{".git", "node_modules"}, e.Name()):
+			return fs.SkipDir
+		case e.Name() == rollout.VendorFile && e.Type().IsRegular():
+			dirs = append(dirs, filepath.Dir(name))
+		}
+		return nil
+	})
+	if err == nil && len(dirs) == 0 {
+		err = usagef("there is no %s in %s; write one: docs/vendor.md", rollout.VendorFile, at)
+	}
+	if err != nil {
+		return err
+	}
+	home, _ := os.UserHomeDir() // without one nobody is logged in
+	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
+	wrong := 0
+	for _, dir := range dirs {
+		lines, err := c.folder(ctx, getter, dir)
+		var invalid *rollout.InvalidError
+		if errors.As(err, &invalid) {
+			invalid.File = path.Join(filepath.ToSlash(dir), invalid.File)
+		}
+		if err != nil {
+			return err
+		}
+		file := path.Join(filepath.ToSlash(dir), rollout.VendorFile)
+		for _, line := range lines {
+			if _, err := fmt.Fprintf(c.out, "%s: %s\n", file, line); err != nil {
+				return err
+			}
+		}
+		wrong += len(lines)
+	}
+	if c.check && wrong > 0 {
+		return fmt.Errorf("%d of what is vendored is not as vendor.lock says; gitrollout vendor %s writes it", wrong, at)
+	}
+	return nil
+}
+
+func (c *vendorCommand) folder(ctx context.Context, getter *vendoring.Getter, dir string) ([]string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	if c.check {
+		return vendoring.Check(root)
+	}
+	return getter.Update(ctx, root, c.update)
+}

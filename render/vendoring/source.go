@@ -1,0 +1,282 @@
+package vendoring
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Pin is one entry of vendor.lock.
+type Pin struct {
+	Wants   string `json:"wants"`             // the source, as vendor.yaml has it
+	Into    string `json:"into"`              // the folder that is the source's alone
+	Version string `json:"version,omitempty"` // of a chart, or the tag of an artifact
+	Commit  string `json:"commit,omitempty"`  // of Git
+	Digest  string `json:"digest,omitempty"`  // of the archive of a chart, or of the manifest in a registry
+	Tree    string `json:"tree"`              // of the files in Into
+}
+
+// is reports whether two pins name the same content at the source.
+func (p Pin) is(other Pin) bool {
+	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
+}
+
+// fetch gets what a source names: what it is locked to, or the newest that it allows.
+func (g *Getter) fetch(ctx context.Context, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
+	var p Pin
+	var all files
+	var err error
+	switch {
+	case s.Git != nil:
+		p.Commit, all, err = fromGit(ctx, *s.Git)
+	case s.OCI != nil:
+		wants := cmp.Or(s.OCI.Tag, s.OCI.Semver)
+		p, all, err = g.artifact(ctx, s.OCI.URL, wants, s.OCI.Tag != "", locked)
+	case strings.HasPrefix(s.Chart.Repo, "oci://"):
+		at := strings.TrimSuffix(s.Chart.Repo, "/") + "/" + s.Chart.Name
+		p, all, err = g.artifact(ctx, at, s.Chart.Version, false, locked)
+	default:
+		p, all, err = g.chart(ctx, *s.Chart, locked)
+	}
+	p.Into = s.Into
+	if err == nil && s.Chart != nil {
+		err = onlyChart(all, s.Chart.Name, p.Version)
+		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // where kustomize looks
+	}
+	if err != nil {
+		return p, nil, fmt.Errorf("%s: %w", s.Wants(), err)
+	}
+	p.Wants, p.Tree = s.Wants(), all.tree()
+	return p, all, nil
+}
+
+// onlyChart checks that an archive is the chart that it is said to be.
+func onlyChart(all files, name, version string) error {
+	var head struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}
+	if err := yaml.Unmarshal(all[name+"/Chart.yaml"], &head); err != nil || head.Name != name || head.Version != version {
+		return fmt.Errorf("its archive does not have the chart %s %s", name, version)
+	}
+	if len(all.below(name)) != len(all) {
+		return fmt.Errorf("its archive has files outside of the folder %s", name)
+	}
+	return nil
+}
+
+// newest is the newest of versions that a range allows: the locked one if there is a lock.
+func newest(versions []string, wants string, locked *Pin) (string, error) {
+	if locked != nil {
+		if !slices.Contains(versions, locked.Version) {
+			return "", fmt.Errorf("version %s, which is locked, is not there any more", locked.Version)
+		}
+		return locked.Version, nil
+	}
+	if slices.Contains(versions, wants) {
+		return wants, nil
+	}
+	allowed, err := semver.NewConstraint(wants)
+	if err != nil {
+		return "", fmt.Errorf("%q is no version and no range of versions", wants)
+	}
+	best, text := (*semver.Version)(nil), ""
+	for _, one := range versions {
+		if v, err := semver.NewVersion(one); err == nil && allowed.Check(v) && (best == nil || v.GreaterThan(best)) {
+			best, text = v, one
+		}
+	}
+	if best == nil {
+		return "", fmt.Errorf("none of its %d versions is %s", len(versions), wants)
+	}
+	return text, nil
+}
+
+// chart gets a chart of a repository with an index.yaml.
+func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin) (Pin, files, error) {
+	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
+	if err != nil || repo.Host == "" {
+		return Pin{}, nil, errors.New("the repository is no address")
+	}
+	a, err := g.get(ctx, repo.JoinPath("index.yaml").String(), g.basic(repo.Host), "")
+	if err == nil && a.status != http.StatusOK {
+		err = fmt.Errorf("%s answers %d for its index.yaml", repo.Host, a.status)
+	}
+	if err != nil {
+		return Pin{}, nil, err
+	}
+	var index struct {
+		Entries map[string][]struct {
+			Version string   `json:"version"`
+			URLs    []string `json:"urls"`
+			Digest  string   `json:"digest"`
+		} `json:"entries"`
+	}
+	if err := yaml.Unmarshal(a.body, &index); err != nil {
+		return Pin{}, nil, fmt.Errorf("its index.yaml cannot be read: %w", err)
+	}
+	var versions []string
+	for _, e := range index.Entries[c.Name] {
+		versions = append(versions, e.Version)
+	}
+	version, err := newest(versions, c.Version, locked)
+	if err != nil {
+		return Pin{}, nil, err
+	}
+	e := index.Entries[c.Name][slices.Index(versions, version)]
+	if len(e.URLs) == 0 {
+		return Pin{}, nil, fmt.Errorf("version %s has no address", version)
+	}
+	at, err := repo.Parse(e.URLs[0])
+	if err != nil {
+		return Pin{}, nil, fmt.Errorf("the address of version %s is none", version)
+	}
+	who := ""
+	if at.Host == repo.Host {
+		who = g.basic(repo.Host)
+	}
+	if a, err = g.get(ctx, at.String(), who, ""); err == nil && a.status != http.StatusOK {
+		err = fmt.Errorf("%s%s answers %d", at.Host, at.Path, a.status)
+	}
+	if err != nil {
+		return Pin{}, nil, err
+	}
+	p := Pin{Version: version, Digest: digest(a.body)}
+	if e.Digest != "" && strings.TrimPrefix(e.Digest, "sha256:") != strings.TrimPrefix(p.Digest, "sha256:") {
+		return p, nil, fmt.Errorf("the archive of version %s has the digest %s, and its index.yaml says %s", version,
+			p.Digest, e.Digest)
+	}
+	all, err := unzip(a.body)
+	return p, all, err
+}
+
+// manifest is as much of an OCI image manifest as is needed.
+type manifest struct {
+	Layers []struct {
+		MediaType string `json:"mediaType"`
+		Digest    string `json:"digest"`
+	} `json:"layers"`
+}
+
+// artifact gets what a registry has under an address of oci://, by its tag or by the newest in a range of versions.
+func (g *Getter) artifact(ctx context.Context, address, wants string, isTag bool, locked *Pin) (Pin, files, error) {
+	at, err := url.Parse(address)
+	if err != nil || at.Scheme != "oci" || at.Host == "" || len(at.Path) < 2 {
+		return Pin{}, nil, errors.New("the address is none of oci://host/path")
+	}
+	token, base := "", "/v2"+strings.TrimSuffix(at.Path, "/")
+	tag := wants
+	if !isTag {
+		if tag, err = g.tagged(ctx, at.Host, base, wants, locked, &token); err != nil {
+			return Pin{}, nil, err
+		}
+	}
+	const accept = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+	a, err := g.registry(ctx, at.Host, base+"/manifests/"+strings.ReplaceAll(tag, "+", "_"), accept, &token)
+	if err != nil {
+		return Pin{}, nil, err
+	}
+	p := Pin{Version: tag, Digest: digest(a.body)}
+	var m manifest
+	if err := json.Unmarshal(a.body, &m); err != nil {
+		return p, nil, fmt.Errorf("the manifest of %s cannot be read", tag)
+	}
+	for _, layer := range m.Layers {
+		if !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip") {
+			continue // the provenance of a chart
+		}
+		if a, err = g.registry(ctx, at.Host, base+"/blobs/"+layer.Digest, "", &token); err != nil {
+			return p, nil, err
+		}
+		if got := digest(a.body); got != layer.Digest {
+			return p, nil, fmt.Errorf("a layer of %s has the digest %s, and its manifest says %s", tag, got, layer.Digest)
+		}
+		all, err := unzip(a.body)
+		return p, all, err
+	}
+	return p, nil, fmt.Errorf("%s has no layer that is a .tar.gz", tag)
+}
+
+// tagged is the tag for a range of versions, with + where a registry has _.
+func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
+	var all []string
+	next := base + "/tags/list?n=1000"
+	for range 50 {
+		a, err := g.registry(ctx, host, next, "", token)
+		var page struct {
+			Tags []string `json:"tags"`
+		}
+		if err == nil {
+			err = json.Unmarshal(a.body, &page)
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, tag := range page.Tags {
+			all = append(all, strings.ReplaceAll(tag, "_", "+"))
+		}
+		link, _, more := strings.Cut(a.header.Get("Link"), ">")
+		to, err := url.Parse(strings.TrimPrefix(link, "<"))
+		if !more || err != nil || !strings.HasPrefix(to.Path, base+"/") {
+			break
+		}
+		next = to.RequestURI()
+	}
+	return newest(all, wants, locked)
+}
+
+// fromGit gets a folder of another repository by the git program, with its credentials.
+func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files, err error) {
+	dir, err := os.MkdirTemp("", "gitrollout-vendor-")
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.autocrlf=false"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=https:ssh:http:git:file")
+		var out, said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &said
+		if err := cmd.Run(); err != nil {
+			return "", fmt.Errorf("git %s: %w: %.300s", args[0], err, rollout.OneLine(said.String()))
+		}
+		return out.String(), nil
+	}
+	if strings.HasPrefix(s.Ref, "-") || strings.ContainsAny(s.Ref, ":+^*") {
+		return "", nil, fmt.Errorf("%q is no tag, branch or commit", s.Ref)
+	}
+	if _, err = git("init", "-q", "--bare"); err == nil {
+		_, err = git("fetch", "-q", "--depth=1", "--no-recurse-submodules", "--", s.URL, s.Ref)
+	}
+	if err == nil {
+		commit, err = git("rev-parse", "--verify", "FETCH_HEAD^{commit}")
+	}
+	commit = strings.TrimSpace(commit)
+	var archive string
+	if err == nil {
+		archive, err = git("archive", "--format=tar", commit, "--", path.Clean(s.Path))
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	all, err = untar(strings.NewReader(archive))
+	if all = all.below(path.Clean(s.Path)); err == nil && len(all) == 0 {
+		err = fmt.Errorf("commit %s has no folder %s", rollout.ShortID(commit), s.Path)
+	}
+	return commit, all, err
+}

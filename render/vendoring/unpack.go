@@ -1,0 +1,152 @@
+package vendoring
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of what is brought in, of one source.
+const (
+	maxBytes   = 20 << 20 // unpacked
+	maxEntries = 5000     // files and folders
+	maxPath    = 1000     // bytes of one path
+)
+
+// files are contents by their slash-separated paths.
+type files map[string][]byte
+
+// unzip unpacks a .tar.gz.
+func unzip(archive []byte) (files, error) {
+	plain, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("is no .tar.gz: %w", err)
+	}
+	return untar(plain)
+}
+
+// untar reads an archive of plain files.
+func untar(from io.Reader) (files, error) {
+	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // with room for headers
+	for n := 1; ; n++ {
+		header, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, all.check()
+		case err != nil:
+			return nil, fmt.Errorf("cannot be unpacked: %w", err)
+		case n > maxEntries:
+			return nil, fmt.Errorf("has more than %d files and folders", maxEntries)
+		case header.Typeflag == tar.TypeXGlobalHeader: // of git archive: the commit
+			continue
+		}
+		name := strings.TrimPrefix(header.Name, "./")
+		if header.Typeflag == tar.TypeDir {
+			if name = strings.TrimSuffix(name, "/"); name != "" && name != "." {
+				err = checkName(name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+		_, twice := all[name]
+		switch {
+		case header.Typeflag != tar.TypeReg:
+			return nil, fmt.Errorf("has %s, which is a link or a device and no plain file", name)
+		case twice:
+			return nil, fmt.Errorf("has %s twice", name)
+		}
+		content, err := io.ReadAll(io.LimitReader(archive, int64(maxBytes-total)+1))
+		if err != nil {
+			return nil, fmt.Errorf("cannot be unpacked: %s: %w", name, err)
+		}
+		if total += len(content); total > maxBytes {
+			return nil, fmt.Errorf("is more than %d MiB when it is unpacked", maxBytes>>20)
+		}
+		if !slices.Contains(ofGit, path.Base(name)) {
+			all[name] = content
+		}
+	}
+}
+
+// ofGit are files that would have Git leave out, or change, files beside them.
+var ofGit = []string{".gitignore", ".gitattributes", ".gitmodules"}
+
+// checkName refuses paths that lead elsewhere on some system, and those that a tool gives a meaning.
+func checkName(name string) error {
+	bad := func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`\:*?"<>|`, r) }
+	is := fs.ValidPath(name) && name != "." && len(name) <= maxPath && utf8.ValidString(name)
+	if !is || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		// What a file system takes for .git, Git takes for its own: with dots or spaces behind, in any case, or shortened.
+		plain := strings.ToLower(strings.TrimRight(part, ". "))
+		if plain == ".git" || plain == "git~1" || plain == ".gitrollout" {
+			return fmt.Errorf("has the path %.100q, and what is called %s is not for an archive to bring", name, part)
+		}
+	}
+	return nil
+}
+
+// check refuses paths that cannot be beside each other.
+func (f files) check() error {
+	if len(f) == 0 {
+		return errors.New("has no file")
+	}
+	folded := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		for at := name; at != "."; at = path.Dir(at) {
+			other, known := folded[strings.ToLower(at)]
+			if _, isFile := f[at]; known && other != at || at != name && isFile {
+				return fmt.Errorf("has %s and %s, which cannot be beside each other", name, max(other, at))
+			}
+			folded[strings.ToLower(at)] = at
+		}
+	}
+	return nil
+}
+
+// below are the files of a folder, by their paths in it.
+func (f files) below(dir string) files {
+	if dir == "." || dir == "" {
+		return f
+	}
+	out := files{}
+	for name, content := range f {
+		if rest, is := strings.CutPrefix(name, dir+"/"); is {
+			out[rest] = content
+		}
+	}
+	return out
+}
+
+// tree is the digest of all paths and contents.
+func (f files) tree() string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		_, _ = fmt.Fprintf(sum, "%s\x00%s\n", name, digest(f[name])) // a hash never fails
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

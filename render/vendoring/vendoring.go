@@ -1,0 +1,205 @@
+package vendoring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// lockFile is the form of a vendor.lock. Entries are in the order of vendor.yaml.
+type lockFile struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Sources    []Pin  `json:"sources"`
+}
+
+const lockKind = "VendorLock"
+
+// All is an update of everything.
+const All = "*"
+
+// read reads a folder's vendor.yaml and vendor.lock, of which the latter may be absent.
+func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
+	data, err := dir.ReadFile(rollout.VendorFile)
+	if err == nil {
+		sources, err = rollout.ParseVendor(rollout.VendorFile, data)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err = dir.ReadFile(rollout.VendorLock)
+	if errors.Is(err, fs.ErrNotExist) {
+		return sources, nil, nil
+	}
+	var lock lockFile
+	if err == nil {
+		err = yaml.UnmarshalStrict(data, &lock)
+	}
+	if err == nil && (lock.APIVersion != rollout.APIVersion || lock.Kind != lockKind) {
+		err = errors.New("it is none")
+	}
+	for _, p := range lock.Sources {
+		if err == nil && (!fs.ValidPath(p.Into) || p.Into == ".") {
+			err = fmt.Errorf("%q is no folder beside it", p.Into)
+		}
+	}
+	if err != nil {
+		return nil, nil, &rollout.InvalidError{File: rollout.VendorLock,
+			Msg: "cannot be read: " + rollout.OneLine(err.Error()), Fix: "take it from Git again"}
+	}
+	return sources, lock.Sources, nil
+}
+
+func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
+	i := slices.IndexFunc(pins, func(p Pin) bool {
+		return p.Wants == s.Wants() && (p.Into == s.Into || s.Chart != nil && path.Dir(p.Into) == path.Clean(s.Into))
+	})
+	if i < 0 {
+		return nil
+	}
+	return &pins[i]
+}
+
+// Check compares the folders of a vendor.yaml with its lock, without the network, and returns what differs.
+func Check(dir *os.Root) (wrong []string, err error) {
+	sources, locked, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, s := range sources {
+		p := pinOf(s, locked)
+		if p == nil {
+			wrong = append(wrong, fmt.Sprintf("%s is not in vendor.lock", s.Wants()))
+			continue
+		}
+		known[p.Into] = true
+		all, err := onDisk(dir, p.Into)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			wrong = append(wrong, p.Into+" is not there")
+		case err != nil:
+			wrong = append(wrong, err.Error())
+		case all.tree() != p.Tree:
+			wrong = append(wrong, p.Into+" is not what vendor.lock says")
+		}
+	}
+	for _, p := range locked {
+		if !known[p.Into] {
+			wrong = append(wrong, fmt.Sprintf("%s is in vendor.lock, and not in vendor.yaml", p.Into))
+		}
+	}
+	return wrong, nil
+}
+
+// onDisk reads a folder, in which all is to be plain files.
+func onDisk(dir *os.Root, at string) (files, error) {
+	all := files{}
+	err := fs.WalkDir(dir.FS(), at, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil || e.IsDir():
+			return err
+		case !e.Type().IsRegular():
+			return fmt.Errorf("%s is no plain file", name)
+		}
+		data, err := dir.ReadFile(name)
+		all[strings.TrimPrefix(name, at+"/")] = data
+		return err
+	})
+	return all, err
+}
+
+// Update brings in what a folder's vendor.yaml names, and writes vendor.lock. What is locked is brought in as it is
+// locked, but for the sources of this name, or All; where the source has something else for it now, that is an error.
+// It writes nothing where anything cannot be had, and returns a line for each source.
+func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
+	sources, locked, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	isNamed := func(s rollout.VendorSource) bool { return name == All || s.Name() == name }
+	if name != "" && !slices.ContainsFunc(sources, isNamed) {
+		return nil, fmt.Errorf("vendor.yaml has no source that is called %s", name)
+	}
+	var pins []Pin
+	var contents []files
+	for _, s := range sources {
+		old := pinOf(s, locked)
+		if isNamed(s) {
+			old = nil
+		}
+		p, all, err := g.fetch(ctx, s, old)
+		if err != nil {
+			return nil, err
+		}
+		if old != nil && !p.is(*old) {
+			return nil, fmt.Errorf("%s has moved: %s is locked to %s and is %s now; look at why, and take it with --update=%s",
+				s.Wants(), p.Into, old.names(), p.names(), s.Name())
+		}
+		pins, contents = append(pins, p), append(contents, all)
+	}
+	if err := apart(dir, pins, locked); err != nil {
+		return nil, err
+	}
+	return write(dir, pins, contents, locked)
+}
+
+// names is what a pin has of the source, the most telling first.
+func (p Pin) names() string {
+	for _, text := range []string{p.Commit, p.Digest} {
+		if text != "" {
+			return strings.TrimSpace(p.Version + " " + text)
+		}
+	}
+	return p.Tree
+}
+
+// apart refuses folders that are in each other, and those of somebody else: what is there and was not vendored stays.
+func apart(dir *os.Root, pins, locked []Pin) error {
+	for i, p := range pins {
+		for _, other := range pins[:i] {
+			if p.Into == other.Into || strings.HasPrefix(p.Into, other.Into+"/") || strings.HasPrefix(other.Into, p.Into+"/") {
+				return fmt.Errorf("%s and %s are one in the other: give each source a folder of its own", p.Into, other.Into)
+			}
+		}
+		ours := slices.ContainsFunc(locked, func(l Pin) bool { return l.Into == p.Into })
+		if _, err := dir.Lstat(p.Into); err == nil && !ours {
+			return fmt.Errorf("%s is there, and vendor.lock does not have it: remove it, or take another folder", p.Into)
+		}
+	}
+	return nil
+}
+
+func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
+	for _, p := range locked {
+		if err := dir.RemoveAll(p.Into); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range pins {
+		for name, content := range contents[i] {
+			at := path.Join(p.Into, name)
+			if err := dir.MkdirAll(path.Dir(at), 0o755); err != nil {
+				return nil, err
+			}
+			if err := dir.WriteFile(at, content, 0o644); err != nil {
+				return nil, err
+			}
+		}
+		said = append(said, fmt.Sprintf("%s  %s, %d files", p.Into, p.names(), len(contents[i])))
+	}
+	data, err := yaml.Marshal(lockFile{rollout.APIVersion, lockKind, pins})
+	if err != nil {
+		return nil, err
+	}
+	return said, dir.WriteFile(rollout.VendorLock, data, 0o644)
+}

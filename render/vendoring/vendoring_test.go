@@ -1,0 +1,458 @@
+package vendoring
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// packed is a .tar.gz of these headers, each with its content.
+func packed(t *testing.T, entries ...entry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	archive := tar.NewWriter(zip)
+	for _, e := range entries {
+		h := e.Header
+		if h.Typeflag == 0 {
+			h.Typeflag = tar.TypeReg
+		}
+		h.Mode, h.Size = 0o644, int64(len(e.content))
+		if err := archive.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write([]byte(e.content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+type entry struct {
+	tar.Header
+	content string
+}
+
+func plain(name, content string) entry { return entry{tar.Header{Name: name}, content} }
+
+func special(name string, kind byte, to string) entry {
+	return entry{tar.Header{Name: name, Typeflag: kind, Linkname: to}, ""}
+}
+
+// TestMaliciousArchives: an archive that is more than plain files in plain folders is refused, and so is one without bounds.
+func TestMaliciousArchives(t *testing.T) {
+	many := make([]entry, maxEntries+1)
+	for i := range many {
+		many[i] = special(fmt.Sprintf("d%d/", i), tar.TypeDir, "")
+	}
+	good := packed(t, plain("a/b.yaml", "x"))
+	for name, c := range map[string]struct {
+		archive []byte
+		want    string
+	}{
+		"a path that leads up":         {packed(t, plain("../a", "x")), "not one below its folder"},
+		"one that leads up further in": {packed(t, plain("a/../../b", "x")), "not one below its folder"},
+		"an absolute path":             {packed(t, plain("/etc/passwd", "x")), "not one below its folder"},
+		"a path of Windows":            {packed(t, plain(`a\..\..\b`, "x")), "not one below its folder"},
+		"a drive":                      {packed(t, plain("C:/a", "x")), "not one below its folder"},
+		"a line end in a path":         {packed(t, plain("a\nb", "x")), "not one below its folder"},
+		"a path that is no UTF-8":      {packed(t, plain("a\xff", "x")), "not one below its folder"},
+		"a long path":                  {packed(t, plain(strings.Repeat("a/", 600)+"b", "x")), "not one below its folder"},
+		"a symlink":                    {packed(t, special("a", tar.TypeSymlink, "/etc")), "no plain file"},
+		"a file behind a symlink":      {packed(t, special("a", tar.TypeSymlink, ".."), plain("a/b", "x")), "no plain file"},
+		"a hard link":                  {packed(t, special("a", tar.TypeLink, "/etc/passwd")), "no plain file"},
+		"a device":                     {packed(t, special("a", tar.TypeChar, "")), "no plain file"},
+		"a pipe":                       {packed(t, special("a", tar.TypeFifo, "")), "no plain file"},
+		"a hook of Git":                {packed(t, plain("a/.git/hooks/post-checkout", "x")), "not for an archive to bring"},
+		"a hook of Git on Windows":     {packed(t, plain("a/.GIT. /config", "x")), "not for an archive to bring"},
+		"a configuration":              {packed(t, plain(".gitrollout/prod/config.yaml", "x")), "not for an archive to bring"},
+		"a folder that leads up":       {packed(t, special("../a/", tar.TypeDir, ""), plain("b", "x")), "not one below its folder"},
+		"one file twice":               {packed(t, plain("a", "x"), plain("./a", "y")), "twice"},
+		"two files of one name":        {packed(t, plain("a/B", "x"), plain("a/b", "y")), "cannot be beside each other"},
+		"two folders of one name":      {packed(t, plain("a/x", "x"), plain("A/y", "y")), "cannot be beside each other"},
+		"a file that is a folder":      {packed(t, plain("a", "x"), plain("a/b", "y")), "cannot be beside each other"},
+		"a bomb":                       {packed(t, plain("a", strings.Repeat("\x00", maxBytes+1))), "more than 20 MiB"},
+		"a bomb of several":            {packed(t, plain("a", strings.Repeat("\x00", maxBytes/2)), plain("b", strings.Repeat("\x00", maxBytes/2+1))), "more than 20 MiB"},
+		"too many":                     {packed(t, many...), "more than 5000 files"},
+		"nothing":                      {packed(t), "has no file"},
+		"half of one":                  {good[:len(good)/2], "cannot be unpacked"},
+		"no archive":                   {[]byte("<html>"), "is no .tar.gz"},
+	} {
+		if all, err := unzip(c.archive); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %d files, error %v, want %s", name, len(all), err, c.want)
+		}
+	}
+	all, err := unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"), plain("a/.helmignore", "y")))
+	if diff := cmp.Diff(files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all); diff != "" || err != nil {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// world is a repository of charts, a registry that wants a token, and a Git server. Its contents are by address.
+type world struct {
+	t       *testing.T
+	answers map[string][]byte
+	host    string
+	asked   []string
+	git     *gittest.Repo
+	gitURL  string
+	dir     string
+	getter  *Getter
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, answers: map[string][]byte{}, git: gittest.New(t), dir: t.TempDir()}
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	w.host = strings.TrimPrefix(server.URL, "http://")
+	w.getter = &Getter{Login: func(host string) (string, string) {
+		if host == w.host {
+			return "ann", "secret"
+		}
+		return "", ""
+	}}
+	w.chart("redis", "20.1.4", "a: 1\n")
+	w.chart("redis", "20.1.5", "a: 2\n")
+	w.chart("redis", "21.0.0", "a: 3\n")
+	w.artifact("manifests/podinfo", "6.9.0", packed(t, plain("./podinfo.yaml", "v: 6.9.0\n")))
+	w.artifact("manifests/podinfo", "6.10.1", packed(t, plain("./podinfo.yaml", "v: 6.10.1\n")))
+	w.artifact("charts/web", "1.2.3_b1", packed(t, plain("web/Chart.yaml", "name: web\nversion: 1.2.3+b1\n")))
+	w.git.Write(map[string]string{"deploy/base.yaml": "base: 1\n", "README.md": "x"})
+	w.git.Commit("base")
+	w.gitURL = w.git.HTTP(gittest.HTTPOptions{}).URL
+	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n" +
+		"- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n" +
+		"- oci: {url: oci://HOST/manifests/podinfo, semver: \">=6.9\"}\n  into: podinfo\n" +
+		"- chart: {repo: oci://HOST/charts, name: web, version: ^1}\n  into: charts\n")
+	return w
+}
+
+func (w *world) vendor(sources string) {
+	w.write("vendor.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"+strings.ReplaceAll(sources, "HOST", w.host))
+}
+
+func (w *world) write(name, content string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) chart(name, version, values string) {
+	file := "/charts/" + name + "-" + version + ".tgz"
+	w.answers[file] = packed(w.t, plain(name+"/Chart.yaml", "name: "+name+"\nversion: "+version+"\n"), plain(name+"/values.yaml", values))
+	index := w.answers["/charts/index.yaml"]
+	if index == nil {
+		index = []byte("entries:\n  redis:\n")
+	}
+	w.answers["/charts/index.yaml"] = fmt.Appendf(index, "  - {version: %s, urls: [%s], digest: %s}\n", version, file[len("/charts/"):],
+		strings.TrimPrefix(digest(w.answers[file]), "sha256:"))
+}
+
+func (w *world) artifact(name, tag string, archive []byte) {
+	m := fmt.Appendf(nil, `{"layers": [{"mediaType": "application/vnd.cncf.helm.chart.provenance.v1.prov", "digest": "x"}, {"mediaType": "application/vnd.cncf.flux.content.v1.tar+gzip", "digest": %q}]}`, digest(archive))
+	w.answers["/v2/"+name+"/manifests/"+tag] = m
+	w.answers["/v2/"+name+"/blobs/"+digest(archive)] = archive
+	var list struct{ Tags []string }
+	_ = json.Unmarshal(w.answers["/v2/"+name+"/tags/list"], &list)
+	w.answers["/v2/"+name+"/tags/list"], _ = json.Marshal(map[string]any{"tags": append(list.Tags, tag)})
+}
+
+func (w *world) ServeHTTP(to http.ResponseWriter, req *http.Request) {
+	w.asked = append(w.asked, req.URL.Path)
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret"))
+	switch who := req.Header.Get("Authorization"); {
+	case req.URL.Path == "/token" && who == basic && req.URL.Query().Get("service") == "s" && strings.HasPrefix(req.URL.Query().Get("scope"), "repository:"):
+		_, _ = to.Write([]byte(`{"token": "t"}`))
+	case strings.HasPrefix(req.URL.Path, "/v2/") && who != "Bearer t":
+		to.Header().Set("WWW-Authenticate", `Bearer realm="http://`+w.host+`/token",service="s",scope="repository:x:pull"`)
+		to.WriteHeader(http.StatusUnauthorized)
+	case strings.HasPrefix(req.URL.Path, "/charts/") && who != basic:
+		to.WriteHeader(http.StatusForbidden)
+	case w.answers[req.URL.Path] == nil:
+		to.WriteHeader(http.StatusNotFound)
+	default:
+		_, _ = to.Write(w.answers[req.URL.Path])
+	}
+}
+
+// on opens the folder.
+func (w *world) on() *os.Root {
+	w.t.Helper()
+	root, err := os.OpenRoot(w.dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = root.Close() })
+	return root
+}
+
+// update updates, and is an error that has all of the words, or none for none.
+func (w *world) update(name string, words ...string) {
+	w.t.Helper()
+	_, err := w.getter.Update(context.Background(), w.on(), name)
+	if (err == nil) != (len(words) == 0) {
+		w.t.Fatalf("error %v, want %v", err, words)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			w.t.Errorf("error %v, want %s in it", err, word)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "secret") {
+		w.t.Errorf("a password is in the error %v", err)
+	}
+}
+
+func (w *world) wrong() []string {
+	w.t.Helper()
+	wrong, err := Check(w.on())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return wrong
+}
+
+// has is all that is in the folder but vendor.yaml.
+func (w *world) has() map[string]string {
+	w.t.Helper()
+	all, err := onDisk(w.on(), ".")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for name, content := range all {
+		if name != "vendor.yaml" {
+			out[name] = strings.ReplaceAll(string(content), w.host, "HOST")
+		}
+	}
+	return out
+}
+
+// TestUpdate brings in a chart of an index, a folder of a Git server, and an artifact and a chart of a registry: two runs write
+// the same bytes, what is locked stays, and --update takes what is newer.
+func TestUpdate(t *testing.T) {
+	w := newWorld(t)
+	w.update("")
+	first := w.has()
+	lock := first["vendor.lock"]
+	delete(first, "vendor.lock")
+	want := map[string]string{
+		"charts/redis-20.1.5/redis/Chart.yaml": "name: redis\nversion: 20.1.5\n", "charts/redis-20.1.5/redis/values.yaml": "a: 2\n",
+		"base/base.yaml": "base: 1\n", "podinfo/podinfo.yaml": "v: 6.10.1\n", "charts/web-1.2.3+b1/web/Chart.yaml": "name: web\nversion: 1.2.3+b1\n",
+	}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, text := range []string{"wants: chart http://HOST/charts redis ~20.1", "into: charts/redis-20.1.5", "version: 6.10.1", "commit: ", "digest: sha256:", "tree: sha256:"} {
+		if !strings.Contains(lock, text) {
+			t.Errorf("vendor.lock does not have %q:\n%s", text, lock)
+		}
+	}
+	w.chart("redis", "20.1.6", "a: 6\n")
+	w.artifact("manifests/podinfo", "7.0.0", packed(t, plain("podinfo.yaml", "v: 7\n")))
+	w.update("")
+	second := w.has()
+	if second["vendor.lock"] != lock {
+		t.Errorf("a second run changed vendor.lock:\n%s", cmp.Diff(lock, second["vendor.lock"]))
+	}
+	if wrong := w.wrong(); len(wrong) != 0 {
+		t.Errorf("wrong: %v", wrong)
+	}
+	w.update("redis")
+	if third := w.has(); third["charts/redis-20.1.6/redis/values.yaml"] != "a: 6\n" || third["charts/redis-20.1.5/redis/values.yaml"] != "" || third["podinfo/podinfo.yaml"] != "v: 6.10.1\n" {
+		t.Errorf("after an update of redis: %v", third)
+	}
+	w.update(All)
+	if third := w.has(); third["podinfo/podinfo.yaml"] != "v: 7\n" {
+		t.Errorf("after an update of all: %v", third)
+	}
+	w.update("nobody", "no source that is called nobody")
+}
+
+// TestMoved: what has another content than the one that is locked is an error, and nothing is written.
+func TestMoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		move func(w *world)
+		want string
+	}{
+		"a version of a chart": {func(w *world) {
+			w.answers["/charts/index.yaml"] = nil
+			w.chart("redis", "20.1.5", "a: evil\n")
+		}, "chart http://"},
+		"a tag of a registry": {func(w *world) {
+			w.artifact("manifests/podinfo", "6.10.1", packed(w.t, plain("podinfo.yaml", "evil")))
+		}, "oci oci://"},
+		"a branch": {func(w *world) {
+			w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
+		}, "git "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.update("")
+			before := w.has()
+			c.move(w)
+			w.update("", "has moved", "--update=", c.want)
+			if diff := cmp.Diff(before, w.has()); diff != "" {
+				t.Errorf("something was written (-before +after):\n%s", diff)
+			}
+			w.update(All)
+		})
+	}
+}
+
+// TestCheck: any difference from the lock is told, and nobody is asked.
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   string
+	}{
+		"a byte":        {func(w *world) { w.write("base/base.yaml", "base: 2\n") }, "base is not what vendor.lock says"},
+		"one more file": {func(w *world) { w.write("base/more.yaml", "") }, "base is not what vendor.lock says"},
+		"one file less": {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "charts/redis-20.1.5/redis/values.yaml")) }, "charts/redis-20.1.5 is not what vendor.lock says"},
+		"a folder less": {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, "podinfo is not there"},
+		"a symlink":     {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, "base/x is no plain file"},
+		"another range": {func(w *world) {
+			w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~21}\n  into: charts\n")
+		}, "redis ~21 is not in vendor.lock"},
+		"a source less": {func(w *world) {
+			w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n")
+		}, "base is in vendor.lock, and not in vendor.yaml"},
+		"no lock":            {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "vendor.lock")) }, "is not in vendor.lock"},
+		"nothing is changed": {func(w *world) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.update("")
+			c.change(w)
+			w.asked = nil
+			wrong := w.wrong()
+			if got := strings.Join(wrong, "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+				t.Errorf("wrong: %s\nwant %s", got, c.want)
+			}
+			if len(w.asked) > 0 {
+				t.Errorf("asked for %v", w.asked)
+			}
+		})
+	}
+}
+
+// TestRefused: what a server says wrongly, and what somebody asks for wrongly, is said by its name; nothing is written.
+func TestRefused(t *testing.T) {
+	const redis = "- chart: {repo: http://HOST/charts, name: redis, version: 20.1.4}\n  into: charts\n"
+	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: podinfo\n"
+	for name, c := range map[string]struct {
+		sources string
+		prepare func(w *world)
+		want    string
+	}{
+		"another archive than its digest": {redis, func(w *world) { w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "")) }, "and its index.yaml says"},
+		"another layer than its digest": {podinfo, func(w *world) {
+			w.artifact("manifests/podinfo", "6.9.0", []byte("x"))
+			w.answers["/v2/manifests/podinfo/blobs/"+digest([]byte("x"))] = []byte("y")
+		}, "and its manifest says"},
+		"another chart": {redis, func(w *world) {
+			w.answers["/charts/index.yaml"] = nil
+			w.chart("redis", "20.1.4", "")
+			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "name: evil\nversion: 20.1.4\n"))
+			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
+		}, "does not have the chart redis 20.1.4"},
+		"files beside the chart": {redis, func(w *world) {
+			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "name: redis\nversion: 20.1.4\n"), plain("x", ""))
+			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
+		}, "outside of the folder redis"},
+		"a link in a chart": {redis, func(w *world) {
+			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, special("redis/x", tar.TypeSymlink, "/etc"))
+			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
+		}, "no plain file"},
+		"no such version":                   {strings.ReplaceAll(redis, "20.1.4", "~22"), nil, "none of its 3 versions is ~22"},
+		"no range":                          {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
+		"no index":                          {strings.ReplaceAll(redis, "/charts", "/none"), nil, "answers 404 for its index.yaml"},
+		"no tag":                            {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
+		"another network without https":     {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "is not one of https"},
+		"no ref":                            {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
+		"no folder of a commit":             {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
+		"an option for a ref":               {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
+		"a program for an address":          {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
+		"a folder above":                    {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is no folder beside it"},
+		"one folder in the other":           {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are one in the other"},
+		"a folder that somebody else wrote": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) }, "vendor.lock does not have it"},
+		"a symlink out":                     {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"), func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
+		"two kinds":                         {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
+		"a lock that leads out": {podinfo, func(w *world) {
+			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ../x, tree: y}]\n")
+		}, "is no folder beside it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.vendor(strings.ReplaceAll(c.sources, "GIT", w.gitURL))
+			if c.prepare != nil {
+				c.prepare(w)
+			}
+			before, err := os.ReadDir(w.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.update("", c.want)
+			if after, err := os.ReadDir(w.dir); err != nil || len(after) != len(before) {
+				t.Errorf("something was written: %v, error %v", after, err)
+			}
+		})
+	}
+}
+
+// TestNoCredentialGoesElsewhere: whoever is led to another host by an index or a redirect tells it no password.
+func TestNoCredentialGoesElsewhere(t *testing.T) {
+	w := newWorld(t)
+	told := ""
+	other := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, req *http.Request) {
+		told += req.Header.Get("Authorization")
+		_, _ = to.Write(w.answers["/charts/redis-20.1.4.tgz"])
+	}))
+	defer other.Close()
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [" + elsewhere + "/x.tgz]}]}")
+	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: 20.1.4}\n  into: charts\n")
+	w.update("")
+	if told != "" || w.has()["charts/redis-20.1.4/redis/values.yaml"] != "a: 1\n" {
+		t.Errorf("told %q, has %v", told, w.has())
+	}
+}
+
+// TestLogins reads what docker and helm write.
+func TestLogins(t *testing.T) {
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, ".docker"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := `{"auths": {"https://index.docker.io/v1/": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("ann:a:b")) + `"}, "ghcr.io": {}}}`
+	if err := os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	login := Logins(home, func(string) string { return "" })
+	for host, want := range map[string]string{"index.docker.io": "ann a:b", "ghcr.io": " ", "evil.example.com": " "} {
+		if user, password := login(host); user+" "+password != want {
+			t.Errorf("%s is told %s %s, want %s", host, user, password, want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package rollout
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// VendorFile and VendorLock are the names of the files that say what of elsewhere belongs into a folder of the
+// repository, and what of it is there.
+const (
+	VendorFile = "vendor.yaml"
+	VendorLock = "vendor.lock"
+)
+
+// VendorSource is one entry of a vendor.yaml: exactly one of Chart, Git and OCI.
+type VendorSource struct {
+	_     any          `one:"chart git oci"`
+	Chart *VendorChart `json:"chart"`
+	Git   *VendorGit   `json:"git"`
+	OCI   *VendorOCI   `json:"oci"`
+	Into  string       `json:"into" needs:"name a folder beside vendor.yaml" like:"folder"`
+}
+
+// VendorChart is a chart of a repository with an index.yaml, or of a registry.
+type VendorChart struct {
+	Repo    string `json:"repo" needs:"write https://host/path, or oci://host/path"`
+	Name    string `json:"name" needs:"name the chart" is:"label"`
+	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
+}
+
+// VendorGit is a folder of a commit of another repository.
+type VendorGit struct {
+	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
+	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
+	Path string `json:"path" default:"."` // of the repository
+}
+
+// VendorOCI is an artifact of a registry, such as one that flux push artifact makes.
+type VendorOCI struct {
+	_      any    `one:"tag semver"`
+	URL    string `json:"url" needs:"write oci://host/path"`
+	Tag    string `json:"tag"`
+	Semver string `json:"semver"` // a range of versions, of which the newest is taken
+}
+
+// vendorFile is the form of a vendor.yaml.
+type vendorFile struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"` // Vendor
+	Sources    []VendorSource `json:"sources" needs:"list what is to be there" max:"200" fix:"write another file in another folder"`
+}
+
+// ParseVendor reads a vendor.yaml strictly. Errors are InvalidErrors.
+func ParseVendor(file string, data []byte) ([]VendorSource, error) {
+	var raw vendorFile
+	if err := decodeStrict(file, "Vendor", data, &raw); err != nil {
+		return nil, err
+	}
+	for i, s := range raw.Sources {
+		into := path.Clean(s.Into)
+		above := into == ".." || strings.HasPrefix(into, "../") || path.IsAbs(into)
+		if into != s.Into || above || into == "." && s.Chart == nil {
+			return nil, &InvalidError{File: file, Field: fmt.Sprintf("sources[%d].into", i),
+				Msg: fmt.Sprintf("%q is no folder beside it", s.Into), Fix: "write a path without .., and no slash around it"}
+		}
+	}
+	return raw.Sources, nil
+}
+
+// Name is what a source is called.
+func (s VendorSource) Name() string {
+	if s.Chart != nil {
+		return s.Chart.Name
+	}
+	return path.Base(s.Into)
+}
+
+// Wants is what a source asks for, in one line.
+func (s VendorSource) Wants() string {
+	switch {
+	case s.Chart != nil:
+		return fmt.Sprintf("chart %s %s %s", s.Chart.Repo, s.Chart.Name, s.Chart.Version)
+	case s.Git != nil:
+		return fmt.Sprintf("git %s %s %s", s.Git.URL, s.Git.Ref, s.Git.Path)
+	default:
+		return fmt.Sprintf("oci %s %s%s", s.OCI.URL, s.OCI.Tag, s.OCI.Semver)
+	}
+}
