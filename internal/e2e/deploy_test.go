@@ -42,7 +42,11 @@ type audited struct {
 	used       map[string]bool // "verb resource.group"
 	refused    map[string]bool
 	writes     []string // method and path of what was meant to change something
+	changes    map[change]bool
 }
+
+// change is a request that is no question, dry runs among them.
+type change struct{ method, resource, user string } // user: whom it is made as; "" for the account itself
 
 // audit returns a kubeconfig of an account, with nothing but its own rights.
 func audit(t *testing.T, w *world, account, namespace string) *audited {
@@ -63,7 +67,7 @@ func audit(t *testing.T, w *world, account, namespace string) *audited {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &audited{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), used: map[string]bool{}, refused: map[string]bool{}}
+	a := &audited{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), used: map[string]bool{}, refused: map[string]bool{}, changes: map[change]bool{}}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport, proxy.FlushInterval = transport, -1
 	proxy.ModifyResponse = func(r *http.Response) error { a.note(r); return nil }
@@ -106,6 +110,13 @@ func (a *audited) note(r *http.Response) {
 	what := verb + " " + m[2] + "." + m[1]
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if r.Request.Method != http.MethodGet {
+		how := r.Request.Method
+		if r.Request.URL.Query().Get("dryRun") != "" {
+			how += " dry run"
+		}
+		a.changes[change{how, m[2], r.Request.Header.Get("Impersonate-User")}] = true
+	}
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestEveryWriteIsTheAccounts: of an app that has an account, all that is sent to the API server to change something is
+// sent as that account: dry runs, applies, moves of pods, Jobs that measure, prunes and the way back. What gitrollout
+// writes as itself are Events and its Lease.
+func TestEveryWriteIsTheAccounts(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")}
+	files := app.files()
+	files["kustomization.yaml"] += "- config.yaml\n- check.yaml\n"
+	files["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
+	files["check.yaml"] = `apiVersion: gitrollout.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: check}
+spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image: "check:v1-run200ms"}]}}}}}}]}
+`
+	w := newWorld(t, files)
+	w.installRights()
+	w.repo.CommitFiles("an account", map[string]string{".gitrollout/test/config.yaml": strings.ReplaceAll(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/NS, namespace: NS, serviceAccount: deployer}\n", "NS", w.ns)})
+	w.kubectl("create", "serviceaccount", "deployer")
+	w.kubectl("create", "rolebinding", "deployer", "--clusterrole=admin", "--serviceaccount="+w.ns+":deployer")
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "as-deployer"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"deployer"}, Verbs: []string{"impersonate"}}}}
+	if _, err := w.cluster.Kube.RbacV1().Roles(w.ns).Create(context.Background(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl("create", "rolebinding", "as-deployer", "--role=as-deployer", "--serviceaccount="+w.ns+":gitrollout")
+	a := audit(t, w, "gitrollout", w.ns)
+	w.start("--kubeconfig", a.kubeconfig)
+	w.awaitHealthy(w.repo.Head())
+	version := func(v string) map[string]string {
+		return map[string]string{"shop.yaml": app.at(v).files()["shop.yaml"]}
+	}
+	second := w.push("v2", version("v2"))
+	w.awaitStep(2, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(second)
+	w.push("one object less", map[string]string{"kustomization.yaml": app.files()["kustomization.yaml"] + "- check.yaml\n"})
+	w.await("it is pruned", func(s rollout.State) bool {
+		for _, ref := range s.Inventory {
+			if ref.Kind == "ConfigMap" {
+				return false
+			}
+		}
+		return true
+	})
+	third := w.push("v3", version("v3"))
+	w.awaitStep(2, rollout.Paused)
+	w.repo.Revert(third)
+	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	deployer := "system:serviceaccount:" + w.ns + ":deployer"
+	for c := range a.changes {
+		isOwn := c.resource == "events" || c.resource == "leases" || strings.HasSuffix(c.resource, "reviews")
+		if !isOwn && c.user != deployer {
+			t.Errorf("%s of %s was made as %q", c.method, c.resource, c.user)
+		}
+	}
+	for _, want := range []change{
+		{"PATCH dry run", "deployments", deployer}, {"PATCH", "deployments", deployer}, {"PATCH", "configmaps", deployer},
+		{"DELETE", "configmaps", deployer}, {"POST", "jobs", deployer}, {"DELETE", "jobs", deployer},
+	} {
+		if !a.changes[want] {
+			t.Errorf("%s of %s as the account was not seen, among %v", want.method, want.resource, a.changes)
+		}
+	}
+}
