@@ -9,16 +9,18 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// asked is what is known of the tests of a package, from a run of each of them where nothing is changed.
+// asked is what is known of the tests of a package, from a run where nothing is changed.
 type asked struct {
 	tests  []test
 	blocks map[string][]block // all that there are, of each file below the module that the tests import
 	killed bool               // whether they start processes that are killed: what these ran is not known
+	all    bool               // whether all are asked about each mutant
 }
 
 // test is one test function, with what of each file below the module it ran.
@@ -35,6 +37,45 @@ type block struct{ from, to [2]int }
 // killers are the packages whose tests start workers that render, which are killed when they are no longer needed:
 // they cannot say what they ran.
 var killers = []string{"./cmd/gitrollout", "./render/worker"}
+
+// passed is a test in the output of all.
+var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
+
+// pass lists the tests of a package that pass where nothing is changed.
+func (t tests) pass(pkg string) (*asked, error) {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary := filepath.Join(dir, "test")
+	if err := t.build("", "test", "-c", "-o", binary, pkg); err != nil {
+		return nil, fmt.Errorf("build the tests of %s: %w", pkg, err)
+	}
+	known := &asked{all: true}
+	if _, err := os.Stat(binary); err != nil {
+		return known, nil // it has none
+	}
+	names, err := t.names(pkg, binary)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(binary, "-test.short", "-test.v", "-test.timeout="+t.limit.String())
+	cmd.Dir = filepath.Join(t.root, pkg)
+	out, failed := cmd.CombinedOutput()
+	for _, found := range passed.FindAllStringSubmatch(string(out), -1) {
+		seconds, err := strconv.ParseFloat(found[2], 64)
+		if err != nil {
+			return nil, fmt.Errorf("the time that %s took: %w", found[1], err)
+		}
+		known.tests = append(known.tests, test{name: found[1], took: time.Duration(seconds * float64(time.Second))})
+		names = slices.DeleteFunc(names, func(name string) bool { return name == found[1] })
+	}
+	if failed != nil {
+		fmt.Printf("%s without any mutant: %v, and not asked are %s\n", pkg, failed, strings.Join(names, ", "))
+	}
+	return known, nil
+}
 
 // learn runs each test of a package by itself. One that fails without any mutant is not asked about one.
 func (t tests) learn(pkg string) (*asked, error) {
@@ -211,7 +252,7 @@ func has(blocks []block, at [2]int) bool {
 func (a *asked) who(m mutant) []test {
 	known := has(a.blocks[m.file], m.at)
 	able := slices.DeleteFunc(slices.Clone(a.tests), func(t test) bool {
-		return known && !has(t.ran[m.file], m.at) || len(t.ran[m.file]) == 0
+		return !a.all && (known && !has(t.ran[m.file], m.at) || len(t.ran[m.file]) == 0)
 	})
 	if a.killed && (len(able) == 0 || strings.HasPrefix(m.file, "render/")) {
 		able = slices.Clone(a.tests)

@@ -134,28 +134,33 @@ func TestByChance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
 	covdata, err := exec.Command("go", "tool", "-n", "covdata").Output()
 	if err != nil {
 		t.Fatal(err)
-	}
-	asking := tests{root, "example.org/m", strings.TrimSpace(string(covdata)), time.Minute, 0, map[string]*asked{}}
-	for _, m := range all {
-		verdict, by, err := asking.try(m, []string{"./a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[fmt.Sprintf("%d: %s", m.at[0], m.what)] = verdict + by
-		if err := os.WriteFile(mark, nil, 0o600); err != nil { // from the second mutant on
-			t.Fatal(err)
-		}
 	}
 	want := map[string]string{
 		"3: < becomes <=": caught + " (./a TestLess)", "4: != becomes ==": survives, "4: 0 becomes 1": survives,
 		"5: && becomes ||": survives, "6: + becomes -": caught + " (./a TestParts)",
 		"6: * becomes /": survives, "6: 1 becomes 2": caught + " (./a TestParts)", "7: + becomes -": noGo,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	for name, slow := range map[string][]string{"a package of quick tests": nil, "a package of slow ones": {"./a"}} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Remove(mark)
+			got := map[string]string{}
+			asking := tests{root, "example.org/m", strings.TrimSpace(string(covdata)), time.Minute, slow, 0, map[string]*asked{}}
+			for _, m := range all {
+				verdict, by, err := asking.try(m, []string{"./a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[fmt.Sprintf("%d: %s", m.at[0], m.what)] = verdict + by
+				if err := os.WriteFile(mark, nil, 0o600); err != nil { // from the second mutant on
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -12,14 +12,15 @@
 // drawn depends on the code and on -seed alone. Packages whose tests need a
 // cluster share one when it runs as: .ci/with-cluster go run ./internal/mutate
 //
-// The first time that a package's tests are asked, each of them runs by itself
-// where nothing is changed, in an instrumented build: that says what it runs,
-// and how long it takes. Only tests that ran the changed statements are asked
-// about a mutant, since the others cannot notice it, and those of less than two
-// seconds before the others. A test of more than ten seconds is asked by its
-// subtests, where each of them passes by itself. What processes ran that a test has killed is not
-// known: where such a process may have run the mutant, all of the package's tests are
-// asked (covered.go). All of them run as with -short.
+// The first time that a package's tests are asked, they run where nothing is
+// changed. In the packages whose tests take minutes, each of them runs by itself, in
+// an instrumented build: that says what it runs, and how long it takes. Only tests
+// that ran the changed statements are asked about a mutant there, since the others
+// cannot notice it; one of more than ten seconds is asked by its subtests, where
+// each of them passes by itself. What processes ran that a test has killed is not
+// known: where such a process may have run the mutant, all of the package's tests
+// are asked (covered.go). Tests of less than two seconds are asked before the
+// others, and all of them run as with -short.
 //
 // A mutant is caught when a test fails with it and, asked alone, fails again: a
 // test that fails by chance catches nothing, and neither does one that fails
