@@ -155,6 +155,26 @@ func TestInstantiateChecksProviders(t *testing.T) {
 	}
 }
 
+// TestMissingTemplate names where it is asked for: in the Rollout, or in another template.
+func TestMissingTemplate(t *testing.T) {
+	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, provider: {web: {url: u}}}]}"})
+	for name, c := range map[string]struct {
+		ref   TemplateRef
+		about rollout.Ref
+		field string
+	}{
+		"by the Rollout":   {TemplateRef{"b", false}, rollout.Ref{}, "templates"},
+		"by a template":    {TemplateRef{"a", false}, rollout.Ref{Kind: "AnalysisTemplate", Name: "a"}, "spec.templates"},
+		"of the cluster's": {TemplateRef{"b", true}, rollout.Ref{}, "templates"},
+	} {
+		var invalid *rollout.InvalidError
+		_, err := Instantiate(find, []TemplateRef{c.ref}, Values{}, nil)
+		if !errors.As(err, &invalid) || invalid.About != c.about || invalid.Field != c.field {
+			t.Errorf("%s: %#v, want %v of %v", name, err, c.field, c.about)
+		}
+	}
+}
+
 // TestMistakesHaveOneMessage: the same mistakes in maps, whose order is random, are
 // told in the same words each time, so that an app's record does not change.
 func TestMistakesHaveOneMessage(t *testing.T) {

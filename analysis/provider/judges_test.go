@@ -148,6 +148,23 @@ func TestEffectsAreNotRepeated(t *testing.T) {
 	}
 }
 
+// TestKayentaNamesNoComparison: a comparison that cannot be asked about has not begun.
+func TestKayentaNamesNoComparison(t *testing.T) {
+	nameless := kayentaContract
+	nameless.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+		if r.Method == http.MethodPost {
+			_, _ = w.Write([]byte(`{}`))
+			return true
+		}
+		return kayentaContract.serve(f, w, r, body)
+	}
+	b := newBench(t, nameless)
+	got, err := b.measure(t.Context())
+	if err == nil || err.Error() != "the answer of Kayenta has no canaryExecutionId" {
+		t.Errorf("got %v and %v", got, err)
+	}
+}
+
 // fakeJobs is a cluster with Jobs.
 type fakeJobs struct {
 	made    []map[string]any

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -114,5 +115,33 @@ func TestBetween(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWaitOf: people are waited for since the last of the workloads came to its gate.
+func TestWaitOf(t *testing.T) {
+	in := strategies.Input{Now: noon.Add(time.Hour), App: rollout.App{Name: "shop"}}
+	head := &rollout.Render{Commit: rollout.Commit{ID: "c2"}, Templates: map[rollout.Workload]rollout.Hash{}}
+	stable := &rollout.Release{Hash: old, Commit: "c1", Templates: map[rollout.Workload]rollout.Hash{}}
+	in.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{}
+	for i, name := range []string{"api", "web", "worker"} {
+		w := rollout.Workload{Namespace: "shop", Name: name}
+		head.Templates[w], stable.Templates[w] = fresh, old
+		head.Specs = append(head.Specs, rollout.Spec{
+			Name: name, Workload: w, Replicas: new(5), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600, Scaling: rollout.Surge,
+			Canary: &rollout.Canary{Steps: []rollout.Step{{Pause: &rollout.Pause{}}, {SetWeight: new(60)}}},
+		})
+		in.State.Progress = append(in.State.Progress, rollout.Progress{
+			Workload: w, Of: 2, Name: "pause", Entered: noon.Add([]time.Duration{1, 7, 3}[i] * time.Minute),
+		})
+		in.Observed.Workloads[w] = rollout.ObservedWorkload{Replicas: 5, Synced: true, Revisions: []rollout.Revision{
+			{Name: name, Hash: old, Desired: 5, Pods: 5, ReadySince: []time.Time{noon, noon, noon, noon, noon}},
+		}}
+	}
+	in.Head, in.Source = strategies.Head{Commit: head.Commit, Render: head}, head
+	in.State.App, in.State.Phase, in.State.Stable = "shop", rollout.Paused, stable
+	in.State.Release = &rollout.Release{Hash: head.Release(), Commit: "c2", Since: noon, Templates: head.Templates}
+	if diff := cmp.Diff(Wait{OnPromotion, noon.Add(7 * time.Minute)}, WaitOf(in)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -1,0 +1,40 @@
+package rollout
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMetricsOfASpec lists those of every place that an analysis can be at.
+func TestMetricsOfASpec(t *testing.T) {
+	of := func(names ...string) *Analysis {
+		a := &Analysis{}
+		for _, name := range names {
+			a.Metrics = append(a.Metrics, Metric{Name: name})
+		}
+		return a
+	}
+	for name, c := range map[string]struct {
+		spec Spec
+		want []string
+	}{
+		"none":           {Spec{Canary: &Canary{Steps: []Step{{Pause: &Pause{}}}}}, nil},
+		"the background": {Spec{Canary: &Canary{Analysis: of("a", "b")}}, []string{"a", "b"}},
+		"steps and experiments": {Spec{Canary: &Canary{Steps: []Step{
+			{Analysis: of("a")},
+			{Experiment: &Experiment{Analyses: []ExperimentAnalysis{{Name: "x", Analysis: of("b")}, {Name: "y", Analysis: of("c")}}}},
+		}}}, []string{"a", "b", "c"}},
+		"before and after the switch": {Spec{BlueGreen: &BlueGreen{PrePromotion: of("a"), PostPromotion: of("b")}}, []string{"a", "b"}},
+	} {
+		var got []string
+		for _, m := range c.spec.Metrics() {
+			got = append(got, m.Name)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
