@@ -170,6 +170,7 @@ func TestRefused(t *testing.T) {
 		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum}}]}", "cloudWatch.metricDataQueries[0].metricStat.period", "is missing", "60"},
 		{"cloudWatch", "{metricDataQueries: [{id: a, expression: b, returnData: false}]}", "cloudWatch.metricDataQueries", "returnData: false", "remove it"},
 		{"cloudWatch", "{interval: 5}", "cloudWatch.interval", "is 5 where a text belongs", "quote it"},
+		{"cloudWatch", "{interval: five}", "cloudWatch.interval", `"five" is not a duration`, "5m"},
 		{"graphite", "{query: sumSeries(a.b)}", "graphite.query", `"sumSeries(a.b)" has no target`, "target="},
 		{"graphite", "{address: graphite}", "graphite.address", `"graphite" is not a URL`, "http://"},
 		{"influxdb", "{query: ~}", "influxdb.query", "is missing", "Flux"},
