@@ -35,8 +35,9 @@ func (c *Client) Applied() []Applied {
 			return true
 		})
 		for _, l := range found {
+			workload, _ := rollout.WorkloadOf(l.ref)
 			all = append(all, Applied{
-				App: l.app, Cluster: l.cluster, Workload: rollout.Workload{Namespace: l.namespace, Name: l.name},
+				App: l.app, Cluster: l.cluster, Workload: workload,
 				Commit: l.workload.commit, Status: l.workload.status, Live: c.workloads.observe(k, l),
 			})
 		}

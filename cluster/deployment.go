@@ -27,6 +27,7 @@ var deployments = workloadKind{
 	},
 	current: currentOf,
 	pods:    func(pods *table[*pod], _ *live, r *revision) []*pod { return pods.ownedBy(r.uid) },
+	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
 // revisionAnnotation is the Deployment controller's own numbering of templates,

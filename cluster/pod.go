@@ -1,16 +1,20 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // pod is what is kept of a pod.
 type pod struct {
 	stamp
 	created     time.Time
+	pin         string    // the value of the label that tells of which version it is
 	readySince  time.Time // zero while it is not Ready
 	terminating bool
 	finished    bool // Succeeded or Failed: it does not come back and its controller does not count it
@@ -23,7 +27,7 @@ type pod struct {
 func (p *pod) same(o *pod) bool {
 	a, b := *p, *o
 	a.version, b.version = "", ""
-	return a.stamp == b.stamp && a.readySince.Equal(b.readySince) && a.terminating == b.terminating &&
+	return a.stamp == b.stamp && a.pin == b.pin && a.readySince.Equal(b.readySince) && a.terminating == b.terminating &&
 		a.finished == b.finished && a.restarts == b.restarts && a.status == b.status && a.trouble == b.trouble
 }
 
@@ -35,6 +39,7 @@ func readPod(obj any) (*pod, error) {
 	out := &pod{
 		stamp:       stampOf(&p.ObjectMeta),
 		created:     p.CreationTimestamp.Time,
+		pin:         cmp.Or(p.Labels[rollout.LabelPodHash], p.Labels[rollout.LabelRevision]),
 		terminating: p.DeletionTimestamp != nil,
 		finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		restarts:    restarts(p),

@@ -25,8 +25,6 @@ type revision struct {
 	configs  []configRef
 }
 
-func (r *revision) inUse() bool { return r.desired > 0 || r.pods > 0 }
-
 func (r *revision) same(o *revision) bool {
 	a, b := *r, *o
 	a.version, b.version = "", ""
@@ -48,7 +46,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 		ready := !p.readySince.IsZero()
 		out.Members = append(out.Members, rollout.Pod{
 			Name: p.name, Ready: ready, Terminating: p.terminating,
-			Restarts: p.restarts, Status: p.status, Created: p.created.UTC(),
+			Restarts: p.restarts, Status: p.status, Created: p.created.UTC(), UID: string(p.uid),
 		})
 		if p.terminating {
 			continue

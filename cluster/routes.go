@@ -94,10 +94,9 @@ func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string
 			if e.Conditions.Ready != nil && !*e.Conditions.Ready || e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 				continue
 			}
-			if p, known := c.workloads.pods.get(key{service.Namespace, e.TargetRef.Name}); known {
-				if r := c.workloads.revisionOf(p); r != nil && r.pin.Value == podHash {
-					return true, nil
-				}
+			p, known := c.workloads.pods.get(key{service.Namespace, e.TargetRef.Name})
+			if known && p.pin == podHash {
+				return true, nil
 			}
 		}
 	}

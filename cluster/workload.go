@@ -32,9 +32,15 @@ type workloadKind struct {
 
 	// pods returns the pods of one revision of a workload, in no order.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
+
+	// finish adds to what is shown of a workload what no revision says of itself; nil for nothing.
+	finish func(w *workload, out *rollout.ObservedWorkload)
+
+	// inUse reports whether pods of a revision are there or may be made.
+	inUse func(objects *kind, r *revision) bool
 }
 
-var workloadKinds = []*workloadKind{&deployments}
+var workloadKinds = []*workloadKind{&deployments, &statefulSets}
 
 // workloadKindOf is nil for objects that run no pods.
 func workloadKindOf(gvk schema.GroupVersionKind) *workloadKind {
@@ -62,6 +68,10 @@ type workload struct {
 	updated    int   // status: pods of the newest template
 	available  int   // status
 	failure    string
+
+	// of a StatefulSet
+	base, update     string // status.currentRevision and .updateRevision
+	partition, first int    // the pods that keep the base, and spec.ordinals.start
 }
 
 // readWorkload keeps what is needed of an object, nil if it runs no pods.
@@ -153,7 +163,8 @@ func (w *workloads) appOf(l *live) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.owners[rollout.Workload{Namespace: l.namespace, Name: l.name}]
+	name, _ := rollout.WorkloadOf(l.ref)
+	return w.owners[name]
 }
 
 func (w *workloads) revisionChanged(was, is *revision) {
@@ -196,11 +207,10 @@ func (w *workloads) tellOwner(uid types.UID) {
 
 // get returns a live workload, nil if there is none.
 func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
-	for _, k := range w.kinds {
-		if objects := k.objects.Load(); objects != nil {
-			if l, ok := objects.live.get(key{name.Namespace, name.Name}); ok && l.workload != nil {
-				return k, l
-			}
+	i := slices.IndexFunc(w.kinds, func(k *workloadTable) bool { return k.gvk.Kind == name.Ref().Kind })
+	if objects := w.kinds[i].objects.Load(); objects != nil {
+		if l, ok := objects.live.get(key{name.Namespace, name.Name}); ok && l.workload != nil {
+			return w.kinds[i], l
 		}
 	}
 	return nil, nil
@@ -231,17 +241,10 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		}
 		out.Revisions = append(out.Revisions, shown)
 	}
-	return out
-}
-
-// revisionOf returns the revision that a pod is of, nil if it is not known.
-func (w *workloads) revisionOf(p *pod) *revision {
-	for _, k := range w.kinds {
-		if r, ok := k.revisions.withUID(p.owner); ok {
-			return r
-		}
+	if k.finish != nil {
+		k.finish(d, &out)
 	}
-	return nil
+	return out
 }
 
 // userOf returns what refers to a ConfigMap or Secret: a pod, or a revision
@@ -251,8 +254,9 @@ func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""
 	for _, k := range w.kinds {
+		objects := k.objects.Load()
 		k.revisions.each(func(r *revision) bool {
-			if r.namespace == ref.Namespace && r.inUse() && slices.Contains(r.configs, wanted) {
+			if r.namespace == ref.Namespace && objects != nil && k.inUse(objects, r) && slices.Contains(r.configs, wanted) {
 				user = r.kind + " " + r.namespace + "/" + r.name
 			}
 			return user == ""

@@ -52,7 +52,8 @@ func (r *Reconciler) apply(ctx context.Context, s *visit, state rollout.State, n
 func wayBack(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
-		return o.Kind() != "Service" && o.Kind() != "Deployment" && !isRoute
+		_, runsPods := rollout.WorkloadOf(o.Ref())
+		return o.Kind() != "Service" && !runsPods && !isRoute
 	})
 }
 

@@ -53,12 +53,12 @@ type Renderer = source.Renderer
 // Observer shows the cluster from caches that watches keep current.
 // Routes are the objects whose status, as their routers write it, is to be shown,
 // too. Serves asks the server whether a Service has a ready endpoint among the pods of a
-// version, which it names by its pod-template-hash. SameTemplate asks the server whether applying a Deployment would
+// version, which it names by the value of its Pin. SameTemplate asks the server whether applying a workload would
 // change the template of the one that runs, and Foreign who else has an app's objects in hand.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
-	SameTemplate(ctx context.Context, deployment rollout.Object) (bool, error)
+	SameTemplate(ctx context.Context, workload rollout.Object) (bool, error)
 	Foreign(ctx context.Context, app string, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -67,11 +67,12 @@ type Observer interface {
 // its final no, any other error says nothing about the objects. Apply makes no request for objects that are
 // already as asked for; an error means that the objects before the one it names
 // are applied and the rest are not, and applying again is safe. Prune returns
-// which of the candidates no longer exist.
+// which of the candidates no longer exist. Evict deletes a pod unless another one has its name by now.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
 	Prune(ctx context.Context, app string, candidates []rollout.Ref) (gone []rollout.Ref, err error)
+	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
 // Analyzer measures. Measure begins what is due, in the background, and does

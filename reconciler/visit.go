@@ -260,8 +260,11 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 	switch {
 	case ask.Heal:
 		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
-		answers.Healed = new(s.err == nil)
 		r.gatherer().Look(&s.input)
+		for _, e := range strategies.Evictions(s.input.State, s.input.Observed) {
+			s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
+		}
+		answers.Healed = new(s.err == nil)
 	case ask.Foreign != nil:
 		var foreign []rollout.Foreign
 		if foreign, err = r.Observer.Foreign(ctx, s.app.Name, ask.Foreign, s.input.Now); err == nil {
@@ -281,10 +284,10 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 func (r *Reconciler) adoptable(ctx context.Context, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
-		w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+		w, _ := rollout.WorkloadOf(o.Ref())
 		is, err := r.Observer.SameTemplate(ctx, o)
 		if err != nil {
-			return nil, fmt.Errorf("compare Deployment %s with Git: %w", w, err)
+			return nil, fmt.Errorf("compare %s %s with Git: %w", o.Kind(), w, err)
 		}
 		same[w] = is
 	}

@@ -199,6 +199,8 @@ func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) er
 
 func (s *server) Check(context.Context, string, []rollout.Object) error { return nil }
 
+func (s *server) Evict(context.Context, string, rollout.Pod) error { return nil }
+
 func (s *server) Prune(_ context.Context, _ string, refs []rollout.Ref) ([]rollout.Ref, error) {
 	s.pruned = append(s.pruned, refs...)
 	return refs, nil

@@ -67,9 +67,12 @@ func (a *assembly) checkWorkload(d *document) error {
 		return a.invalid(from, "spec.template", "", "is missing")
 	case len(selector) == 0:
 		return a.invalid(from, "spec.selector", "select the labels of the pod template", "is missing")
-	case labels[rollout.LabelPodHash] != nil:
-		return a.invalid(from, "spec.template.metadata.labels["+rollout.LabelPodHash+"]", "remove it",
-			"is a label that only the Deployment controller may set")
+	}
+	for _, label := range pins {
+		if labels[label] != nil {
+			return a.invalid(from, "spec.template.metadata.labels["+label+"]", "remove it",
+				"is a label that only the %s controller may set", d.workload.Ref().Kind)
+		}
 	}
 	if why := experiment.Mismatch(selector, labels); why != "" {
 		return a.invalid(from, "spec.selector", "make the selector match the labels of the template",
@@ -111,7 +114,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 		return a.invalid(d.ref, field, "give the Service a selector",
 			"Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
 	}
-	if selector[rollout.LabelPodHash] != nil {
+	if selector[rollout.LabelPodHash] != nil || selector[rollout.LabelRevision] != nil {
 		return nil // checkPins says it better
 	}
 	labels := a.deployments[d.workload].Map("spec", "template", "metadata", "labels")
@@ -122,6 +125,9 @@ func (a *assembly) checkService(d *document, field, name string) error {
 	return nil
 }
 
+// pins are the labels that tell the pods of one version.
+var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
+
 // checkPins refuses Services that select one ReplicaSet: that is what a release
 // does to them, and from Git it would name pods of the past.
 func (a *assembly) checkPins() error {
@@ -130,9 +136,14 @@ func (a *assembly) checkPins() error {
 	}
 	for _, object := range a.objects {
 		ref := object.Ref()
-		if ref.Group == "" && ref.Kind == "Service" && object.Map("spec", "selector")[rollout.LabelPodHash] != nil {
-			return a.invalid(ref, "spec.selector["+rollout.LabelPodHash+"]", "remove it",
-				"is a label that is not known before the pods are there")
+		if ref.Group != "" || ref.Kind != "Service" {
+			continue
+		}
+		for _, label := range pins {
+			if object.Map("spec", "selector")[label] != nil {
+				return a.invalid(ref, "spec.selector["+label+"]", "remove it",
+					"is a label that is not known before the pods are there")
+			}
 		}
 	}
 	return nil

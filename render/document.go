@@ -28,7 +28,7 @@ type document struct {
 	object   rollout.Object
 	ref      rollout.Ref
 	form     specForm         // as it is written
-	workload rollout.Workload // the Deployment that it is about
+	workload rollout.Workload // that it is about
 	inline   bool             // it has the template; the Deployment is made of it
 	spec     rollout.Spec     // without what may also come from the Deployment
 	analyses []measured
@@ -97,7 +97,8 @@ func (d *document) readWorkload() {
 	case ref != nil && selector != nil:
 		d.Fail("spec.selector", "keep one of them", "is given, and spec.workloadRef too")
 	case ref != nil:
-		d.workload.Name = ref.Name
+		named := rollout.Ref{Group: "apps", Kind: ref.Kind, Namespace: d.ref.Namespace, Name: ref.Name}
+		d.workload, _ = rollout.WorkloadOf(named)
 	case !d.Argo:
 		d.Fail("spec.workloadRef", "name the Deployment: {apiVersion: apps/v1, kind: Deployment, name: …}", "is missing")
 	case len(template) == 0:
@@ -120,7 +121,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.readScaling(form)
 	d.readDelays(form)
 	for i := range form.Steps {
-		c.Steps = append(c.Steps, d.readStep(fmt.Sprintf("%s.steps[%d]", canaryPath, i), &form.Steps[i]))
+		c.Steps = append(c.Steps, d.readStep(stepPath(i), &form.Steps[i]))
 	}
 	if a := form.Analysis; a != nil {
 		c.Analysis = d.readAnalysis(canaryPath+".analysis", &a.analysisForm, false)
@@ -215,6 +216,8 @@ func (d *document) readBlueGreen(form *blueGreenForm) {
 	}
 }
 
+func stepPath(i int) string { return fmt.Sprintf("%s.steps[%d]", canaryPath, i) }
+
 func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	step := form.Step
 	if full := d.fullWeight(); step.SetWeight != nil && *step.SetWeight > full {
@@ -228,9 +231,9 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	if form.Experiment != nil {
 		step.Experiment = d.readExperiment(at+".experiment", form.Experiment)
 	}
-	if step.SetCanaryScale != nil && d.spec.Scaling != rollout.Surge {
-		d.Fail(at+".setCanaryScale", "set scaling: surge",
-			"needs canary pods in addition to stable's, and they are replaced in place")
+	if s := step.SetCanaryScale; s != nil && s.MatchTrafficWeight && d.spec.Scaling != rollout.Surge {
+		d.Fail(at+".setCanaryScale.matchTrafficWeight", "leave the step out",
+			"is true, and pods are replaced in place: setWeight is a share of them")
 	}
 	return step
 }
@@ -267,7 +270,7 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 func (d *document) checkSteps() {
 	names := map[string]int{}
 	for i, step := range d.spec.Canary.Steps {
-		at := fmt.Sprintf("%s.steps[%d]", canaryPath, i)
+		at := stepPath(i)
 		if first, taken := names[step.Name]; taken && step.Name != "" {
 			d.Fail(at+".name", "a promotion names steps, so name each once", "%q is the name of steps[%d] too", step.Name, first)
 		}

@@ -93,7 +93,7 @@ func (a *assembly) has(kind, namespace, name string) bool {
 // resolve replaces the names in a document by those that kustomize made.
 func (a *assembly) resolve(d *document) error {
 	if !d.inline {
-		d.workload.Name = a.renamed(d.ref, "Deployment", d.workload.Name)
+		d.workload.Name = a.renamed(d.ref, d.workload.Ref().Kind, d.workload.Name)
 	}
 	var names []*string
 	if c := d.spec.Canary; c != nil {

@@ -1,6 +1,9 @@
 package render
 
 import (
+	"cmp"
+	"slices"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -52,9 +55,13 @@ func (a *assembly) scale() {
 				continue
 			}
 			w = d.workload
-			s.target["apiVersion"], s.target["kind"], s.target["name"] = "apps/v1", "Deployment", w.Name
-		case s.kind != "Deployment":
-			continue
+			s.target["apiVersion"], s.target["kind"], s.target["name"] = "apps/v1", w.Ref().Kind, w.Name
+		default:
+			var is bool
+			target := rollout.Ref{Group: cmp.Or(s.group, "apps"), Kind: s.kind, Namespace: w.Namespace, Name: w.Name}
+			if w, is = rollout.WorkloadOf(target); !is {
+				continue
+			}
 		}
 		a.omitReplicas(w, s.ref)
 	}
@@ -77,13 +84,14 @@ func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	}
 	spec := deployment.Map("spec")
 	given := spec["replicas"] != nil
-	for i := range a.specs {
-		if a.specs[i].Workload == w {
-			a.specs[i].Replicas = nil
-		}
+	i := slices.IndexFunc(a.specs, func(s rollout.Spec) bool { return s.Workload == w })
+	if i >= 0 {
+		a.specs[i].Replicas = nil
+	} else if w.Kind != "" {
+		return // applied as it is
 	}
 	delete(spec, "replicas")
 	if given {
-		a.warn("Deployment/%s: replicas are ignored, %s scales it; leave them out of the manifest", w, shortRef(by))
+		a.warn("%s: replicas are ignored, %s scales it; leave them out of the manifest", shortRef(w.Ref()), shortRef(by))
 	}
 }

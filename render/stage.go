@@ -21,7 +21,7 @@ func (a *assembly) stage(d *document) error {
 	}
 	for _, s := range a.specs {
 		if s.Workload == d.workload {
-			return a.invalid(d.ref, "", "keep one of them", "Deployment/%s already has a Rollout", d.workload)
+			return a.invalid(d.ref, "", "keep one of them", "%s already has a Rollout", shortRef(d.workload.Ref()))
 		}
 	}
 	deployment, exists := a.deployments[d.workload]
@@ -34,8 +34,8 @@ func (a *assembly) stage(d *document) error {
 		a.deployments[d.workload] = deployment
 		a.objects = append(a.objects, deployment)
 	case !exists:
-		return a.invalid(d.ref, "spec.workloadRef.name", "add it to the kustomization", "Deployment/%s is not in this app",
-			d.workload)
+		return a.invalid(d.ref, "spec.workloadRef.name", "add it to the kustomization", "%s is not in this app",
+			shortRef(d.workload.Ref()))
 	}
 	if err := a.mergeInto(deployment, d); err != nil {
 		return err
@@ -103,9 +103,12 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 	}
 	d.spec.Replicas = d.mergeReplicas(from.Replicas, into)
 	d.spec.MinReadySeconds = mergeCount("minReadySeconds", d.form.MinReadySeconds, from.MinReadySeconds, into, 0)
+	deadline := into
+	if d.workload.Kind != "" {
+		deadline = map[string]any{} // only a Deployment has one of its own
+	}
 	d.spec.ProgressDeadlineSeconds = mergeCount("progressDeadlineSeconds", d.form.ProgressDeadlineSeconds,
-		from.ProgressDeadlineSeconds,
-		into, defaultProgressDeadline)
+		from.ProgressDeadlineSeconds, deadline, defaultProgressDeadline)
 	mergeCount("revisionHistoryLimit", d.form.RevisionHistoryLimit, from.RevisionHistoryLimit, into, 0)
 	if d.spec.ProgressDeadlineSeconds <= d.spec.MinReadySeconds {
 		blamed := other
@@ -114,6 +117,10 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 		}
 		blamed.Fail("spec.progressDeadlineSeconds", "", "%d is not more than minReadySeconds %d, so no release could keep it",
 			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
+	}
+	if d.workload.Kind != "" {
+		d.mergeStatefulSet(into, own, other)
+		return
 	}
 	d.mergeStrategy(from.Strategy, into, own, other)
 }

@@ -49,6 +49,7 @@ type Revision struct {
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // the label that its pods have and no other version's; the zero value if unknown
 	Current    bool        // it is the one that the Deployment's template matches now
+	Base       bool        // of a StatefulSet: pods below its partition are made of it
 	Number     int         // deployment.kubernetes.io/revision
 	Desired    int         // spec.replicas
 	Pods       int         // pods that exist and are not terminating
@@ -77,6 +78,7 @@ type Pod struct {
 	Restarts    int
 	Status      string // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
 	Created     time.Time
+	UID         string
 }
 
 // Ready returns the number of Ready pods.

@@ -8,7 +8,7 @@ import (
 
 // WorkloadKinds are the kinds of objects that are moved in stages. The first one
 // goes without saying: neither Workload.Kind nor its text form names it.
-var WorkloadKinds = []Ref{{Group: "apps", Kind: "Deployment"}}
+var WorkloadKinds = []Ref{{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}}
 
 // Workload names an object that is moved in stages. Its text form is
 // "namespace/name", or "Kind/namespace/name" where it is no Deployment.
@@ -97,4 +97,6 @@ const (
 	// LabelPodHash is the Deployment controller's own label on ReplicaSets and
 	// pods (apps/v1 DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
+	// LabelRevision is the StatefulSet controller's, with the name of a ControllerRevision.
+	LabelRevision = "controller-revision-hash"
 )

@@ -208,6 +208,9 @@ func (v *View) learn(o rollout.Object, digest string) {
 	v.observed.Workloads = all
 }
 
+// Evict is reconciler.Applier's. Nothing is evicted of a Deployment, and nothing else is moved here.
+func (v *View) Evict(context.Context, string, rollout.Pod) error { return nil }
+
 // Prune is reconciler.Applier's. What is no longer the app's is gone as far as
 // the app is concerned.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {

@@ -190,7 +190,12 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 	return func(n int) counts {
 		if spec.Scaling == rollout.InPlace && c.Traffic == nil {
-			return inPercent(atLeast(approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0), c.MinPodsPerReplicaSet, n), n)
+			surge := spec.MaxSurge.RoundUp(n) > 0
+			want, all := approximate(n, weight, surge), weight == 100
+			if scale != nil {
+				want, all = batch(n, *scale, surge)
+			}
+			return kinds[spec.Workload.Ref().Kind].share(atLeast(want, c.MinPodsPerReplicaSet, n), n, all)
 		}
 		want := counts{canary: ceilShare(n, weight, full), stable: n}
 		exact := scale != nil && scale.Replicas != nil
@@ -216,14 +221,22 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPercent keeps so many stable pods that those which are gone are a whole
-// percentage of n. Up to 100 pods they are in any case; of 147, which are 78 new
-// and 69 old at 53 %, 53 % are 77. An integer would stay when an autoscaler halves
-// n, and take pods that serve.
-func inPercent(c counts, n int) counts {
-	gone := n - c.stable
-	kept := gone - wholePercent(gone, n)
-	return counts{canary: c.canary - kept, stable: c.stable + kept}
+// batch is so many pods, or such a share of them rounded up, in the place of stable
+// ones, of which one stays unless all pods are asked for: 2 replicas of 2 pods are one,
+// or two and a stable one where a surge is allowed.
+func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
+	if scale.Replicas != nil {
+		c.canary = min(*scale.Replicas, n)
+	} else {
+		c.canary, all = ceilShare(n, *scale.Weight, 100), *scale.Weight == 100
+	}
+	if c.canary == n && !all && !surge {
+		c.canary = max(0, n-1)
+	}
+	if c.stable = n - c.canary; !all {
+		c.stable = max(c.stable, min(n, 1))
+	}
+	return c, all
 }
 
 // wholePercent is the largest number of pods, at most m, that Kubernetes makes of a

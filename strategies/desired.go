@@ -172,7 +172,9 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 // alone, not on its pods: a new commit restarts nothing.
 func stamp(o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
-	kinds[o.Kind()].own(o)
+	if k, owns := kinds[o.Kind()].(interface{ own(o rollout.Object) }); owns {
+		k.own(o)
+	}
 	setMap(o, string(hash), "metadata", "annotations", rollout.AnnotationHash)
 	setMap(o, fmt.Sprint(serial), "metadata", "annotations", rollout.AnnotationSerial)
 	if commit != "" {

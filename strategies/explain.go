@@ -118,6 +118,8 @@ func (e *Explanation) at(in Input, m moving) {
 // roleOf is what a ReplicaSet of the workload is to its users.
 func (p *plan) roleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.spec.Workload; {
+	case r.Base && !r.Current && s.Release != nil:
+		return p.oldRole
 	case r.Hash == "":
 		return ""
 	case r.Hash == s.StableHash(w):

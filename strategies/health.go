@@ -89,6 +89,9 @@ func (a ailment) text() string {
 // that keeps the old version's pods says nothing else.
 func ailments(in Input) (all []ailment) {
 	for w, live := range in.Observed.Workloads {
+		if !isCounted(in, w) {
+			continue
+		}
 		i := slices.IndexFunc(live.Revisions, func(r rollout.Revision) bool { return r.Current })
 		current := rollout.Revision{}
 		if i >= 0 {
@@ -112,7 +115,7 @@ func ailments(in Input) (all []ailment) {
 		all = append(all, a)
 	}
 	for _, t := range in.Observed.Troubled {
-		if w, is := rollout.WorkloadOf(t.Ref); is && hasKey(in.Observed.Workloads, w) {
+		if w, is := rollout.WorkloadOf(t.Ref); is && hasKey(in.Observed.Workloads, w) && isCounted(in, w) {
 			continue
 		}
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
@@ -126,6 +129,13 @@ func ailments(in Input) (all []ailment) {
 	}
 	slices.SortFunc(all, func(a, b ailment) int { return a.ref.Compare(b.ref) })
 	return all
+}
+
+// isCounted reports whether the pods of a workload say how it is. A StatefulSet without a document may keep pods of
+// several versions for good, as its own strategy says.
+func isCounted(in Input, w rollout.Workload) bool {
+	_, staged := specOf(in, w)
+	return staged || w.Kind == ""
 }
 
 // wantedHash is the version that a Deployment of an app at rest is to run, "" if that is not known.

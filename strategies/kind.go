@@ -17,11 +17,19 @@ type kind interface {
 	// hold writes a fence into an object of the new version.
 	hold(o rollout.Object, f fence)
 
-	// own sets what nobody else may set meanwhile, in an object at any time.
-	own(o rollout.Object)
+	// share is what a kind can hold of counts that take the place of n stable pods. All says that
+	// every pod is asked for.
+	share(c counts, n int, all bool) counts
+
+	// reached is what a stage is done with that wants so many pods, given what the controller does
+	// not take back.
+	reached(m moving, want counts) counts
 }
 
-var kinds = map[string]kind{"Deployment": deployment{}}
+var kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}}
+
+// kind is how the pods of the workload are moved.
+func (m moving) kind() kind { return kinds[m.Workload.Ref().Kind] }
 
 // fence is s pods more and m old pods less than the n that a workload has at
 // rest.
@@ -52,7 +60,7 @@ func fenceOf(m moving, v View) (fence, bool) {
 		// hand, would stay for ever, and older ones go in their place.
 		return fence{}, false
 	default:
-		return kinds[m.Workload.Ref().Kind].fence(m, want, v)
+		return m.kind().fence(m, want, v)
 	}
 }
 

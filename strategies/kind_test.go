@@ -20,6 +20,9 @@ func (ordinals) fence(m moving, want counts, _ View) (fence, bool) {
 func (ordinals) hold(o rollout.Object, f fence) { setMap(o, int64(f.n-f.m), "spec", "partition") }
 func (ordinals) own(o rollout.Object)           { setMap(o, int64(0), "spec", "partition") }
 
+func (ordinals) share(c counts, _ int, _ bool) counts { return c }
+func (ordinals) reached(_ moving, want counts) counts { return want }
+
 // TestASecondKind releases a workload of a kind that a row of each table adds.
 func TestASecondKind(t *testing.T) {
 	knownKinds := rollout.WorkloadKinds

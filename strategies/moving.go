@@ -25,6 +25,11 @@ func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed)
 	m.n = replicas(s, p.spec, m.live)
 	m.stable, _ = m.live.Find(s.StableHash(pr.Workload))
 	m.fresh, _ = m.live.Find(s.Release.Templates[pr.Workload])
+	isBase := func(r rollout.Revision) bool { return r.Base && !r.Current }
+	if i := slices.IndexFunc(m.live.Revisions, isBase); i >= 0 && m.stable.Hash == "" {
+		m.stable = m.live.Revisions[i] // made before gitrollout wrote a hash
+		m.stable.Hash = s.StableHash(pr.Workload)
+	}
 	return m
 }
 

@@ -58,9 +58,9 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet has pods of another version.
+// isOther reports whether a ReplicaSet has pods of another version, or pods of that may be made anew.
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
-	return !r.Current && r.Hash != hash && r.Pods > 0
+	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base)
 }
 
 // returning is what keeps a way back from its end: the workloads that do not run

@@ -15,7 +15,7 @@ type podsWait struct{}
 func (podsWait) traits() traits { return traits{} }
 
 func (podsWait) verdict(in Input, m moving) verdict {
-	want := m.want()
+	want := m.kind().reached(m, m.want())
 	ready := minReady(m.spec)
 	routes := m.needsRouting()
 	if routes {

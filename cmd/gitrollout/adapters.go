@@ -110,6 +110,13 @@ func (a applier) Prune(ctx context.Context, app string, candidates []rollout.Ref
 	return gone, err
 }
 
+// Evict is reconciler.Applier's.
+func (a applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
+	ctx, cancel := outlive(ctx)
+	defer cancel()
+	return a.client.Evict(ctx, namespace, pod)
+}
+
 // beating has each request to the cluster be a sign of life of the work that it is sent for.
 func beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -42,6 +42,27 @@ func TestAppsWaitForThemselves(t *testing.T) {
 
 const canary = "../../examples/canary"
 
+// TestSimulateSaysWhatItCannotPlay: nothing in memory would move the pods of a StatefulSet, so its steps would never end.
+func TestSimulateSaysWhatItCannotPlay(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(canary)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"deployment.yaml", "rollout.yaml"} {
+		file := filepath.Join(dir, "apps", "shop", "base", name)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "kind: Deployment", "kind: StatefulSet")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out, errs := simulated(t, "start\n", "-", "--dir", dir); code != 2 || !strings.Contains(errs, "is of a StatefulSet") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
 func TestSimulate(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string

@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
 
 // shop is an app of one Deployment, one Service and a Rollout document.
 type shop struct {
+	kind     string // of the workload, "" for a Deployment
 	version  string
 	replicas string // a line, "replicas: 5", or "" under an autoscaler
 	strategy string // the document's spec.strategy, indented by two
@@ -15,10 +17,11 @@ type shop struct {
 }
 
 func (s shop) files() map[string]string {
+	kind := cmp.Or(s.kind, "Deployment")
 	return map[string]string{
 		"kustomization.yaml": "resources:\n- shop.yaml\n- rollout.yaml\n- services.yaml\n",
 		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
-kind: Deployment
+kind: %s
 metadata:
   name: shop
 spec:
@@ -32,15 +35,15 @@ spec:
       - name: shop
         image: shop:%s
         ports: [{containerPort: 8080}]
-`, indent(s.replicas), s.extra, s.version),
+`, kind, indent(s.replicas), s.extra, s.version),
 		"rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: Rollout
 metadata:
   name: shop
 spec:
-  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  workloadRef: {apiVersion: apps/v1, kind: %s, name: shop}
 %s  strategy:
-%s`, s.rollout, s.strategy),
+%s`, kind, s.rollout, s.strategy),
 		"services.yaml": service("shop") + "---\n" + service("shop-preview"),
 	}
 }

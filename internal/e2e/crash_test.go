@@ -248,9 +248,10 @@ const killsInALife = 3
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
-		"canary":     {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
-		"experiment": {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "experiment: {duration: 1s, templates: [{name: canary, specRef: canary, service: {}}]}", "pause: {}")},
-		"blueGreen":  {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
+		"canary":      {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
+		"experiment":  {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "experiment: {duration: 1s, templates: [{name: canary, specRef: canary, service: {}}]}", "pause: {}")},
+		"statefulSet": {kind: "StatefulSet", version: "v1", replicas: "replicas: 2", extra: "  serviceName: shop\n", strategy: canary("canaryService: shop-preview", "setWeight: 50", "pause: {}")},
+		"blueGreen":   {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -151,7 +151,8 @@ func (w *world) openGates(version string, n int) {
 			w.pods.mu.Lock()
 			names := slices.Clone(w.pods.started[version])
 			w.pods.mu.Unlock()
-			for _, name := range names[:min(n, len(names))] {
+			for _, started := range names[:min(n, len(names))] {
+				name, _, _ := strings.Cut(started, " ")
 				opened[name] = opened[name] || w.openGate(name)
 			}
 			select {

@@ -24,7 +24,7 @@ import (
 type podWatch struct {
 	mu      sync.Mutex
 	live    map[string]*corev1.Pod
-	started map[string][]string // version to names of all pods ever seen
+	started map[string][]string // version to names and uids of all pods ever seen
 	samples []sample
 	begin   time.Time
 }
@@ -33,7 +33,8 @@ type podWatch struct {
 type sample struct {
 	at    time.Duration
 	ready map[string]int
-	all   map[string]int // not terminating
+	all   map[string]int    // not terminating
+	pods  map[string]string // their versions, by name
 }
 
 func watchPods(t *testing.T, c *testcluster.Cluster, ns string) *podWatch {
@@ -77,15 +78,16 @@ func (p *podWatch) see(event watch.Event) {
 		p.live[pod.Name] = pod
 	}
 	version := versionOf(pod)
-	if !slices.Contains(p.started[version], pod.Name) {
-		p.started[version] = append(p.started[version], pod.Name)
+	if name := pod.Name + " " + string(pod.UID); !slices.Contains(p.started[version], name) {
+		p.started[version] = append(p.started[version], name)
 	}
-	s := sample{at: time.Since(p.begin), ready: map[string]int{}, all: map[string]int{}}
+	s := sample{at: time.Since(p.begin), ready: map[string]int{}, all: map[string]int{}, pods: map[string]string{}}
 	for _, pod := range p.live {
 		if pod.DeletionTimestamp != nil {
 			continue
 		}
 		s.all[versionOf(pod)]++
+		s.pods[pod.Name] = versionOf(pod)
 		if isReady(pod) {
 			s.ready[versionOf(pod)]++
 		}

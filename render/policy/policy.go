@@ -115,7 +115,7 @@ func (j judge) rollouts() *breach {
 		spec, staged := j.render.Spec(w)
 		b := &breach{about: &about}
 		switch {
-		case !staged && rules.Required:
+		case !staged && rules.Required && w.Kind == "":
 			b.rule, b.msg, b.fix = "rollouts.required", "has no Rollout", "write one for it"
 		case !staged:
 			continue
@@ -141,7 +141,12 @@ func (j judge) rollouts() *breach {
 }
 
 func (j judge) quota() *breach {
-	objects, deployments := len(j.render.Objects), len(j.render.Templates)
+	objects, deployments := len(j.render.Objects), 0
+	for w := range j.render.Templates {
+		if w.Kind == "" {
+			deployments++
+		}
+	}
 	app := j.render.App
 	switch q := j.Quota; {
 	case q.Objects != nil && objects > *q.Objects:

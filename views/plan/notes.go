@@ -186,16 +186,42 @@ func (c comparison) atOnce(o Object) []Note {
 		return c.sharedData(ref)
 	case kind == "apps/Deployment" && was != nil && now != nil && templateChanged(was, now):
 		return c.unstagedDeployment(ref, now)
-	case (kind == "apps/StatefulSet" || kind == "apps/DaemonSet") && was != nil && now != nil && templateChanged(was, now):
+	case kind == "apps/StatefulSet" && was != nil && now != nil && templateChanged(was, now):
+		return c.statefulSet(ref)
+	case kind == "apps/DaemonSet" && was != nil && now != nil && templateChanged(was, now):
 		return []Note{{
 			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
-			Message: fmt.Sprintf(
-				"%s %s gets its new pods by Kubernetes' own rolling update: only Deployments are moved in stages",
-				ref.Kind, ref.Name),
+			Message: fmt.Sprintf("DaemonSet %s gets its new pods by Kubernetes' own rolling update: it is not moved in stages",
+				ref.Name),
 			Fix: "set spec.updateStrategy to what the pods can bear, and watch the change",
 		}}
 	}
 	return nil
+}
+
+// statefulSet says what of a change of its pods no stage protects.
+func (c comparison) statefulSet(ref rollout.Ref) []Note {
+	w, _ := rollout.WorkloadOf(ref)
+	spec, staged := c.in.Head.Render.Spec(w)
+	n, _ := size(c.in.Head.Render, spec)
+	switch {
+	case !staged:
+		return []Note{{
+			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
+			Message: fmt.Sprintf(
+				"StatefulSet %s gets its new pods by Kubernetes' own rolling update: no Rollout document names it", ref.Name),
+			Fix: "write a Rollout for it (docs/statefulsets.md), or set spec.updateStrategy to what the pods can bear",
+		}}
+	case n == 1:
+		return []Note{{
+			Level: AtOnce, Code: "NoCanaryPod", Object: ref.String(),
+			Message: fmt.Sprintf("StatefulSet %s has one pod: it is replaced by the promotion, and no step moves it before",
+				ref.Name),
+			Fix: "have more pods if one of them is to be looked at first",
+		}}
+	default:
+		return nil
+	}
 }
 
 // sharedData is a ConfigMap or Secret whose content changes under a name that

@@ -80,7 +80,7 @@ func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 }
 
 func stagesOf(f strategies.Forecast, sized string) Workload {
-	w := Workload{Workload: f.Workload, Kind: "Deployment", Strategy: string(f.Strategy), Staged: true,
+	w := Workload{Workload: f.Workload, Kind: f.Workload.Ref().Kind, Strategy: string(f.Strategy), Staged: true,
 		Replicas: f.Replicas, Sized: sized, Routed: f.Routed, Full: f.Full}
 	for _, s := range f.Stages {
 		stage := Stage{

@@ -1,0 +1,25 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Evict deletes a pod, unless it is gone or another one has its name by now. It is done with the rights of the client
+// itself: nobody needs the right to delete pods in order to have their own release taken back.
+func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
+	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
+	defer cancel()
+	err := c.kube.core.Pods(namespace).Delete(ctx, pod.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(pod.UID)})
+	if err == nil || apierrors.IsNotFound(err) || isConflict(err) {
+		return nil
+	}
+	ref := rollout.Ref{Kind: "Pod", Namespace: namespace, Name: pod.Name}
+	return fmt.Errorf("cannot delete pods: %w", explain(err, ref, "delete"))
+}

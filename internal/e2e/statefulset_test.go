@@ -1,0 +1,296 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// set is the shop as a StatefulSet. Replicas is a line, "" under an autoscaler; extra are more lines of its spec.
+func set(replicas, policy, extra string, steps ...string) shop {
+	return shop{kind: "StatefulSet", version: "v1", replicas: replicas, strategy: canary("", steps...),
+		extra: "  serviceName: shop\n  podManagementPolicy: " + policy + "\n" + extra}
+}
+
+// isSplit reports whether exactly the pods from an ordinal on are of a version, and all others of another one.
+func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
+	want := map[string]string{}
+	for i := first; i < first+n; i++ {
+		if want[fmt.Sprintf("shop-%d", i)] = stable; i >= from {
+			want[fmt.Sprintf("shop-%d", i)] = fresh
+		}
+	}
+	return maps.Equal(pods, want)
+}
+
+// awaitSplit waits for that, all of them ready.
+func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		last := w.pods.since(max(0, w.pods.mark()-1))
+		if len(last) > 0 && isSplit(last[0].pods, first, n, from, fresh, stable) && total(last[0].ready) == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: pods %d to %d with %s from %d on; they are %v", patience, first, first+n-1, fresh, from, last)
+		}
+		time.Sleep(glance)
+	}
+}
+
+// belowStay fails if at any time since a mark a pod below an ordinal was of another version than stable.
+func (w *world) belowStay(mark, from int, stable string) {
+	w.t.Helper()
+	for _, s := range w.pods.since(mark) {
+		for name, version := range s.pods {
+			if i, _ := strconv.Atoi(name[strings.LastIndex(name, "-")+1:]); i < from && version != stable {
+				w.t.Fatalf("%s was of %s, and pods below %d are to stay at %s", name, version, from, stable)
+			}
+		}
+	}
+}
+
+var policies = []string{"OrderedReady", "Parallel"}
+
+// TestStatefulSetSteps releases one version at each size, and looks at the version of each ordinal at every moment.
+func TestStatefulSetSteps(t *testing.T) {
+	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
+	for _, policy := range policies {
+		for n, want := range map[int][2]int{1: {0, 0}, 3: {1, 2}, 5: {1, 3}, 10: {2, 5}} {
+			t.Run(fmt.Sprintf("%d %s", n, policy), func(t *testing.T) {
+				t.Parallel()
+				start, extra := 0, ""
+				if n == 3 {
+					start, extra = 5, "  ordinals: {start: 5}\n"
+				}
+				app := set(fmt.Sprintf("replicas: %d", n), policy, extra, steps...)
+				w := newWorld(t, app.files()).start()
+				w.awaitHealthy(w.repo.Head())
+				w.awaitSplit(start, n, start, "v1", "")
+
+				mark := w.pods.mark()
+				commit := w.push("v2", app.at("v2").files())
+				w.awaitStep(1, rollout.Paused)
+				w.awaitSplit(start, n, start+n-want[0], "v2", "v1")
+				w.pods.stays(t, 300*time.Millisecond)
+				w.belowStay(mark, start+n-want[0], "v1")
+				w.promote()
+				w.awaitStep(3, rollout.Paused)
+				w.awaitSplit(start, n, start+n-want[1], "v2", "v1")
+				w.belowStay(mark, start+n-want[1], "v1")
+				w.promote()
+				w.awaitHealthy(commit)
+				w.awaitSplit(start, n, start, "v2", "")
+				if low := w.pods.lowest(mark); low < n-1 {
+					t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
+				}
+				if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n || v2 != n {
+					t.Errorf("%d pods of v1 and %d of v2 were started, want %d of each", v1, v2, n)
+				}
+			})
+		}
+	}
+}
+
+// TestStatefulSetBatches releases in absolute numbers, and takes a version back by a revert.
+func TestStatefulSetBatches(t *testing.T) {
+	t.Parallel()
+	app := set("replicas: 3", "OrderedReady", "", "setCanaryScale: {replicas: 2}", "pause: {}")
+	w := newWorld(t, app.files()).start()
+	first := w.awaitHealthy(w.repo.Head())
+	mark := w.pods.mark()
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.awaitSplit(0, 3, 1, "v2", "v1")
+	w.repo.Revert(commit)
+	s := w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.awaitSplit(0, 3, 0, "v1", "")
+	if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) > 0 {
+		t.Errorf("stable is %s with rejected %v, want %s with none", s.Stable.Hash, s.Rejected, first.Stable.Hash)
+	}
+	if v1, low := w.pods.count("v1"), w.pods.lowest(mark); v1 != 5 || low < 2 {
+		t.Errorf("%d pods of v1 were started in all and ready ones fell to %d, want 3 and 2 again, and 2", v1, low)
+	}
+}
+
+// TestBrokenStatefulSetGoesBack is kubernetes#67250: with OrderedReady the controller waits for ever for the pod that
+// never becomes ready, whatever the template says by then. It ends the same if gitrollout is killed before the pod is
+// deleted: what is to be deleted is seen, and not remembered.
+func TestBrokenStatefulSetGoesBack(t *testing.T) {
+	for _, policy := range policies {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			effects := brokenLife(t, policy, 0)
+			i := slices.IndexFunc(effects, func(e string) bool { return strings.Contains(e, "/pods/") })
+			if policy == "OrderedReady" && i < 0 {
+				t.Fatalf("no pod was deleted: %v", effects)
+			}
+			if i >= 0 {
+				t.Run("killed", func(t *testing.T) { brokenLife(t, policy, i+1) })
+			}
+		})
+	}
+}
+
+// brokenLife aborts a release whose first pod never becomes ready, and returns the effects that it took. Gitrollout is
+// killed before one of them; 0 is none.
+func brokenLife(t *testing.T, policy string, killed int) []string {
+	t.Helper()
+	app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")
+	w := newWorld(t, app.files())
+	g := newGate(t, w)
+	g.at[killed], g.kill = killed > 0, w.restartAfterKill
+	remote, err := url.Parse(w.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
+	first := w.awaitHealthy(w.repo.Head())
+	mark := w.pods.mark()
+	w.push("v2", app.at("v2-crash").files())
+	w.await("the broken pod", func(s rollout.State) bool {
+		return s.Phase == rollout.Progressing && w.pods.count("v2-crash") == 1
+	})
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.awaitSplit(0, 3, 0, "v1", "")
+	w.awaitRestart(g)
+	if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) != 1 {
+		t.Errorf("stable is %s with rejected %v", s.Stable.Hash, s.Rejected)
+	}
+	w.belowStay(mark, 2, "v1")
+	if v1, v2 := w.pods.count("v1"), w.pods.count("v2-crash"); v1 != 4 || v2 != 1 {
+		t.Errorf("%d pods of v1 and %d broken ones were started, want 4 and 1", v1, v2)
+	}
+	if low := w.pods.lowest(mark); low < 2 {
+		t.Errorf("ready pods fell to %d", low)
+	}
+	return g.effects()
+}
+
+// TestStatefulSetScalesInFlight lets an autoscaler change the number of pods at a step.
+func TestStatefulSetScalesInFlight(t *testing.T) {
+	t.Parallel()
+	app := set("", "Parallel", "", "setWeight: 30", "pause: {}")
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	scale := func(n int) {
+		t.Helper()
+		_, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	scale(3)
+	w.awaitSplit(0, 3, 0, "v1", "")
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.awaitSplit(0, 3, 2, "v2", "v1")
+	scale(8)
+	deadline := time.Now().Add(patience)
+	for w.partition() != 6 { // 2 of 8 are 30 %
+		if time.Now().After(deadline) {
+			t.Fatalf("of 8 pods the partition is %d", w.partition())
+		}
+		time.Sleep(glance)
+	}
+	w.awaitStep(1, rollout.Paused)
+	last := w.pods.since(max(0, w.pods.mark()-1))[0].pods
+	for _, name := range []string{"shop-6", "shop-7"} {
+		if v, exists := last[name]; exists && v != "v2" {
+			t.Errorf("%s is of %s: fewer than asked for are new", name, v)
+		}
+	}
+	scale(2)
+	w.awaitSplit(0, 2, 1, "v2", "v1")
+	w.promote()
+	w.awaitHealthy(commit)
+	w.awaitSplit(0, 2, 0, "v2", "")
+}
+
+func (w *world) partition() int {
+	s, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
+	if err != nil || s.Spec.UpdateStrategy.RollingUpdate == nil || s.Spec.UpdateStrategy.RollingUpdate.Partition == nil {
+		return 0
+	}
+	return int(*s.Spec.UpdateStrategy.RollingUpdate.Partition)
+}
+
+// TestStatefulSetIsAdopted takes over one that kubectl made, restarts none of its pods, and stages its next version.
+func TestStatefulSetIsAdopted(t *testing.T) {
+	t.Parallel()
+	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
+	w := newWorld(t, app.files())
+	w.kubectl("apply", "-f", w.repo.Work+"/apps/"+w.app+"/shop.yaml")
+	w.awaitSplit(0, 3, 0, "v1", "")
+	mark := w.pods.mark()
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	if n := w.pods.count("v1"); n != 3 || w.pods.lowest(mark) < 3 {
+		t.Errorf("adopted, %d pods of v1 were started in all, and ready ones fell to %d", n, w.pods.lowest(mark))
+	}
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.awaitSplit(0, 3, 2, "v2", "v1")
+	w.repo.Revert(commit)
+	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.awaitSplit(0, 3, 0, "v1", "")
+	if n := w.pods.count("v1"); n != 4 {
+		t.Errorf("%d pods of v1 were started in all, want 3 and 1 again", n)
+	}
+}
+
+// TestStatefulSetsServicesArePinned looks at what the Service of the new version selects at a step.
+func TestStatefulSetsServicesArePinned(t *testing.T) {
+	t.Parallel()
+	app := set("replicas: 3", "Parallel", "", "setWeight: 33", "pause: {}")
+	files := app.files()
+	files["rollout.yaml"] = strings.Replace(files["rollout.yaml"], "canary:\n", "canary:\n      canaryService: shop-preview\n", 1)
+	w := newWorld(t, files).start()
+	w.awaitHealthy(w.repo.Head())
+	next := app.at("v2").files()
+	next["rollout.yaml"] = files["rollout.yaml"]
+	w.push("v2", next)
+	w.awaitStep(1, rollout.Paused)
+	w.awaitSplit(0, 3, 2, "v2", "v1")
+	want := w.statefulSet().Status.UpdateRevision
+	deadline := time.Now().Add(patience)
+	for {
+		s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), "shop-preview", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Spec.Selector["controller-revision-hash"] == want {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the Service of the new version selects %v, want %s", s.Spec.Selector, want)
+		}
+		time.Sleep(glance)
+	}
+}
+
+func (w *world) statefulSet() *appsv1.StatefulSet {
+	w.t.Helper()
+	s, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
