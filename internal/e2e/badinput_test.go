@@ -86,7 +86,7 @@ func badInputs() map[string]badInput {
 		"experiment without an end":             steps("experiment: {templates: [{name: a, specRef: stable}]}").names("experiment", "has no end"),
 		"route without Services":                one("rollout.yaml", doc(canary("trafficRouting: {nginx: {stableIngress: x}}", "setWeight: 10")), "stableService", "is missing"),
 		"route that is not there":               {files: map[string]string{"rollout.yaml": doc(canary("stableService: shop\ncanaryService: shop-canary\ntrafficRouting: {nginx: {stableIngress: x}}", "setWeight: 10")), "services.yaml": service("shop") + "---\n" + service("shop-canary")}, want: []string{"trafficRouting.nginx.stableIngress", "is not in this app"}},
-		"setCanaryScale in place":               steps("setCanaryScale: {replicas: 1}").names("setCanaryScale"),
+		"setCanaryScale in place":               steps("setCanaryScale: {matchTrafficWeight: true}").names("setCanaryScale"),
 		"both fences zero":                      one("rollout.yaml", doc(canary("maxSurge: 0\nmaxUnavailable: 0", "setWeight: 10")), "maxUnavailable"),
 		"fence that is a word":                  one("rollout.yaml", doc(canary("maxSurge: lots", "setWeight: 10")), "maxSurge", "lots"),
 		"negative fence":                        one("rollout.yaml", doc(canary("maxSurge: -1", "setWeight: 10")), "maxSurge"),
