@@ -338,6 +338,7 @@ func serves(c *clusterTest) {
 	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil)
 	c.apply(service, c.deployment("web", "v1", 0))
 	c.complete("web")
+	c.Await(c.T, "its ReplicaSet is seen", func() bool { return len(c.see("web").Revisions) > 0 })
 	v1 := c.see("web").Revisions[0].Pin.Value
 	if ask(service.Ref(), v1) {
 		c.Error("it serves without a pod")
