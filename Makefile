@@ -119,7 +119,7 @@ test-servers:
 	$(GO) test -p 2 -parallel 8 -timeout 30m $(SERVERS)
 
 test-program:
-	cd $(E2E) && $(GO) test -p 2 -timeout 30m . ./dashboard
+	cd $(E2E) && $(GO) test -p 2 -timeout 45m . ./dashboard
 
 test-traffic:
 	cd $(E2E) && $(GO) test -timeout 20m ./traffic
