@@ -99,7 +99,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 		wrong += len(lines)
 	}
 	if c.check && wrong > 0 {
-		return fmt.Errorf("%d of what is vendored is not as vendor.lock says; gitrollout vendor %s writes it", wrong, at)
+		return fmt.Errorf("%d vendored folders are not as vendor.lock says; remove them and run gitrollout vendor", wrong)
 	}
 	return nil
 }

@@ -163,7 +163,8 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses folders that are in each other, and those of somebody else: what is there and was not vendored stays.
+// apart refuses folders that are in each other, and those of somebody else: what is there and was not vendored, or was
+// changed since, stays.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
@@ -174,6 +175,15 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 		ours := slices.ContainsFunc(locked, func(l Pin) bool { return l.Into == p.Into })
 		if _, err := dir.Lstat(p.Into); err == nil && !ours {
 			return fmt.Errorf("%s is there, and vendor.lock does not have it: remove it, or take another folder", p.Into)
+		}
+	}
+	for _, l := range locked {
+		switch all, err := onDisk(dir, l.Into); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case all.tree() != l.Tree:
+			return fmt.Errorf("%s is not what vendor.lock says: keep what was changed elsewhere, and remove the folder", l.Into)
 		}
 	}
 	return nil
