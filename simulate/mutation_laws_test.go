@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // lawMutations break one promise to users each: what the program is told of its world is bent so that it does what it
@@ -89,6 +90,12 @@ var lawMutations = []mutation{
 	})},
 	{"an app of which nothing is left is followed", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = filler{o.Renderer, map[string]rollout.Object{}}
+	}},
+	{"a folder that got another name is taken for an empty one", []string{"People"}, func(u *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = forgetful{o.Renderer, u.ids}
+	}},
+	{"an image that was set by hand stays", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &tolerantCluster{View: p.View}
 	}},
 	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
@@ -292,6 +299,30 @@ func (f filler) Render(tree render.Tree, app rollout.App, commit rollout.Commit)
 	out := *made
 	out.Objects = []rollout.Object{f.last[app.Name]}
 	return &out, nil
+}
+
+// forgetful finds nothing in a folder that has another name than at first.
+type forgetful struct {
+	reconciler.Renderer
+	ids map[string]string // of apps, by every name that they ever had
+}
+
+func (f forgetful) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	made, err := f.Renderer.Render(tree, app, commit)
+	if err != nil || f.ids[app.Name] == app.Name {
+		return made, err
+	}
+	return &rollout.Render{Commit: made.Commit, Digest: made.Digest}, nil
+}
+
+// tolerantCluster leaves a Deployment alone that has an image that was set by hand.
+type tolerantCluster struct{ *View }
+
+func (c *tolerantCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	return c.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
+		d := c.cluster.Kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}]
+		return o.Kind() == "Deployment" && d != nil && kube.VersionOf(d.Template) == byHand
+	}))
 }
 
 // stubbornGit hides promotion files that abort.

@@ -799,9 +799,11 @@ func (p *promises) atRest() {
 	}
 	for _, w := range p.u.workloads() {
 		p.unsure[w] = p.checkShare(w)
-		p.checkOwner(w)
-		p.checkByHand(w)
-		p.checkTried(w)
+		if !p.isLeftEmpty(w) {
+			p.checkOwner(w)
+			p.checkByHand(w)
+			p.checkTried(w)
+		}
 		p.sizes[w] = p.u.kube.Deployments[w].Replicas
 	}
 	for _, a := range p.u.head().apps {
@@ -857,14 +859,26 @@ func (p *promises) checkOwner(w rollout.Workload) {
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
 
-// checkGone: of an app at rest, the cluster has what Git has. An app that left Git, and that nobody could know again under
-// another name, is left alone.
+// isLeftEmpty reports whether a folder got another name while nothing was in it, and nothing can be read of it yet: the record
+// of the new name is about no object, and that of the old one has the Deployment, and says that it is left alone.
+func (p *promises) isLeftEmpty(w rollout.Workload) bool {
+	s := p.u.oracle.states[p.u.oracle.appOf(w)]
+	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
+	isOfNothing := source != nil && source.broken && source.emptied && len(s.Inventory) == 0
+	return isOfNothing && head.broken && p.isLeft(w.Ref(), "")
+}
+
+// isLeft reports whether an object is of an app that left Git, and that nobody could know again under another name.
+func (p *promises) isLeft(ref rollout.Ref, app string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(p.u.oracle.states)), func(s rollout.State) bool {
+		return p.left[s.App] && s.Held != nil && (s.App == app || slices.Contains(s.Inventory, ref))
+	})
+}
+
+// checkGone: of an app at rest, the cluster has what Git has. What is left alone stays.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
-		isLeft := func(s rollout.State) bool {
-			return p.left[s.App] && s.Held != nil && (s.App == o.app || slices.Contains(s.Inventory, ref))
-		}
-		if slices.ContainsFunc(slices.Collect(maps.Values(p.u.oracle.states)), isLeft) || p.u.removed[o.app] {
+		if p.isLeft(ref, o.app) || p.u.removed[o.app] {
 			continue // `gitrollout remove` deletes it
 		}
 		if p.u.oracle.astray[ref] && len(p.u.procs) > 1 {

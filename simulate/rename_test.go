@@ -109,6 +109,11 @@ func TestRenamedAppGoesOn(t *testing.T) {
 			p.rename("shop", "store", map[string]string{"apps/shop/app.yaml": " "})
 			p.files("what is in it", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
 		}, rollout.Paused, false, "promote", "shop:v2"},
+		"emptied before": {nil, func(p *proposing) {
+			p.files("nothing", map[string]string{"apps/shop/app.yaml": " "})
+			p.rename("shop", "store", nil)
+			p.files("what is in it", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
+		}, rollout.Paused, false, "promote", "shop:v2"},
 		"with another version": {nil, func(p *proposing) {
 			p.rename("shop", "store", twoApps("v3"))
 			for range 3 {
