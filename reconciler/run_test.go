@@ -178,7 +178,7 @@ func TestBackoff(t *testing.T) {
 func TestTriesAreSpread(t *testing.T) {
 	asked := []time.Duration{}
 	w := newWorld(t, func(o *Options) {
-		o.Spread = func(d time.Duration) time.Duration { asked = append(asked, d); return d + time.Hour }
+		o.Spread = func(d time.Duration) time.Duration { asked = append(asked, d); return d + 10*time.Second }
 	})
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
 	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {a: b}\n"})
@@ -187,7 +187,7 @@ func TestTriesAreSpread(t *testing.T) {
 	if len(asked) == 0 || asked[0] != backoff(1) {
 		t.Fatalf("spread were %v", asked)
 	}
-	if due := w.r.agenda.next(); due.Before(w.now.Add(time.Hour)) {
+	if due := w.r.agenda.next(); due.Before(w.now.Add(10 * time.Second)) {
 		t.Errorf("the next try is at %s, at %s", due, w.now)
 	}
 }

@@ -260,6 +260,10 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 	switch {
 	case ask.Heal:
 		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
+		if !errors.Is(s.err, source.ErrNotReady) {
+			s.memory.health = s.memory.health.Applied(s.err, s.input.Now)
+			s.input.Health = s.memory.health
+		}
 		r.gatherer().Look(&s.input)
 		for _, e := range strategies.Evictions(s.input.State, s.input.Observed) {
 			s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))

@@ -18,6 +18,7 @@ const (
 	healthDeadline = 10 * time.Minute // without progress, where no document says another one
 	failedDeadline = time.Minute      // of what says that it does not get there by itself
 	wellFor        = time.Minute
+	takenFor       = 10 * time.Second // by the cluster, after which it is not undone at once by whoever wants otherwise
 )
 
 // Health is since when the parts of an app are as they are, as one process has seen
@@ -25,6 +26,8 @@ const (
 type Health struct {
 	Well   time.Time // since when all of it has been well; zero if it is not
 	Unwell map[rollout.Ref]Unwell
+	Why    string    // the cluster does not take what the app is to have, "" if it does
+	Taken  time.Time // since when it does again, for a little while after Why; zero if it does not
 }
 
 // Unwell is since when an object is not well.
@@ -40,6 +43,10 @@ func (h Health) Seen(in Input) Health {
 		return Health{}
 	}
 	next := Health{Unwell: map[rollout.Ref]Unwell{}}
+	if h.Taken.IsZero() || in.Now.Before(h.Taken.Add(takenFor)) {
+		next.Why, next.Taken = h.Why, h.Taken
+	}
+	in.Health = next
 	for _, a := range ailments(in) {
 		seen, known := h.Unwell[a.ref]
 		if !known || a.ready > seen.Ready {
@@ -53,6 +60,18 @@ func (h Health) Seen(in Input) Health {
 		next.Well = in.Now
 	}
 	return next
+}
+
+// Applied is the health of an app after the cluster was asked to hold what the app is to have, with the error of that.
+// All its pods may be ready while it does not, and be of what somebody else has put there.
+func (h Health) Applied(err error, now time.Time) Health {
+	switch {
+	case err != nil:
+		h.Why, h.Taken = rollout.OneLine(err.Error()), time.Time{}
+	case h.Why != "" && h.Taken.IsZero():
+		h.Taken = now
+	}
+	return h
 }
 
 func isResting(s rollout.State) bool {
@@ -82,12 +101,18 @@ func Ailing(in Input) string {
 }
 
 func (a ailment) text() string {
+	if a.ref == (rollout.Ref{}) {
+		return a.why // which names the object
+	}
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
 // ailments are in the order of their references. Of Deployments, pods count: one
 // that keeps the old version's pods says nothing else.
 func ailments(in Input) (all []ailment) {
+	if why := in.Health.Why; why != "" {
+		all = append(all, ailment{why: why, deadline: failedDeadline})
+	}
 	for w, live := range in.Observed.Workloads {
 		if !isCounted(in, w) {
 			continue
@@ -177,6 +202,9 @@ func withHealth(in Input, d Decision) Decision {
 			s.Unhealthy = a.text()
 			d.Subject = orElse(d.Subject, fmt.Sprintf("%s degraded: %s", s.App, s.Unhealthy))
 		}
+	}
+	if taken := in.Health.Taken; !taken.IsZero() {
+		d.Requeue = soonest(d.Requeue, taken.Add(takenFor))
 	}
 	if well := in.Health.Well; s.Unhealthy != "" && len(all) == 0 && !well.IsZero() {
 		if due := well.Add(wellFor); in.Now.Before(due) {

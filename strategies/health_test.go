@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -35,7 +36,11 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) []string 
 	for i := range seconds {
 		in := at(i)
 		in.Now, in.State = noon.Add(time.Duration(i)*time.Second), state
-		h = h.Seen(in)
+		var refused error
+		if why := in.Health.Why; why != "" {
+			refused = errors.New(why)
+		}
+		h = h.Seen(in).Applied(refused, in.Now)
 		in.Health = h
 		d := Decide(in)
 		if d.State.Equal(&state) != (d.Subject == "") {
@@ -100,6 +105,25 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			in, other := resting(5), job
 			other.Ref.Namespace = "another"
 			in.Observed.Troubled = []rollout.Trouble{other}
+			return in
+		}, nil},
+		"the cluster does not take it": {func(i int) Input {
+			in := resting(5)
+			in.Health.Why = fmt.Sprint("Deployment shop/web: refused at try ", i)
+			return in
+		}, []string{"61 shop degraded: Deployment shop/web: refused at try 61"}},
+		"it is put back, and is another one again": {func(i int) Input {
+			in := resting(5)
+			if i < 300 && i%20 < 12 {
+				in.Health.Why = "Deployment shop/web: is changed by mallory again and again"
+			}
+			return in
+		}, []string{"61 shop degraded: Deployment shop/web: is changed by mallory again and again", "362 shop is well again"}},
+		"it is refused now and then": {func(i int) Input {
+			in := resting(5)
+			if i%100 < 40 {
+				in.Health.Why = "Deployment shop/web: the API server is not there"
+			}
 			return in
 		}, nil},
 		"a Deployment that says so of itself counts by its pods": {func(int) Input {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// TestHealthyIsWithdrawn: nobody is told Healthy while the live template is not the stable one's, though all of its pods are
+// ready and its annotations are as ever: of a writer that sets another image again and again and wins at last, because
+// each answer waits longer, and of one that has the API server take no answer.
+func TestHealthyIsWithdrawn(t *testing.T) {
+	image := func(w *loopWorld) []byte {
+		return []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"` + w.app + `:mallory"}]}}}}`)
+	}
+	set := func(ctx context.Context, w *loopWorld) error {
+		_, err := w.kube.Kube.AppsV1().Deployments(w.ns).Patch(ctx, w.app, types.StrategicMergePatchType, image(w),
+			metav1.PatchOptions{FieldManager: "mallory"})
+		return err
+	}
+	for name, tc := range map[string]struct {
+		meddle func(*loopWorld) (end func())
+		why    string
+	}{
+		"again and again": {func(w *loopWorld) func() {
+			ctx, stop := context.WithCancel(w.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+					_ = set(ctx, w)
+				}
+			}()
+			return func() { stop(); <-ended }
+		}, "is changed by mallory again and again"},
+		"refused": {func(w *loopWorld) func() {
+			w.api.refuse("/deployments/" + w.app + "$")
+			if err := set(w.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			return func() { w.api.refuse() }
+		}, "the test says no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v1", halfThenGate))
+			p := w.start()
+			p.awaitHealthy(w.repo.Head())
+			end := tc.meddle(w)
+			t.Cleanup(end)
+			s := p.await("it is on record", func(s rollout.State) bool { return s.Unhealthy != "" })
+			if object := "Deployment " + w.ns + "/" + w.app; !strings.Contains(s.Unhealthy, object) || !strings.Contains(s.Unhealthy, tc.why) {
+				t.Errorf("the reason is %s", s.Unhealthy)
+			}
+			var shown status.App
+			if err := json.Unmarshal([]byte(w.command(exitOK, "get", w.app, "-o", "json")), &shown); err != nil {
+				t.Fatal(err)
+			}
+			if shown.Phase != rollout.Degraded || !strings.Contains(shown.Reason, tc.why) {
+				t.Errorf("get shows %s: %s", shown.Phase, shown.Reason)
+			}
+			end()
+			p.await("well again", func(s rollout.State) bool { return s.Shown() == rollout.Healthy })
+			if tag := w.image(); tag != "v1" {
+				t.Errorf("well again with %s", tag)
+			}
+		})
+	}
+}
