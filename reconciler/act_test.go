@@ -128,6 +128,28 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 			if stays := len(w.cluster.pruned) == 0; stays != c.stays {
 				t.Errorf("it stays: %t, want %t; %v is deleted", stays, c.stays, w.cluster.pruned)
 			}
+			if !c.stays {
+				return
+			}
+			for _, want := range []string{"ConfigMap default/shop is not deleted", "because app broken may have it", "mend apps/broken"} {
+				if kept := w.state().Kept; !strings.Contains(kept, want) {
+					t.Errorf("%q is not in the record's %q", want, kept)
+				}
+			}
+			commits := len(w.git.messages)
+			for range 3 {
+				w.now = w.now.Add(time.Minute)
+				w.settle()
+			}
+			if more := w.git.messages[commits:]; len(more) > 0 {
+				t.Errorf("recorded again and again: %q", more)
+			}
+			w.commit("mended", map[string]string{"apps/broken/kustomization.yaml": "resources: []\n"})
+			w.now = w.now.Add(time.Minute)
+			w.settle()
+			if len(w.cluster.pruned) == 0 || w.state().Kept != "" {
+				t.Errorf("mended, %v is deleted, and the record says %q", w.cluster.pruned, w.state().Kept)
+			}
 		})
 	}
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) apply(ctx context.Context, s *visit, state rollout.State, n
 		return err
 	}
 	if s.app.unlisted != nil {
-		isTaken := func(o rollout.Object) bool { return r.isElsewhere(app, o.Ref(), s.view) }
+		isTaken := func(o rollout.Object) bool { is, _ := r.isElsewhere(app, o.Ref(), s.view); return is }
 		objects = slices.DeleteFunc(slices.Clone(objects), isTaken)
 	}
 	rendered, unread := r.renders.render(ctx, s.app.App, state.Source)

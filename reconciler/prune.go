@@ -28,6 +28,7 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 		r.leave(s) // nothing of it was ever applied
 		return
 	case s.app.unlisted != nil && !s.app.prunes:
+		next.Kept = ""
 		return
 	case s.app.unlisted == nil:
 		objects, err := r.desired(ctx, s, *next, s.input.Now)
@@ -36,9 +37,17 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 		}
 		all = strategies.Prunable(*next, objects)
 	}
+	next.Kept = ""
 	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool {
-		return r.isElsewhere(s.app.Name, ref, s.view)
+		is, why := r.isElsewhere(s.app.Name, ref, s.view)
+		if next.Kept == "" {
+			next.Kept = why
+		}
+		return is
 	})
+	if next.Kept != "" && next.Kept != s.before.Kept {
+		s.decision.Subject = s.app.Name + " keeps what left Git: " + next.Kept
+	}
 	if len(candidates) < len(all) {
 		s.decision.Requeue = soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
 	}
@@ -146,22 +155,26 @@ func (r *Reconciler) App(name string) rollout.App {
 
 // isElsewhere reports whether an object that left an app has gone to another one, or may have, because there is one
 // that is not rendered yet, or that cannot be rendered and has files that name the object. It then waits for its
-// new app, which may be held, and is not deleted.
-func (r *Reconciler) isElsewhere(app string, ref rollout.Ref, v *view) bool {
-	for name, other := range v.apps {
+// new app, which may be held, and is not deleted. Why says so of one that waits for people, to mend what cannot be
+// rendered; it is the same as long as they do not.
+func (r *Reconciler) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why string) {
+	for _, name := range sortedKeys(v.apps) {
+		other := v.apps[name]
 		if name == app || other.unlisted != nil {
 			continue
 		}
-		wanted, err := r.Wants(name, ref)
-		if err != nil || wanted != nil {
-			return true
-		}
 		head, _ := r.renders.head(v.branch.Tree, other.App)
-		if head.Render == nil && names(v.branch.Tree, ownFolder(v, other.Path), ref.Name) {
-			return true
+		wanted, err := r.Wants(name, ref)
+		switch {
+		case err != nil, wanted != nil && head.Render != nil:
+			return true, ""
+		case why != "" || head.Render != nil:
+		case wanted != nil || names(v.branch.Tree, ownFolder(v, other.Path), ref.Name):
+			why = fmt.Sprintf("%s %s/%s is not deleted, because app %s may have it, of which nobody can say while it cannot be "+
+				"built; mend %s, or take it out of Git", ref.Kind, ref.Namespace, ref.Name, name, other.Path)
 		}
 	}
-	return false
+	return why != "", why
 }
 
 // ownFolder is the highest folder around an app's that is around no other app's: apps/shop for

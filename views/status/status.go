@@ -154,6 +154,9 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	if in.Head.Render != nil {
 		a.Warnings = in.Head.Render.Warnings
 	}
+	if s.Kept != "" {
+		a.Warnings = append(slices.Clone(a.Warnings), s.Kept)
+	}
 	if why := strategies.Ignored(in); why != "" {
 		path := rollout.PromotionPath(cluster, in.App.Name)
 		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)

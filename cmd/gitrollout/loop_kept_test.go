@@ -1,0 +1,41 @@
+package main
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestWhatIsKeptIsSaid: what left Git is there as long as an app that cannot be built may have it, which the record, get and
+// the dashboard's page say, with what to do about it; then it goes.
+func TestWhatIsKeptIsSaid(t *testing.T) {
+	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	broken := w.app + "-broken"
+	w.pushAs(broken, "cannot be built", map[string]string{"kustomization.yaml": "resources: [none.yaml]\n", "notes.txt": w.app + "-extra\n"})
+	w.push("less", version("v1", halfThenGate))
+	s := p.await("it says so", func(s rollout.State) bool { return s.Kept != "" })
+	text := "ConfigMap " + w.ns + "/" + w.app + "-extra is not deleted, because app " + broken + " may have it"
+	w.wantText(s.Kept, text, "mend apps/"+broken)
+	w.wantText(w.command(exitOK, "get", w.app), "Warning    ConfigMap", "mend")
+	maps := w.kube.Kube.CoreV1().ConfigMaps(w.ns)
+	if _, err := maps.Get(t.Context(), w.app+"-extra", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	w.pushAs(broken, "mended", map[string]string{"kustomization.yaml": "resources: []\n"})
+	p.await("nothing is kept", func(s rollout.State) bool { return s.Kept == "" && len(s.Inventory) == 3 })
+	if _, err := maps.Get(t.Context(), w.app+"-extra", metav1.GetOptions{}); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+// withExtra adds a ConfigMap that an app can do without.
+func withExtra(files map[string]string) map[string]string {
+	return with(files, map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, extra.yaml]\n",
+		"extra.yaml":         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: APP-extra}\n",
+	})
+}
