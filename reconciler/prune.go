@@ -127,7 +127,7 @@ func (r *Reconciler) Wants(app string, ref rollout.Ref) (rollout.Object, error) 
 	if a == nil || a.unlisted != nil {
 		return nil, nil
 	}
-	head, ready := r.renders.head(v.branch.Tree, a.App)
+	head, ready := r.renders.head(v, a.App)
 	switch {
 	case !ready:
 		return nil, fmt.Errorf("commit %s is still being read", rollout.ShortID(v.main()))
@@ -163,7 +163,7 @@ func (r *Reconciler) isElsewhere(app string, ref rollout.Ref, v *view) (is bool,
 		if name == app || other.unlisted != nil {
 			continue
 		}
-		head, _ := r.renders.head(v.branch.Tree, other.App)
+		head, _ := r.renders.head(v, other.App)
 		wanted, err := r.Wants(name, ref)
 		switch {
 		case err != nil, wanted != nil && head.Render != nil:

@@ -72,7 +72,7 @@ func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, known bool
 		if e, _ := r.record.of(name); a.unlisted != nil || e.err != nil || isOfSomething(e.state) {
 			continue
 		}
-		head, ready := r.renders.head(v.branch.Tree, a.App)
+		head, ready := r.renders.head(v, a.App)
 		switch {
 		case !ready:
 			known = false

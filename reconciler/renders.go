@@ -44,8 +44,9 @@ type renders struct {
 
 // headRender is what the users' branch asks for of one app.
 type headRender struct {
-	want   string // the commit that is the newest
-	of     string // the commit that it was rendered of, "" before the first
+	want   string     // the commit that is the newest
+	line   []Snapshot // that leads to it from of, nil if that is not known
+	of     string     // the commit that it was rendered of, "" before the first
 	app    rollout.App
 	policy *rollout.Policy // by which it was judged
 	head   strategies.Head
@@ -98,15 +99,16 @@ func newRenders(o *Options, reader *source.Reader) *renders {
 
 // head is what the users' branch asks for of an app. It is not ready while the newest commit is still to
 // be rendered: what an older one says is no reason to advance any more, nor to go back.
-func (p *renders) head(tree Snapshot, app rollout.App) (head strategies.Head, ready bool) {
+func (p *renders) head(v *view, app rollout.App) (head strategies.Head, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	tree := v.branch.Tree
 	app.Formerly = "" // the head has it by its name
 	h := p.heads[app.Name]
 	if h.isOf(tree, app, p.reader.Policy.Load()) {
 		return h.head, true
 	}
-	p.wantHead(tree, nil, app).missed = true
+	p.wantHead(tree, v.line, app).missed = true
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
@@ -153,8 +155,13 @@ func (p *renders) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *hea
 		h = &headRender{}
 		p.heads[app.Name] = h
 	}
-	h.want = tree.Commit().ID
-	p.queue(job{what{app, h.want, true}, tree, line})
+	if commit := tree.Commit().ID; h.want != commit {
+		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
+			line = append(h.line[:n:n], line[1:]...) // the one before is overtaken
+		}
+		h.want, h.line = commit, line
+	}
+	p.queue(job{what{app, h.want, true}, tree, h.line})
 	return h
 }
 
@@ -413,7 +420,7 @@ func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Po
 			h.head.Commit = r.Commit
 		}
 	}
-	h.of, h.app, h.policy = j.commit, j.app, policy
+	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
 	p.claims(j.app.Name, was.Render, h.head.Render)
 	if h.missed || !same {
 		h.missed = false

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ type shelf struct {
 	away
 	here     map[string]bool
 	rendered []string
+	same     map[string]string // commits with which another one is the same
 }
 
 func (s *shelf) Held(commit string) (Snapshot, bool) { return readable(commit), s.here[commit] }
@@ -29,7 +31,7 @@ func (s *shelf) Render(_ render.Tree, app rollout.App, c rollout.Commit) (*rollo
 	if c.ID == "bad" {
 		panic("index out of range")
 	}
-	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
+	return &rollout.Render{App: app, Commit: c, Digest: cmp.Or(s.same[c.ID], c.ID)}, nil
 }
 
 func newShelf(here ...string) (*shelf, *Reconciler) {
@@ -38,6 +40,15 @@ func newShelf(here ...string) (*shelf, *Reconciler) {
 		s.here[commit] = true
 	}
 	return s, New(Options{Repository: s, Renderer: s, Log: slog.New(slog.DiscardHandler)})
+}
+
+// at is what Git says when its head is the last of some commits, and was the first one before.
+func at(commits ...string) *view {
+	v := &view{branch: &source.Branch{Tree: readable(commits[len(commits)-1])}}
+	for _, c := range commits {
+		v.line = append(v.line, readable(c))
+	}
+	return v
 }
 
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
@@ -111,17 +122,47 @@ func TestNewerHeadWins(t *testing.T) {
 	r.record.apps["shop"] = entry{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
 	r.renders.look(readable("second"), nil, []rollout.App{shop})
 	r.renders.drain()
-	if head, ready := r.renders.head(readable("second"), shop); !ready || head.Commit.ID != "second" {
+	if head, ready := r.renders.head(at("second"), shop); !ready || head.Commit.ID != "second" {
 		t.Errorf("the head is %q, ready %t", head.Commit.ID, ready)
 	}
 	// An older head says nothing while a newer one is to be rendered.
-	if head, ready := r.renders.head(readable("third"), shop); ready || head.Render != nil {
+	if head, ready := r.renders.head(at("third"), shop); ready || head.Render != nil {
 		t.Errorf("the third head is %+v, ready %t", head, ready)
 	}
 	// What the app is at stays at hand when the head moves on.
 	r.renders.drain()
 	if built, err := r.renders.render(t.Context(), shop, "second"); err != nil || built.Commit.ID != "second" {
 		t.Errorf("the version before is %v", err)
+	}
+}
+
+// TestHeadIsTheCommitThatMadeIt: of several commits that are seen together it is the one that changed the app, whoever asks
+// first, and also when the next ones come before they are built.
+func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
+	shop := app("shop")
+	for name, look := range map[string]func(r *Reconciler){
+		"at a look": func(r *Reconciler) {
+			v := at("first", "ann", "bob")
+			r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
+		},
+		"a visit comes before the look": func(r *Reconciler) { r.renders.head(at("first", "ann", "bob"), shop) },
+		"overtaken": func(r *Reconciler) {
+			for _, v := range []*view{at("first", "ann"), at("ann", "bob")} {
+				r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := newShelf("first")
+			s.same = map[string]string{"bob": "ann"}
+			r.renders.look(readable("first"), nil, []rollout.App{shop})
+			r.renders.drain()
+			look(r)
+			r.renders.drain()
+			if head, ready := r.renders.head(at("bob"), shop); !ready || head.Commit.ID != "ann" || head.Render.Commit.ID != "ann" {
+				t.Errorf("the head is %s, its objects are of %+v", head.Commit.ID, head.Render)
+			}
+		})
 	}
 }
 
@@ -151,7 +192,7 @@ func TestPanicOfARender(t *testing.T) {
 	_, r := newShelf("bad")
 	r.renders.look(readable("bad"), nil, []rollout.App{app("shop")})
 	r.renders.drain()
-	head, ready := r.renders.head(readable("bad"), app("shop"))
+	head, ready := r.renders.head(at("bad"), app("shop"))
 	var invalid *rollout.InvalidError
 	if !ready || !errors.As(head.Err, &invalid) {
 		t.Errorf("ready %t, %v", ready, head.Err)

@@ -60,7 +60,7 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 		if e.err != nil || a.unlisted != nil || e.state.Phase == "" {
 			continue
 		}
-		head, _ := r.renders.head(v.branch.Tree, a.App)
+		head, _ := r.renders.head(v, a.App)
 		g := source.Gatherer{RenderAt: r.renders.render, Observe: r.Observer.Observe}
 		promotion, _, _ := r.approvals.of(v, a, head.Render, e.state)
 		in, _ := g.Gather(ctx, source.App{ // without its commit the pull request says less

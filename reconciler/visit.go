@@ -217,7 +217,7 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 	case a.unlisted != nil:
 		return strategies.Head{Err: a.unlisted}, true
 	default:
-		if head, ready = r.renders.head(s.view.branch.Tree, a.App); !ready {
+		if head, ready = r.renders.head(s.view, a.App); !ready {
 			return head, ready
 		}
 		return r.in.settled(s.view, a.Name, head)
