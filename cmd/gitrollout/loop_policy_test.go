@@ -57,6 +57,55 @@ func TestPolicyOfABranch(t *testing.T) {
 	p.await("let again", func(s rollout.State) bool { return s.Held == nil })
 }
 
+// TestUnsignedPolicy: with --verify-commits, a head of the policy's branch that nobody who may has signed is not taken over,
+// whether it allows more or less. The last good one stays in force, a process that knows none lets nothing advance, and both
+// say why.
+func TestUnsignedPolicy(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	key := w.repo.NewKeyFile()
+	w.keys.commits, w.keys.policy.ref = w.list(key), "platform:policy/prod.yaml"
+	w.signs(key)
+	first := w.push("signed", map[string]string{"note": "1"})
+	w.pushPolicy(policyOf("elsewhere", ""))
+	p := w.start()
+	p.await("held", func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldPolicy })
+	doesNotCount := func(why string) {
+		t.Helper()
+		want := "policy: commit " + rollout.ShortID(w.repo.Ref("platform")) + " of platform does not count: "
+		for range 3 {
+			if err := p.passes(1); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), why) {
+				t.Errorf("%v, want %s … %s", err, want, why)
+			}
+		}
+	}
+	for signer, why := range map[string]string{"": "not signed", w.repo.NewKeyFile(): "key is not in the file of --verify-commits"} {
+		w.signs(signer)
+		w.pushPolicy(policyOf(w.ns, ""))
+		for range 2 {
+			doesNotCount(why)
+			if s := w.state(); w.hasDeployment() || s.Held == nil || s.Held.Reason != rollout.HeldPolicy {
+				t.Errorf("written: %t, held %+v", w.hasDeployment(), s.Held)
+			}
+			p.end()
+			p = w.start() // and knows of no good one
+		}
+	}
+	w.signs(key)
+	w.pushPolicy(policyOf(w.ns, ""))
+	p.awaitHealthy(first)
+
+	w.signs("")
+	w.pushPolicy(policyOf("elsewhere", ""))
+	w.signs(key)
+	second := w.push("v2", version("v2", halfThenGate))
+	doesNotCount("not signed")
+	if s := w.state(); s.Held != nil || s.Release != nil {
+		t.Errorf("held %+v, release %+v", s.Held, s.Release)
+	}
+	w.pushPolicy(policyOf(w.ns, ""))
+	p.awaitPaused(second)
+}
+
 // TestPolicyFlags: what cannot be meant is an error at the start.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{
