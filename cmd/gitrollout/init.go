@@ -97,7 +97,9 @@ func (c *initCommand) run(dir string) error {
 		if err != nil {
 			return err
 		}
-		cluster, files, told = p.Cluster, append(files, p.ConfigFile()), more
+		cluster, files = p.Cluster, append(files, p.ConfigFile())
+		told = append(more, "note     for CODEOWNERS, in this order: /.gitrollout/ to who runs the clusters, "+
+			"/.gitrollout/"+cluster+"/promote/ to who may promote (docs/forges.md)")
 	case cluster == "":
 		cluster = clusters[0]
 	}
