@@ -75,6 +75,7 @@ var again = map[string][]uint64{
 	"Rewrites":        {2514, 4110},               // no steps any more at a switch
 	"SlowApps":        {861},                      // a Service whose write was made after all
 	"TwoWithPumps":    {2045},                     // a retreat of an older serial than the advance that was recorded meanwhile
+	"Watches":         {5111},                     // a Service of stable pods that the controller was about to take
 }
 
 // life is one seed in one world.

@@ -192,11 +192,18 @@ func (m moving) stableSupply(at place, s rollout.State) supply {
 		return enough
 	case m.stable.Ready() == 0:
 		return none
-	case ready == 0 || m.want().stable == 0:
+	case ready == 0 || m.want().stable == 0 || m.mayGo():
 		return some
 	default:
 		return enough
 	}
+}
+
+// mayGo reports whether the controller may still be taking stable pods for a larger step than the list has now: there are
+// fewer than are to stay, and more new ones, and it has yet to see what was asked for last.
+func (m moving) mayGo() bool {
+	want := m.want()
+	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary
 }
 
 // draining reports whether the controller may still be removing the last stable

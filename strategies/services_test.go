@@ -44,3 +44,39 @@ func TestServiceThatLostItsRole(t *testing.T) {
 		})
 	}
 }
+
+// TestServiceSelectsNoPodsThatGo: a step that keeps no stable pod has let the controller take the last ones when the list is
+// edited to a smaller weight. What is seen of them is from before that.
+func TestServiceSelectsNoPodsThatGo(t *testing.T) {
+	cases := map[string]struct {
+		reason        string
+		scaling       rollout.Scaling
+		replicas      int
+		stable, fresh int // pods
+		synced        bool
+		want          bool // the stable version is selected
+	}{
+		"Going":  {"2 of 10 are to be seen, and the controller has yet to act on what keeps none", rollout.InPlace, 10, 2, 10, false, false},
+		"Stay":   {"the controller has acted, and 2 are there", rollout.InPlace, 10, 2, 10, true, true},
+		"Fewer":  {"on the way to a larger share", rollout.InPlace, 10, 8, 2, false, true},
+		"Surge":  {"somebody asks for 20 pods, of which 10 are to be new, beside all stable ones", rollout.Surge, 20, 10, 5, false, true},
+		"Scaled": {"somebody asks for 20 pods: none goes", rollout.InPlace, 20, 5, 5, false, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(func(s *rollout.Spec) {
+				s.Replicas, s.Scaling, s.Canary.StableService = nil, tc.scaling, "web"
+				s.Canary.Steps = []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}
+			})
+			h.push(version("v2"))
+			in := inFlight(h, 0, set(h, commitID(1), tc.fresh, tc.fresh), set(h, commitID(0), tc.stable, tc.stable))
+			live := in.Observed.Workloads[web]
+			live.Replicas, live.Synced = tc.replicas, tc.synced
+			in.Observed.Workloads[web] = live
+			pin := pinsOf(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
+			if got := pin == rollout.PodHash(commitID(0)); got != tc.want {
+				t.Errorf("%s: the stable Service selects %+v", tc.reason, pin)
+			}
+		})
+	}
+}
