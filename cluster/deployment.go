@@ -74,16 +74,17 @@ func readReplicaSet(obj any) (*revision, error) {
 		return nil, err
 	}
 	out := &revision{
-		stamp:    stampOf(&r.ObjectMeta),
-		kind:     "ReplicaSet",
-		hash:     rollout.Hash(r.Annotations[rollout.AnnotationHash]),
-		pin:      rollout.PodHash(r.Labels[rollout.LabelPodHash]),
-		number:   number(r.Annotations[revisionAnnotation]),
-		template: template,
-		created:  r.CreationTimestamp.Time,
-		desired:  1,
-		pods:     int(r.Status.Replicas),
-		configs:  configsOf(&r.Spec.Template.Spec),
+		stamp:     stampOf(&r.ObjectMeta),
+		kind:      "ReplicaSet",
+		hash:      rollout.Hash(r.Annotations[rollout.AnnotationHash]),
+		pin:       rollout.PodHash(r.Labels[rollout.LabelPodHash]),
+		number:    number(r.Annotations[revisionAnnotation]),
+		template:  template,
+		created:   r.CreationTimestamp.Time,
+		desired:   1,
+		pods:      int(r.Status.Replicas),
+		available: int(r.Status.AvailableReplicas),
+		configs:   configsOf(&r.Spec.Template.Spec),
 	}
 	if r.Spec.Replicas != nil {
 		out.desired = int(*r.Spec.Replicas)

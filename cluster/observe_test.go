@@ -90,7 +90,8 @@ func TestObserveUnderTheHold(t *testing.T) {
 		seen = w.observe("shop", "shop")
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
-		if one.Pods != 10 || two.Pods != 2 || one.Desired != 10 || two.Desired != 2 || seen.Complete {
+		if one.Pods != 10 || two.Pods != 2 || one.Desired != 10 || two.Desired != 2 || seen.Complete ||
+			one.Available != 10 || two.Available != 0 {
 			t.Fatalf("held: %+v", seen)
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -13,29 +13,32 @@ import (
 // workload, such as a ReplicaSet.
 type revision struct {
 	stamp
-	kind     string // such as ReplicaSet
-	hash     rollout.Hash
-	pin      rollout.Pin
-	number   int
-	template string // digest of the pod template without pod-template-hash
-	created  time.Time
-	desired  int
-	pods     int // status
-	failure  string
-	configs  []configRef
+	kind      string // such as ReplicaSet
+	hash      rollout.Hash
+	pin       rollout.Pin
+	number    int
+	template  string // digest of the pod template without pod-template-hash
+	created   time.Time
+	desired   int
+	pods      int // status
+	available int // status
+	failure   string
+	configs   []configRef
 }
 
 func (r *revision) same(o *revision) bool {
 	a, b := *r, *o
 	a.version, b.version = "", ""
 	return a.stamp == b.stamp && a.hash == b.hash && a.pin == b.pin && a.number == b.number &&
-		a.template == b.template && a.desired == b.desired && a.pods == b.pods && a.failure == b.failure
+		a.template == b.template && a.desired == b.desired && a.pods == b.pods && a.available == b.available &&
+		a.failure == b.failure
 }
 
 // observe shows a revision with its pods.
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
+		Available: r.available,
 	}
 	slices.SortFunc(pods, func(a, b *pod) int { return cmp.Compare(a.name, b.name) })
 	worst := trouble{}

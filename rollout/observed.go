@@ -54,6 +54,7 @@ type Revision struct {
 	Desired    int         // spec.replicas
 	Pods       int         // pods that exist and are not terminating
 	ReadySince []time.Time // since when each Ready, not terminating pod is Ready, oldest first
+	Available  int         // of a ReplicaSet: pods that its controller counts as available (status.availableReplicas)
 	Problem    string      // the most telling reason why a pod is not Ready or not created, "" if none
 	Members    []Pod       // pods, terminating ones included, by name
 }

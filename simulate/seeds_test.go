@@ -66,6 +66,7 @@ var again = map[string][]uint64{
 	"Analyses":        {2305},                     // a verdict of what has no pods, after all
 	"Calm":            {1028},                     // a Service selected pods that were about to go
 	"Crashes":         {2423},                     // users of two strategies who had all arrived
+	"Everything":      {5102},                     // pods that are available by a hand's minReadySeconds
 	"Experiments":     {174},                      // an experiment of what has no pods
 	"People":          {380},                      // pods of an image that was set by hand
 	"PeopleAndFaults": {661, 721, 854},            // paused documents that are gone; a lost commit; replicas behind what never ends

@@ -86,10 +86,25 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // has one fewer before that, because the controller takes such a one for the end
 // of a release, paused or not. Once nothing is available, it stays so until the
 // release ends, and the next time takes one step.
+//
+// Pods of the new version count as available once somebody has given the Deployment
+// other minReadySeconds: the controller takes a stable one for each, and all of them
+// for the end of the release. What their ReplicaSet is told changes with its own
+// template only, so the Deployment has that and stands still until they do not count;
+// where they are as many as are asked for, one goes first.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	surge, total := m.spec.MaxSurge.RoundUp(m.n), m.stable.Desired+m.fresh.Desired
+	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
+	if counted && all {
+		want.canary = min(want.canary, m.n-1)
+	}
 	short := m.stable.Hash != "" && m.stable.Desired < want.stable
-	if m.fresh.Desired <= want.canary && !short || m.live.Replicas != m.n {
+	isForward := m.fresh.Desired <= want.canary && !short || m.live.Replicas != m.n
+	still := fence{s: max(0, total-m.n), m: min(1, max(0, 1+m.n-total)), n: m.n, still: true}
+	if counted && !all && (isForward || m.fresh.Current) {
+		return still, true
+	}
+	if isForward {
 		if m.isDynamic() {
 			gone := m.drained(v, want)
 			return fence{s: max(0, want.canary-gone), m: gone, n: m.n}, true
@@ -99,7 +114,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	if m.spec.Scaling == rollout.Surge {
 		surge = max(surge, m.fresh.Desired)
 	}
-	known := m.live.Available == 0 && m.live.Synced
+	known := m.stable.Available == 0 && m.live.Available == m.fresh.Available && m.live.Synced
 	switch {
 	case !m.live.Synced:
 		return fence{asIs: true}, true
@@ -112,7 +127,8 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	case m.stable.Desired == m.n:
 		return m.walk(v, m.stable, m.fresh, counts{canary: m.fresh.Desired, stable: m.n - 1}, surge)
 	default:
-		return fence{s: max(0, total-m.n), m: min(1, max(0, 1+m.n-total)), n: m.n, back: true, still: true}, true
+		still.back = true
+		return still, true
 	}
 }
 

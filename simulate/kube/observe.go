@@ -51,6 +51,7 @@ func (k *Cluster) Observe() rollout.Observed {
 			r := rollout.Revision{
 				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), Pin: rollout.PodHash(rs.PodHash),
 				Current: rs == fresh, Number: rs.number, Desired: rs.Replicas, Pods: len(rs.Live()),
+				Available: rs.status.available,
 			}
 			for _, p := range rs.Live() {
 				if p.Ready {
