@@ -481,7 +481,7 @@ func (u *universe) checkEnd() {
 	for ref, pin := range u.kube.Pins {
 		// Where somebody deleted the record, nobody knows whose the objects are
 		// that left Git meanwhile.
-		isLeft := u.cluster.objects[ref] != nil && u.promises.left[u.cluster.objects[ref].app]
+		isLeft := u.cluster.objects[ref] != nil && !u.listed(ref) && u.promises.isLeft(ref, u.cluster.objects[ref].app)
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
 			u.fail("%s still selects %s", ref, pin)
 		}

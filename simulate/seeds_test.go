@@ -69,7 +69,7 @@ var again = map[string][]uint64{
 	"Everything":      {5102},                     // pods that are available by a hand's minReadySeconds
 	"Experiments":     {174},                      // an experiment of what has no pods
 	"People":          {380},                      // pods of an image that was set by hand
-	"PeopleAndFaults": {661, 721, 854},            // paused documents that are gone; a lost commit; replicas behind what never ends
+	"PeopleAndFaults": {661, 721, 854, 1455},      // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served
 	"PeopleAndPumps":  {44, 401, 4077},            // an app by its new name in older commits; more pods than a step asks for
 	"PeopleAndSizes":  {135, 210, 272, 487, 2266}, // pods by hand; too many that come to serve; a late arrival; paused; the name before the last
 	"Pumps":           {92},                       // a Service that is pinned when there is nothing to move any more

@@ -199,8 +199,8 @@ func (m moving) stableSupply(at place, s rollout.State) supply {
 	}
 }
 
-// mayGo reports whether the controller may still be taking stable pods for a larger step than the list has now: there are
-// fewer than are to stay, and more new ones, and it has yet to see what was asked for last.
+// mayGo reports whether the controller may still be taking stable pods for a larger step than the list has now: there
+// are fewer than are to stay, and more new ones, and it has yet to see what was asked for last.
 func (m moving) mayGo() bool {
 	want := m.want()
 	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary

@@ -15,8 +15,13 @@ import (
 // servesAll reports whether all users are on the release in flight, by what serves
 // or isAllOn says of a workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
-	release := in.State.Release
-	return !slices.ContainsFunc(releaseSpecs(in), func(spec rollout.Spec) bool {
+	release, specs := in.State.Release, releaseSpecs(in)
+	if specs == nil { // its commit cannot be had: the pods tell without it
+		for w := range release.Templates {
+			specs = append(specs, rollout.Spec{Workload: w})
+		}
+	}
+	return !slices.ContainsFunc(specs, func(spec rollout.Spec) bool {
 		hash := release.Templates[spec.Workload]
 		return hash != in.State.StableHash(spec.Workload) && !serves(in, spec, hash)
 	})

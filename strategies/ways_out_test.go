@@ -171,3 +171,28 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// TestSupersededWithoutItsCommit pushes a version while another one is promoted whose commit a new process cannot have, because the
+// branch was written anew: it is stable if users are on it, and only then.
+func TestSupersededWithoutItsCommit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fresh, ready, stable int // pods
+		want                 rollout.Phase
+	}{
+		"NoPodIsReady": {1, 0, 10, rollout.Aborting},
+		"BothServe":    {5, 5, 5, rollout.Aborting},
+		"Arrived":      {10, 10, 0, rollout.Healthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(nil)
+			h.push(version("v2"))
+			in := inFlight(h, 3, set(h, commitID(1), tc.fresh, tc.ready), set(h, commitID(0), tc.stable, tc.stable))
+			in.State.Phase = rollout.Promoting
+			h.push(version("v3"))
+			in.Head, in.Source = h.headInput(), nil
+			if got := Decide(in).State; got.Phase != tc.want {
+				t.Errorf("it is %s %s, want %s", got.Phase, got.Reason, tc.want)
+			}
+		})
+	}
+}
