@@ -78,6 +78,13 @@ func TestTheShareIsPutBack(t *testing.T) {
 					`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"70%","maxUnavailable":"25%"}}}}`)
 				time.Sleep(200 * time.Millisecond)
 			}, 40},
+			"thawed while nobody was there": {func(w *world, _ shop) {
+				w.stop()
+				w.kubectl("patch", "deployment/shop", "--type=merge", "-p",
+					`{"spec":{"minReadySeconds":0,"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxSurge":"25%","maxUnavailable":"25%"}}}}`)
+				w.pods.awaitReady(w.t, map[string]int{"v2": 10})
+				w.start()
+			}, 40},
 			"the image by hand":    {func(w *world, _ shop) { w.kubectl("set", "image", "deployment/shop", "shop=shop:byhand") }, 40},
 			"a deleted Deployment": {func(w *world, _ shop) { w.kubectl("delete", "deployment/shop", "--wait=false") }, 40},
 			"deleted ReplicaSets":  {func(w *world, _ shop) { w.kubectl("delete", "replicasets", "--all", "--wait=false") }, 40},
