@@ -53,6 +53,7 @@ type appView struct {
 	promotion source.Promotion
 	calendar  rollout.Calendar
 	unlisted  *rollout.InvalidError // Git does not list it any more
+	unread    bool                  // nobody knows yet where its objects are and what it may touch
 	prunes    bool                  // and its objects are to go
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
 	head      *strategies.Head      // instead of the branch's; nil for that
@@ -60,7 +61,7 @@ type appView struct {
 
 func (a *appView) same(b *appView) bool {
 	return b != nil && a.App == b.App && a.promotion.ID == b.promotion.ID && a.calendar.Equal(b.calendar) &&
-		sameText(a.unlisted, b.unlisted) && a.prunes == b.prunes &&
+		sameText(a.unlisted, b.unlisted) && a.unread == b.unread && a.prunes == b.prunes &&
 		sameText(a.refused, b.refused) && (a.head == nil) == (b.head == nil)
 }
 
@@ -245,7 +246,8 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	e, _ := l.record.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
 	if next.branch.Config == nil {
-		a.App = next.branch.Governed(l.asRecorded(a.App, e.state))
+		a.App, a.unread = l.asRecorded(a.App, e.state)
+		a.App = next.branch.Governed(a.App)
 		return a
 	}
 	if was != nil && was.apps[name] != nil {
@@ -261,13 +263,26 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	return a
 }
 
-// asRecorded is an app where the commit that it is at has it, if that is of the users' branch: the configuration there
-// says what the app may touch.
-func (l *lookout) asRecorded(a rollout.App, s rollout.State) rollout.App {
-	if tree, held := l.Repository.Held(s.Source); held && l.renders.isOurs(s.Source) {
-		return l.reader.AppAt(tree, a)
+// asRecorded is an app as the configuration of the commit that it is at has it, or that of what is stable where nobody
+// can read that one, either: it says where its objects are and what it may touch. Only commits of the users' branch
+// count. The app is unread while there is none.
+func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
+	commits := []string{s.Source}
+	if s.Stable != nil {
+		commits = append(commits, s.Stable.Commit)
 	}
-	return a
+	for _, commit := range commits {
+		tree, held := l.Repository.Held(commit)
+		if !held || !l.renders.isOurs(commit) {
+			continue
+		}
+		if _, err := l.reader.ConfigAt(tree); err == nil {
+			then = l.reader.AppAt(tree, s.Named(a)) // it may have had another name there, and another folder
+			then.Path, then.Formerly = a.Path, a.Formerly
+			return then, false
+		}
+	}
+	return a, s.Source != ""
 }
 
 // publish shows a view to the others, and touches the apps that are concerned by what is new in it.

@@ -216,6 +216,8 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 		return *a.head, true
 	case a.unlisted != nil:
 		return strategies.Head{Err: a.unlisted}, true
+	case a.unread:
+		return strategies.Head{}, false
 	default:
 		if head, ready = r.renders.head(s.view, a.App); !ready {
 			return head, ready

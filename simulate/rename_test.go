@@ -205,3 +205,30 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 		}
 	}
 }
+
+// TestRestartWithoutAConfiguration reverts a release after a restart while nobody can read the configuration: what an app may have
+// and where its objects are is known from the commits that are on record, by the name that it had there.
+func TestRestartWithoutAConfiguration(t *testing.T) {
+	for _, name := range []string{"shop", "store"} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(t)
+			if name != "shop" {
+				p.rename("shop", name, nil)
+			}
+			was := p.state(name)
+			p.files("a slip", map[string]string{rollout.ConfigPath("sim"): "apps: ["})
+			p.start()
+			p.files("v1 again", map[string]string{"apps/" + name + "/app.yaml": twoApps("v1")["apps/shop/app.yaml"]})
+			for range 5 {
+				p.tick()
+			}
+			is := p.state(name)
+			if is.Phase != rollout.Healthy || p.serving("shop") != "shop:v1" {
+				t.Errorf("it is %s, held %+v, and %s serves", is.Phase, is.Held, p.serving("shop"))
+			}
+			if !slices.Equal(is.Inventory, was.Inventory) {
+				t.Errorf("its objects are %v, and were %v", is.Inventory, was.Inventory)
+			}
+		})
+	}
+}
