@@ -196,6 +196,7 @@ func withHealth(in Input, d Decision) Decision {
 		due := seen.Since.Add(a.deadline)
 		switch {
 		case s.Unhealthy != "" || !known:
+		case a.ref == (rollout.Ref{}) && !in.Health.Taken.IsZero(): // it may just have ended
 		case in.Now.Before(due):
 			d.Requeue = soonest(d.Requeue, due)
 		default:

@@ -119,6 +119,13 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			}
 			return in
 		}, []string{"61 shop degraded: Deployment shop/web: is changed by mallory again and again", "362 shop is well again"}},
+		"it is taken when the minute is over": {func(i int) Input {
+			in := resting(5)
+			if i < 60 {
+				in.Health.Why = "Deployment shop/web: the API server is not there"
+			}
+			return in
+		}, nil},
 		"it is refused now and then": {func(i int) Input {
 			in := resting(5)
 			if i%100 < 40 {
