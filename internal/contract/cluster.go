@@ -54,6 +54,7 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 		"a running template is compared with the new": templates,
 		"what is made for a release takes nothing":    takesNothing,
 		"a version serves once it has an endpoint":    serves,
+		"a Deployment has the sizes of its moves":     sizes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

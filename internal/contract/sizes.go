@@ -1,0 +1,109 @@
+package contract
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// move is one write of a Deployment, and how many pods of each version there are when its controller has come to rest.
+type move struct {
+	version            string
+	replicas           int
+	surge, unavailable string // none: Recreate
+	hold, paused       bool
+	want               string // "v1 3, v2 1", without versions that have no pods
+}
+
+func (m move) String() string {
+	return fmt.Sprintf("%s of %d, surge %q, unavailable %q, hold %t, paused %t", m.version, m.replicas, m.surge, m.unavailable, m.hold, m.paused)
+}
+
+// sizes are lives of a Deployment. What its controller does to the sizes of ReplicaSets is what the arithmetic of every
+// stage relies on, and what people's scalings in the midst of one come to.
+func sizes(c *clusterTest) {
+	for name, moves := range map[string][]move{
+		"recreate": {
+			{"v1", 3, "", "", false, false, "v1 3"},
+			{"v2", 3, "", "", false, false, "v2 3"},
+			{"v2", 5, "", "", false, false, "v2 5"},
+			{"v3", 5, "", "", false, true, "v2 5"},
+			{"v3", 2, "", "", false, true, "v2 2"},
+			{"v3", 2, "", "", false, false, "v3 2"},
+			{"v4", 0, "", "", false, false, ""},
+			{"v4", 1, "", "", false, false, "v4 1"},
+		},
+		"scaled-in-the-hold": {
+			{"v1", 10, "25%", "25%", false, false, "v1 10"},
+			{"v2", 10, "40%", "0%", true, false, "v1 10, v2 4"},
+			{"v2", 20, "40%", "0%", true, false, "v1 20, v2 8"},
+			{"v2", 5, "40%", "0%", true, false, "v1 5, v2 2"},
+			{"v2", 7, "40%", "0%", true, false, "v1 7, v2 3"},
+			{"v2", 1, "40%", "0%", true, false, "v1 1, v2 1"},
+			{"v2", 0, "40%", "0%", true, false, ""},
+			{"v2", 4, "40%", "0%", true, false, "v2 4"},
+		},
+		"scaled-while-paused": {
+			{"v1", 8, "25%", "25%", false, false, "v1 8"},
+			{"v2", 8, "50%", "0%", true, false, "v1 8, v2 4"},
+			{"v2", 8, "50%", "0%", true, true, "v1 8, v2 4"},
+			{"v2", 12, "50%", "0%", true, true, "v1 12, v2 6"},
+			{"v2", 3, "50%", "0%", true, true, "v1 3, v2 2"},
+			{"v2", 3, "25%", "25%", false, true, "v1 2, v2 2"},
+			{"v2", 3, "25%", "25%", false, false, "v2 3"},
+		},
+		"three-versions": {
+			{"v1", 10, "25%", "25%", false, false, "v1 10"},
+			{"v2", 10, "30%", "0%", true, false, "v1 10, v2 3"},
+			{"v2", 10, "30%", "0%", false, true, "v1 10, v2 3"},
+			{"v3", 10, "40%", "0%", true, false, "v1 7, v2 3, v3 4"},
+			{"v3", 15, "40%", "0%", true, false, "v1 11, v2 4, v3 6"},
+			{"v3", 6, "40%", "0%", true, false, "v1 4, v2 2, v3 3"},
+			{"v3", 6, "40%", "50%", true, false, "v1 1, v2 2, v3 6"},
+			{"v1", 6, "25%", "25%", false, false, "v1 6"},
+		},
+	} {
+		full := "sizes-" + name
+		for i, m := range moves {
+			d := c.deployment(full, m.version, m.replicas)
+			if m.hold {
+				d = c.held(full, m.version, m.replicas, m.surge, m.unavailable, m.paused)
+			}
+			spec := d.Map("spec")
+			spec["paused"] = m.paused
+			spec["strategy"] = map[string]any{"type": "RollingUpdate",
+				"rollingUpdate": map[string]any{"maxSurge": m.surge, "maxUnavailable": m.unavailable}}
+			if m.surge == "" {
+				spec["strategy"] = map[string]any{"type": "Recreate"}
+			}
+			c.apply(d)
+			is := ""
+			c.Await(c.T, fmt.Sprintf("%s, move %d (%s): %q", name, i+1, m, m.want), func() bool {
+				live := c.see(full)
+				is = pods(live)
+				return live.Synced && is == m.want
+			})
+		}
+	}
+}
+
+// pods says how many there are of each version, ready and asked for: "v1 3, v2 1".
+func pods(live rollout.ObservedWorkload) string {
+	of := map[string]string{}
+	for _, r := range live.Revisions {
+		switch version := strings.TrimPrefix(string(r.Hash), "h1-"); {
+		case r.Desired != r.Pods || r.Desired != r.Ready():
+			return "on the way"
+		case r.Desired > 0:
+			of[version] = fmt.Sprintf("%s %d", version, r.Desired)
+		}
+	}
+	var all []string
+	for _, version := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, of[version])
+	}
+	return strings.Join(all, ", ")
+}
