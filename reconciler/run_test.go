@@ -191,3 +191,37 @@ func TestTriesAreSpread(t *testing.T) {
 		t.Errorf("the next try is at %s, at %s", due, w.now)
 	}
 }
+
+// TestTriesAreCounted: an app is looked at again by itself, each time later, while the cluster refuses what is next or
+// Git does not take it, and by nothing but its own timers when all went well.
+func TestTriesAreCounted(t *testing.T) {
+	w := newWorld(t, nil)
+	failures := func() int { return w.r.memories["shop"].failures }
+	tries := func(n int) {
+		for range n {
+			_ = w.once()
+		}
+	}
+	next := map[string]string{"apps/shop/app.yaml": version("v2")}
+	if tries(2); failures() != 0 {
+		t.Errorf("an app at rest counts %d failures", failures())
+	}
+	w.cluster.check = &rollout.InvalidError{Msg: "denied by a policy"}
+	w.commit("v2", next)
+	if tries(5); failures() < 3 || w.state().Held == nil {
+		t.Errorf("refused 5 times it counts %d failures, and is held: %v", failures(), w.state().Held)
+	}
+	w.cluster.check = nil
+	if tries(2); failures() != 0 || w.state().Release == nil {
+		t.Errorf("on its way it counts %d failures, and the release is %v", failures(), w.state().Release)
+	}
+	w.git.fails = errors.New("the Git server is away")
+	w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
+	if tries(3); failures() == 0 {
+		t.Error("a transition that Git does not take is no failure")
+	}
+	w.git.fails = nil
+	if tries(3); failures() != 0 {
+		t.Errorf("what was recorded in the end leaves %d failures", failures())
+	}
+}

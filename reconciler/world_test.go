@@ -177,6 +177,7 @@ func (o *origin) Outside(_ context.Context, commit string, of []string) ([]strin
 type server struct {
 	*kube.Cluster
 	refuses func(o rollout.Object) error // nil takes everything
+	check   error                        // what a dry run says
 	applied []string
 	pruned  []rollout.Ref
 	foreign []rollout.Foreign
@@ -197,7 +198,7 @@ func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) er
 	return nil
 }
 
-func (s *server) Check(context.Context, string, []rollout.Object) error { return nil }
+func (s *server) Check(context.Context, string, []rollout.Object) error { return s.check }
 
 func (s *server) Evict(context.Context, string, rollout.Pod) error { return nil }
 
