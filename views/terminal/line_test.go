@@ -1,0 +1,81 @@
+package terminal
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// TestLine: where an app stands, in the words that logs and a watch have of it.
+func TestLine(t *testing.T) {
+	moving := status.Workload{
+		Workload: "shop/web", Moving: true, Step: 1, Weight: 20, FullWeight: 100,
+		Steps: []status.Step{{Text: "setWeight 20"}, {Text: "pause"}},
+	}
+	last := moving
+	last.Step = 2
+	release, stable := &status.Release{Hash: "h1-new"}, &status.Release{Hash: "h1-old"}
+	for want, a := range map[string]status.App{
+		"shop Healthy h1-old": {Phase: rollout.Healthy, Stable: stable},
+		"shop Unknown":        {Phase: "Unknown"},
+		"shop Paused h1-new, shop/web step 2/2 (pause, 20%), waits for a promotion": {
+			Phase: rollout.Paused, Release: release, Stable: stable, Workloads: []status.Workload{moving}, Waiting: "a promotion",
+		},
+		"shop Progressing h1-new":         {Phase: rollout.Progressing, Release: release, Workloads: []status.Workload{last}, Waiting: "pods"},
+		"shop Aborting h1-old: it failed": {Phase: rollout.Aborting, Stable: stable, Workloads: []status.Workload{moving}, Reason: "it failed"},
+		"shop Degraded h1-old, held: no such file": {
+			Phase: rollout.Degraded, Stable: stable, Reason: "pods", Held: &status.Held{Reason: "RenderFailed", Message: "no such\nfile"},
+		},
+	} {
+		a.App = "shop"
+		if is := Line(a); is != want {
+			t.Errorf("%q, want %q", is, want)
+		}
+	}
+}
+
+// TestNews: where nothing can be drawn over, everything is told at first, and then each change once.
+func TestNews(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	stamp := "2026-11-22T12:00:00Z "
+	app := func(name string, phase rollout.Phase, ready int) status.App {
+		return status.App{App: name, Phase: phase, Workloads: []status.Workload{{Strategy: "plain", Replicas: 2, Ready: ready}}}
+	}
+	analysed := app("shop", rollout.Paused, 2)
+	analysed.Release, analysed.Analyses = &status.Release{Hash: "h1-v2"}, []rollout.AnalysisRun{{Name: "errors", Phase: "Running"}}
+	over := app("shop", rollout.Healthy, 2)
+	over.Analyses = analysed.Analyses
+	unseen := app("shop", rollout.Healthy, 0)
+	unseen.Note = "the cluster is away"
+	var n News
+	for i, step := range []struct {
+		l    status.Listing
+		wide bool
+		want string
+	}{
+		{status.Listing{Apps: []status.App{app("cart", rollout.Healthy, 2), app("shop", rollout.Healthy, 2)}}, false, "everything\n"},
+		{status.Listing{Apps: []status.App{app("cart", rollout.Healthy, 2), app("shop", rollout.Healthy, 2)}}, false, ""},
+		{
+			status.Listing{Apps: []status.App{app("cart", rollout.Healthy, 1), app("shop", rollout.Degraded, 2)}}, false,
+			stamp + "cart Healthy, 1/2 ready\n" + stamp + "shop Degraded, 2/2 ready\n",
+		},
+		{status.Listing{Apps: []status.App{app("shop", rollout.Degraded, 2)}}, false, stamp + "cart is no longer among them\n"},
+		{status.Listing{Apps: []status.App{app("shop", rollout.Degraded, 2)}}, true, ""},
+		{status.Listing{Apps: []status.App{analysed}}, false, stamp + "shop Paused h1-v2, 2/2 ready, analysis errors Running\n"},
+		{status.Listing{Apps: []status.App{over}}, true, "2026-11-22T12:00:00Z\neverything\n"},
+		{
+			status.Listing{Note: unseen.Note, Apps: []status.App{unseen}}, false,
+			stamp + "shop Healthy\n" + stamp + "the cluster is away\n",
+		},
+		{
+			status.Listing{Apps: []status.App{over}}, false,
+			stamp + "shop Healthy, 2/2 ready\n" + stamp + "everything can be read again\n",
+		},
+	} {
+		if is := n.Of(step.l, Look{Now: now, Wide: step.wide}, func(Look) string { return "everything" }); is != step.want {
+			t.Errorf("%d: %q, want %q", i+1, is, step.want)
+		}
+	}
+}
