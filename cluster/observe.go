@@ -5,6 +5,8 @@ import "gitrollout.dev/gitrollout/rollout"
 // Observe returns what the cluster shows of the workloads of an app. It reads
 // what the watches brought and sends no request; after an Apply it shows at
 // least what that Apply wrote. A workload that does not exist is left out.
+// While the server refuses a watch of workloads, or does not answer, all of it is
+// as it was last, and Unseen says why.
 //
 // Routes are the objects that a router acts on; what is not known of them, or
 // has not been applied yet, is left out.
@@ -12,6 +14,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
 		Routes:    c.observeRoutes(app, routes),
+		Unseen:    c.workloads.unseen(),
 	}
 	c.workloads.own(app, workloads)
 	c.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -257,6 +258,70 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBlind: a table says since when and why it is not brought what changes, in the words of what failed first, and
+// nothing while a watch stands or is renewed.
+func TestBlind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) {})
+		type answer struct {
+			w   watch.Interface
+			err error
+		}
+		answers, b := make(chan answer), &background{}
+		runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
+			list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}, nil
+			},
+			watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				if o.SendInitialEvents != nil {
+					return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // lists then
+				}
+				select {
+				case a := <-answers:
+					return a.w, a.err
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			},
+		})
+		sees := func(want string) time.Time {
+			t.Helper()
+			synctest.Wait()
+			since, err := tab.blind()
+			if is := fmt.Sprint(err); is != want {
+				t.Errorf("it says %s, want %s", is, want)
+			}
+			return since
+		}
+		began := time.Now()
+		time.Sleep(time.Second)
+		sees("<nil>")
+		time.Sleep(2 * time.Second)
+		if since := sees("the API server does not answer"); since.After(began.Add(time.Second)) {
+			t.Errorf("since %s, and nobody answers since %s", since, began)
+		}
+		answers <- answer{nil, errors.New("connection refused")} // of the same outage
+		time.Sleep(30 * time.Second)
+		sees("the API server does not answer")
+		first := watch.NewFake()
+		answers <- answer{first, nil}
+		sees("<nil>")
+		time.Sleep(time.Hour)
+		sees("<nil>")
+		first.Stop()
+		answers <- answer{nil, apierrors.NewInternalError(errors.New("etcd"))}
+		synctest.Wait()
+		tab.report(nil) // the list that follows
+		sees("<nil>")
+		tab.report(errors.New("one"))
+		tab.report(errors.New("another"))
+		sees("one")
+		cancel()
+		b.running.Wait()
+	})
 }
 
 // TestRecordsOfAnyObject: people name fields as they like, and what is called replicas need not be a number.

@@ -62,6 +62,9 @@ type table[R row] struct {
 	asked  string        // what was newest when the list was asked for that comes next
 	synced chan struct{} // closed when the first list is in
 	err    error         // newest error of the watch
+	begun  time.Time     // of the list or watch that is not answered yet
+	lost   error         // the first error since it worked last, nil while it works
+	since  time.Time     // of lost
 	failed chan struct{} // closed, and replaced, when err changes
 }
 
@@ -309,13 +312,42 @@ func (t *table[R]) rowOf(obj any) (R, error) {
 	return t.read(obj)
 }
 
-// report notes why the watch does not work.
+// begin notes that a list or a watch is asked for.
+func (t *table[R]) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun = time.Now()
+}
+
+// report notes what became of it: nil, or why it does not work.
 func (t *table[R]) report(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.begun = time.Time{}
+	switch {
+	case err == nil:
+		t.lost = nil
+		return
+	case t.lost == nil:
+		t.lost, t.since = err, time.Now()
+	}
 	t.err = err
 	close(t.failed)
 	t.failed = make(chan struct{})
+}
+
+// unanswered is how long the server may take to say that it lets the client watch. client-go tries ten times, a second
+// each, where connections break, before it says that it does not.
+const unanswered = 2 * time.Second
+
+// blind is since when the table is not brought what changes, and why; nil while it is.
+func (t *table[R]) blind() (since time.Time, why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost == nil && !t.begun.IsZero() && time.Since(t.begun) > unanswered {
+		t.lost, t.since = errors.New("the API server does not answer"), t.begun
+	}
+	return t.since, t.lost
 }
 
 // inSync reports whether the first list is in.

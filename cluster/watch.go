@@ -75,7 +75,7 @@ func runWatch[R row](
 	ctx context.Context, b *background, t *table[R], name string, example runtime.Object, s source,
 ) {
 	note := func(err error) {
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			t.report(err)
 		}
 	}
@@ -84,6 +84,7 @@ func runWatch[R row](
 			if o.ResourceVersion, o.ResourceVersionMatch = "", ""; o.Continue == "" {
 				t.ask()
 			}
+			t.begin()
 			list, err := s.list(ctx, o)
 			note(err)
 			return list, err
@@ -93,6 +94,7 @@ func runWatch[R row](
 				o.ResourceVersion = ""
 				t.ask()
 			}
+			t.begin()
 			w, err := s.watch(ctx, o)
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,6 +145,25 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 		k.objects.Store(seen[i])
 	}
 	return nil
+}
+
+// unseen is why what is known of workloads may be over: what failed first of the watches that do not work.
+func (w *workloads) unseen() string {
+	var first time.Time
+	text := ""
+	note := func(since time.Time, why error) {
+		if why != nil && (text == "" || since.Before(first)) {
+			first, text = since, why.Error()
+		}
+	}
+	note(w.pods.blind())
+	for _, k := range w.kinds {
+		note(k.revisions.blind())
+		if objects := k.objects.Load(); objects != nil {
+			note(objects.live.blind())
+		}
+	}
+	return text
 }
 
 // own notes whom changes of workloads are told that have no label yet.

@@ -225,3 +225,43 @@ func TestTriesAreCounted(t *testing.T) {
 		t.Errorf("what was recorded in the end leaves %d failures", failures())
 	}
 }
+
+// TestNothingAdvancesUnseen: while the cluster does not let itself be watched, no timer moves a release on and nothing
+// is taken for healthy. A way back is begun, and ends when it is seen to have ended.
+func TestNothingAdvancesUnseen(t *testing.T) {
+	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
+	w := worldOf(t, map[string]string{
+		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n",
+		"apps/shop/app.yaml":           steps.Replace(version("v1")),
+	}, nil)
+	passes := func(n int) (err error) {
+		for range n {
+			err = w.once()
+		}
+		return err
+	}
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v2"))})
+	for range 20 {
+		if _ = w.once(); w.state().Phase == rollout.Paused {
+			break
+		}
+	}
+	w.cluster.unseen = "the API server does not answer"
+	recorded := len(w.git.messages)
+	if err := passes(10); err == nil || !strings.Contains(err.Error(), "nothing advances while the cluster is not seen: the API server") {
+		t.Errorf("the passes say %v", err)
+	}
+	if s := w.state(); s.Phase != rollout.Paused || len(w.git.messages) != recorded || w.pods("v2") != 2 {
+		t.Errorf("unseen, it went to %s with %d pods: %v", s.Phase, w.pods("v2"), w.git.messages)
+	}
+	w.commit("v1", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v1"))})
+	_ = passes(10)
+	if s := w.state(); s.Phase != rollout.Aborting || w.pods("v2") != 0 {
+		t.Errorf("a revert came to %s with %d pods of v2", s.Phase, w.pods("v2"))
+	}
+	w.cluster.unseen = ""
+	if err := passes(5); err != nil || w.state().Phase != rollout.Healthy {
+		t.Errorf("seen again, it is %s: %v", w.state().Phase, err)
+	}
+}

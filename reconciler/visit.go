@@ -152,9 +152,9 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	}
 }
 
-// comesToRest reports whether a decision ends a retreat and begins nothing.
+// comesToRest reports whether a decision ends a retreat that is seen to have ended, and begins nothing.
 func (s *visit) comesToRest() bool {
-	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil
+	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil && s.input.Observed.Unseen == ""
 }
 
 // list notes in the next state which objects it asks for.
@@ -197,6 +197,9 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	}, now)
 	if err != nil {
 		return nil, err
+	}
+	if why := s.input.Observed.Unseen; why != "" {
+		unknown = errors.Join(unknown, fmt.Errorf("nothing advances while the cluster is not seen: %s", why))
 	}
 	s.input.Pending, s.input.Ends = m.pending, r.Ends
 	m.health = m.health.Seen(s.input)

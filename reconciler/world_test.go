@@ -178,6 +178,7 @@ type server struct {
 	*kube.Cluster
 	refuses func(o rollout.Object) error // nil takes everything
 	check   error                        // what a dry run says
+	unseen  string                       // why watches bring nothing
 	applied []string
 	pruned  []rollout.Ref
 	foreign []rollout.Foreign
@@ -209,6 +210,7 @@ func (s *server) Prune(_ context.Context, _ string, refs []rollout.Ref) ([]rollo
 
 func (s *server) Observe(_ string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
 	seen := s.Cluster.Observe()
+	seen.Unseen = s.unseen
 	maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool { return !slices.Contains(workloads, w) })
 	return seen
 }

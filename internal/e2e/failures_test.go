@@ -1,0 +1,327 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// These are lines of docs/failures.md.
+
+// TestGoneForGood: without the program the Deployment alone keeps a release where it is. Pods that die come back in
+// their version, and a scaler scales both.
+func TestGoneForGood(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", strategy: canary("scaling: surge", "setWeight: 20", "pause: {}")}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	w.kubectl("scale", "deployment/shop", "--replicas=10")
+	w.pods.awaitReady(t, map[string]int{"v1": 10})
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	at := func(v1, v2 int) map[string]int { return map[string]int{"v1": v1, "v2": v2} }
+	w.pods.awaitReady(t, at(10, 2))
+	w.kill()
+	for _, version := range []string{"v1", "v2"} {
+		before := w.pods.count(version)
+		w.kubectl("delete", "pod", "--wait=false", w.podOf(version))
+		w.awaitPods("another pod of "+version, func(sample) bool { return w.pods.count(version) == before+1 })
+		w.pods.awaitReady(t, at(10, 2))
+	}
+	w.kubectl("scale", "deployment/shop", "--replicas=20")
+	w.pods.awaitReady(t, at(20, 4))
+	w.pods.stays(t, time.Second)
+	w.twin().start()
+	w.promote()
+	w.awaitHealthy(commit)
+	w.pods.awaitReady(t, at(0, 20))
+}
+
+// TestDrained evicts every pod of a release that rests at a step, as kubectl drain does: within the app's budget for
+// disruptions, each comes back in its version.
+func TestDrained(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	files := app.files()
+	files["kustomization.yaml"] += "- budget.yaml\n"
+	files["budget.yaml"] = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: shop}\n" +
+		"spec: {maxUnavailable: 1, selector: {matchLabels: {app: shop}}}\n"
+	w := newWorld(t, files).start()
+	w.awaitHealthy(w.repo.Head())
+	next := app.at("v2").files()
+	delete(next, "kustomization.yaml")
+	w.push("v2", next)
+	w.awaitStep(1, rollout.Paused)
+	want := map[string]int{"v1": 4, "v2": 2}
+	w.pods.awaitReady(t, want)
+	mark := w.pods.mark()
+	pods := w.cluster.Kube.CoreV1().Pods(w.ns)
+	all, err := pods.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) != 6 {
+		t.Fatalf("%d pods, %v", len(all.Items), err)
+	}
+	for _, pod := range all.Items {
+		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}}
+		for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+			if err = pods.EvictV1(t.Context(), eviction); !apierrors.IsTooManyRequests(err) || time.Now().After(deadline) {
+				break
+			}
+		}
+		if err != nil {
+			t.Fatalf("evict %s: %v", pod.Name, err)
+		}
+	}
+	for _, pod := range all.Items {
+		w.awaitPods(pod.Name+" gone", func(s sample) bool { return s.pods[pod.Name] == "" })
+	}
+	w.pods.awaitReady(t, want)
+	w.awaitStep(1, rollout.Paused)
+	if low := w.pods.lowest(mark); low < 3 { // the budget is counted from spec.replicas, 4, and not from the 6 pods
+		t.Errorf("%d pods were ready, with one of 4 that may be away", low)
+	}
+}
+
+// TestAReplicaWakesUp stops the leader in the middle of a release, as a machine that is suspended does. Another replica
+// goes on. The one that wakes up does nothing more, and ends.
+func TestAReplicaWakesUp(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	w := newWorld(t, app.files())
+	flags := []string{"--leader-elect", "--leader-elect-namespace", w.ns}
+	replicas := []*world{w.start(flags...), w.twin().start(flags...)}
+	w.awaitHealthy(w.repo.Head())
+	leader := slices.IndexFunc(replicas, func(r *world) bool { return strings.Contains(r.log.String(), "msg=leading") })
+	old := replicas[leader]
+	w.until("its log says what it has recorded", func() bool { return strings.Contains(old.log.String(), "phase=Healthy") })
+	if err := old.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	was := len(old.log.String())
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
+	recorded := w.repo.Ref(w.stateBranch())
+	if err := old.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-old.exited:
+	case <-time.After(patience):
+		t.Fatalf("the one that woke up goes on:\n%s", old.log.String())
+	}
+	old.mu.Lock()
+	old.stopped = true
+	old.mu.Unlock()
+	log := old.log.String()[was:]
+	if strings.Contains(log, "msg=transition") || !strings.Contains(log, "another gitrollout has taken over") {
+		t.Errorf("what it said after it woke up:\n%s", log)
+	}
+	if now := w.repo.Ref(w.stateBranch()); now != recorded {
+		t.Errorf("it has recorded something: %v", w.log0())
+	}
+	w.pods.stays(t, time.Second)
+	w.promote()
+	w.awaitHealthy(commit)
+	if got := w.pods.count("v2"); got != 2 {
+		t.Errorf("%d pods of v2 were started, want 2", got)
+	}
+}
+
+// TestTheClustersRefusalHolds: what a quota or a webhook refuses holds the app with the server's words before anything of
+// the commit is applied, and is followed as soon as it is allowed.
+func TestTheClustersRefusalHolds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		refuse func(w *world) (allow func())
+		words  []string
+	}{
+		"quota":   {(*world).refuseByQuota, []string{"ConfigMap", "settings", "exceeded quota", "count/configmaps"}},
+		"webhook": {(*world).refuseByWebhook, []string{"ConfigMap", "settings", "no settings on Fridays"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			allow := tc.refuse(w)
+			files := app.at("v2").files()
+			files["kustomization.yaml"] += "- settings.yaml\n"
+			files["settings.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n"
+			commit := w.push("v2", files)
+			held := w.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
+			for _, word := range tc.words {
+				if !strings.Contains(held.Message, word) {
+					t.Errorf("the reason does not name %q: %s", word, held.Message)
+				}
+			}
+			if out, _ := w.cli("get", w.app); !strings.Contains(strings.Join(strings.Fields(out), " "), tc.words[2]) {
+				t.Errorf("get says:\n%s", out)
+			}
+			w.pods.stays(t, time.Second)
+			if n := w.pods.count("v2"); n != 0 {
+				t.Errorf("%d pods of what was refused were started", n)
+			}
+			allow()
+			w.awaitStep(1, rollout.Paused)
+			w.promote()
+			w.awaitHealthy(commit)
+		})
+	}
+}
+
+// refuseByQuota allows no ConfigMap beside the one that each namespace has.
+func (w *world) refuseByQuota() (allow func()) {
+	w.t.Helper()
+	ctx := context.Background()
+	quotas := w.cluster.Kube.CoreV1().ResourceQuotas(w.ns)
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("1")},
+	}}
+	if _, err := quotas.Create(ctx, q, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.until("the quota is counted", func() bool {
+		q, err := quotas.Get(ctx, "few", metav1.GetOptions{})
+		used := q.Status.Used["count/configmaps"]
+		return err == nil && used.Value() == 1
+	})
+	return func() {
+		if err := quotas.Delete(ctx, "few", metav1.DeleteOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// refuseByWebhook has a webhook refuse the namespace's ConfigMaps.
+func (w *world) refuseByWebhook() (allow func()) {
+	w.t.Helper()
+	ctx := context.Background()
+	asked, open := atomic.Int32{}, atomic.Bool{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var review struct {
+			Request struct {
+				UID string `json:"uid"`
+			} `json:"request"`
+		}
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &review)
+		asked.Add(1)
+		_ = json.NewEncoder(rw).Encode(map[string]any{
+			"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": map[string]any{
+				"uid": review.Request.UID, "allowed": open.Load(), "status": map[string]any{"message": "no settings on Fridays"},
+			},
+		})
+	}))
+	w.t.Cleanup(server.Close)
+	hooks := w.cluster.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	none, fail := admissionv1.SideEffectClassNone, admissionv1.Fail
+	_, err := hooks.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "fridays.example.com", SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionv1.WebhookClientConfig{
+				URL:      &server.URL,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = hooks.Delete(ctx, w.ns, metav1.DeleteOptions{}) })
+	w.until("the webhook is called", func() bool {
+		_, _ = w.tryKubectl("create", "configmap", "probe", "--dry-run=server")
+		return asked.Load() > 0
+	})
+	return func() { open.Store(true) }
+}
+
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(glance) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// TestTheAPIServerIsAway: the log says so once, nothing advances on what cannot be seen, and the release goes on when the
+// server is back.
+func TestTheAPIServerIsAway(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 6}")}
+	w := newWorld(t, app.files())
+	to, err := url.Parse(w.cluster.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(w.cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
+		Transport: transport, FlushInterval: -1,
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	var away atomic.Bool
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			panic(http.ErrAbortHandler) // the connection ends without an answer
+		}
+		ctx, cut := context.WithCancel(r.Context())
+		defer cut()
+		if r.URL.Query().Get("watch") != "" {
+			go func() {
+				for ctx.Err() == nil && !away.Load() {
+					time.Sleep(glance)
+				}
+				cut()
+			}()
+		}
+		proxy.ServeHTTP(rw, r.WithContext(ctx))
+	}))
+	t.Cleanup(api.Close)
+	w.startThrough(kubeconfigOf(t, api.URL))
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	away.Store(true)
+	recorded := w.repo.Ref(w.stateBranch())
+	w.pods.stays(t, 12*time.Second) // the pause is over, and several tries
+	if now := w.repo.Ref(w.stateBranch()); now != recorded {
+		t.Errorf("the release went on without the cluster: %v", w.log0())
+	}
+	if n := strings.Count(w.log.String(), `msg="pass failed"`); n != 1 {
+		t.Errorf("the log says %d times that the pass failed", n)
+	}
+	away.Store(false)
+	w.awaitHealthy(commit)
+	w.pods.awaitReady(t, map[string]int{"v2": 2})
+}
