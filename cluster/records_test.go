@@ -318,6 +318,8 @@ func TestBlind(t *testing.T) {
 		sees("<nil>")
 		tab.report(errors.New("one"))
 		tab.report(errors.New("another"))
+		tab.begin()
+		time.Sleep(3 * time.Second)
 		sees("one")
 		cancel()
 		b.running.Wait()
