@@ -233,10 +233,13 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) {})
 			lists, watches, open := 0, 0, make(chan struct{})
+			var blind error // what the table says after the refusal
 			b := &background{}
 			runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
 				list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-					lists++
+					if lists++; lists == 2 {
+						_, blind = tab.blind()
+					}
 					return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}, nil
 				},
 				watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -245,6 +248,9 @@ func TestRefusedWatchIsAList(t *testing.T) {
 					}
 					if watches++; watches == 1 {
 						return nil, c.refusal
+					}
+					if lists == 1 {
+						_, blind = tab.blind()
 					}
 					close(open)
 					return watch.NewFake(), nil
@@ -256,6 +262,9 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			if lists != c.lists {
 				t.Errorf("%d lists, want %d", lists, c.lists)
 			}
+			if _, now := tab.blind(); !errors.Is(blind, c.refusal) || now != nil {
+				t.Errorf("refused, it is blind for %v, and then for %v", blind, now)
+			}
 		})
 	}
 }
@@ -264,65 +273,36 @@ func TestRefusedWatchIsAList(t *testing.T) {
 // nothing while a watch stands or is renewed.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) {})
-		type answer struct {
-			w   watch.Interface
-			err error
-		}
-		answers, b := make(chan answer), &background{}
-		runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
-			list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-				return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}}, nil
-			},
-			watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				if o.SendInitialEvents != nil {
-					return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // lists then
-				}
-				select {
-				case a := <-answers:
-					return a.w, a.err
-				case <-ctx.Done():
-					return nil, ctx.Err()
-				}
-			},
-		})
 		sees := func(want string) time.Time {
 			t.Helper()
-			synctest.Wait()
 			since, err := tab.blind()
 			if is := fmt.Sprint(err); is != want {
 				t.Errorf("it says %s, want %s", is, want)
 			}
 			return since
 		}
+		sees("<nil>")
 		began := time.Now()
+		tab.begin()
 		time.Sleep(time.Second)
 		sees("<nil>")
 		time.Sleep(2 * time.Second)
-		if since := sees("the API server does not answer"); since.After(began.Add(time.Second)) {
+		if since := sees("the API server does not answer"); !since.Equal(began) {
 			t.Errorf("since %s, and nobody answers since %s", since, began)
 		}
-		answers <- answer{nil, errors.New("connection refused")} // of the same outage
-		time.Sleep(30 * time.Second)
+		tab.report(errors.New("connection refused")) // of the same outage
 		sees("the API server does not answer")
-		first := watch.NewFake()
-		answers <- answer{first, nil}
+		tab.begin()
+		tab.report(nil)
+		time.Sleep(time.Hour) // a watch stands
 		sees("<nil>")
-		time.Sleep(time.Hour)
-		sees("<nil>")
-		first.Stop()
-		answers <- answer{nil, apierrors.NewInternalError(errors.New("etcd"))}
-		synctest.Wait()
-		tab.report(nil) // the list that follows
-		sees("<nil>")
+		tab.begin()
 		tab.report(errors.New("one"))
 		tab.report(errors.New("another"))
 		tab.begin()
-		time.Sleep(3 * time.Second)
+		time.Sleep(time.Minute)
 		sees("one")
-		cancel()
-		b.running.Wait()
 	})
 }
 
