@@ -7,7 +7,7 @@ type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every Deployment of the app that exists
 	Routes    map[Ref]ObservedRoute         // every object that a router acts on, as far as it exists
 	Troubled  []Trouble                     // by reference; objects of which nobody says how they are, are well
-	Unseen    string                        // why all this may be over: the cluster does not let itself be watched; "" if it does
+	Unseen    string                        // why all this may be over: nothing can be watched; "" if it can be
 }
 
 // Trouble is a live object of the app, of any kind, that is not what its controller is to make of it: by kstatus, the
