@@ -15,6 +15,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // away is a Git server that does not answer.
@@ -263,5 +264,36 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 	w.cluster.unseen = ""
 	if err := passes(5); err != nil || w.state().Phase != rollout.Healthy {
 		t.Errorf("seen again, it is %s: %v", w.state().Phase, err)
+	}
+}
+
+// TestEachObjectIsTried: after all of them together have failed, objects are applied one by one. Each new reason is told
+// once. What another app has is passed over, and what the server does not take for another reason ends it: what stands
+// behind may take pods away.
+func TestEachObjectIsTried(t *testing.T) {
+	object := func(name string) rollout.Object {
+		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}}
+	}
+	objects := []rollout.Object{object("a"), object("b"), object("c")}
+	theirs, down := &rollout.InvalidError{Msg: "it is another app's"}, errors.New("the API server is away")
+	for name, c := range map[string]struct {
+		refused map[string]error // by object
+		failed  error            // of all together
+		want    string
+		applied string
+	}{
+		"all at the second try":     {nil, down, down.Error(), "abc"},
+		"the same again":            {map[string]error{"b": down}, down, down.Error(), "a"},
+		"another one":               {map[string]error{"b": errors.New("too slow")}, down, down.Error() + "\ntoo slow", "a"},
+		"another app's":             {map[string]error{"a": theirs}, theirs, theirs.Error(), "bc"},
+		"another app's, and a fail": {map[string]error{"a": theirs, "b": down}, theirs, theirs.Error() + "\n" + down.Error(), ""},
+	} {
+		w := &world{T: t, cluster: &server{Cluster: kube.New(nil, time.Time{})}}
+		w.cluster.refuses = func(o rollout.Object) error { return c.refused[o.Name()] }
+		r := New(Options{Applier: w.cluster, Observer: w.cluster})
+		err := r.applyEach(t.Context(), "shop", objects, c.failed)
+		if applied := strings.ReplaceAll(strings.Join(w.cluster.applied, ""), "ConfigMap/", ""); err.Error() != c.want || applied != c.applied {
+			t.Errorf("%s: applied %q, want %q: %q, want %q", name, applied, c.applied, err, c.want)
+		}
 	}
 }

@@ -234,3 +234,25 @@ func TestHelmEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestMatchesAny: one pattern, or several in braces, against a path or its last name.
+func TestMatchesAny(t *testing.T) {
+	for pattern, matches := range map[string]map[string]bool{
+		"*.md":             {"README.md": true, "docs/a.md": true, "a.yaml": false},
+		"docs/*":           {"docs/a": true, "docs/a/b": false, "other/docs/a": false},
+		"{*.md,docs/*}":    {"README.md": true, "docs/a.yaml": true, "a.yaml": false},
+		"{*.md,*.txt}.old": nil,
+		"{*.md":            nil,
+		"{a,[}":            nil,
+		"[":                nil,
+	} {
+		if _, err := MatchesAny(pattern, "a"); (err != nil) != (matches == nil) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+		for name, want := range matches {
+			if is, err := MatchesAny(pattern, name); is != want || err != nil {
+				t.Errorf("%s matches %s: %t, %v", pattern, name, is, err)
+			}
+		}
+	}
+}

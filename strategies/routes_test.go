@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -389,5 +390,17 @@ func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 2, Weight: 100, At: noon}
 	if d := Decide(in); d.State.Phase == rollout.Aborting {
 		t.Errorf("all requests are the new version's, and it goes back: %s", d.Subject)
+	}
+}
+
+// TestRouteThatIsNotThere: nothing is applied of a release whose requests cannot be routed, and the workload is named.
+func TestRouteThatIsNotThere(t *testing.T) {
+	h := routedWeb(nil)
+	in := world(h)
+	source := *in.Source
+	source.Objects = slices.DeleteFunc(slices.Clone(source.Objects), func(o rollout.Object) bool { return o.Kind() == "HTTPRoute" })
+	objects, err := Desired(in.State, View{Source: &source, Observed: in.Observed, Now: in.Now})
+	if err == nil || objects != nil || !strings.Contains(err.Error(), "route requests of "+web.String()) {
+		t.Errorf("%d objects, %v", len(objects), err)
 	}
 }

@@ -46,3 +46,25 @@ func TestStartOver(t *testing.T) {
 		t.Error("an app that was never stable has somewhere to go back to")
 	}
 }
+
+// TestStartOverWhere: stable is where its version was released, or where objects changed since without another version,
+// and never at a commit whose version was not let through.
+func TestStartOverWhere(t *testing.T) {
+	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
+	for want, s := range map[string]rollout.State{
+		"changed":  {Phase: rollout.Healthy, Stable: stable, Source: "changed"},
+		"released": {Phase: rollout.Healthy, Stable: stable},
+	} {
+		if to, ok := StartOver(s, noon); !ok || to.Source != want || to.Retreat.To != want {
+			t.Errorf("it starts over at %s, want %s", to.Source, want)
+		}
+	}
+	for _, s := range []rollout.State{
+		{Phase: rollout.Degraded, Stable: stable, Source: "rejected"},
+		{Phase: rollout.Healthy, Stable: stable, Source: "next", Release: &rollout.Release{Hash: "h1-2", Commit: "next"}},
+	} {
+		if to, ok := StartOver(s, noon); !ok || to.Source != "released" {
+			t.Errorf("%s, it starts over at %s", s.Phase, to.Source)
+		}
+	}
+}

@@ -190,3 +190,31 @@ func TestRedactURL(t *testing.T) {
 		}
 	}
 }
+
+// TestParseRemote: what each way to name a repository comes to, with its credentials apart from it.
+func TestParseRemote(t *testing.T) {
+	for raw, want := range map[string]struct {
+		r    Remote
+		auth Auth
+	}{
+		"https://Git.Example.com/org/repo/":     {Remote{scheme: "https", host: "git.example.com", path: "/org/repo"}, Auth{}},
+		"https://ann:s3cret@host/repo.git":      {Remote{scheme: "https", host: "host", path: "/repo.git"}, Auth{Username: "ann", Password: "s3cret"}},
+		"ssh://deploy@host:2222/org/repo":       {Remote{scheme: "ssh", user: "deploy", host: "host:2222", path: "/org/repo"}, Auth{}},
+		"git+ssh://deploy:x@host/repo":          {Remote{scheme: "ssh", user: "deploy", host: "host", path: "/repo"}, Auth{}},
+		"ssh://host/repo":                       {Remote{scheme: "ssh", host: "host", path: "/repo"}, Auth{}},
+		"deploy@host:org/repo":                  {Remote{scheme: "ssh", user: "deploy", host: "host", path: "org/repo"}, Auth{}},
+		"git://host/repo":                       {Remote{scheme: "git", host: "host", path: "/repo"}, Auth{}},
+		"file://elsewhere/srv/../srv/repo.git/": {Remote{scheme: "file", path: "/srv/repo.git"}, Auth{}},
+	} {
+		if r, auth, err := ParseRemote(raw); err != nil || r != want.r || auth.Username != want.auth.Username || auth.Password != want.auth.Password {
+			t.Errorf("%s is %+v %+v, %v", raw, r, auth, err)
+		}
+	}
+	for _, raw := range []string{
+		"", "a\nb", "ext::sh", "ftp://host/repo", "https://host/repo?a=b", "https://host/repo#main", "ssh:///repo", "ssh://-oProxy/repo", "https://host/",
+	} {
+		if r, _, err := ParseRemote(raw); err == nil {
+			t.Errorf("%q is %+v", raw, r)
+		}
+	}
+}

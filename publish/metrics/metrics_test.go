@@ -94,6 +94,19 @@ func TestFirstPassAfterStart(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
+// TestFailingEnds: an app is counted as failing while its passes do, and as held while it is.
+func TestFailingEnds(t *testing.T) {
+	m := newTest(t)
+	app := look(atRest(), atRest())
+	app.Err = errors.New("no")
+	m.Tell(reconciler.Report{Apps: []reconciler.App{app}})
+	wants(t, served(t, m), `gitrollout_app_failing{app="shop"} 1`)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), atRest())}})
+	if text := served(t, m); strings.Contains(text, "gitrollout_app_failing{") || strings.Contains(text, "gitrollout_app_held{") {
+		t.Errorf("an app that is well:\n%s", text)
+	}
+}
+
 func TestWaitingForARevert(t *testing.T) {
 	degraded := with(atRest(), func(s *rollout.State) {
 		s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: fresh, At: noon}}

@@ -114,3 +114,19 @@ func TestReleases(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatWasMeasuredStays: the record of a release that is over has no analyses any more; what was measured of it is
+// told from the last record that has them.
+func TestWhatWasMeasuredStays(t *testing.T) {
+	one, two := version("h1-1", 0), version("h1-2", 10)
+	measured := moving(rollout.Progressing, one, two, 1, "")
+	measured.Analyses = []rollout.AnalysisRun{{Name: "errors", Phase: rollout.AnalysisSuccessful}}
+	healthy := *two
+	all := Releases([]Event{
+		{Commit: "a", At: minute(10), State: measured}, {Commit: "b", At: minute(11), State: moving(rollout.Progressing, one, two, 2, "")},
+		{Commit: "c", At: minute(12), State: rollout.State{Phase: rollout.Healthy, Stable: &healthy}},
+	}, false)
+	if len(all) == 0 || len(all[0].Analyses) != 1 || all[0].Analyses[0].Name != "errors" {
+		t.Errorf("the releases are %+v", all)
+	}
+}
