@@ -48,6 +48,9 @@ var lawMutations = []mutation{
 			}
 		}
 	})},
+	{"what nobody sees is believed", []string{"Watches"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Observer = believer{p.View}
+	}},
 	{"what left Git stays", []string{"People"}, keep(func(rollout.Object) bool { return true })},
 	{"replicas are pinned where somebody scales", []string{"Scales"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &pinnedCluster{View: p.View}
@@ -179,6 +182,15 @@ func (o *observer) Observe(app string, workloads []rollout.Workload, routes []ro
 		o.bend(o.u, app, &live)
 		out.Workloads[w] = live
 	}
+	return out
+}
+
+// believer is not told that its watches bring nothing.
+type believer struct{ *View }
+
+func (b believer) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+	out := b.View.Observe(app, workloads, routes)
+	out.Unseen = ""
 	return out
 }
 

@@ -44,6 +44,7 @@ const (
 	lawNothing law = "zero"         // what has no pods is neither staged nor promoted
 	lawStable  law = "stable"       // what becomes stable has served
 	lawBroken  law = "broken"       // nothing advances while Git's head cannot be read
+	lawSeen    law = "seen"         // nor while the cluster does not let itself be watched
 	lawShare   law = "share"        // no more pods and requests are of the new version than the step asks for
 	lawForward law = "forward"      // users go back only where people or a verdict say so
 	lawOwner   law = "owner"        // replicas are whose they are: Git's where it says how many, and else a scaler's
@@ -267,6 +268,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkGates(app, is)
 	p.checkStable(app, was, is)
 	p.checkBroken(by, app, was, is)
+	p.checkSeen(by, app, was, is)
 	p.checkVerdict(app, was, is)
 }
 
@@ -557,6 +559,21 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	for _, pr := range is.Progress {
 		if before, known := was.ProgressOf(pr.Workload); known && pr.Step > before.Step {
 			p.fail(lawBroken, "%s: %s goes on to step %d while Git's head cannot be read", app, pr.Workload, pr.Step)
+		}
+	}
+}
+
+// checkSeen: nothing advances, and nothing is over, for a process that is told that it does not see the cluster.
+func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
+	if by == nil || p.u.chaos.pumps || by.View.Unseen == "" || was.Release == nil {
+		return
+	}
+	if is.Release == nil && is.Phase == rollout.Healthy {
+		p.fail(lawSeen, "%s is healthy for %s, which does not see it", app, by.Name)
+	}
+	for _, pr := range is.Progress {
+		if before, known := was.ProgressOf(pr.Workload); known && releaseOf(was) == releaseOf(is) && pr.Step > before.Step {
+			p.fail(lawSeen, "%s: %s goes on to step %d for %s, which does not see it", app, pr.Workload, pr.Step, by.Name)
 		}
 	}
 }

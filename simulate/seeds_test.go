@@ -109,6 +109,9 @@ func live(seed uint64, c chaos, m mutation, verbose bool) *universe {
 // it must end in settle.
 func TestSeeds(t *testing.T) {
 	chosen := func(i int) bool { return *worldFlag == "" || strings.EqualFold(worlds[i].name, *worldFlag) }
+	if !slices.ContainsFunc(worlds, func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }) {
+		t.Fatalf("there is no world %s", *worldFlag)
+	}
 	if *seedFlag != 0 {
 		for i, w := range worlds {
 			if !chosen(i) {

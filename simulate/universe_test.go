@@ -45,6 +45,7 @@ type universe struct {
 	git      *Git
 	cluster  *Cluster
 	kube     *kube.Cluster
+	broken   int // how often a watch was broken
 	parts    Parts
 	quick    *shortcut // nil where the real renderer is used
 	procs    []*actor
@@ -477,7 +478,12 @@ func (u *universe) trouble() {
 func (u *universe) watch(a *actor, broken bool) {
 	u.note("WATCH of %s broken: %t", a.Name, broken)
 	a.View.refresh()
-	a.View.Stale = broken
+	a.View.Stale, a.View.Unseen = broken, ""
+	if broken {
+		if u.broken++; u.broken%2 == 0 { // every other time the server refuses, and does not just say nothing
+			a.View.Unseen = "the API server does not answer"
+		}
+	}
 	if !broken && a.missed {
 		a.missed = false
 		u.touch(a)

@@ -16,10 +16,11 @@ import (
 
 // View is the cluster as one process sees and writes it. While Stale is set its
 // watches bring nothing: it shows what it saw last, and what it has written
-// itself since then.
+// itself since then. Unseen is why, if the process is told.
 type View struct {
-	Stale bool
-	Wants func(app string, ref rollout.Ref) (rollout.Object, error) // as cluster.Options has it
+	Stale  bool
+	Unseen string
+	Wants  func(app string, ref rollout.Ref) (rollout.Object, error) // as cluster.Options has it
 
 	cluster  *Cluster
 	name     string // of the process
@@ -58,7 +59,9 @@ func (v *View) refresh() {
 // Observe is reconciler.Observer's.
 func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
 	v.refresh()
-	out := rollout.Observed{Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads))}
+	out := rollout.Observed{
+		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)), Unseen: v.Unseen,
+	}
 	for _, w := range workloads {
 		if live, ok := v.observed.Workloads[w]; ok {
 			if o := v.cluster.objects[w.Ref()]; o != nil && o.app != app {
