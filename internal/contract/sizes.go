@@ -20,53 +20,57 @@ type move struct {
 }
 
 func (m move) String() string {
-	return fmt.Sprintf("%s of %d, surge %q, unavailable %q, hold %t, paused %t", m.version, m.replicas, m.surge, m.unavailable, m.hold, m.paused)
+	return fmt.Sprintf("%s of %d, surge %q, unavailable %q, hold %t, paused %t",
+		m.version, m.replicas, m.surge, m.unavailable, m.hold, m.paused)
 }
 
-// sizes are lives of a Deployment. What its controller does to the sizes of ReplicaSets is what the arithmetic of every
+// movesOf are lives of a Deployment, by name.
+var movesOf = map[string][]move{
+	"recreate": {
+		{"v1", 3, "", "", false, false, "v1 3", 3},
+		{"v2", 3, "", "", false, false, "v2 3", 3},
+		{"v2", 5, "", "", false, false, "v2 5", 5},
+		{"v3", 5, "", "", false, true, "v2 5", 5},
+		{"v3", 2, "", "", false, true, "v2 2", 2},
+		{"v3", 2, "", "", false, false, "v3 2", 2},
+		{"v4", 0, "", "", false, false, "", 0},
+		{"v4", 1, "", "", false, false, "v4 1", 1},
+	},
+	"scaled-in-the-hold": {
+		{"v1", 10, "25%", "25%", false, false, "v1 10", 10},
+		{"v2", 10, "40%", "0%", true, false, "v1 10, v2 4", 10},
+		{"v2", 20, "40%", "0%", true, false, "v1 20, v2 8", 20},
+		{"v2", 5, "40%", "0%", true, false, "v1 5, v2 2", 5},
+		{"v2", 7, "40%", "0%", true, false, "v1 7, v2 3", 7},
+		{"v2", 1, "40%", "0%", true, false, "v1 1, v2 1", 1},
+		{"v2", 0, "40%", "0%", true, false, "", 0},
+		{"v2", 4, "40%", "0%", true, false, "v2 4", 0},
+	},
+	"scaled-while-paused": {
+		{"v1", 8, "25%", "25%", false, false, "v1 8", 8},
+		{"v2", 8, "50%", "0%", true, false, "v1 8, v2 4", 8},
+		{"v2", 8, "50%", "0%", true, true, "v1 8, v2 4", 8},
+		{"v2", 12, "50%", "0%", true, true, "v1 12, v2 6", 12},
+		{"v2", 3, "50%", "0%", true, true, "v1 3, v2 2", 3},
+		{"v2", 3, "25%", "25%", false, true, "v1 2, v2 2", 4},
+		{"v2", 3, "25%", "25%", false, false, "v2 3", 3},
+	},
+	"three-versions": {
+		{"v1", 10, "25%", "25%", false, false, "v1 10", 10},
+		{"v2", 10, "30%", "0%", true, false, "v1 10, v2 3", 10},
+		{"v2", 10, "30%", "0%", false, true, "v1 10, v2 3", 13},
+		{"v3", 10, "40%", "0%", true, false, "v1 7, v2 3, v3 4", 10},
+		{"v3", 15, "40%", "0%", true, false, "v1 11, v2 4, v3 6", 15},
+		{"v3", 6, "40%", "0%", true, false, "v1 4, v2 2, v3 3", 6},
+		{"v3", 6, "40%", "50%", true, false, "v1 1, v2 2, v3 6", 3},
+		{"v1", 6, "25%", "25%", false, false, "v1 6", 6},
+	},
+}
+
+// sizes plays movesOf. What a Deployment's controller does to the sizes of ReplicaSets is what the arithmetic of every
 // stage relies on, and what people's scalings in the midst of one come to.
 func sizes(c *clusterTest) {
-	for name, moves := range map[string][]move{
-		"recreate": {
-			{"v1", 3, "", "", false, false, "v1 3", 3},
-			{"v2", 3, "", "", false, false, "v2 3", 3},
-			{"v2", 5, "", "", false, false, "v2 5", 5},
-			{"v3", 5, "", "", false, true, "v2 5", 5},
-			{"v3", 2, "", "", false, true, "v2 2", 2},
-			{"v3", 2, "", "", false, false, "v3 2", 2},
-			{"v4", 0, "", "", false, false, "", 0},
-			{"v4", 1, "", "", false, false, "v4 1", 1},
-		},
-		"scaled-in-the-hold": {
-			{"v1", 10, "25%", "25%", false, false, "v1 10", 10},
-			{"v2", 10, "40%", "0%", true, false, "v1 10, v2 4", 10},
-			{"v2", 20, "40%", "0%", true, false, "v1 20, v2 8", 20},
-			{"v2", 5, "40%", "0%", true, false, "v1 5, v2 2", 5},
-			{"v2", 7, "40%", "0%", true, false, "v1 7, v2 3", 7},
-			{"v2", 1, "40%", "0%", true, false, "v1 1, v2 1", 1},
-			{"v2", 0, "40%", "0%", true, false, "", 0},
-			{"v2", 4, "40%", "0%", true, false, "v2 4", 0},
-		},
-		"scaled-while-paused": {
-			{"v1", 8, "25%", "25%", false, false, "v1 8", 8},
-			{"v2", 8, "50%", "0%", true, false, "v1 8, v2 4", 8},
-			{"v2", 8, "50%", "0%", true, true, "v1 8, v2 4", 8},
-			{"v2", 12, "50%", "0%", true, true, "v1 12, v2 6", 12},
-			{"v2", 3, "50%", "0%", true, true, "v1 3, v2 2", 3},
-			{"v2", 3, "25%", "25%", false, true, "v1 2, v2 2", 4},
-			{"v2", 3, "25%", "25%", false, false, "v2 3", 3},
-		},
-		"three-versions": {
-			{"v1", 10, "25%", "25%", false, false, "v1 10", 10},
-			{"v2", 10, "30%", "0%", true, false, "v1 10, v2 3", 10},
-			{"v2", 10, "30%", "0%", false, true, "v1 10, v2 3", 13},
-			{"v3", 10, "40%", "0%", true, false, "v1 7, v2 3, v3 4", 10},
-			{"v3", 15, "40%", "0%", true, false, "v1 11, v2 4, v3 6", 15},
-			{"v3", 6, "40%", "0%", true, false, "v1 4, v2 2, v3 3", 6},
-			{"v3", 6, "40%", "50%", true, false, "v1 1, v2 2, v3 6", 3},
-			{"v1", 6, "25%", "25%", false, false, "v1 6", 6},
-		},
-	} {
+	for name, moves := range movesOf {
 		full := "sizes-" + name
 		for i, m := range moves {
 			d := c.deployment(full, m.version, m.replicas)
@@ -85,11 +89,10 @@ func sizes(c *clusterTest) {
 				c.Await(c.T, "another second", func() bool { looks++; return looks > 25 })
 			}
 			c.apply(d)
-			is := ""
-			c.Await(c.T, fmt.Sprintf("%s, move %d (%s): %q and %d available", name, i+1, m, m.want, m.available), func() bool {
+			what := fmt.Sprintf("%s, move %d (%s): %q and %d available", name, i+1, m, m.want, m.available)
+			c.Await(c.T, what, func() bool {
 				live := c.see(full)
-				is = pods(live)
-				return live.Synced && is == m.want && live.Available == m.available
+				return live.Synced && pods(live) == m.want && live.Available == m.available
 			})
 		}
 	}

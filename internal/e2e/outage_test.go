@@ -38,6 +38,16 @@ type weather struct {
 
 func newWeather(t *testing.T, w *world, seed uint64) *weather {
 	t.Helper()
+	proxy := proxyOf(t, w)
+	s := &weather{rng: rand.New(rand.NewPCG(seed, 1)), stats: map[string]int{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { s.serve(proxy, rw, r) }))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// proxyOf stands before the API server, as the one that w's own requests are from.
+func proxyOf(t *testing.T, w *world) *httputil.ReverseProxy {
+	t.Helper()
 	to, err := url.Parse(w.cluster.Config.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -46,16 +56,12 @@ func newWeather(t *testing.T, w *world, seed uint64) *weather {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{
+	return &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
 		Transport:     transport,
 		FlushInterval: -1,
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	s := &weather{rng: rand.New(rand.NewPCG(seed, 1)), stats: map[string]int{}}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { s.serve(proxy, rw, r) }))
-	t.Cleanup(s.Close)
-	return s
 }
 
 func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Request) {
