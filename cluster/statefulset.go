@@ -118,11 +118,12 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			}
 		}
 	}
+	out.Floor = w.first + w.partition
 	for n := w.first; n < w.first+w.replicas; n++ {
 		i, there := of[n]
 		switch {
 		case there:
-		case n < w.first+w.partition:
+		case n < out.Floor:
 			i = index(w.base)
 		default:
 			i = index(w.update)

@@ -122,6 +122,9 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 		d.mergeStatefulSet(into, own, other)
 		return
 	}
+	if c := d.spec.Canary; c != nil && c.Rebalance {
+		own.Fail(canaryPath+".rebalance", "leave it out", "is true, and the pods of a Deployment have no ordinals")
+	}
 	d.mergeStrategy(from.Strategy, into, own, other)
 }
 

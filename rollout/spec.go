@@ -50,6 +50,7 @@ type Canary struct {
 	Traffic                    *Traffic  // nil: weights are shares of pods
 	Analysis                   *Analysis // measured while the release moves; nil for none
 	DynamicStableScale         bool      `json:"dynamicStableScale"` // stable shrinks as its share of the traffic does
+	Rebalance                  bool      `json:"rebalance" own:""`   // more new pods than a step asks for are taken back
 	MinPodsPerReplicaSet       int       // 0 or 1: no floor
 	AbortScaleDownDelaySeconds int       // seconds between routing to stable and removing canary pods, surge only
 	ScaleDownDelaySeconds      int       // seconds between promotion and removing stable pods, surge with Services only

@@ -21,6 +21,7 @@ type Explanation struct {
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
+	Surplus   string    // why more pods are new than the step asks for, "" if they are not
 	Waiting   string    // what the step waits for, "" if nothing
 	Due       time.Time // when a timed wait ends, zero if it is not timed
 }
@@ -111,6 +112,7 @@ func (e *Explanation) at(in Input, m moving) {
 		e.Weight = m.Weight
 	default:
 		v := gates.verdict(in, m)
+		e.Surplus = m.surplus()
 		e.Weight, e.Waiting, e.Due = m.Weight, v.text, v.due
 	}
 }

@@ -86,6 +86,12 @@ func returning(in Input) (texts []string, late deadline) {
 		late = late.earlier(deadline{at: since.Add(time.Duration(spec.ProgressDeadlineSeconds) * time.Second),
 			reason: fmt.Sprintf("no progress for %ds on the way back", spec.ProgressDeadlineSeconds)})
 	}
+	if len(texts) == 0 {
+		return nil, late
+	}
+	for _, e := range Evictions(in) {
+		texts = append(texts, fmt.Sprintf("pod %s/%s, which is not ready, to be deleted", e.Namespace, e.Pod.Name))
+	}
 	return texts, late
 }
 

@@ -1,7 +1,7 @@
 package strategies
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -38,12 +38,28 @@ func (statefulSet) share(c counts, n int, all bool) counts {
 
 // reached accepts more new pods than were asked for: ordinals that a scale-up brought
 // before the partition was counted anew. The controller does not take them back when
-// it rises, but makes them of the stable version when they go for another reason.
+// it rises, but makes them of the stable version when they go for another reason. With
+// rebalance they are evicted, and the step waits for that.
 func (statefulSet) reached(m moving, want counts) counts {
-	if want.canary == 0 || m.fresh.Desired <= want.canary {
+	if want.canary == 0 || m.fresh.Desired <= want.canary || m.spec.Canary.Rebalance {
 		return want
 	}
 	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
+}
+
+// surplus says why more pods are of the new version than a step asks for, "" if there are not.
+func (m moving) surplus() string {
+	asked, n := m.want().canary, m.fresh.Desired
+	if m.kind() != (statefulSet{}) || asked == 0 || n <= asked {
+		return ""
+	}
+	why := fmt.Sprintf("%d came by scaling", n-asked)
+	for i := range m.Step {
+		if m.countsAt(i, m.n).canary >= n {
+			why = "an earlier step asked for more"
+		}
+	}
+	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
 
 // Eviction is a pod that is to be deleted, if it is still the same one.
@@ -52,38 +68,68 @@ type Eviction struct {
 	Pod       rollout.Pod
 }
 
-// Evictions are the pods that may keep a retreat from its end: with OrderedReady the
+// Evictions are the pods that are to be deleted now, one of a workload at a time.
+//
+// In a retreat they are those that may keep it from its end: with OrderedReady the
 // StatefulSet controller waits for ever for a pod of the version that is left to become
-// ready before it replaces any (kubernetes#67250). They go one at a time, the highest
-// ordinal first, once the controller has seen that stable alone is asked for: before
-// that it would make them of the same version again.
-func Evictions(s rollout.State, o rollout.Observed) (all []Eviction) {
-	if s.Phase != rollout.Aborting || s.Release == nil || isHeld(s) {
+// ready before it replaces any (kubernetes#67250). The highest ordinal goes first, once
+// the controller has seen that stable alone is asked for: before that it would make them
+// of the same version again.
+//
+// At a step of a document with rebalance they are the new pods below the partition, the
+// lowest ordinal first, and none while another pod does not serve.
+func Evictions(in Input) (all []Eviction) {
+	s := in.State
+	if s.Release == nil {
 		return nil
 	}
 	for _, w := range slices.SortedFunc(maps.Keys(s.Release.Templates), func(a, b rollout.Workload) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
-		live := o.Workloads[w]
-		if kinds[w.Ref().Kind] != (statefulSet{}) || !live.Synced || live.Hash != s.StableHash(w) {
+		live := in.Observed.Workloads[w]
+		if kinds[w.Ref().Kind] != (statefulSet{}) || !live.Synced {
 			continue
 		}
-		var stuck []rollout.Pod
-		going := false
-		for _, r := range live.Revisions {
-			for _, p := range r.Members {
-				going = going || p.Terminating
-				if !r.Current && !p.Ready && !p.Terminating {
-					stuck = append(stuck, p)
-				}
-			}
-		}
-		if len(stuck) > 0 && !going {
-			highest := slices.MaxFunc(stuck, func(a, b rollout.Pod) int { return cmp.Compare(ordinal(a), ordinal(b)) })
-			all = append(all, Eviction{Namespace: w.Namespace, Pod: highest})
+		switch spec, _ := specOf(in, w); {
+		case s.Phase == rollout.Aborting && !isHeld(s) && live.Hash == s.StableHash(w):
+			all = append(all, stuck(w, live)...)
+		case isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance:
+			all = append(all, above(in, spec, live)...)
 		}
 	}
 	return all
+}
+
+// stuck is the highest pod that is neither ready nor of the template, unless one goes already.
+func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
+	for _, r := range live.Revisions {
+		for _, p := range r.Members {
+			switch {
+			case p.Terminating:
+				return nil
+			case !r.Current && !p.Ready && (one == nil || ordinal(p) > ordinal(one[0].Pod)):
+				one = []Eviction{{Namespace: w.Namespace, Pod: p}}
+			}
+		}
+	}
+	return one
+}
+
+// above is the lowest pod of the template below the partition, if all pods serve.
+func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
+	serving := 0
+	for _, r := range live.Revisions {
+		serving += r.Serving(in.Now, minReady(spec))
+		for _, p := range r.Members {
+			if r.Current && ordinal(p) < live.Floor && (one == nil || ordinal(p) < ordinal(one[0].Pod)) {
+				one = []Eviction{{Namespace: spec.Workload.Namespace, Pod: p}}
+			}
+		}
+	}
+	if serving < live.Replicas {
+		return nil
+	}
+	return one
 }
 
 // ordinal is the number at the end of a pod's name, 0 if there is none.

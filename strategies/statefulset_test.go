@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,7 +196,7 @@ func TestEvictions(t *testing.T) {
 			tc.change(&s, &live)
 		}
 		got := ""
-		for _, e := range Evictions(s, rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}) {
+		for _, e := range Evictions(Input{State: s, Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}}) {
 			if got += e.Pod.Name; e.Namespace != db.Namespace || e.Pod.UID != "uid-of-"+e.Pod.Name {
 				t.Errorf("%s: evicts %+v", name, e)
 			}
@@ -203,6 +204,94 @@ func TestEvictions(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// TestRebalance: with rebalance new pods below the partition go, the lowest first, one at a time, while all others
+// serve; and the step waits for that.
+func TestRebalance(t *testing.T) {
+	pods := func(from, to int, terminating bool) (all []rollout.Pod) {
+		for i := from; i <= to; i++ {
+			all = append(all, rollout.Pod{Name: fmt.Sprintf("web-%d", i), UID: fmt.Sprint(i), Ready: true, Terminating: terminating})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		change func(in *Input, live *rollout.ObservedWorkload)
+		want   string
+	}{
+		"the lowest, by its number":                    {nil, "web-9"},
+		"none without rebalance":                       {func(in *Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
+		"none above the partition":                     {func(_ *Input, live *rollout.ObservedWorkload) { live.Floor = 9 }, ""},
+		"none before the controller has seen the step": {func(_ *Input, live *rollout.ObservedWorkload) { live.Synced = false }, ""},
+		"none of what somebody else has put there":     {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
+		"none while one is missing":                    {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
+		"none once it is promoted":                     {func(in *Input, _ *rollout.ObservedWorkload) { in.State.Phase = rollout.Promoting }, ""},
+		"none while one has not served for long enough": {func(in *Input, live *rollout.ObservedWorkload) {
+			in.Source.Specs[0].MinReadySeconds = 30
+			live.Revisions[0].ReadySince[2] = in.Now.Add(-29 * time.Second)
+		}, ""},
+	} {
+		in, _ := setAt(t, 12, 3, 9)
+		in.Source.Specs[0].Canary.Rebalance = true
+		live := in.Observed.Workloads[db]
+		live.Floor, live.Revisions[0].Members = 11, append(pods(10, 11, false), pods(9, 9, false)...) // by name
+		if tc.change != nil {
+			tc.change(&in, &live)
+		}
+		in.Observed.Workloads[db] = live
+		got := ""
+		for _, e := range Evictions(in) {
+			got += e.Pod.Name
+		}
+		if got != tc.want {
+			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
+		}
+	}
+	in, _ := setAt(t, 10, 5, 5)
+	in.Source.Specs[0].Canary.Rebalance = true
+	if d := Decide(in); d.State.Progress[0].Step > 0 {
+		t.Error("the step is done while 5 pods are new, and 3 are asked for")
+	}
+}
+
+// TestSurplusIsExplained: get, the dashboard and all others say why more pods are new than the step asks for.
+func TestSurplusIsExplained(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fresh int
+		steps []rollout.Step
+		want  string
+	}{
+		"as many as asked for": {fresh: 3},
+		"by a scale-up":        {fresh: 5, want: "5 of 10 new, 3 asked: 2 came by scaling"},
+		"of an earlier step": {fresh: 5, steps: []rollout.Step{{SetWeight: new(50)}, {SetWeight: new(30)}},
+			want: "5 of 10 new, 3 asked: an earlier step asked for more"},
+	} {
+		in, _ := setAt(t, 10, tc.fresh, 10-tc.fresh)
+		if tc.steps != nil {
+			in.Source.Specs[0].Canary.Steps = tc.steps
+			in.State.Progress[0].Step, in.State.Progress[0].Of = 1, 2
+		}
+		if got := Explain(in)[0].Surplus; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestRetreatSaysWhichPodIsToGo: what a retreat waits for names the pod that gitrollout itself has to delete.
+func TestRetreatSaysWhichPodIsToGo(t *testing.T) {
+	in, h := setAt(t, 3, 1, 2)
+	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
+	in.State.Retreat = &rollout.Retreat{To: commitID(0), Drain: in.Now.Add(-time.Second)}
+	in.Source = h.at(commitID(0))
+	live := in.Observed.Workloads[db]
+	live.Hash = in.Source.Templates[db]
+	live.Revisions[0].Current, live.Revisions[1].Current = false, true
+	live.Revisions[0].Members = []rollout.Pod{{Name: "web-2"}}
+	in.Observed.Workloads[db] = live
+	want := "; pod " + db.Namespace + "/web-2, which is not ready, to be deleted"
+	if d := Decide(in); !strings.HasSuffix(d.Waiting, want) {
+		t.Errorf("it waits for %q, want %q at the end", d.Waiting, want)
 	}
 }
 
@@ -214,7 +303,7 @@ func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 		Release: &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-b"}}}
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {Hash: "h1-a", Synced: true,
 		Revisions: []rollout.Revision{{Hash: "h1-b", Pods: 1, Members: []rollout.Pod{{Name: "web-1"}}}}}}}
-	if got := Evictions(s, o); len(got) > 0 {
+	if got := Evictions(Input{State: s, Observed: o}); len(got) > 0 {
 		t.Errorf("evicts %s", fmt.Sprint(got))
 	}
 }

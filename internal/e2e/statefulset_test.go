@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -183,45 +182,54 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	return g.effects()
 }
 
-// TestStatefulSetScalesInFlight lets an autoscaler change the number of pods at a step.
+// TestStatefulSetScalesInFlight lets an autoscaler change the number of pods at each step.
 func TestStatefulSetScalesInFlight(t *testing.T) {
-	t.Parallel()
-	app := set("", "Parallel", "", "setWeight: 30", "pause: {}")
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	scale := func(n int) {
-		t.Helper()
-		_, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
-			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, policy := range policies {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			app := set("", policy, "", "setWeight: 30", "pause: {}", "setWeight: 60", "pause: {}")
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			w.scale(3)
+			w.awaitSplit(0, 3, 0, "v1", "")
+			commit := w.push("v2", app.at("v2").files())
+			w.scaleAtAStep(1, 1, 2, 1) // 30 % of 3, of 8 and of 2 pods
+			w.promote()
+			w.scaleAtAStep(3, 2, 5, 1)
+			w.promote()
+			w.awaitHealthy(commit)
+			w.awaitSplit(0, 2, 0, "v2", "")
+		})
 	}
-	scale(3)
-	w.awaitSplit(0, 3, 0, "v1", "")
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.awaitSplit(0, 3, 2, "v2", "v1")
-	scale(8)
-	deadline := time.Now().Add(patience)
-	for w.partition() != 6 { // 2 of 8 are 30 %
-		if time.Now().After(deadline) {
-			t.Fatalf("of 8 pods the partition is %d", w.partition())
-		}
-		time.Sleep(glance)
-	}
-	w.awaitStep(1, rollout.Paused)
+}
+
+// scaleAtAStep scales from what there is to 3, 8 and 2 pods, of which as many as said are to be new.
+func (w *world) scaleAtAStep(step, of3, of8, of2 int) {
+	w.t.Helper()
+	w.awaitStep(step, rollout.Paused)
+	w.scale(3)
+	w.awaitPartition(3 - of3)
+	w.scale(8)
+	w.awaitPartition(8 - of8)
+	w.awaitStep(step, rollout.Paused)
 	last := w.pods.since(max(0, w.pods.mark()-1))[0].pods
-	for _, name := range []string{"shop-6", "shop-7"} {
-		if v, exists := last[name]; exists && v != "v2" {
-			t.Errorf("%s is of %s: fewer than asked for are new", name, v)
+	for i := 8 - of8; i < 8; i++ {
+		if v, exists := last[fmt.Sprintf("shop-%d", i)]; exists && v != "v2" {
+			w.t.Errorf("shop-%d is of %s: fewer than asked for are new", i, v)
 		}
 	}
-	scale(2)
-	w.awaitSplit(0, 2, 1, "v2", "v1")
-	w.promote()
-	w.awaitHealthy(commit)
-	w.awaitSplit(0, 2, 0, "v2", "")
+	w.scale(2)
+	w.awaitPartition(2 - of2)
+	w.awaitSplit(0, 2, 2-of2, "v2", "v1")
+}
+
+func (w *world) awaitPartition(want int) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); w.partition() != want; time.Sleep(glance) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the partition is %d, want %d", w.partition(), want)
+		}
+	}
 }
 
 func (w *world) partition() int {

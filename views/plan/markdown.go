@@ -94,7 +94,7 @@ func markdownApp(b *strings.Builder, p Plan, a App, diffs bool) {
 		b.WriteString("\n\n")
 	}
 	for _, w := range a.Workloads {
-		fmt.Fprintf(b, "%s `%s`: %s, %s\n\n", w.Kind, w.Workload, w.Strategy, w.Sizing())
+		fmt.Fprintf(b, "%s `%s`: %s, %s\n\n", w.Kind, w.Name(), w.Strategy, w.Sizing())
 		if len(w.Stages) == 0 {
 			continue
 		}

@@ -335,10 +335,11 @@ func unstaged(in Input) []Workload {
 			!templateChanged(was, now) {
 			continue
 		}
-		name := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
-		if _, staged := in.Head.Render.Spec(name); staged {
+		staged, _ := rollout.WorkloadOf(ref)
+		if _, is := in.Head.Render.Spec(staged); is {
 			continue
 		}
+		name := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
 		w := Workload{Workload: name, Kind: ref.Kind, Strategy: "RollingUpdate", Replicas: 1}
 		for _, field := range []string{"strategy", "updateStrategy"} {
 			if t, ok := now.Map("spec", field)["type"].(string); ok {

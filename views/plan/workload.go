@@ -22,6 +22,9 @@ type Workload struct {
 	Stages []Stage `json:"stages,omitempty"`
 }
 
+// Name is the workload's beside its kind: NAMESPACE/NAME.
+func (w Workload) Name() string { return w.Workload.Namespace + "/" + w.Workload.Name }
+
 // Stage is one stage of a release.
 type Stage struct {
 	Name      string     `json:"name,omitempty"`

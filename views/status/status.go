@@ -95,6 +95,7 @@ type Workload struct {
 	FullWeight int        `json:"fullWeight"`        // that is everything, 100 unless trafficRouting says otherwise
 	RealWeight int        `json:"realWeight"`        // percent of requests, or without a router of ready pods
 	Routed     bool       `json:"routed,omitempty"`  // requests are split, and not only pods
+	Surplus    string     `json:"surplus,omitempty"` // why more pods are of the new version than are asked for
 	Routes     []string   `json:"routes,omitempty"`  // managed routes in force; match: those of the step match
 	Steps      []Step     `json:"steps,omitempty"`
 	Waiting    string     `json:"waiting,omitempty"`
@@ -222,7 +223,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
 		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
 		Step: e.Step, Weight: e.Weight, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed, Routes: e.Routes,
-		Waiting: e.Waiting, Due: timeOrNil(e.Due),
+		Surplus: e.Surplus, Waiting: e.Waiting, Due: timeOrNil(e.Due),
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened

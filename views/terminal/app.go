@@ -211,6 +211,9 @@ func drawWorkload(a status.App, w status.Workload, k Look) string {
 	b.WriteString(k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim}))
 	if w.Strategy == "canary" && w.Moving {
 		b.WriteString(drawWeight(w, k))
+		if w.Surplus != "" {
+			b.WriteString(k.line(span{"  " + w.Surplus, plain}))
+		}
 		if len(w.Routes) > 0 {
 			b.WriteString(k.line(span{"  and the requests of: " + strings.Join(w.Routes, ", "), plain}))
 		}

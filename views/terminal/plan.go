@@ -55,7 +55,7 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 		b.WriteString(k.field("error", Clean(a.Error.Text()), red, plain))
 	}
 	for _, w := range a.Workloads {
-		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Workload, w.Strategy, w.Sizing()), dim, plain))
+		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Name(), w.Strategy, w.Sizing()), dim, plain))
 		b.WriteString(drawStages(p, w, k))
 	}
 	labels := map[plan.Level]span{plan.Refused: {"refused", red}, plan.AtOnce: {"at once", yellow},

@@ -132,6 +132,7 @@ function workload(w) {
     w.moving && h('div', { class: 'weights' }, meter('asked', (w.weight * 100) / full,
       full === 100 ? w.weight + '%' : w.weight + '/' + full), meter('real', w.realWeight,
       w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
+    w.surplus && h('p', { class: 'dim' }, w.surplus),
     w.routes && h('p', { class: 'dim' }, 'Routes in force: ' + w.routes.join(', ')),
     w.opened && h('p', { class: 'dim' }, 'Let past the last gate by ' + w.opened),
     samples.length > 0 && h('div', { class: 'pair' }, overTime(samples, w.moving, widthOf())),

@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var brokenRuns = flag.Int("broken-runs", 5, "how many broken versions of a StatefulSet go back, one after the other")
+
+// awaitLog waits until the program has said something.
+func (w *world) awaitLog(text string) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !strings.Contains(w.log.String(), text); time.Sleep(glance) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the log has no %q within %s", text, patience)
+		}
+	}
+}
+
+// grantEvictions installs the role of deploy/kubernetes/evict.
+func (w *world) grantEvictions() {
+	w.t.Helper()
+	var role rbacv1.ClusterRole
+	manifest(w.t, "evict/role.yaml", &role)
+	role.Name += "-" + w.ns
+	if _, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(context.Background(), &role, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
+}
+
+// TestRetreatNeedsTheRightToDeletePods: with the rights of the manifests alone a retreat from a pod that never becomes
+// ready says what it lacks and stays on its way; no pod of stable is touched. With the component it ends by itself.
+func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
+	t.Parallel()
+	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
+	w := newWorld(t, app.files())
+	w.installRights()
+	w.kubectl("create", "role", "sets", "--verb=get,list,watch,create,patch,delete", "--resource=statefulsets.apps")
+	w.kubectl("create", "rolebinding", "sets", "--role=sets", "--serviceaccount="+w.ns+":gitrollout")
+	w.start("--kubeconfig", audit(t, w, "gitrollout", w.ns).kubeconfig)
+	first := w.awaitHealthy(w.repo.Head())
+	mark := w.pods.mark()
+	w.push("v2", app.at("v2-crash").files())
+	w.await("the broken pod", func(s rollout.State) bool {
+		return s.Phase == rollout.Progressing && w.pods.count("v2-crash") == 1
+	})
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	w.awaitLog("cannot delete pods: ")
+	w.awaitLog(`cannot delete resource \"pods\"`)
+	if s := w.state(); s.Phase != rollout.Aborting {
+		t.Errorf("it is %s, and its pod is still there", s.Phase)
+	}
+	out, err := w.cli("get", w.app)
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "pod "+w.ns+"/shop-2, which is not ready, to be deleted") {
+		t.Errorf("get says %v:\n%s", err, out)
+	}
+	w.belowStay(mark, 2, "v1")
+	w.grantEvictions()
+	s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.awaitSplit(0, 3, 0, "v1", "")
+	if s.Stable.Hash != first.Stable.Hash || w.pods.count("v1") != 4 || w.pods.count("v2-crash") != 1 {
+		t.Errorf("stable is %s, with %d pods of v1 and %d broken ones started", s.Stable.Hash, w.pods.count("v1"), w.pods.count("v2-crash"))
+	}
+}
+
+// TestEveryBrokenStatefulSetGoesBack has one broken version after the other go back by its deadline alone: each starts
+// one pod and takes one of stable, whatever came before.
+func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
+	for _, policy := range policies {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")
+			app.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
+			w := newWorld(t, app.files()).start()
+			first := w.awaitHealthy(w.repo.Head())
+			mark := w.pods.mark()
+			for i := 1; i <= *brokenRuns; i++ {
+				broken := fmt.Sprintf("broken%d-neverready", i)
+				w.push(broken, app.at(broken).files())
+				begun := time.Now()
+				s := w.await(fmt.Sprint("back at stable, run ", i), func(s rollout.State) bool {
+					return s.Phase == rollout.Degraded && len(s.Rejected) > 0 && w.pods.count(broken) > 0 && s.Release == nil
+				})
+				w.awaitSplit(0, 3, 0, "v1", "")
+				t.Logf("run %d: all stable %s after the push, with a deadline of 3s", i, time.Since(begun).Round(glance))
+				if s.Stable.Hash != first.Stable.Hash || w.pods.count(broken) != 1 || w.pods.count("v1") != 3+i {
+					t.Fatalf("run %d: stable is %s, %d broken pods and %d of v1 were started, want 1 and %d", i,
+						s.Stable.Hash, w.pods.count(broken), w.pods.count("v1"), 3+i)
+				}
+			}
+			w.belowStay(mark, 2, "v1")
+			if low := w.pods.lowest(mark); low < 2 {
+				t.Errorf("ready pods fell to %d", low)
+			}
+		})
+	}
+}
+
+// TestOnePodMovesWithThePromotion: a StatefulSet of one pod keeps it through its steps (NoCanaryPod).
+func TestOnePodMovesWithThePromotion(t *testing.T) {
+	t.Parallel()
+	app := set("replicas: 1", "OrderedReady", "", "setCanaryScale: {replicas: 1}", "pause: {}")
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.pods.stays(t, 300*time.Millisecond)
+	if n := w.pods.count("v2"); n != 0 {
+		t.Errorf("%d pods of v2 before the promotion", n)
+	}
+	w.promote()
+	w.awaitHealthy(commit)
+	w.awaitSplit(0, 1, 0, "v2", "")
+	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != 1 || v2 != 1 {
+		t.Errorf("%d pods of v1 and %d of v2 were started, want 1 of each", v1, v2)
+	}
+}
+
+// TestStatefulSetIsPutBack: what people do to the template at a step with kubectl is undone, and the step stays.
+func TestStatefulSetIsPutBack(t *testing.T) {
+	for name, by := range map[string][]string{
+		"undo":      {"rollout", "undo", "statefulset/shop"},
+		"image":     {"set", "image", "statefulset/shop", "shop=shop:v9"},
+		"restart":   {"rollout", "restart", "statefulset/shop"},
+		"partition": {"patch", "statefulset", "shop", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			mark := w.pods.mark()
+			commit := w.push("v2", app.at("v2").files())
+			w.awaitStep(1, rollout.Paused)
+			w.awaitSplit(0, 3, 2, "v2", "v1")
+			generation := w.statefulSet().Generation
+			w.kubectl(by...)
+			for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+				s := w.statefulSet()
+				if s.Generation >= generation+2 && s.Spec.Template.Spec.Containers[0].Image == "shop:v2" && w.partition() == 2 {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("it is not put back: %s, partition %d", s.Spec.Template.Spec.Containers[0].Image, w.partition())
+				}
+			}
+			w.promote()
+			w.awaitHealthy(commit)
+			w.awaitSplit(0, 3, 0, "v2", "")
+			if low := w.pods.lowest(mark); low < 2 {
+				t.Errorf("ready pods fell to %d", low)
+			}
+		})
+	}
+}
+
+// TestStatefulSetIsRebalanced: what a scale-up makes of the new version is said by get, and taken back with rebalance:
+// the lowest ordinal first, no ready pod fewer than one, and the release goes on from what the step asks for.
+func TestStatefulSetIsRebalanced(t *testing.T) {
+	for _, policy := range policies {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			app := set("", policy, "", "setCanaryScale: {replicas: 1}", "pause: {}")
+			w := newWorld(t, app.files())
+			g := newGate(t, w)
+			w.start("--kubeconfig", kubeconfigOf(t, g.kube.URL))
+			w.awaitHealthy(w.repo.Head())
+			w.scale(3)
+			w.awaitSplit(0, 3, 0, "v1", "")
+			commit := w.push("v2", app.at("v2").files())
+			w.awaitStep(1, rollout.Paused)
+			w.awaitSplit(0, 3, 2, "v2", "v1")
+			w.kill()
+			w.scale(5) // nobody counts the partition anew
+			w.awaitSplit(0, 5, 2, "v2", "v1")
+			out, err := w.cli("get", w.app)
+			if want := "3 of 5 new, 1 asked: 2 came by scaling"; err != nil || !strings.Contains(out, want) {
+				t.Errorf("get says %v, and not %q:\n%s", err, want, out)
+			}
+			w.resume()
+			for deadline := time.Now().Add(patience); w.partition() != 4; time.Sleep(glance) {
+				if time.Now().After(deadline) {
+					t.Fatalf("of 5 pods the partition is %d", w.partition())
+				}
+			}
+			w.awaitSplit(0, 5, 2, "v2", "v1")
+			mark := w.pods.mark()
+			next := app.at("v2").files()
+			next["rollout.yaml"] = strings.Replace(next["rollout.yaml"], "canary:\n", "canary:\n      rebalance: true\n", 1)
+			w.push("rebalance", next)
+			w.awaitSplit(0, 5, 4, "v2", "v1")
+			w.pods.stays(t, 300*time.Millisecond)
+			var evicted []string
+			for _, e := range g.effects() {
+				if i := strings.Index(e, "/pods/"); i >= 0 {
+					evicted = append(evicted, e[i+len("/pods/"):])
+				}
+			}
+			if fmt.Sprint(evicted) != "[shop-2 shop-3]" {
+				t.Errorf("the pods %v were deleted, want shop-2 and then shop-3", evicted)
+			}
+			w.promote()
+			w.awaitHealthy(commit)
+			w.awaitSplit(0, 5, 0, "v2", "")
+			if low := w.pods.lowest(mark); low < 4 {
+				t.Errorf("ready pods fell to %d of 5", low)
+			}
+		})
+	}
+}
+
+// resume starts it again.
+func (w *world) resume() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = false
+	if err := w.spawn(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// scale is what an autoscaler does.
+func (w *world) scale(n int) {
+	w.t.Helper()
+	_, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
