@@ -203,6 +203,14 @@ func TestSampleOf(t *testing.T) {
 	}
 }
 
+func TestSamplesInWords(t *testing.T) {
+	for s, want := range map[sample]string{{}: "0 of 0", {3, 12}: "3 of 12 (25%)", {0, 7}: "0 of 7 (0%)"} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func FuzzWorse(f *testing.F) {
 	f.Add(3, 100, 5, 1000, 0.01)
 	f.Fuzz(func(t *testing.T, cb, ca, sb, sa int, margin float64) {

@@ -54,6 +54,10 @@ func TestInstantiate(t *testing.T) {
 			map[string]string{"a": "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{},
 			[]Metric{with(func(m *Metric) { m.Name, m.Config = "m", path("x") })},
 		},
+		"one measurement needs no interval": {
+			map[string]string{"a": "{metrics: [{name: m, count: 1, provider: {web: {url: u}}}]}"}, []TemplateRef{{"a", false}}, Values{},
+			[]Metric{with(func(m *Metric) { m.Name, m.Config = "m", map[string]any{"url": "u"} })},
+		},
 		"the Rollout's value goes before the template's": {
 			map[string]string{"a": "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{Plain: map[string]string{"path": "y", "other": "z"}},
 			[]Metric{with(func(m *Metric) { m.Name, m.Config = "m", path("y") })},

@@ -134,6 +134,20 @@ func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 }
 
 // TestOneBadFolder is about a folder that can be no app, and all others are.
+// TestNoConfiguration names the clusters that have one, be it a single one.
+func TestNoConfiguration(t *testing.T) {
+	for cluster, want := range map[string]string{"staging": "name one of these with --cluster: prod", "": "commit a Config there"} {
+		tree := first
+		if cluster == "" {
+			tree = first.with("second", map[string]string{config: ""})
+		}
+		err := missing(tree, "staging")
+		if !strings.Contains(err.Error(), "does not exist") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestOneBadFolder(t *testing.T) {
 	b := open(t, first.with("second", map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"}), nil)
 	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.Unnamed) != 1 || b.Unnamed[0].Path != "apps/No_Name" {

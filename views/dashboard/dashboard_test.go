@@ -163,6 +163,9 @@ func TestTextFromGitIsNoMarkup(t *testing.T) {
 			t.Errorf("%s does not escape", path)
 		}
 	}
+	if _, body := get(t, server.URL+"/apps/shop"); !strings.Contains(body, "<html") || !strings.Contains(body, "shop") {
+		t.Errorf("the page of an app:\n%s", body)
+	}
 	if _, body := get(t, server.URL+"/plain"); !strings.Contains(body, "&lt;script&gt;alert(1)") {
 		t.Error("the plain list lacks the commit's text")
 	}
@@ -294,6 +297,22 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 	}
 	if _, _, whole, _ := board.since(5); !whole {
 		t.Error("somebody who was away since long ago is not told everything")
+	}
+}
+
+// TestSamplesAreOfChanges: a look that shows the same as the one before adds nothing, and each of the numbers is a change.
+func TestSamplesAreOfChanges(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	list := appended(nil, Sample{At: noon})
+	for i, next := range []Sample{{Weight: 1}, {Real: 1}, {New: 1}, {Old: 1}, {Want: 1}} {
+		next.At = noon.Add(time.Duration(i) * time.Second)
+		if list = appended(list, next); len(list) != i+2 {
+			t.Fatalf("%d samples, and %+v is one more", len(list), next)
+		}
+		next.At = next.At.Add(time.Millisecond)
+		if list = appended(list, next); len(list) != i+2 {
+			t.Fatalf("%+v is added twice", next)
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func TestCleanTakesControlOut(t *testing.T) {
 func TestClosest(t *testing.T) {
 	names := []string{"shop", "shop-admin", "checkout", "search"}
 	for typed, want := range map[string][]string{
-		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"},
+		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil, "checkxyz": nil, "shop-axxxn": {"shop-admin"},
 	} {
 		if diff := cmp.Diff(want, Closest(typed, names)); diff != "" {
 			t.Errorf("Closest(%q): %s", typed, diff)
