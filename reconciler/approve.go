@@ -95,14 +95,11 @@ func (q *approvals) said(app string, about question) (approval, error) {
 }
 
 // answer asks what is open. It reports whether anything was.
-func (q *approvals) answer(ctx context.Context, v *view) bool {
+func (q *approvals) answer(ctx context.Context) bool {
 	q.mu.Lock()
 	open := q.open
 	q.open = map[string]question{}
 	q.mu.Unlock()
-	if v == nil {
-		return false
-	}
 	for _, app := range sortedKeys(open) {
 		said := approval{question: open[app]}
 		said.who, said.err = q.ask(ctx, said.main, said.path, said.promoters)

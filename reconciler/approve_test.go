@@ -41,7 +41,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("before anybody was asked: %v, %v, %v", p, no, err)
 	}
 	away := errors.New("no route")
-	if answer = away; !q.answer(t.Context(), v) || touched != 1 {
+	if answer = away; !q.answer(t.Context()) || touched != 1 {
 		t.Error("nobody was asked")
 	}
 	if p, no, err := q.of(v, a, nil, state); p != nil || no != nil || !errors.Is(err, away) {
@@ -51,7 +51,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("it is not asked again: %v", err)
 	}
 	answer = rollout.Invalidf("promote.yaml", "", "nobody signed it")
-	q.answer(t.Context(), v)
+	q.answer(t.Context())
 	if p, _, err := q.of(v, a, nil, state); p != nil || err != nil {
 		t.Errorf("refused: %v, %v", p, err)
 	}
@@ -59,11 +59,11 @@ func TestApprovals(t *testing.T) {
 	if _, _, err := q.of(v, a, nil, state); !errors.Is(err, source.ErrNotReady) {
 		t.Errorf("a newer commit may have signed it: %v", err)
 	}
-	q.answer(t.Context(), v)
+	q.answer(t.Context())
 	if p, _, err := q.of(viewAt("third"), a, nil, state); err != nil || p == nil || p.Author != "ann" {
 		t.Errorf("approved: %v, %v", p, err)
 	}
-	if before := asked; q.answer(t.Context(), v) || asked != before {
+	if before := asked; q.answer(t.Context()) || asked != before {
 		t.Error("somebody is asked about nothing")
 	}
 }

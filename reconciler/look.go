@@ -345,13 +345,17 @@ func (l *lookout) inFlightFirst(apps []string) []string {
 }
 
 // bring fetches the commits that somebody waits for, all of them at once, and finds out which of them are part of the
-// users' branch as it is followed, and who has approved what somebody asks about. It reports whether there was anything
-// to do.
+// users' branch as it is followed, who has approved what somebody asks about, and what made heads what they are. It
+// reports whether there was anything to do.
 func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
-	asked := l.approvals.answer(ctx, v)
+	if v == nil { // nothing is wanted before the first look
+		return false, nil
+	}
+	asked := l.approvals.answer(ctx)
+	asked = l.trace(ctx, v) || asked
 	wanted := l.renders.missing()
-	if len(wanted) == 0 || v == nil { // nothing is wanted before the first look
+	if len(wanted) == 0 {
 		return asked, nil
 	}
 	gone, err := l.Repository.Bring(ctx, wanted)

@@ -29,6 +29,7 @@ type renders struct {
 	mu    sync.Mutex
 	news  *sync.Cond // a job is queued, or closed
 	heads map[string]*headRender
+	vague map[string]string        // the commits that apps are at whose heads are to be traced from there on
 	named map[rollout.Ref][]string // the apps whose heads name an object
 	at    map[string][]built       // by app, the one used last first
 	wants map[string][]job         // by commit that is not here
@@ -51,6 +52,7 @@ type headRender struct {
 	policy *rollout.Policy // by which it was judged
 	head   strategies.Head
 	missed bool // somebody has asked and was told to wait
+	vague  bool // it names the newest commit because the line that leads to it from another one was not known
 }
 
 // isOf reports whether it is known what an app is as of a commit and by a policy.
@@ -89,7 +91,8 @@ const mostOurs = 20_000
 
 func newRenders(o *Options, reader *source.Reader) *renders {
 	p := &renders{
-		reader: reader, heads: map[string]*headRender{}, named: map[rollout.Ref][]string{}, at: map[string][]built{},
+		reader: reader, heads: map[string]*headRender{}, vague: map[string]string{},
+		named: map[rollout.Ref][]string{}, at: map[string][]built{},
 		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
 		known: map[what]bool{}, busy: map[string]bool{},
 	}
@@ -381,21 +384,6 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 	return r, err
 }
 
-// since is a head with the commit that made it what it is, where several were pushed at once: that is the one
-// to be reverted, and its author released it.
-func (p *renders) since(j job, r *rollout.Render) *rollout.Render {
-	for i := len(j.line) - 2; i >= 0; i-- {
-		before, err := p.reader.Render(j.line[i], j.app)
-		if err == nil && before.Digest == r.Digest {
-			continue
-		}
-		named := *r
-		named.Commit = j.line[i+1].Commit()
-		return &named
-	}
-	return r
-}
-
 // headIs notes a head. An app whose objects come out the same keeps the head that it had, so that the
 // commit it names is the one that last changed it.
 func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Policy) {
@@ -403,7 +391,8 @@ func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Po
 	if h == nil || h.want != j.commit {
 		return // forgotten meanwhile, or overtaken by a newer one
 	}
-	was, same := h.head, h.of != "" && h.app == j.app
+	traced := h.vague && h.of == j.commit && len(j.line) > 0
+	was, same := h.head, h.of != "" && h.app == j.app && !traced
 	switch {
 	case same && err != nil && was.Err != nil && was.Err.Error() == err.Error():
 	case same && err == nil && was.Render != nil && was.Render.Digest == r.Digest:
@@ -416,6 +405,7 @@ func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Po
 			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head = strategies.Head{Commit: j.tree.Commit(), Render: r, Err: err}
+		h.vague = len(j.line) == 0
 		if r != nil {
 			h.head.Commit = r.Commit
 		}

@@ -134,6 +134,10 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		s.changed = !next.Equal(&s.before)
 		return
 	}
+	if s.follows() && !r.renders.isTraced(s.app.Name, s.before.Source) {
+		unknown = errors.Join(unknown, fmt.Errorf("what changed since commit %s %w",
+			rollout.ShortID(s.before.Source), source.ErrNotReady))
+	}
 	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // nothing but a way back happens
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: s.decision.Measure}
@@ -150,6 +154,12 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
 	}
+}
+
+// follows reports whether a decision takes an app from one commit to the one that Git asks for.
+func (s *visit) follows() bool {
+	next, head := s.decision.State.Source, s.input.Head.Render
+	return !s.decision.Retreat && s.before.Source != "" && next != s.before.Source && head != nil && next == head.Commit.ID
 }
 
 // comesToRest reports whether a decision ends a retreat that is seen to have ended, and begins nothing.

@@ -7,25 +7,32 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+const ann, bob = "Ann Lee <ann@example.com>", "Bob Roe <bob@example.com>"
+
+// as pushes files as somebody's, and returns the commit.
+func (w *loopWorld) as(author string, files map[string]string) string {
+	w.Helper()
+	w.repo.Pull()
+	w.repo.Write(files)
+	w.repo.Git("add", "--all")
+	w.repo.Git("commit", "-q", "-m", "by "+author, "--author", author)
+	return w.repo.Push()
+}
+
+// halfway is a version of the app with a gate at half of its pods.
+func (w *loopWorld) halfway(tag string) map[string]string {
+	files := map[string]string{}
+	for name, content := range version(tag, halfThenGate) {
+		files["apps/"+w.app+"/"+name] = strings.ReplaceAll(content, "APP", w.app)
+	}
+	return files
+}
+
 // TestAuthorsOfOneLook: of two pushes that are seen at one look, a release and a promotion have the author of the commit that
 // made them, and the release its commit: not those of the other one, which is the head.
 func TestAuthorsOfOneLook(t *testing.T) {
-	const ann, bob = "Ann Lee <ann@example.com>", "Bob Roe <bob@example.com>"
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	as := func(author string, files map[string]string) string {
-		w.repo.Pull()
-		w.repo.Write(files)
-		w.repo.Git("add", "--all")
-		w.repo.Git("commit", "-q", "-m", "by "+author, "--author", author)
-		return w.repo.Push()
-	}
-	app := func(tag string) map[string]string {
-		files := map[string]string{}
-		for name, content := range version(tag, halfThenGate) {
-			files["apps/"+w.app+"/"+name] = strings.ReplaceAll(content, "APP", w.app)
-		}
-		return files
-	}
+	as, app := w.as, w.halfway
 	p := w.start()
 	p.awaitHealthy(w.repo.Head())
 
@@ -46,4 +53,35 @@ func TestAuthorsOfOneLook(t *testing.T) {
 		return len(s.Progress) > 0 && s.Progress[0].Opened != "" || s.Phase == rollout.Healthy
 	})
 	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
+}
+
+// TestAuthorsAfterAStart: what was pushed while no process ran is released by the author of the commit that changed the
+// app, and as of that commit. What is not the app's makes no process read the history.
+func TestAuthorsAfterAStart(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	p.end()
+	w.as(bob, map[string]string{"README.md": "not of the app\n"})
+	quiet := w.start()
+	quiet.passes(3)
+	before := quiet.created.Stats()
+	quiet.end()
+
+	w.as(bob, w.halfway("v2"))
+	released := w.as(ann, w.halfway("v3"))
+	for range 3 {
+		w.as(bob, map[string]string{"README.md": w.repo.Head()})
+	}
+	p = w.start()
+	s := p.awaitPaused(released)
+	if s.Release.Author != ann || s.Source != released {
+		t.Errorf("the release is by %s, want %s; the app is at %s, want %s", s.Release.Author, ann, s.Source, released)
+	}
+	if before.Fetches != 2 {
+		t.Errorf("a process with nothing new fetched %d times, want 2: both branches, and the commit that the app is at", before.Fetches)
+	}
+	if got := p.created.Stats(); got.Fetches > before.Fetches+2 {
+		t.Errorf("it fetched %d times, want at most 2 more: the history, and what was pushed meanwhile", got.Fetches)
+	}
 }
