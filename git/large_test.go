@@ -55,8 +55,16 @@ func noise(size int) []byte {
 
 // TestLargeFilesAreNotKept: a file of more than 16 MiB is known by its id alone, whether Git sends it whole or as what is
 // different from another one, and everything else goes on, also in the commits after it and once the store is renewed.
+// A server that can leave it out is asked to.
 func TestLargeFilesAreNotKept(t *testing.T) {
+	for _, filter := range []string{"false", "true"} {
+		t.Run("filter "+filter, func(t *testing.T) { largeFilesAreNotKept(t, filter) })
+	}
+}
+
+func largeFilesAreNotKept(t *testing.T, filter string) {
 	repo := gittest.New(t)
+	repo.InBare("config", "uploadpack.allowFilter", filter)
 	old := noise(17 * megabyte)
 	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n", "docs/limit.bin": strings.Repeat("\x00", 16*megabyte),
 		"docs/zeros.bin": strings.Repeat("\x00", 16*megabyte+1), "docs/video.bin": string(old)})
@@ -69,6 +77,9 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 	readable(t, r, want)
 	if used := r.Stats().Bytes; used > 20*megabyte {
 		t.Errorf("%d MiB are kept, want 16", used/megabyte)
+	}
+	if came := r.Stats().Received; (came < megabyte) != (filter == "true") {
+		t.Errorf("%d bytes came, of which 17 MiB are a file that is not kept", came)
 	}
 	for i := range 3 { // the store is renewed, and later commits lean on what is not here
 		changed[i*megabyte] ^= 1

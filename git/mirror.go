@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror is what a Repo knows: where the branches are, and the objects of commits. It has nothing to do with the
-// network.
+// mirror is what a Repo, and those beside it, know: where the branches are, and the objects of commits. It has
+// nothing to do with the network.
 type mirror struct {
 	cluster string // "" if it has no proposals
 
@@ -36,7 +36,7 @@ type mirror struct {
 
 // recentBytes is how much more than the heads a renewal of the store keeps of the commits that were used last:
 // those that releases in flight come back to, a thousand of them and more.
-const recentBytes = 64 << 20
+const recentBytes = 32 << 20
 
 // follow begins with nothing but the names of what matters.
 func (m *mirror) follow(cluster, branch, state, policy string) error {

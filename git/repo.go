@@ -46,9 +46,9 @@ type Repo struct {
 
 	looking, bringing, pushing lane
 
-	followed followed // by the Fetch that has the lane
+	followed *followed // by the Fetch that has the lane
 
-	mirror
+	*mirror
 }
 
 // Open checks the options, the key and the known hosts. It sends nothing: the first Fetch connects, so that
@@ -77,7 +77,8 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if opts.MaxBytes <= 0 {
 		opts.MaxBytes = 1 << 30
 	}
-	r := &Repo{remote: remote, opts: opts, looking: newLane(), bringing: newLane(), pushing: newLane()}
+	r := &Repo{remote: remote, opts: opts, looking: newLane(), bringing: newLane(), pushing: newLane(),
+		followed: &followed{}, mirror: &mirror{}}
 	if err := r.follow(opts.Cluster, opts.Branch, opts.StateBranch, opts.Policy); err != nil {
 		return nil, err
 	}
@@ -85,6 +86,14 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// Beside is the same mirror for other work. Older commits that one of them brings, and what one of them pushes, hold
+// up nothing that the other does on the network; the branches are looked up by one of them at a time.
+func (r *Repo) Beside() *Repo {
+	beside := *r
+	beside.bringing, beside.pushing = newLane(), newLane()
+	return &beside
 }
 
 // Remote is where the repository is.

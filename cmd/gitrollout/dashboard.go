@@ -71,11 +71,8 @@ func (o *dashOptions) check() error {
 }
 
 // server puts the dashboard together.
-func (o *dashOptions) server(source sourceOptions, board *dashboard.Board, s streams) (*dashboard.Server, error) {
-	records := &dashRecords{streams: s, source: source}
-	options := dashboard.Options{
-		Board: board, Records: records, Now: time.Now,
-	}
+func (o *dashOptions) server(records *dashRecords, board *dashboard.Board) (*dashboard.Server, error) {
+	options := dashboard.Options{Board: board, Records: records, Now: time.Now}
 	if u, err := url.Parse(o.url); err == nil && u.Scheme == "https" {
 		options.Secure = true
 	}
@@ -181,7 +178,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	}
 	defer listener.Close()
 	board := dashboard.NewBoard(w.source.cluster, "reading Git and the cluster …")
-	server, err := c.options.server(w.source, board, c.streams)
+	server, err := c.options.server(&dashRecords{streams: c.streams, source: w.source, repo: w.repo}, board)
 	if err != nil {
 		return err
 	}

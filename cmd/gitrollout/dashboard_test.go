@@ -67,7 +67,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := dashOptions{address: dashAddress}
-	server, err := o.server(sourceOptions{cluster: "test"}, dashboard.NewBoard("test", ""), streams{out: io.Discard, err: io.Discard})
+	server, err := o.server(&dashRecords{}, dashboard.NewBoard("test", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,5 +142,20 @@ func TestDiffMasksSecrets(t *testing.T) {
 	}
 	if gone, err := diffOf(from, &rollout.Render{}); err != nil || len(gone.Objects) != 1 || gone.Objects[0].Verb != "removed" || strings.Contains(gone.Objects[0].Text, "hunter2") {
 		t.Errorf("%v %+v", err, gone.Objects)
+	}
+}
+
+// TestOneMirror: what the loop has fetched is not fetched again for the pages of the dashboard.
+func TestOneMirror(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	before := p.created.Stats()
+	records := &dashRecords{streams: streams{out: io.Discard, err: io.Discard}, source: p.source, repo: p.created}
+	if _, err := records.Diff(t.Context(), w.app); err != nil {
+		t.Error(err)
+	}
+	if now := p.created.Stats(); now.Lookups != before.Lookups+1 || now.Fetches != before.Fetches {
+		t.Errorf("before %+v, then %+v: want one look-up", before, now)
 	}
 }

@@ -103,7 +103,7 @@ func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop f
 	}
 	board := dashboard.NewBoard(l.source.cluster,
 		"no pass has been made yet: the cluster is being read, or this replica stands by while another one works")
-	server, err := o.server(l.source, board, s)
+	server, err := o.server(&dashRecords{streams: s, source: l.source, repo: l.created}, board)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err

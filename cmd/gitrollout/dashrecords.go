@@ -13,11 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// dashRecords looks into Git for the pages of the dashboard, and pushes what people ask for there. It has a mirror
-// of its own, so that whoever reads history delays no pass of a reconciler.
+// dashRecords looks into Git for the pages of the dashboard, and pushes what people ask for there. It works
+// beside the loop, so that whoever reads history delays no pass of a reconciler.
 type dashRecords struct {
 	streams
 	source sourceOptions
+	repo   *repository // of the loop
 
 	mu    sync.Mutex
 	world *world // nil until it is needed
@@ -33,7 +34,7 @@ const (
 // open reads what is new in Git; the caller holds the lock.
 func (r *dashRecords) open(ctx context.Context) (*world, error) {
 	if r.world == nil {
-		w, err := openWorld(ctx, r.source, r.streams)
+		w, err := newWorld(ctx, r.source, &repository{r.repo.Beside()}, r.streams)
 		if err != nil {
 			return nil, err
 		}

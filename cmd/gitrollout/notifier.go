@@ -25,25 +25,19 @@ import (
 )
 
 // newNotifier makes the worker that tells people what the state branch records.
-// It has a connection to Git of its own, so that no pass waits for it.
-func newNotifier(
-	ctx context.Context, l *loop, writer string, options git.Options, log *slog.Logger,
-) (*worker.Worker, error) {
-	options.Cluster, options.Keys = "", nil
-	records, err := git.Open(ctx, options)
-	if err != nil {
-		return nil, err
-	}
+// What it does in Git is beside the loop's, so that no pass waits for it.
+func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, error) {
+	records := &repository{l.created.Beside()}
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
 		return nil, fmt.Errorf("name this process: %w", err)
 	}
 	deps := serviceDeps(l.client)
-	told := &toldRecord{repo: records, branch: rollout.NotifiedBranch(l.source.cluster), cluster: l.source.cluster}
+	told := &toldRecord{repo: records.Repo, branch: rollout.NotifiedBranch(l.source.cluster), cluster: l.source.cluster}
 	return worker.New(worker.Options{
 		Spread: spread,
 		ID:     writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
-		Update: told.update, History: l.created.recorded,
+		Update: told.update, History: records.recorded,
 		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
 			err = service.Send(ctx, deps, r, m)
 			var failed *service.Failure

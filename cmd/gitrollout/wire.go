@@ -93,7 +93,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	// The watches live on while the last pass finishes.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	if l.notifier, err = newNotifier(watching, l, who.id, options, log); err != nil {
+	if l.notifier, err = newNotifier(l, who.id, log); err != nil {
 		l.close()
 		return nil, err
 	}

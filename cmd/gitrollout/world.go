@@ -66,10 +66,15 @@ func openWorld(ctx context.Context, from sourceOptions, s streams) (*world, erro
 	if err != nil {
 		return nil, err
 	}
+	return newWorld(ctx, from, repo, s)
+}
+
+// newWorld reads Git through a mirror that there is.
+func newWorld(ctx context.Context, from sourceOptions, repo *repository, s streams) (*world, error) {
 	w := &world{source: from, repo: repo, build: newRenderer(s, nil)}
 	w.reader = source.NewReader(from.cluster, w.build)
 	w.reader.Own = protected()
-	err = slowly(s, "reading "+repo.Remote().String(), func() error {
+	err := slowly(s, "reading "+repo.Remote().String(), func() error {
 		_, err := w.refresh(ctx)
 		return err
 	})

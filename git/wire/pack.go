@@ -17,7 +17,7 @@ const (
 	largeBlob = 1 << 20   // what makes a file a large one
 	maxLarge  = 128 << 20 // of all large files
 	maxOther  = 64 << 20  // of a folder or a commit; more is refused
-	maxBases  = 64 << 20  // of files that are not kept, while the pack is read: others may lean on them
+	maxBases  = 32 << 20  // of files that are not kept, while the pack is read: others may lean on them
 )
 
 // Omitter is a store that is told of files that are too large to be kept. The id is unknown, and zero, where Git sent

@@ -123,6 +123,9 @@ func (s *Session) Fetch(ctx context.Context, into storer.EncodedObjectStorer, q 
 	if err := readPack(pack, into); err != nil {
 		return fmt.Errorf("pack: %w", err)
 	}
+	if o, can := into.(Omitter); can && s.v2 && s.filter(q) != "" {
+		o.Omit(plumbing.ZeroHash) // a file that is missing now was left out
+	}
 	// A stream must be read to its end, else the server dies of a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
@@ -146,8 +149,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.linef("no-progress\n")
 		req.linef("ofs-delta\n")
 		s.history(&req, q)
-		if q.Bare && slices.Contains(strings.Fields(s.caps["fetch"]), "filter") {
-			req.linef("filter tree:0\n")
+		if filter := s.filter(q); filter != "" {
+			req.linef("filter %s\n", filter)
 		}
 		for _, id := range q.Wants {
 			req.linef("want %s\n", id)
@@ -180,6 +183,22 @@ func (s *Session) fetchRequest(q Question) []byte {
 	}
 	req.linef("done\n")
 	return req.buf
+}
+
+// filter is what the server is to leave out of its answer, where it can: all but the commits, or the files of which
+// nothing is kept, that is from maxBlob+1 bytes on. What is between is without a filter, as a file that does not come
+// must be one that is here already; so is history, of which nobody asks for all that is missing.
+func (s *Session) filter(q Question) string {
+	switch {
+	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
+		return ""
+	case q.Bare:
+		return "tree:0"
+	case q.Depth == Shallow:
+		return fmt.Sprintf("blob:limit=%d", maxBlob+1)
+	default:
+		return ""
+	}
 }
 
 // history says how much history is wanted.

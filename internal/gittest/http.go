@@ -1,6 +1,8 @@
 package gittest
 
 import (
+	"bytes"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -98,6 +100,8 @@ func (s *Server) handle(opts HTTPOptions, git http.Handler) http.Handler {
 		push := req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/git-receive-pack")
 		f, n := s.next(req, push)
 		if f.Delay > 0 {
+			body, _ := io.ReadAll(req.Body) // a server sees that a client is gone only once it has read all
+			req.Body = io.NopCloser(bytes.NewReader(body))
 			select {
 			case <-time.After(f.Delay):
 			case <-req.Context().Done():

@@ -63,7 +63,9 @@ func send(to io.Writer, message any) error {
 	if len(body) > maxMessage {
 		return fmt.Errorf("%w: %d bytes", errTooLarge, len(body))
 	}
-	_, err = to.Write(append(binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body))), body...))
+	if _, err = to.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))); err == nil {
+		_, err = to.Write(body)
+	}
 	return err
 }
 
