@@ -118,7 +118,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			}
 		}
 	}
-	out.Floor = w.first + w.partition
+	out.First, out.Floor = w.first, w.first+w.partition
 	for n := w.first; n < w.first+w.replicas; n++ {
 		i, there := of[n]
 		switch {

@@ -79,8 +79,8 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 			}
 			two := w.awaitSet(1, 2)
 			fresh, stable := two.Revisions[0], two.Revisions[1]
-			if two.Floor != 7 {
-				t.Errorf("pods are of the new version from %d on, want 7", two.Floor)
+			if two.First != 5 || two.Floor != 7 {
+				t.Errorf("of the pods from %d on those from %d on are of the new version, want 5 and 7", two.First, two.Floor)
 			}
 			if two.Complete || !fresh.Current || fresh.Base || fresh.Hash != "h1-two" || fresh.Members[0].Name != "db-7" {
 				t.Errorf("the new version is %+v", fresh)

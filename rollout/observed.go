@@ -41,6 +41,7 @@ type ObservedWorkload struct {
 	Synced    bool       // the Deployment controller has seen the newest spec (observedGeneration)
 	Complete  bool       // every pod is of the newest template and available, no old pod is left
 	Available int        // pods that the Deployment controller counts as available (status.availableReplicas)
+	First     int        // of a StatefulSet: the lowest ordinal
 	Floor     int        // of a StatefulSet: the ordinal from which on pods are made of the newest template
 	Revisions []Revision // one for each ReplicaSet, newest first
 }

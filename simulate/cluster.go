@@ -103,9 +103,9 @@ func digestOf(app string, o rollout.Object) (string, error) {
 
 // drifted reports whether somebody changed a field that the object names.
 func (c *Cluster) drifted(o rollout.Object) bool {
-	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	w, is := rollout.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]
-	if o.Ref() != w.Ref() || d == nil {
+	if !is || d == nil {
 		return false
 	}
 	n, named := o.Map("spec")["replicas"].(int64)

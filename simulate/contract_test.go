@@ -2,12 +2,14 @@ package simulate
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/contract"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // memoryRemote is the server of the simulator, as the contract's tests use it.
@@ -88,6 +90,9 @@ func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
 func TestClusterKeepsTheContract(t *testing.T) {
 	contract.ClusterCases(t, func(*testing.T) contract.Cluster {
 		c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
+		c.Kube.Fate = func(version string) kube.Lifetime {
+			return kube.Lifetime{Never: strings.HasSuffix(version, "-neverready")}
+		}
 		return &memoryCluster{c.View("test", Open)}
 	})
 }

@@ -39,9 +39,10 @@ type appSource struct {
 	promotion *rollout.Promotion
 }
 
-// workloadSource is one Deployment and, unless plain, its Rollout document.
+// workloadSource is one Deployment or StatefulSet and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
+	policy           string // by which a StatefulSet makes its pods; "": a Deployment
 	label            string // of its pods; "": its name
 	plain, gone      bool
 	replicas         *int
@@ -158,7 +159,34 @@ func (w workloadSource) deployment() map[string]any {
 	if w.replicas != nil {
 		spec["replicas"] = *w.replicas
 	}
-	return manifest("apps/v1", "Deployment", w.name, map[string]any{"spec": spec})
+	if w.policy != "" {
+		delete(spec, "strategy")
+		delete(spec, "progressDeadlineSeconds")
+		spec["serviceName"], spec["podManagementPolicy"] = w.name, w.policy
+	}
+	return manifest("apps/v1", w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
+}
+
+// workload is how records name it.
+func (w workloadSource) workload() rollout.Workload {
+	out := rollout.Workload{Namespace: namespace, Name: w.name}
+	if w.policy != "" {
+		out.Kind = "StatefulSet"
+	}
+	return out
+}
+
+// asSet makes a StatefulSet of a workload: in place, with batches, and without what only a Deployment can do.
+func (w *workloadSource) asSet(rng *rand.Rand) {
+	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
+	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}
+	if rng.IntN(3) == 0 {
+		w.canary["rebalance"] = true
+	}
+	if rng.IntN(2) == 0 {
+		w.services = []string{w.name, w.name + "-canary"}
+		w.canary["stableService"], w.canary["canaryService"] = w.name, w.name+"-canary"
+	}
 }
 
 func (w workloadSource) serviceObjects() []any {
@@ -177,10 +205,13 @@ func (w workloadSource) rollout() map[string]any {
 		strategy = map[string]any{"blueGreen": w.blueGreen}
 	}
 	spec := map[string]any{
-		"workloadRef":           map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.name},
+		"workloadRef":           map[string]any{"apiVersion": "apps/v1", "kind": w.workload().Ref().Kind, "name": w.name},
 		"strategy":              strategy,
 		"paused":                w.paused,
 		"progressDeadlineAbort": w.deadlineAbort,
+	}
+	if w.policy != "" {
+		spec["progressDeadlineSeconds"] = w.deadline
 	}
 	if w.window >= 0 {
 		spec["rollbackWindow"] = map[string]any{"revisions": w.window}
@@ -285,6 +316,16 @@ func randomSteps(rng *rand.Rand, scaling string) []any {
 			step["name"] = "first"
 		}
 		steps = append(steps, step)
+	}
+	return steps
+}
+
+// batches are steps of which some are numbers of pods.
+func batches(rng *rand.Rand) []any {
+	steps := randomSteps(rng, "inPlace")
+	if rng.IntN(2) == 0 {
+		batch := []any{map[string]any{"replicas": rng.IntN(5)}, map[string]any{"weight": rng.IntN(101)}}[rng.IntN(2)]
+		steps = slices.Insert(steps, rng.IntN(len(steps)+1), any(map[string]any{"setCanaryScale": batch}))
 	}
 	return steps
 }

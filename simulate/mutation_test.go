@@ -54,6 +54,9 @@ var mutations = []mutation{
 	{"a proposal stays, whatever becomes of main", []string{"Rewrites", "Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Past = &contentMerger{Clone: p.Clone}
 	}},
+	{"a StatefulSet's partition is one too low", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &lowCluster{View: p.View}
+	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
 	}},
@@ -151,6 +154,20 @@ func (c *patientCluster) Apply(ctx context.Context, app string, objects []rollou
 	o := c.u.oracle
 	if slices.ContainsFunc(objects, func(object rollout.Object) bool { return o.goesBack(app, o.states[app], object) }) {
 		return nil
+	}
+	return c.View.Apply(ctx, app, objects)
+}
+
+// lowCluster takes one pod more of a StatefulSet.
+type lowCluster struct{ *View }
+
+func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		if n, held := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64); held && n > 0 {
+			objects[i] = o.Copy()
+			objects[i].Map("spec", "updateStrategy", "rollingUpdate")["partition"] = n - 1
+		}
 	}
 	return c.View.Apply(ctx, app, objects)
 }

@@ -84,6 +84,9 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 		canary[key] = v
 	}
 	canary["steps"] = randomSteps(rng, w.canary["scaling"].(string))
+	if w.policy != "" {
+		canary["steps"] = batches(rng)
+	}
 	if w.isRouted() {
 		canary["steps"] = routedSteps(rng, canary["steps"].([]any))
 	}

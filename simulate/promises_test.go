@@ -770,10 +770,12 @@ func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
 
-// serves reports whether all users of a workload are on a version, with a pod that has been ready for so long.
+// serves reports whether all users of a workload are on a version, with a pod that has been ready for so long, and no pod
+// may be made of another one.
 func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration) bool {
-	return p.u.kube.Deployments[w] != nil && slices.Equal(p.users(w, source), []string{source.version}) &&
-		slices.ContainsFunc(p.u.kube.Deployments[w].Sets, func(rs *kube.ReplicaSet) bool {
+	d := p.u.kube.Deployments[w]
+	return d != nil && (d.Base() == "" || d.Base() == source.version) && slices.Equal(p.users(w, source), []string{source.version}) &&
+		slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
 			return kube.VersionOf(rs.Template) == source.version && rs.Serving(p.u.kube.Now, minReady) > 0
 		})
 }

@@ -123,12 +123,12 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	for _, o := range slices.Concat(objects, routes, deployments) {
 		made := rollout.Object(plain(o).(map[string]any))
 		made.Map("metadata")["namespace"] = namespace
-		if made.Kind() == "Deployment" {
+		if w, is := rollout.WorkloadOf(made.Ref()); is {
 			hash, err := rollout.HashTemplate(made.Map("spec", "template"))
 			if err != nil {
 				panic(err) // literals are JSON
 			}
-			r.Templates[rollout.Workload{Namespace: namespace, Name: made.Name()}] = hash
+			r.Templates[w] = hash
 		}
 		r.Objects = append(r.Objects, made)
 	}
@@ -164,7 +164,7 @@ func plain(v any) any {
 
 func (w workloadSource) spec() rollout.Spec {
 	s := rollout.Spec{
-		Name: w.name, Workload: rollout.Workload{Namespace: namespace, Name: w.name}, Replicas: w.replicas,
+		Name: w.name, Workload: w.workload(), Replicas: w.replicas,
 		MaxSurge: amount(w.limits[0]), MaxUnavailable: amount(w.limits[1]), MinReadySeconds: w.minReady,
 		ProgressDeadlineSeconds: w.deadline, ProgressDeadlineAbort: w.deadlineAbort, Paused: w.paused, Scaling: rollout.Surge,
 	}
@@ -191,6 +191,9 @@ func (w workloadSource) spec() rollout.Spec {
 	}
 	c := w.canary
 	s.Scaling = rollout.Scaling(text(c, "scaling"))
+	if w.policy != "" {
+		s.Scaling, s.MaxSurge, s.MaxUnavailable = rollout.InPlace, rollout.Amount{}, rollout.Amount{}
+	}
 	s.Canary = &rollout.Canary{
 		StableService: text(c, "stableService"), CanaryService: text(c, "canaryService"),
 		MinPodsPerReplicaSet:       number(c, "minPodsPerReplicaSet", 0),
@@ -199,6 +202,7 @@ func (w workloadSource) spec() rollout.Spec {
 	if s.Scaling == rollout.InPlace {
 		s.Canary.AbortScaleDownDelaySeconds = 0
 	}
+	s.Canary.Rebalance, _ = c["rebalance"].(bool)
 	w.traffic(s.Canary)
 	if s.Canary.DynamicStableScale {
 		s.Canary.AbortScaleDownDelaySeconds = 0
@@ -263,6 +267,9 @@ func TestShortcut(t *testing.T) {
 				w := &s.apps[i].workloads[j]
 				if seed%3 == 1 && w.canary != nil {
 					w.canary["steps"] = randomExperiments(rng, w.canary["steps"].([]any))
+				}
+				if seed%4 == 2 {
+					w.asSet(rng)
 				}
 				if seed%2 == 1 {
 					randomAnalyses(rng, w)

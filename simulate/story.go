@@ -187,29 +187,9 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// isModelled refuses what the cluster in memory has no controller of: its steps would never end.
-func (s *Story) isModelled() error {
-	for _, app := range s.branch().Apps {
-		made := s.at(app, s.head())
-		if made == nil {
-			continue
-		}
-		for _, spec := range made.Specs {
-			if spec.Workload.Kind != "" {
-				return fmt.Errorf("app %s: Rollout %s is of a %s, whose controller is not simulated: take the app out of "+
-					"what is played, and try it on a cluster", app.Name, spec.Name, spec.Workload.Kind)
-			}
-		}
-	}
-	return nil
-}
-
 // rest lets everything happen that happens by itself at this moment.
 func (s *Story) rest() error {
 	const most = 300
-	if err := s.isModelled(); err != nil {
-		return err
-	}
 	for range most {
 		for moves := 0; s.cluster.Kube.Micro(); moves++ {
 			if moves > 1_000_000 {

@@ -285,8 +285,8 @@ func versions(r *rollout.Render) []string {
 	}
 	var pairs, staged []string
 	for _, o := range r.Objects {
-		w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
-		if o.Ref() != w.Ref() {
+		w, is := rollout.WorkloadOf(o.Ref())
+		if !is {
 			continue
 		}
 		template, err := json.Marshal(o.Map("spec")["template"])

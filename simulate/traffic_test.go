@@ -144,7 +144,7 @@ func (u *universe) checkRoutes() {
 			if source.gone || !source.isRouted() {
 				continue
 			}
-			w := rollout.Workload{Namespace: namespace, Name: source.name}
+			w := source.workload()
 			stable := source.services[0]
 			if slices.Contains(u.oracle.states[a.name].Pong, w) {
 				stable = source.services[1]

@@ -35,6 +35,7 @@ type chaos struct {
 	experiments bool // steps have experiments
 	analyses    bool // releases are measured, at steps, in the background and around switches
 	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
+	sets        bool // StatefulSets instead of Deployments
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
 
@@ -131,6 +132,9 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		u.ids[first.apps[i].name] = first.apps[i].id
 		for j := range first.apps[i].workloads {
 			w := &first.apps[i].workloads[j]
+			if c.sets {
+				w.asSet(u.rng)
+			}
 			if c.experiments && w.canary != nil {
 				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))
 			}

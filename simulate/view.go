@@ -88,7 +88,8 @@ func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
 	}
-	d := v.cluster.Kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}]
+	w, _ := rollout.WorkloadOf(o.Ref())
+	d := v.cluster.Kube.Deployments[w]
 	if d == nil {
 		return false, nil
 	}
@@ -190,9 +191,9 @@ func (v *View) learn(o rollout.Object, digest string) {
 		return
 	}
 	v.digests[o.Ref()] = digest
-	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	w, is := rollout.WorkloadOf(o.Ref())
 	d := v.cluster.Kube.Deployments[w]
-	if o.Ref() != w.Ref() || d == nil {
+	if !is || d == nil {
 		return
 	}
 	all := maps.Clone(v.observed.Workloads)
@@ -211,8 +212,14 @@ func (v *View) learn(o rollout.Object, digest string) {
 	v.observed.Workloads = all
 }
 
-// Evict is reconciler.Applier's. Nothing is evicted of a Deployment, and nothing else is moved here.
-func (v *View) Evict(context.Context, string, rollout.Pod) error { return nil }
+// Evict is reconciler.Applier's.
+func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error {
+	outcome := v.gate(Effect{Verb: "evict", Object: "Pod/" + pod.Name})
+	if outcome.Err == nil || outcome.After {
+		v.cluster.Kube.Evict(namespace, pod)
+	}
+	return outcome.Err
+}
 
 // Prune is reconciler.Applier's. What is no longer the app's is gone as far as
 // the app is concerned.

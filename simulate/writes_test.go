@@ -88,13 +88,16 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 // brings is what an object brings to the cluster: a version, or a configuration; "" for nothing new.
 func (o *oracle) brings(object rollout.Object) string {
 	switch object.Kind() {
-	case "Deployment":
+	case "Deployment", "StatefulSet":
 		return kube.VersionOf(dump(object.Map("spec")["template"]))
 	case "ConfigMap":
 		text, _ := object.Map("data")["n"].(string)
 		return text
 	case "Service":
 		pin, _ := object.Map("spec", "selector")[rollout.LabelPodHash].(string)
+		if by, is := object.Map("spec", "selector")[rollout.LabelRevision].(string); is {
+			pin = by
+		}
 		for _, w := range o.u.workloads() {
 			for _, rs := range o.u.kube.Deployments[w].Sets {
 				if pin != "" && rs.PodHash == pin {
@@ -129,7 +132,8 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 			})
 		}
 		versions := slices.ContainsFunc(r.Objects, func(has rollout.Object) bool {
-			return has.Kind() == "Deployment" && o.brings(has) == brings
+			_, is := rollout.WorkloadOf(has.Ref())
+			return is && o.brings(has) == brings
 		})
 		// Pods that somebody has set another image of by hand say that they are of the release, until that is put right.
 		return brings == "" || brings == byHand || versions
@@ -138,10 +142,10 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 
 // goesBack reports whether an object is of the stable version while another one is on its way.
 func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
-	if object.Kind() != "Deployment" || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
+	w, is := rollout.WorkloadOf(object.Ref())
+	if !is || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
 		return false
 	}
-	w := rollout.Workload{Namespace: object.Namespace(), Name: object.Name()}
 	d, to := o.u.kube.Deployments[w], o.at(app, s.Stable.Commit)
 	return d != nil && to != nil && o.explains(app, rollout.State{Source: s.Stable.Commit}, object) &&
 		o.brings(object) != kube.VersionOf(d.Template)

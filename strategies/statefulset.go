@@ -13,13 +13,33 @@ import (
 // statefulSet moves a StatefulSet by its partition: the pods of the highest ordinals
 // are made of the new template, and those below the partition of the stable one. The
 // controller replaces one at a time, the highest first, and waits until it is
-// available, so that no walk is needed for ready pods never to be fewer than n-1.
+// available.
 type statefulSet struct{}
 
 // fence is how many pods the stage asks for. It is counted anew in each pass: an
-// autoscaler changes n.
-func (statefulSet) fence(m moving, want counts, _ View) (fence, bool) {
-	return fence{m: min(want.canary, m.n), n: m.n}, true
+// autoscaler changes n. No stable pod goes while another one of them does not serve:
+// with Parallel the controller waits for none below the one that it replaces. What it
+// has been told to take already is not taken back, as those are on their way.
+func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
+	k, told := min(want.canary, m.n), m.fresh.Desired
+	if m.live.Hash != m.stable.Hash {
+		told = max(told, m.n-(m.live.Floor-m.live.First))
+	}
+	if k > told && servingOf(m.stable, m.spec, v.Now) < m.stable.Desired {
+		if k = told; m.isNextDown() {
+			k++
+		}
+	}
+	return fence{m: k, n: m.n}, k > 0
+}
+
+// isNextDown reports whether the stable pod that is replaced next is not ready: nobody misses it.
+func (m moving) isNextDown() bool {
+	if len(m.stable.Members) == 0 {
+		return false
+	}
+	next := slices.MaxFunc(m.stable.Members, func(a, b rollout.Pod) int { return ordinal(a) - ordinal(b) })
+	return !next.Ready || next.Terminating
 }
 
 func (statefulSet) hold(o rollout.Object, f fence) {
@@ -70,11 +90,11 @@ type Eviction struct {
 
 // Evictions are the pods that are to be deleted now, one of a workload at a time.
 //
-// In a retreat they are those that may keep it from its end: with OrderedReady the
-// StatefulSet controller waits for ever for a pod of the version that is left to become
-// ready before it replaces any (kubernetes#67250). The highest ordinal goes first, once
-// the controller has seen that stable alone is asked for: before that it would make them
-// of the same version again.
+// In a retreat, and at a step that asks for no new pod, they are those that may keep it
+// from its end: with OrderedReady the StatefulSet controller waits for ever for a pod of
+// the version that is left to become ready before it replaces any (kubernetes#67250). The
+// highest ordinal goes first, once the controller has seen that stable alone is asked
+// for: before that it would make them of the same version again.
 //
 // At a step of a document with rebalance they are the new pods below the partition, the
 // lowest ordinal first, and none while another pod does not serve.
@@ -91,7 +111,7 @@ func Evictions(in Input) (all []Eviction) {
 			continue
 		}
 		switch spec, _ := specOf(in, w); {
-		case s.Phase == rollout.Aborting && !isHeld(s) && live.Hash == s.StableHash(w):
+		case isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w):
 			all = append(all, stuck(w, live)...)
 		case isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance:
 			all = append(all, above(in, spec, live)...)

@@ -106,7 +106,7 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 	}
 	old, next := of(commitID(0), stable), of(commitID(1), fresh)
 	old.Base, next.Current, next.Hash = true, true, h.at(commitID(1)).Templates[db] // the base was adopted: it says nothing
-	live := rollout.ObservedWorkload{Replicas: n, Hash: next.Hash, Synced: true, Revisions: []rollout.Revision{next, old}}
+	live := rollout.ObservedWorkload{Replicas: n, Hash: next.Hash, Synced: true, Floor: stable, Revisions: []rollout.Revision{next, old}}
 	if fresh == 0 {
 		old.Current, old.Hash = true, h.at(commitID(0)).Templates[db]
 		live.Hash, live.Revisions, live.Complete = old.Hash, []rollout.Revision{old}, true
@@ -178,8 +178,11 @@ func TestEvictions(t *testing.T) {
 			[]rollout.Pod{pod("web-9", false, false)}, ""},
 		"none while the new template is there": {func(_ *rollout.State, live *rollout.ObservedWorkload) { live.Hash = "h1-other" },
 			[]rollout.Pod{pod("web-9", false, false)}, ""},
-		"none of a release that goes on": {func(s *rollout.State, _ *rollout.ObservedWorkload) { s.Phase = rollout.Progressing },
-			[]rollout.Pod{pod("web-9", false, false)}, ""},
+		"at a step that asks for none": {func(s *rollout.State, _ *rollout.ObservedWorkload) { s.Phase = rollout.Paused },
+			[]rollout.Pod{pod("web-9", false, false)}, "web-9"},
+		"none of a release that goes on": {func(s *rollout.State, live *rollout.ObservedWorkload) {
+			s.Phase, live.Hash = rollout.Progressing, s.Release.Templates[db]
+		}, []rollout.Pod{pod("web-9", false, false)}, ""},
 		"none before the template may go": {func(s *rollout.State, _ *rollout.ObservedWorkload) { s.Source = "another" },
 			[]rollout.Pod{pod("web-9", false, false)}, ""},
 	} {
@@ -203,6 +206,63 @@ func TestEvictions(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestStatefulSetTakesNoPodWhileAnotherIsMissing: with Parallel the controller replaces pods above the partition whatever
+// those below it are.
+func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		n, fresh int
+		down     int // the ordinal of a stable pod that is not ready; -1: none
+		late     bool
+		told     int // the partition that the API server has, counted from the first pod; 0: that of the pods
+		want     any // the partition; nil: the stable template
+	}{
+		"all serve":                         {5, 1, -1, false, 0, int64(3)},
+		"one below is down":                 {5, 1, 1, false, 0, int64(4)},
+		"the next to go is down":            {5, 1, 3, false, 0, int64(3)},
+		"one after the next is down":        {5, 0, 3, false, 0, nil},
+		"none is new yet":                   {5, 0, 1, false, 0, nil},
+		"the first to go is down":           {5, 0, 4, false, 0, int64(4)},
+		"one has not served for long":       {5, 1, -1, true, 0, int64(4)},
+		"as many as asked for, one is down": {5, 2, 1, false, 0, int64(3)},
+		"one goes that was told to go":      {5, 1, 3, false, 3, int64(3)},
+		"another one goes meanwhile":        {5, 1, 0, false, 3, int64(3)},
+	} {
+		h := oneWeb(func(s *rollout.Spec) { *s = ofSet(rollout.Step{SetWeight: new(40)}) })
+		h.push(version("v2"))
+		in := world(h)
+		in.State.Stable.Templates = h.at(commitID(0)).Staged()
+		in.Observed = setOf(h, tc.n, 0, tc.n)
+		in.State, in.Source = Decide(in).State, in.Head.Render
+		in.Source.Specs[0].MinReadySeconds = 10
+		in.Observed = setOf(h, tc.n, tc.fresh, tc.n-tc.fresh)
+		live := in.Observed.Workloads[db]
+		for i := range tc.n {
+			r := &live.Revisions[len(live.Revisions)-1]
+			if i >= tc.n-tc.fresh {
+				r = &live.Revisions[0]
+			}
+			r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), Ready: i != tc.down})
+			if i == tc.down {
+				r.ReadySince = r.ReadySince[1:]
+			}
+		}
+		if live.Floor = tc.told; tc.told == 0 {
+			live.Floor = tc.n - tc.fresh
+		}
+		if tc.late {
+			live.Revisions[1].ReadySince[3] = in.Now.Add(-9 * time.Second)
+		}
+		in.Observed.Workloads[db] = live
+		view := View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
+		for _, o := range mustDesired(in.State, view) {
+			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
+			if o.Ref() == db.Ref() && got != tc.want {
+				t.Errorf("%s: the partition is %v, want %v", name, got, tc.want)
+			}
 		}
 	}
 }

@@ -42,8 +42,8 @@ func TestAppsWaitForThemselves(t *testing.T) {
 
 const canary = "../../examples/canary"
 
-// TestSimulateSaysWhatItCannotPlay: nothing in memory would move the pods of a StatefulSet, so its steps would never end.
-func TestSimulateSaysWhatItCannotPlay(t *testing.T) {
+// TestSimulateMovesAStatefulSet plays the example with a StatefulSet: the partition moves its pods, and a broken one goes.
+func TestSimulateMovesAStatefulSet(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(canary)); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,9 @@ func TestSimulateSaysWhatItCannotPlay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, out, errs := simulated(t, "start\n", "-", "--dir", dir); code != 2 || !strings.Contains(errs, "is of a StatefulSet") {
+	script := "start\npush v2\n  expect Paused | 4 blue, 1 v2\npromote\n+3s\n  expect Healthy | 5 v2\n" +
+		"never v3\npush v3\n  expect Progressing | 4 v2, 1 v3 (0 ready)\nrevert\n  expect Healthy | 5 v2\n"
+	if code, out, errs := simulated(t, script, "-", "--dir", dir); code != 0 {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 }

@@ -55,6 +55,8 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 		"what is made for a release takes nothing":    takesNothing,
 		"a version serves once it has an endpoint":    serves,
 		"a Deployment has the sizes of its moves":     sizes,
+		"a partition splits a StatefulSet, in order":  partitions("OrderedReady"),
+		"a partition splits a StatefulSet, parallel":  partitions("Parallel"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -60,6 +60,9 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	if leave.Retreating {
 		serving = ready
 	}
+	if d.IsUnordered() { // Kubernetes' own rolling update of a StatefulSet
+		g.Excused = max(g.Excused, g.Floor-serving)
+	}
 	switch {
 	case !g.Up:
 		return ""

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,12 +44,15 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	switch ref := o.Ref(); {
 	case ref.Kind == "Service":
 		pin, _ := o.Map("spec", "selector")[rollout.LabelPodHash].(string)
+		if by, ok := o.Map("spec", "selector")[rollout.LabelRevision].(string); ok {
+			pin = by
+		}
 		if was, ok := k.Pins[ref]; !ok || was != pin {
 			k.Pins[ref] = pin
 			k.OnChange(fmt.Sprintf("Service %s selects %q", ref.Name, pin))
 		}
 		return nil
-	case ref.Kind == "Deployment":
+	case slices.Contains(rollout.WorkloadKinds, rollout.Ref{Group: ref.Group, Kind: ref.Kind}):
 		return k.applyDeployment(o)
 	case ref.Kind == "HTTPRoute":
 		if !reflect.DeepEqual(k.Routes[ref], o) {
@@ -104,7 +108,7 @@ func Split(route rollout.Object) string {
 }
 
 func (k *Cluster) applyDeployment(o rollout.Object) error {
-	w := rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}
+	w, _ := rollout.WorkloadOf(o.Ref())
 	template, err := json.Marshal(o.Map("spec")["template"])
 	if err != nil {
 		return err
@@ -114,6 +118,9 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		next.Annotations[key], _ = v.(string)
 	}
 	was, exists := k.Deployments[w]
+	if w.Kind != "" {
+		next.sets = ordinalsOf(o)
+	}
 	if exists {
 		next.Replicas, next.paused = was.Replicas, was.paused
 	}
@@ -137,12 +144,12 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	if !exists {
 		next.Generation, next.Started = 1, map[string]int{}
 		k.Deployments[w] = &next
-		k.OnChange("Deployment " + w.Name + " created")
+		k.OnChange(o.Kind() + " " + w.Name + " created")
 		return nil
 	}
 	changed := was.Template != next.Template || was.Replicas != next.Replicas || was.minReady != next.minReady ||
 		was.recreate != next.recreate || was.paused != next.paused ||
-		was.surge != next.surge || was.unavailable != next.unavailable
+		was.surge != next.surge || was.unavailable != next.unavailable || was.Partition() != next.Partition()
 	if !changed && maps.Equal(was.Annotations, next.Annotations) {
 		return nil
 	}
@@ -152,8 +159,11 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	was.Template, was.Annotations = next.Template, next.Annotations
 	was.Replicas, was.minReady = next.Replicas, next.minReady
 	was.recreate, was.paused, was.surge, was.unavailable = next.recreate, next.paused, next.surge, next.unavailable
-	k.OnChange(fmt.Sprintf("Deployment %s is %s, minReady %d, surge %s, unavailable %s, paused %t",
-		w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused))
+	if w.Kind != "" {
+		was.sets.partition = next.sets.partition
+	}
+	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
+		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 // Cluster is Kubernetes as far as a release can see it: an API server that takes
 // Deployments and Services, the Deployment controller with the arithmetic of
 // k8s.io/kubernetes v1.36.3 pkg/controller/deployment (rolling.go, sync.go,
-// util/deployment_util.go), the ReplicaSet controller and a kubelet.
+// util/deployment_util.go), the ReplicaSet controller, that of StatefulSets and a kubelet.
 //
 // Everything happens in micro-steps: one write to a ReplicaSet, one pod created
 // or deleted, one status written, one pod that becomes ready. Which one is next
@@ -38,7 +38,7 @@ type Lifetime struct {
 	Never bool          // it never becomes ready
 }
 
-// Deployment is one Deployment, with its ReplicaSets.
+// Deployment is one Deployment, with its ReplicaSets, or one StatefulSet, with its ControllerRevisions.
 type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
@@ -52,6 +52,7 @@ type Deployment struct {
 	writes               []write       // what the controller's present sync has yet to write
 	status               struct{ Replicas, updated, available int }
 	Started              map[string]int // pods ever created, by version
+	sets                 *ordinals      // nil but for a StatefulSet
 }
 
 // ReplicaSet is one version of a Deployment, with its pods.
@@ -76,6 +77,8 @@ type Pod struct {
 	Ready       bool
 	Since       time.Time
 	Terminating bool
+	ordinal     int    // of a StatefulSet's
+	uid         string // of a StatefulSet's, whose pods come again by the same name
 }
 
 // write is one update of a ReplicaSet, made against the version that the

@@ -20,6 +20,12 @@ import (
 // invariants are checked without lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
+		if d.sets != nil {
+			if did := k.microOrdinals(d); did != "" {
+				return did
+			}
+			continue
+		}
 		if len(d.writes) == 0 {
 			for _, rs := range d.Sets {
 				if k.Lag {

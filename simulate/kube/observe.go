@@ -40,6 +40,9 @@ func (k *Cluster) Observe() rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	for w, d := range k.Deployments {
 		fresh, _ := d.split()
+		if d.sets != nil {
+			d.ask()
+		}
 		live := rollout.ObservedWorkload{
 			Replicas: d.Replicas, Hash: rollout.Hash(d.Annotations[rollout.AnnotationHash]), Synced: d.Observed == d.Generation,
 			Complete: d.Observed == d.Generation && d.status.updated == d.Replicas &&
@@ -67,6 +70,9 @@ func (k *Cluster) Observe() rollout.Observed {
 			live.Revisions = append(live.Revisions, r)
 		}
 		slices.SortFunc(live.Revisions, func(a, b rollout.Revision) int { return b.Number - a.Number })
+		if d.sets != nil {
+			d.observeOrdinals(&live)
+		}
 		o.Workloads[w] = live
 	}
 	return o

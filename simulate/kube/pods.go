@@ -9,6 +9,9 @@ import (
 // microReplicaSet is the ReplicaSet controller: one pod, or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
+		if d.sets != nil {
+			continue
+		}
 		for _, i := range k.rng.Perm(len(d.Sets)) {
 			rs := d.Sets[i]
 			live := rs.Live()

@@ -1,0 +1,117 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// ordinals is one version of a StatefulSet of n pods, of which those from partition on are to be of it.
+func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout.Object {
+	o := c.deployment("db", version, n)
+	o["kind"] = "StatefulSet"
+	spec := o.Map("spec")
+	delete(spec, "strategy")
+	spec["serviceName"], spec["podManagementPolicy"] = "db", policy
+	spec["updateStrategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(partition)}}
+	o.Map("spec", "template", "spec")["terminationGracePeriodSeconds"] = int64(1)
+	return o
+}
+
+func (c *clusterTest) set() rollout.ObservedWorkload {
+	w := rollout.Workload{Kind: "StatefulSet", Namespace: c.Namespace(), Name: "db"}
+	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
+}
+
+// awaitSet waits for as many pods of each version, all of them ready, and for the partition.
+func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live rollout.ObservedWorkload) {
+	c.Helper()
+	c.Await(c.T, fmt.Sprintf("%s from %d on, complete %t", want, floor, complete), func() bool {
+		live = c.set()
+		return live.Synced && pods(live) == want && live.Floor == floor && live.Complete == complete
+	})
+	return live
+}
+
+// membersOf are the pods of a version.
+func membersOf(live rollout.ObservedWorkload, version string) []rollout.Pod {
+	r, _ := live.Find(rollout.Hash("h1-" + version))
+	return r.Members
+}
+
+// partitions is what a release of a StatefulSet relies on.
+func partitions(policy string) func(*clusterTest) {
+	return func(c *clusterTest) {
+		c.apply(c.ordinals(policy, "v1", 3, 0))
+		one := c.awaitSet("v1 3", 0, true).Revisions[0]
+		if !one.Base || !one.Current || one.Pin != (rollout.Pin{Label: rollout.LabelRevision, Value: one.Name}) {
+			c.Errorf("at rest its revision is %+v", one)
+		}
+		c.apply(c.ordinals(policy, "v2", 3, 2))
+		if live := c.set(); live.Hash != "h1-v2" || live.Complete {
+			c.Errorf("right after Apply it is %+v", live)
+		}
+		live := c.awaitSet("v1 2, v2 1", 2, false)
+		fresh, _ := live.Find("h1-v2")
+		stable, _ := live.Find("h1-v1")
+		if !fresh.Current || fresh.Base || stable.Current || !stable.Base || fresh.Members[0].Name != "db-2" {
+			c.Errorf("at the partition 2 it is %+v", live)
+		}
+		c.apply(c.ordinals(policy, "v2", 5, 2))
+		c.awaitSet("v1 2, v2 3", 2, false)
+		c.apply(c.ordinals(policy, "v2", 5, 4)) // takes none back
+		live = c.awaitSet("v1 2, v2 3", 4, false)
+		lowest := membersOf(live, "v2")[0]
+		other := lowest
+		other.UID = "another"
+		for _, p := range []rollout.Pod{other, lowest} { // one alone is there, and is made anew of the base
+			if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
+				c.Error(err)
+			}
+		}
+		live = c.awaitSet("v1 3, v2 2", 4, false)
+		if names := membersOf(live, "v2"); lowest.Name != "db-2" || names[0].Name != "db-3" {
+			c.Errorf("%s was evicted, and the pods of v2 are %+v", lowest.Name, names)
+		}
+		c.apply(c.ordinals(policy, "v2", 3, 2)) // goes from the top
+		c.awaitSet("v1 2, v2 1", 2, false)
+		c.apply(c.ordinals(policy, "v1", 3, 0))
+		back := c.awaitSet("v1 3", 0, true)
+		if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || r.ReadySince[0].After(one.ReadySince[2].Add(1)) {
+			c.Errorf("back at v1 it is %+v, it was %+v: pods were replaced", r, one)
+		}
+		c.breaks(policy)
+	}
+}
+
+// breaks: with OrderedReady a pod that never becomes ready is not replaced, not even by the version before it.
+func (c *clusterTest) breaks(policy string) {
+	c.apply(c.ordinals(policy, "v3-neverready", 3, 2))
+	var broken rollout.Pod
+	seen := func() bool {
+		all := membersOf(c.set(), "v3-neverready")
+		i := slices.IndexFunc(all, func(p rollout.Pod) bool { return !p.Ready && !p.Terminating })
+		if i >= 0 {
+			broken = all[i]
+		}
+		return i >= 0
+	}
+	c.Await(c.T, "the broken pod", seen)
+	c.apply(c.ordinals(policy, "v1", 3, 0))
+	if policy == "OrderedReady" {
+		looks := 0
+		c.Await(c.T, "a while", func() bool { looks++; return c.set().Synced && looks > 20 })
+		if !seen() {
+			c.Fatal("the broken pod was replaced, which the controller does not do")
+		}
+		if err := c.Evict(c.Context(), c.Namespace(), broken); err != nil {
+			c.Error(err)
+		}
+	}
+	c.awaitSet("v1 3", 0, true)
+	c.apply(c.ordinals(policy, "v2", 3, 0))
+	if r := c.awaitSet("v2 3", 0, true).Revisions[0]; r.Hash != "h1-v2" || !r.Base {
+		c.Errorf("at the end the newest revision is %+v", r)
+	}
+}
