@@ -550,6 +550,54 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	}
 }
 
+// TestRenamedWhileEmpty: who renames an app while nothing is in its folder is told of both names, before the advice to remove
+// the old one is followed; with the objects, the new one goes on with the record.
+func TestRenamedWhileEmpty(t *testing.T) {
+	w := newWorld(t, nil)
+	edits := map[string]string{"apps/store/kustomization.yaml": "resources: []\n"}
+	back := map[string]string{}
+	for name, content := range w.git.commits[w.git.heads.Main].files {
+		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
+			edits[name], back["apps/store/"+file] = "", content
+		}
+	}
+	w.commit("shop is a store, and empty", edits)
+	w.settle()
+	want := "gitrollout remove shop --cluster prod; not if this is its new name, of which no object can be read yet: store; "
+	if h := w.state().Held; h == nil || !strings.Contains(h.Message, want) {
+		t.Errorf("held %+v, want %s", h, want)
+	}
+	said := len(w.git.messages)
+	w.settle()
+	if again := w.git.messages[said:]; len(again) > 0 || w.pods("v1") != 4 {
+		t.Errorf("%d pods are left, and it is said again:\n%s", w.pods("v1"), strings.Join(again, "\n"))
+	}
+	w.commit("its objects", back)
+	for range 10 {
+		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) { // until the store has the record
+			t.Fatal(err)
+		}
+	}
+	if e, _ := w.r.record.of("store"); !slices.Equal(e.state.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
+		t.Errorf("the store is formerly %v, with %d pods", e.state.Formerly, w.pods("v1"))
+	}
+	// An app that leaves beside one that has objects may not be that one.
+	w.commit("a till", map[string]string{
+		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
+		"apps/till/map.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
+	})
+	w.settle()
+	gone := map[string]string{}
+	for name := range back {
+		gone[name] = ""
+	}
+	w.commit("no store", gone)
+	w.settle()
+	if e, _ := w.r.record.of("store"); e.state.Held == nil || !strings.HasSuffix(e.state.Held.Message, "gitrollout remove store --cluster prod") {
+		t.Errorf("held %+v", e.state.Held)
+	}
+}
+
 // TestSameApp: an app is visited when anything that Git says of it is another thing than before.
 func TestSameApp(t *testing.T) {
 	wrong := rollout.Invalidf("f", "", "is wrong")

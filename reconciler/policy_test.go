@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -236,13 +237,18 @@ func TestForbiddenPromotion(t *testing.T) {
 			if s := w.state(); s.Phase != rollout.Paused || s.Held != nil || w.pods("v2") != 2 {
 				t.Errorf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
 			}
-			if said != "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and a step" {
-				t.Errorf("it is said: %q", said)
+			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and a step"
+			if said != why || w.state().Ignored != why {
+				t.Errorf("it is said: %q, and recorded: %q", said, w.state().Ignored)
+			}
+			told := slices.DeleteFunc(slices.Clone(w.git.messages), func(m string) bool { return !strings.Contains(m, "ignores") })
+			if len(told) != 1 || !strings.HasPrefix(told[0], "prod: shop ignores its promotion: "+why) {
+				t.Errorf("recorded %d times in 20 passes: %q", len(told), told)
 			}
 			w.commit("a step", promotion(w, "2"))
 			w.settle()
-			if s := w.state(); s.Phase != rollout.Healthy || said != "" {
-				t.Errorf("promoted by a step: %s, %q", s.Phase, said)
+			if s := w.state(); s.Phase != rollout.Healthy || said != "" || s.Ignored != "" {
+				t.Errorf("promoted by a step: %s, %q, %q", s.Phase, said, s.Ignored)
 			}
 		})
 	}
@@ -265,8 +271,8 @@ func TestForbiddenPromotion(t *testing.T) {
 		}
 		r.set(t, rule)
 		w.settle()
-		if said != "" {
-			t.Errorf("of what is over it is said: %q", said)
+		if said != "" || w.state().Ignored != "" {
+			t.Errorf("of what is over it is said: %q, %q", said, w.state().Ignored)
 		}
 	})
 	t.Run("abort", func(t *testing.T) {

@@ -325,7 +325,8 @@ func (s *visit) numbered() rollout.State {
 
 func isTransition(from, to rollout.State) bool {
 	for _, s := range []*rollout.State{&from, &to} {
-		s.Serial, s.App, s.Path, s.Source, s.Held, s.Inventory, s.Unhealthy, s.Kept = 0, "", "", "", nil, nil, "", ""
+		s.Serial, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, "", "", "", nil, nil
+		s.Unhealthy, s.Kept, s.Ignored = "", "", ""
 	}
 	return !from.Equal(&to)
 }

@@ -29,7 +29,7 @@ func (r *Reconciler) inherit(s *visit) {
 		if old == nil || old.unlisted == nil || e.err != nil || e.state.Source == "" {
 			continue
 		}
-		heir, _ := r.heirOf(s.view, e.state)
+		heir, _, _ := r.heirOf(s.view, e.state)
 		if gone := e.state.Held != nil; heir == s.app.Name && (s.inherits == nil || !gone) { // rather the one of just now
 			state := e.state
 			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
@@ -54,8 +54,13 @@ func (r *Reconciler) awaitsHeir(s *visit) bool {
 	if s.app.unlisted == nil {
 		return false
 	}
-	heir, known := r.heirOf(s.view, s.before)
+	heir, empty, known := r.heirOf(s.view, s.before)
 	if known && heir == "" {
+		if len(empty) > 0 && len(s.before.Inventory) > 0 {
+			named := *s.app
+			named.unlisted = s.view.branch.Unlisted(named.App, empty...)
+			s.app = &named
+		}
 		return false
 	}
 	s.err = fmt.Errorf("what became of app %s %w", s.app.Name, source.ErrNotReady)
@@ -64,8 +69,9 @@ func (r *Reconciler) awaitsHeir(s *visit) bool {
 }
 
 // heirOf is the app of the newest commit that has objects of another one and no record of its own, "" if there is none.
-// It is not known while an app that it could be is being rendered.
-func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, known bool) {
+// It is not known while an app that it could be is being rendered. The empty ones are those that have neither: the heir
+// may be one of them.
+func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
@@ -76,11 +82,13 @@ func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, known bool
 		switch {
 		case !ready:
 			known = false
-		case head.Render != nil && sharesObjects(old.Inventory, head.Render.Objects):
-			return name, true
+		case head.Render == nil || len(head.Render.Objects) == 0:
+			empty = append(empty, name)
+		case sharesObjects(old.Inventory, head.Render.Objects):
+			return name, nil, true
 		}
 	}
-	return "", known
+	return "", empty, known
 }
 
 // isOfSomething reports whether there is a record, and of more than a folder without objects: that may have been given

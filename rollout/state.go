@@ -45,6 +45,7 @@ type State struct {
 	Reason     string        `json:"reason,omitempty"`    // one sentence: why the phase is what it is
 	Unhealthy  string        `json:"unhealthy,omitempty"` // what has not been well at rest for longer than its deadline
 	Kept       string        `json:"kept,omitempty"`      // what left Git and is not deleted: who may have it, and the way out
+	Ignored    string        `json:"ignored,omitempty"`   // why a policy does not let the promotion file count
 	Held       *Held         `json:"held,omitempty"`      // what is wrong; the app stays as it is meanwhile
 	Source     string        `json:"source,omitempty"`    // commit whose render is in the cluster
 	Stable     *Release      `json:"stable,omitempty"`    // the last release that all users were on

@@ -412,6 +412,9 @@ func editByHand(u *universe, _ int) bool {
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")
 		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}
+		if u.serial%2 == 1 {
+			spec["minReadySeconds"] = int64(0) // the controller goes on to the end
+		}
 		if image {
 			container := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)
 			container["image"] = "example/by-hand:" + byHand

@@ -58,8 +58,8 @@ type Decision struct {
 //	   ↑               ⇅ Stalled                                                 ↓
 //	   └───────── complete, Git agrees ─────────── Aborting ─complete, Git does not→ Degraded
 func Decide(in Input) Decision {
+	was, promotion := in.State, in.Promotion
 	in = in.prepared()
-	was := in.State
 	in.State = reopened(was)
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -80,6 +80,7 @@ func Decide(in Input) Decision {
 	}
 	d = withReplicas(in, withAnalyses(in, d))
 	d.State = closed(d.State)
+	d = withIgnored(in, d, promotion)
 	d = withHealth(in, d)
 	switch same := d.State.Equal(&was); {
 	case same:

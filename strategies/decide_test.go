@@ -514,6 +514,22 @@ func TestPauseWatchesPods(t *testing.T) {
 	}
 }
 
+// TestTooManyOldOnesAreWatched: more old pods than are asked for go as the new ones serve, with surge too, where that
+// is asked of nothing else: they came back by somebody's hand, or by a template that was stable's for a while.
+func TestTooManyOldOnesAreWatched(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge })
+	h.push(version("v2"))
+	in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	want := movers(in.prepared())[0].want()
+	for old, looks := range map[int]bool{want.stable: false, want.stable + 1: true} {
+		in = inFlight(h, 1, set(h, commitID(0), old, old), set(h, commitID(1), want.canary, want.canary))
+		in.Observed.Workloads[web].Revisions[1].ReadySince[0] = in.Now.Add(-20 * time.Second)
+		if due := Decide(in).Requeue; due.Equal(in.Now.Add(40*time.Second)) != looks {
+			t.Errorf("%d old pods, where %d are asked for: it looks again at %v", old, want.stable, due)
+		}
+	}
+}
+
 // TestHeldLooksAgain: while the head cannot be read, what is in flight still has
 // its deadline, and a retreat still removes the canary's pods when they may go.
 func TestHeldLooksAgain(t *testing.T) {

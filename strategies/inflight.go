@@ -169,7 +169,7 @@ func textOf(waits []verdict) string {
 
 // nextPod is when the next pod can be counted on. What pods can bear of the
 // requests, they can when proxies know of them. And where pods are replaced in
-// place, or there are more new ones than asked for, each one that serves makes
+// place, or there are more of a version than asked for, each one that serves makes
 // room for the next, at a pause too: an autoscaler may have asked for it.
 func (m moving) nextPod(in Input) (due time.Time) {
 	if m.routing != nil {
@@ -178,7 +178,8 @@ func (m moving) nextPod(in Input) (due time.Time) {
 	if m.routing != nil && m.Routed != nil { // pods that it sent requests to may go
 		due = soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.routing.Settle), in.Now))
 	}
-	if m.spec.Scaling == rollout.InPlace || m.fresh.Desired > m.want().canary {
+	want := m.want()
+	if m.spec.Scaling == rollout.InPlace || m.fresh.Desired > want.canary || m.stable.Desired > want.stable {
 		due = soonest(due, servesNext(in.Now, minReady(m.spec), m.live.Revisions...))
 	}
 	return due

@@ -67,6 +67,29 @@ func Ignored(in Input) string {
 	}
 }
 
+// withIgnored records that a policy does not let a promotion file count, for those who read Git and know of no policy.
+func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
+	if d.Stale {
+		return d
+	}
+	s, was := &d.State, d.State.Ignored
+	s.Ignored = ""
+	if p != nil && p.Refused != "" {
+		in.Promotion, in.State = p, *s
+		if why := Ignored(in); why == p.Refused {
+			s.Ignored = why
+		}
+	}
+	switch {
+	case s.Ignored == was:
+	case s.Ignored == "":
+		d.Subject = orElse(d.Subject, s.App+" ignores no promotion any more")
+	default:
+		d.Subject = orElse(d.Subject, s.App+" ignores its promotion: "+s.Ignored)
+	}
+	return d
+}
+
 // NamesNoStep says which step a promotion names that the documents of its release do not have, "" if none. About a
 // promotion of another release it says nothing.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {

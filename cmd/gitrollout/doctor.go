@@ -38,7 +38,7 @@ say for each thing that is missing what to do:
 
   git      the branch can be read; branches below gitrollout/ can be pushed; the
            configuration can be read; whose state the state branch has
-  forge    branch protection, where the configuration names a forge
+  forge    branch protection and code owners, where the configuration names a forge
   cluster  it answers; its version; the rights, kind by kind and namespace by
            namespace; that it knows all kinds; Secrets that analyses name
   clock    this machine's, the API server's and the Git server's

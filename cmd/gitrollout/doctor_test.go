@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -145,6 +147,45 @@ func TestDoctorFindings(t *testing.T) {
 	if got := found["forge.protection"]; len(got) != 2 || got[0].Status != doctor.Unknown {
 		t.Errorf("a forge that does not answer: %+v", got)
 	}
+}
+
+// TestDoctorOwners: whether code owners decide anything is said, with what to do, and what could not be asked.
+func TestDoctorOwners(t *testing.T) {
+	branch, rule := "", ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch answer := map[string]string{"/api/v1/repos/a/b/branches/main": branch, "/api/v1/repos/a/b/branch_protections/main": rule}[r.URL.Path]; answer {
+		case "":
+			http.Error(w, `{"message": "not there"}`, http.StatusNotFound)
+		default:
+			_, _ = w.Write([]byte(answer))
+		}
+	}))
+	defer server.Close()
+	repo := gittest.New(t)
+	files := doctorFiles("shop", nil)
+	files[".gitrollout/prod/config.yaml"] += "forge: {type: gitea, url: \"" + server.URL + "\", repository: a/b}\n"
+	repo.CommitFiles("first", files)
+	t.Setenv("GITROLLOUT_FORGE_URL", server.URL)
+	is := func(want doctor.Health, message, fix string) {
+		t.Helper()
+		_, found := examined(t, "--repo", repo.Bare, "--no-push", nowhere)
+		got := found["forge.owners"]
+		if len(got) != 1 || got[0].Status != want || !strings.Contains(got[0].Message, message) || !strings.Contains(got[0].Fix, fix) {
+			t.Errorf("%+v, want %s: %s; fix: %s", got, want, message, fix)
+		}
+	}
+	t.Setenv("GITROLLOUT_FORGE_TOKEN", "x")
+	branch = `{"protected": true, "effective_branch_protection_name": "main"}`
+	rule = `{"block_on_official_review_requests": false}`
+	is(doctor.Unknown, "main has no CODEOWNERS", "--promoters")
+	repo.CommitFiles("owners", map[string]string{".gitea/CODEOWNERS": "\\.gitrollout/.* @ann\n"})
+	is(doctor.Warning, "main does not wait for the owners in .gitea/CODEOWNERS", "Gitea: block merge on official review requests")
+	rule = `{"block_on_official_review_requests": true}`
+	is(doctor.Healthy, "main waits for reviews", "")
+	branch = `{"protected": true}`
+	is(doctor.Unknown, "was not checked: it is protected", "")
+	t.Setenv("GITROLLOUT_FORGE_TOKEN", "")
+	is(doctor.Unknown, "was not checked: there is no token for the forge's API", "")
 }
 
 // TestDoctorRights asks a real API server for the rights of an account that has

@@ -168,4 +168,32 @@ func (c *doctorCommand) examineForge(ctx context.Context, e *doctor.Examination,
 			e.Add("forge.protection", doctor.Warning, fmt.Sprintf(b.fix, b.name), "%s is not protected: %s", b.name, b.what)
 		}
 	}
+	examineOwners(ctx, e, w, o)
+}
+
+// examineOwners looks whether those whom the repository names have to agree to what is released and promoted.
+func examineOwners(ctx context.Context, e *doctor.Examination, w *world, o forge.Options) {
+	const check = "forge.owners"
+	var file string
+	for _, name := range forge.CodeOwners() {
+		if _, found, err := w.branch.Tree.Lookup(name); found && err == nil {
+			file = name
+		}
+	}
+	branch := w.repo.Branch()
+	asks, err := forge.AsksOwners(ctx, o, *w.config().Forge, branch)
+	switch {
+	case file == "":
+		e.Add(check, doctor.Unknown, "name the owners of .gitrollout/, and require their reviews: "+
+			"else who may promote is up to --promoters and --verify-commits of gitrollout run, which cannot be seen from here",
+			"%s has no CODEOWNERS: the forge lets whoever may merge promote, and say what apps may", branch)
+	case err != nil:
+		e.Add(check, doctor.Unknown, "", "whether %s waits for the owners in %s was not checked: %v", branch, file, err)
+	case asks:
+		e.Add(check, doctor.Healthy, "", "%s waits for reviews of the owners in %s", branch, file)
+	default:
+		e.Add(check, doctor.Warning, "protect "+branch+": require review from code owners "+
+			"(GitLab: code owner approval; Gitea: block merge on official review requests)",
+			"%s does not wait for the owners in %s: they decide nothing", branch, file)
+	}
 }

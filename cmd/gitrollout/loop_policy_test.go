@@ -106,6 +106,45 @@ func TestUnsignedPolicy(t *testing.T) {
 	p.awaitPaused(second)
 }
 
+// TestForbiddenPromotionIsShown: that a promotion of all does not count by the policy is said by commands which know of no
+// policy, as the process that runs has recorded it: get, and its JSON. A promotion of a step counts and ends that.
+func TestForbiddenPromotionIsShown(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	w.keys.policy.file = filepath.Join(t.TempDir(), "policy.yaml")
+	rules := policyOf(w.ns, ", rollouts: {forbid: [promoteFull]}")
+	if err := os.WriteFile(w.keys.policy.file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", version("v2", halfThenGate))
+	before := p.awaitPaused(commit)
+	file := rollout.PromotionPath("test", w.app)
+	push := func(through string) {
+		t.Helper()
+		decision := rollout.Promotion{Release: before.Release.Hash, Decision: rollout.Promote, Through: through}
+		data, err := decision.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.edit("main", map[string]string{file: string(data)})
+	}
+	push(rollout.Full)
+	s := p.await("it is ignored", func(s rollout.State) bool { return s.Ignored != "" })
+	const why = "project web, rule rollouts.forbid: promoteFull does not count"
+	w.wantText(w.command(exitOK, "get", w.app), "Warning    ignored:", "project web, rule rollouts.forbid:", "Paused")
+	w.wantText(w.command(exitOK, "get", w.app, "-o", "json"), "ignored: "+file+": "+why)
+	if s.Phase != rollout.Paused || s.Serial != before.Serial {
+		t.Errorf("%s, serial %d, want %d: each Deployment would be written to", s.Phase, s.Serial, before.Serial)
+	}
+	push("2")
+	p.awaitHealthy(commit)
+	p.await("nothing is ignored", func(s rollout.State) bool { return s.Ignored == "" })
+	if shown := w.command(exitOK, "get", w.app); strings.Contains(shown, "ignored") {
+		t.Errorf("it is over:\n%s", shown)
+	}
+}
+
 // TestPolicyFlags: what cannot be meant is an error at the start.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{

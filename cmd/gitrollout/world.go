@@ -218,6 +218,9 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 	if promotion.Err != nil && !isInvalid(promotion.Err) {
 		return strategies.Input{}, promotion.Err
 	}
+	if promotion.File.SkipsSteps() && promotion.File.Refused == "" {
+		promotion.File.Refused = a.State.Ignored // who runs knows the policy
+	}
 	head := w.head(a.App)
 	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
 	needed := w.detail || a.State.Release != nil || a.Head.Render == nil

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +14,8 @@ import (
 )
 
 // TestEveryWriteIsTheAccounts: of an app that has an account, all that is sent to the API server to change something is
-// sent as that account: dry runs, applies, moves of pods, Jobs that measure, prunes and the way back. What gitrollout
-// writes as itself are Events and its Lease.
+// sent as that account: dry runs, applies, moves of pods, Jobs that measure, prunes, the way back, and what puts back what people
+// did by hand. What gitrollout writes as itself are Events and its Lease.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")}
@@ -61,9 +63,45 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 	w.repo.Revert(third)
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 
+	// What people do by hand is put back as the account, too: of an app whose release is rejected, and of one in flight
+	// whose head cannot be read.
+	deployer := "system:serviceaccount:" + w.ns + ":deployer"
+	putBack := func(what, patch string) {
+		t.Helper()
+		before := w.deployment().Spec
+		a.mu.Lock()
+		delete(a.changes, change{"PATCH", "deployments", deployer})
+		a.mu.Unlock()
+		w.kubectl("patch", "deployment/shop", "--type=merge", "-p", patch)
+		now := w.deployment().Spec
+		for deadline := time.Now().Add(patience); *now.Replicas != *before.Replicas || !reflect.DeepEqual(now.Strategy, before.Strategy); time.Sleep(glance) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not put back within %s: %d replicas, %+v", what, patience, *now.Replicas, now.Strategy.RollingUpdate)
+			}
+			now = w.deployment().Spec
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !a.changes[change{"PATCH", "deployments", deployer}] {
+			t.Errorf("%s: nothing was written as the account, among %v", what, a.changes)
+		}
+	}
+	w.push("v4", version("v4"))
+	w.awaitStep(2, rollout.Paused)
+	if out, err := w.cli("abort", w.app, "--reason", "a bad one"); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	w.await("it is rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
+	putBack("rejected", `{"spec":{"replicas":5}}`)
+	w.push("v5", version("v5"))
+	w.awaitStep(2, rollout.Paused)
+	w.push("it cannot be built", map[string]string{"kustomization.yaml": "resources: [gone.yaml]\n"})
+	w.await("it is held", func(s rollout.State) bool { return s.Held != nil && s.Release != nil })
+	putBack("held, by its replicas", `{"spec":{"replicas":5}}`)
+	putBack("held, by its strategy", `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"70%","maxUnavailable":"25%"}}}}`)
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	deployer := "system:serviceaccount:" + w.ns + ":deployer"
 	for c := range a.changes {
 		isOwn := c.resource == "events" || c.resource == "leases" || strings.HasSuffix(c.resource, "reviews")
 		if !isOwn && c.user != deployer {

@@ -36,7 +36,12 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	releaseParent = dir
+	adoptOrphans()
 	code := m.Run()
+	for _, process := range leftRunning() {
+		fmt.Fprintln(os.Stderr, "a test has started and not ended:", process)
+		code = 1
+	}
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -181,6 +186,7 @@ func (w *world) startExactly(args ...string) *world {
 	w.home = w.t.TempDir()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.stopped = false // a test may have stopped the one before
 	if err := w.spawn(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -94,6 +94,8 @@ func FuzzAPIAnswers(f *testing.F) {
 			told(h.setStatus(ctx, "abc", "gitrollout/prod/shop", all["c"]))
 			_, err = h.isProtected(ctx, "main")
 			told(err)
+			_, err = h.asksOwners(ctx, "main")
+			told(err)
 			_, err = pages[comment](ctx, a, k.comments("acme/deploy", p.number).list, "")
 			told(err)
 		}

@@ -2,7 +2,12 @@ package forge
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
 
+	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -15,4 +20,95 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 		return false, err
 	}
 	return h.isProtected(ctx, branch)
+}
+
+// AsksOwners asks the forge whether nothing gets onto a branch without a review by those whom CODEOWNERS names for it.
+// The error is that it does not tell, such as to an account that is no administrator.
+func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
+	h, err := o.connect(config)
+	if err != nil {
+		return false, err
+	}
+	return h.asksOwners(ctx, branch)
+}
+
+// CodeOwners are the files in which a forge looks for code owners.
+func CodeOwners() []string {
+	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
+		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
+}
+
+var errHidden = errors.New("it is protected, and the forge tells only its administrators whether code owners " +
+	"have to agree: set GITROLLOUT_FORGE_TOKEN to the token of one")
+
+// asksOwners is guard's. Rulesets are told to everybody who may read, branch protection to administrators.
+func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
+	type rule struct {
+		Type       string `json:"type"`
+		Parameters struct {
+			Owners bool `json:"require_code_owner_review"`
+		} `json:"parameters"`
+	}
+	rules, err := pages[rule](ctx, g.api, g.path+"/rules/branches/"+branch, "")
+	for _, r := range rules {
+		if r.Type == "pull_request" && r.Parameters.Owners {
+			return true, nil
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	var classic struct {
+		Reviews struct {
+			Owners bool `json:"require_code_owner_reviews"`
+		} `json:"required_pull_request_reviews"`
+	}
+	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
+	if refused := new(call.Error); errors.As(err, &refused) &&
+		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
+		if strings.Contains(refused.Message, "Branch not protected") { // by anything but rulesets
+			return false, nil
+		}
+		protected, err := g.isProtected(ctx, branch)
+		if protected && err == nil {
+			err = errHidden
+		}
+		return false, err
+	}
+	return classic.Reviews.Owners, err
+}
+
+// asksOwners is guard's. A branch may be protected by several patterns, of which one that asks is enough.
+func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
+	type pattern struct {
+		Name   string `json:"name"`
+		Owners bool   `json:"code_owner_approval_required"`
+	}
+	patterns, err := pages[pattern](ctx, g.api, g.path+"/protected_branches", "")
+	for _, p := range patterns {
+		is, failed := regexp.MatchString("^"+strings.ReplaceAll(regexp.QuoteMeta(p.Name), `\*`, ".*")+"$", branch)
+		if p.Owners && is && failed == nil {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// asksOwners is guard's. Gitea asks code owners by itself, and waits for them where it waits for those who were asked.
+func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
+	var answer struct {
+		Protected bool   `json:"protected"`
+		Rule      string `json:"effective_branch_protection_name"` // "" for who is no administrator
+	}
+	if err := g.call(ctx, http.MethodGet, g.path+"/branches/"+branch, nil, &answer); err != nil || !answer.Protected {
+		return false, err
+	}
+	if answer.Rule == "" {
+		return false, errHidden
+	}
+	var rule struct {
+		Waits bool `json:"block_on_official_review_requests"`
+	}
+	err := g.call(ctx, http.MethodGet, g.path+"/branch_protections/"+answer.Rule, nil, &rule)
+	return rule.Waits, err
 }

@@ -2,8 +2,10 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,111 @@ func TestIsProtected(t *testing.T) {
 				t.Error("a branch that does not exist is neither")
 			}
 		})
+	}
+}
+
+// TestAsksOwners asks the two forges that are played by what their documentation says they answer: to an administrator, and
+// to somebody who is none.
+func TestAsksOwners(t *testing.T) {
+	const gitHub, gitLab = "/api/v3/repos/acme/deploy", "/api/v4/projects/acme%2Fdeploy"
+	const yes, no, unknown = "yes", "no", "unknown"
+	ruleset := func(asks string) string {
+		return `[{"type": "deletion"}, {"type": "pull_request", "parameters": {"require_code_owner_review": ` + asks + `}}]`
+	}
+	for name, tc := range map[string]struct {
+		kind    rollout.ForgeType
+		answers map[string]string // by path; "403 …" and "404 …" are errors
+		want    string
+		words   string
+	}{
+		"a ruleset asks": {rollout.GitHub, map[string]string{gitHub + "/rules/branches/main": ruleset("true")}, yes, ""},
+		"branch protection asks": {rollout.GitHub, map[string]string{
+			gitHub + "/rules/branches/main":      ruleset("false"),
+			gitHub + "/branches/main/protection": `{"required_pull_request_reviews": {"require_code_owner_reviews": true}}`,
+		}, yes, ""},
+		"branch protection does not": {rollout.GitHub, map[string]string{
+			gitHub + "/rules/branches/main":      `[]`,
+			gitHub + "/branches/main/protection": `{"required_pull_request_reviews": {"require_code_owner_reviews": false}}`,
+		}, no, ""},
+		"a ruleset alone, and an administrator": {rollout.GitHub, map[string]string{
+			gitHub + "/rules/branches/main":      ruleset("false"),
+			gitHub + "/branches/main/protection": "404 Branch not protected",
+		}, no, ""},
+		"protected, and no administrator": {rollout.GitHub, map[string]string{
+			gitHub + "/rules/branches/main":      `[]`,
+			gitHub + "/branches/main/protection": "403 Resource not accessible by personal access token",
+			gitHub + "/branches/main":            `{"protected": true}`,
+		}, unknown, "GITROLLOUT_FORGE_TOKEN"},
+		"not protected, and no administrator": {rollout.GitHub, map[string]string{
+			gitHub + "/rules/branches/main":      `[]`,
+			gitHub + "/branches/main/protection": "404 Not Found",
+			gitHub + "/branches/main":            `{"protected": false}`,
+		}, no, ""},
+		"GitHub does not say": {rollout.GitHub, map[string]string{gitHub + "/rules/branches/main": "403 no"}, unknown, "no"},
+		"the branch's pattern asks": {rollout.GitLab, map[string]string{gitLab + "/protected_branches": `[` +
+			`{"name": "release/*", "code_owner_approval_required": true}, {"name": "main", "code_owner_approval_required": true}]`}, yes, ""},
+		"a wildcard asks": {rollout.GitLab, map[string]string{gitLab + "/protected_branches": `[` +
+			`{"name": "main", "code_owner_approval_required": false}, {"name": "m*n", "code_owner_approval_required": true}]`}, yes, ""},
+		"another branch's pattern asks": {rollout.GitLab, map[string]string{gitLab + "/protected_branches": `[` +
+			`{"name": "mai", "code_owner_approval_required": true}, {"name": "main"}]`}, no, ""},
+		"GitLab does not say": {rollout.GitLab, map[string]string{gitLab + "/protected_branches": "403 Forbidden"}, unknown, "Forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer, known := tc.answers[r.URL.EscapedPath()]
+				if !known {
+					t.Errorf("asked %s", r.URL)
+				}
+				switch {
+				case strings.HasPrefix(answer, "403 "):
+					w.WriteHeader(http.StatusForbidden)
+				case strings.HasPrefix(answer, "404 "):
+					w.WriteHeader(http.StatusNotFound)
+				}
+				if _, message, failed := strings.Cut(answer, "40"); failed && message[1] == ' ' {
+					answer = `{"message": "` + message[2:] + `"}`
+				}
+				_, _ = w.Write([]byte(answer))
+			}))
+			defer server.Close()
+			o := Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now, Token: func(context.Context) (string, error) { return "token", nil }}
+			asks, err := AsksOwners(t.Context(), o, rollout.Forge{Type: tc.kind}, "main")
+			got := map[bool]string{true: yes, false: no}[asks]
+			if err != nil {
+				got = unknown
+			}
+			if got != tc.want || tc.words != "" && !strings.Contains(err.Error(), tc.words) {
+				t.Errorf("%s, want %s: %v", got, tc.want, err)
+			}
+		})
+	}
+}
+
+// TestAsksOwnersGitea asks a real Gitea, as an administrator and as somebody who is none.
+func TestAsksOwnersGitea(t *testing.T) {
+	bench, o, config := newGiteaMaker(t)(t)
+	g := bench.(*giteaBench)
+	o.Now = time.Now
+	asOwner := o
+	asOwner.Token = func(context.Context) (string, error) { return g.owner.Token, nil }
+	if asks, err := AsksOwners(t.Context(), o, config, "main"); err != nil || asks {
+		t.Fatalf("not protected yet, and it says %t, %v", asks, err)
+	}
+	rule := "/repos/" + g.repo + "/branch_protections"
+	g.server.Must(g.owner, http.MethodPost, rule, map[string]any{"rule_name": "mai*", "required_approvals": 1}, nil)
+	if asks, err := AsksOwners(t.Context(), asOwner, config, "main"); err != nil || asks {
+		t.Errorf("any approval does, and it says %t, %v", asks, err)
+	}
+	g.server.Must(g.owner, http.MethodPatch, rule+"/mai*", map[string]any{"block_on_official_review_requests": true}, nil)
+	if asks, err := AsksOwners(t.Context(), asOwner, config, "main"); err != nil || !asks {
+		t.Errorf("it waits for code owners, and says %t, %v", asks, err)
+	}
+	if _, err := AsksOwners(t.Context(), o, config, "main"); !errors.Is(err, errHidden) {
+		t.Errorf("told to somebody who is no administrator: %v", err)
+	}
+	o.Token = func(context.Context) (string, error) { return "", nil }
+	if _, err := AsksOwners(t.Context(), o, config, "main"); !errors.Is(err, errNoToken) {
+		t.Errorf("without a token: %v", err)
 	}
 }
 

@@ -95,6 +95,8 @@ type marker interface {
 type guard interface {
 	// isProtected is about a branch that exists.
 	isProtected(ctx context.Context, branch string) (bool, error)
+	// asksOwners is whether a branch waits for the reviews of code owners.
+	asksOwners(ctx context.Context, branch string) (bool, error)
 }
 
 // pull is a pull request or merge request.

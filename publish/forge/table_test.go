@@ -79,6 +79,10 @@ func (p *paper) isProtected(_ context.Context, branch string) (bool, error) {
 	return branch == "main", nil
 }
 
+func (p *paper) asksOwners(_ context.Context, branch string) (bool, error) {
+	return branch == "main", nil
+}
+
 // TestAForgeIsOneLine adds a forge by a line of the table, and has all that is done
 // with forges done with it.
 func TestAForgeIsOneLine(t *testing.T) {
@@ -110,6 +114,9 @@ func TestAForgeIsOneLine(t *testing.T) {
 	for branch, want := range map[string]bool{"main": true, "other": false} {
 		if got, err := IsProtected(t.Context(), o, config, branch); err != nil || got != want {
 			t.Errorf("%s is protected: %t, %v", branch, got, err)
+		}
+		if got, err := AsksOwners(t.Context(), o, config, branch); err != nil || got != want {
+			t.Errorf("%s waits for code owners: %t, %v", branch, got, err)
 		}
 	}
 

@@ -97,12 +97,16 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 }
 
 // Unlisted is why an app that Git no longer lists is left alone: a typo in a glob must not take a service
-// down.
-func (b *Branch) Unlisted(a rollout.App) *rollout.InvalidError {
+// down. The empty apps are those that it may be by another name, as nothing is in them yet.
+func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError {
+	fix := fmt.Sprintf("list it again, or remove it for good: gitrollout remove %s --cluster %s", a.Name, b.Cluster)
+	if len(empty) > 0 {
+		fix += fmt.Sprintf("; not if this is its new name, of which no object can be read yet: %s; "+
+			"with the objects there, it goes on by that name", strings.Join(empty, " or "))
+	}
 	return &rollout.InvalidError{
 		File: rollout.ConfigPath(b.Cluster), Field: "apps",
-		Msg: fmt.Sprintf("no longer lists %s (%s); its objects are left as they are", a.Name, a.Path),
-		Fix: fmt.Sprintf("list it again, or remove it for good: gitrollout remove %s --cluster %s", a.Name, b.Cluster),
+		Msg: fmt.Sprintf("no longer lists %s (%s); its objects are left as they are", a.Name, a.Path), Fix: fix,
 	}
 }
 

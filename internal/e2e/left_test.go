@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// adoptOrphans makes what a program of these tests leaves behind, such as its workers, a child of this process.
+func adoptOrphans() {
+	const setChildSubreaper = 36
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
+}
+
+// leftRunning ends the programs under test that are still children of this process, and says what they are. Those that are
+// about to end have the time for it.
+func leftRunning() (all []string) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(glance) {
+		left := programs()
+		if len(left) > 0 && time.Now().Before(deadline) {
+			continue
+		}
+		for pid, args := range left {
+			all = append(all, fmt.Sprintf("%d %s", pid, args))
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		slices.Sort(all)
+		return all
+	}
+}
+
+// programs are the children of this process that are the program under test, by id, and how they were called.
+func programs() map[int]string {
+	path, err := binary()
+	if err != nil {
+		return nil
+	}
+	found := map[int]string{}
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range folders {
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		_, after, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
+		fields := strings.Fields(after) // its state, and its parent
+		if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		program, err := os.Readlink(filepath.Join(dir, "exe"))
+		if err != nil || program != path && filepath.Base(program) != "gitrollout" {
+			continue
+		}
+		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		found[pid] = strings.ReplaceAll(strings.TrimRight(string(args), "\x00"), "\x00", " ")
+	}
+	return found
+}
+
+// TestWhatIsLeftRunningIsFound: a program that a test does not end, and one whose parent is gone, as a worker's may be.
+func TestWhatIsLeftRunningIsFound(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe() // what a worker waits for
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	orphan := exec.Command("sh", "-c", `"$0" render-worker 536870912 <&3 >/dev/null 2>&1 & echo $!`, path)
+	orphan.ExtraFiles = []*os.File{reader}
+	out, err := orphan.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually := func(what string, holds func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); !holds(); time.Sleep(glance) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not within %s: %s; there are %v", patience, what, programs())
+			}
+		}
+	}
+	eventually("it is found", func() bool { return strings.Contains(programs()[pid], "render-worker") })
+	_ = writer.Close()
+	eventually("it has ended", func() bool { return programs()[pid] == "" })
+}
