@@ -253,6 +253,7 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 		if live.Floor = tc.told; tc.told == 0 {
 			live.Floor = tc.n - tc.fresh
 		}
+		live.First, live.Floor = 5, live.Floor+5
 		if tc.late {
 			live.Revisions[1].ReadySince[3] = in.Now.Add(-9 * time.Second)
 		}
