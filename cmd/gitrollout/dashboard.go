@@ -72,10 +72,8 @@ func (o *dashOptions) check() error {
 
 // server puts the dashboard together.
 func (o *dashOptions) server(records *dashRecords, board *dashboard.Board) (*dashboard.Server, error) {
-	options := dashboard.Options{Board: board, Records: records, Now: time.Now}
-	if u, err := url.Parse(o.url); err == nil && u.Scheme == "https" {
-		options.Secure = true
-	}
+	u, err := url.Parse(o.url)
+	options := dashboard.Options{Board: board, Records: records, Now: time.Now, Secure: err == nil && u.Scheme == "https"}
 	if o.actions {
 		options.Access, options.Actor = &dashboard.Access{File: o.tokens}, dashActor{records}
 		if err := options.Access.Check(); err != nil {
