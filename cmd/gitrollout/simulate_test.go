@@ -42,29 +42,6 @@ func TestAppsWaitForThemselves(t *testing.T) {
 
 const canary = "../../examples/canary"
 
-// TestSimulateMovesAStatefulSet plays the example with a StatefulSet: the partition moves its pods, and a broken one goes.
-func TestSimulateMovesAStatefulSet(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(canary)); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"deployment.yaml", "rollout.yaml"} {
-		file := filepath.Join(dir, "apps", "shop", "base", name)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "kind: Deployment", "kind: StatefulSet")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	script := "start\npush v2\n  expect Paused | 4 blue, 1 v2\npromote\n+3s\n  expect Healthy | 5 v2\n" +
-		"never v3\npush v3\n  expect Progressing | 4 v2, 1 v3 (0 ready)\nrevert\n  expect Healthy | 5 v2\n"
-	if code, out, errs := simulated(t, script, "-", "--dir", dir); code != 0 {
-		t.Errorf("exit code %d\n%s%s", code, out, errs)
-	}
-}
-
 func TestSimulate(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string

@@ -39,6 +39,7 @@ func values(base manifests) []value {
 		{"rbac.create", "boolean", true, "whether the account gets its rights here", ""},
 		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of a ClusterRole: the kinds that your apps contain", ""},
 		{"rbac.secrets", "boolean", false, "rights on Secrets and ServiceAccounts, for all apps", ""},
+		{"rbac.evict", "boolean", false, "the right to delete pods, with which a StatefulSet's release goes back whose pods never become ready", ""},
 		{"serviceAccount.create", "boolean", true, "whether the account is made here", ""},
 		{"serviceAccount.name", "string", nil, "its name (default: the release's)", dnsName},
 		{"serviceAccount.annotations", "object", nil, "its annotations", ""},
@@ -76,7 +77,7 @@ type manifests map[string]map[string]any
 
 func readManifests(source string) (manifests, error) {
 	m := manifests{}
-	for _, name := range []string{"apps-role.yaml", "loop-role.yaml", "secrets/role.yaml", "deployment.yaml", "networkpolicy.yaml", "admission/policy.yaml"} {
+	for _, name := range []string{"apps-role.yaml", "loop-role.yaml", "secrets/role.yaml", "evict/role.yaml", "deployment.yaml", "networkpolicy.yaml", "admission/policy.yaml"} {
 		data, err := os.ReadFile(filepath.Join(source, "deploy", "kubernetes", name))
 		if err != nil {
 			return nil, err
@@ -140,7 +141,7 @@ func chartFiles(source string) (map[string]string, error) {
 	files["README.md"] = valuesTable(all)
 	for name, part := range map[string]any{
 		"rules/loop.yaml": base.rules("loop-role.yaml"), "rules/secrets.yaml": base.rules("secrets/role.yaml"),
-		"rules/held.yaml": heldSpec(base),
+		"rules/evict.yaml": base.rules("evict/role.yaml"), "rules/held.yaml": heldSpec(base),
 	} {
 		text, err := yaml.Marshal(part)
 		if err != nil {
