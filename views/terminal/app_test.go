@@ -306,6 +306,8 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	calm.Held, calm.App = nil, "search"
 	l := status.Listing{Cluster: "prod-eu", Apps: []status.App{blueGreenPreview(), plainApp(), calm, heldByInput(), degradedRejected()}}
 	golden(t, "several", Apps(l, Look{Width: 80, Now: at()}))
+	one := status.Listing{Cluster: "prod-eu", Apps: []status.App{blueGreenPreview(), calm, calm}}
+	golden(t, "several-calm", Apps(one, Look{Width: 80, Now: at()}))
 	golden(t, "list-80", List(l, Look{Width: 80, Now: at()}))
 	golden(t, "list", List(l, Look{Now: at()}))
 	golden(t, "list-empty", List(status.Listing{Cluster: "prod-eu"}, Look{Now: at()}))
