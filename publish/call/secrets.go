@@ -116,7 +116,7 @@ func (s *Secrets) ScrubValue(v any) any {
 }
 
 // line is a text without what is hidden, in one line of at most MaxMessage
-// characters.
+// characters. What had a byte in its middle that is no character is one again without it.
 func (s *Secrets) line(text string) string {
-	return rollout.Cut(rollout.OneLine(s.Scrub(text)), MaxMessage)
+	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

@@ -96,6 +96,11 @@ func TestHide(t *testing.T) {
 	if got := s.Scrub("abcdefgh abcd"); got != "*** ***" {
 		t.Errorf("one is part of the other: %q", got)
 	}
+	s = Secrets{}
+	s.Hide("abcdefgh")
+	if got := s.line("no abcd\xffefgh,\nab\x00cdefgh"); got != "no ***, ***" {
+		t.Errorf("with bytes in it that are no characters: %q", got)
+	}
 }
 
 // TestHideURL: an address that is no secret itself may be told but for what is in it.

@@ -36,6 +36,7 @@ func FuzzAPIAnswers(f *testing.F) {
 		f.Add([]byte(body), uint8(7), "99999999999", "0")
 	}
 	f.Add([]byte("{}"), uint8(9), "Fri, 31 Dec 9999 23:59:59 GMT", "9223372036854775807")
+	f.Add([]byte("essage\":\"t0ke\xff\xc6n"), uint8(0x8e), "", "")
 	statuses := []int{200, 201, 202, 204, 301, 304, 307, 401, 403, 404, 409, 422, 429, 500, 503}
 	f.Fuzz(func(t *testing.T, body []byte, which uint8, retry, reset string) {
 		now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
