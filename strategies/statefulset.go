@@ -59,9 +59,10 @@ func (statefulSet) share(c counts, n int, all bool) counts {
 // reached accepts more new pods than were asked for: ordinals that a scale-up brought
 // before the partition was counted anew. The controller does not take them back when
 // it rises, but makes them of the stable version when they go for another reason. With
-// rebalance they are evicted, and the step waits for that.
+// rebalance they are evicted, and the step waits for that; but for once all pods were
+// new: then they would be made of the new version again.
 func (statefulSet) reached(m moving, want counts) counts {
-	if want.canary == 0 || m.fresh.Desired <= want.canary || m.spec.Canary.Rebalance {
+	if want.canary == 0 || m.fresh.Desired <= want.canary || m.spec.Canary.Rebalance && !m.fresh.Base {
 		return want
 	}
 	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
@@ -141,7 +142,7 @@ func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Ev
 	for _, r := range live.Revisions {
 		serving += r.Serving(in.Now, minReady(spec))
 		for _, p := range r.Members {
-			if r.Current && ordinal(p) < live.Floor && (one == nil || ordinal(p) < ordinal(one[0].Pod)) {
+			if r.Current && !r.Base && ordinal(p) < live.Floor && (one == nil || ordinal(p) < ordinal(one[0].Pod)) {
 				one = []Eviction{{Namespace: spec.Workload.Namespace, Pod: p}}
 			}
 		}

@@ -285,6 +285,7 @@ func TestRebalance(t *testing.T) {
 		"none without rebalance":                       {func(in *Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
 		"none above the partition":                     {func(_ *Input, live *rollout.ObservedWorkload) { live.Floor = 9 }, ""},
 		"none before the controller has seen the step": {func(_ *Input, live *rollout.ObservedWorkload) { live.Synced = false }, ""},
+		"none that would be made anew as it is":        {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[0].Base = true }, ""},
 		"none of what somebody else has put there":     {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
 		"none while one is missing":                    {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
 		"none once it is promoted":                     {func(in *Input, _ *rollout.ObservedWorkload) { in.State.Phase = rollout.Promoting }, ""},
@@ -309,10 +310,13 @@ func TestRebalance(t *testing.T) {
 			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
 		}
 	}
-	in, _ := setAt(t, 10, 5, 5)
-	in.Source.Specs[0].Canary.Rebalance = true
-	if d := Decide(in); d.State.Progress[0].Step > 0 {
-		t.Error("the step is done while 5 pods are new, and 3 are asked for")
+	for _, all := range []bool{false, true} { // were new before
+		in, _ := setAt(t, 10, 5, 5)
+		in.Source.Specs[0].Canary.Rebalance = true
+		in.Observed.Workloads[db].Revisions[0].Base = all
+		if done := Decide(in).State.Progress[0].Step > 0; done != all {
+			t.Errorf("while 5 pods are new and 3 are asked for, the step is done: %t (all were new before: %t)", done, all)
+		}
 	}
 }
 
