@@ -44,8 +44,10 @@ func TestBeside(t *testing.T) {
 		_, err := second.Snapshot(hangs, older)
 		done <- err
 	}()
-	for len(server.Requests()) == sent {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); len(server.Requests()) == sent; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the second asks nothing")
+		}
 	}
 	server.Fault(gittest.Faults{})
 	heads, err := first.Push(t.Context(), []rollout.Update{stateUpdate("", "x", "1")})

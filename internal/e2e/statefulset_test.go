@@ -23,6 +23,18 @@ func set(replicas, policy, extra string, steps ...string) shop {
 		extra: "  serviceName: shop\n  podManagementPolicy: " + policy + "\n" + extra}
 }
 
+// abortsBroken pushes a version of a set whose pods crash, and aborts it once the first of them is there.
+func (w *world) abortsBroken(app shop) {
+	w.t.Helper()
+	w.push("v2", app.at("v2-crash").files())
+	w.await("the broken pod", func(s rollout.State) bool {
+		return s.Phase == rollout.Progressing && w.pods.count("v2-crash") == 1
+	})
+	if out, err := w.cli("abort", w.app); err != nil {
+		w.t.Fatalf("abort: %v\n%s", err, out)
+	}
+}
+
 // isSplit reports whether exactly the pods from an ordinal on are of a version, and all others of another one.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
@@ -159,13 +171,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
 	first := w.awaitHealthy(w.repo.Head())
 	mark := w.pods.mark()
-	w.push("v2", app.at("v2-crash").files())
-	w.await("the broken pod", func(s rollout.State) bool {
-		return s.Phase == rollout.Progressing && w.pods.count("v2-crash") == 1
-	})
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.abortsBroken(app)
 	s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.awaitSplit(0, 3, 0, "v1", "")
 	w.awaitRestart(g)

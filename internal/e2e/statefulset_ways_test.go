@@ -51,13 +51,7 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	w.start("--kubeconfig", audit(t, w, "gitrollout", w.ns).kubeconfig)
 	first := w.awaitHealthy(w.repo.Head())
 	mark := w.pods.mark()
-	w.push("v2", app.at("v2-crash").files())
-	w.await("the broken pod", func(s rollout.State) bool {
-		return s.Phase == rollout.Progressing && w.pods.count("v2-crash") == 1
-	})
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.abortsBroken(app)
 	w.awaitLog("cannot delete pods: ")
 	w.awaitLog(`cannot delete resource \"pods\"`)
 	if s := w.state(); s.Phase != rollout.Aborting {
