@@ -354,7 +354,7 @@ func routed(t *testing.T) map[string]string {
 // before, and not from when it was decided.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
-	rendered, err := source.NewReader("prod", render.New()).Render(tree{"c", files}, app("shop"))
+	rendered, err := source.NewReader("prod", render.New()).Render(tree{id: "c", files: files}, app("shop"))
 	if err != nil {
 		t.Fatal(err)
 	}

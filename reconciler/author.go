@@ -2,8 +2,10 @@ package reconciler
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -36,8 +38,38 @@ func (p *renders) isTraced(app, from string) bool {
 	return false
 }
 
-// trace reads the lines that isTraced waits for. Where one cannot be had, the newest commit stays named. It reports
-// whether there was anything to do.
+// signed is an app's promotion in the name of who wrote it. Where it concerns the release in flight, a process that has
+// not seen it come reads who that was, from the commit on that the app is at, and touches the app then. Until that is
+// known it is nobody's, with an error that holds up all but a retreat; it stays nobody's if it cannot be known.
+func (p *renders) signed(a *appView, s rollout.State, file *rollout.Promotion) (*rollout.Promotion, error) {
+	if file.Author != "" || s.Release == nil || s.Release.Hash != file.Release {
+		return file, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if by := p.wrote[a.Name]; by.file == a.promotion.ID {
+		named := *file
+		named.Author = by.author
+		return &named, nil
+	}
+	p.vague[a.Name] = s.Source
+	p.wanted()
+	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
+}
+
+// writer is the author of the commit that wrote a promotion file as it is, "" if no commit of a line did but perhaps
+// the first.
+func writer(line []Snapshot, p source.Promotion) string {
+	for i := len(line) - 1; i > 0; i-- {
+		if e, found, err := line[i-1].Lookup(p.Path); err != nil || !found || e.ID != p.ID {
+			return line[i].Commit().Author
+		}
+	}
+	return ""
+}
+
+// trace reads the lines that isTraced and signed wait for. Where one cannot be had, the newest commit stays named. It
+// reports whether there was anything to do.
 func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 	p := l.renders
 	p.mu.Lock()
@@ -50,15 +82,17 @@ func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 		if err != nil {
 			line = nil
 		}
-		p.leads(app, v.branch.Tree, line)
+		p.leads(app, v, line)
 	}
 	return len(vague) > 0
 }
 
-// leads says which line leads to an app's head; none means that nobody knows.
-func (p *renders) leads(app string, tree Snapshot, line []Snapshot) {
+// leads says which line leads to an app's head and its promotion; none means that nobody knows.
+func (p *renders) leads(app string, v *view, line []Snapshot) {
+	tree := v.branch.Tree
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.wrote[app] = writing{v.promotionOf(app).ID, writer(line, v.promotionOf(app))}
 	for _, s := range line {
 		p.ours[s.Commit().ID] = true
 	}
@@ -67,6 +101,8 @@ func (p *renders) leads(app string, tree Snapshot, line []Snapshot) {
 		p.touch(app)
 	case len(line) == 0:
 		h.vague = false
+		p.touch(app)
+	case !h.vague:
 		p.touch(app)
 	default:
 		h.missed = true

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -108,5 +109,93 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		if s := w.state(); s.Phase != rollout.Aborting || past.lines > 0 {
 			t.Errorf("it is %s; the history was read %d times", s.Phase, past.lines)
 		}
+	})
+}
+
+// TestAStartNamesWhoPromoted: a promotion that was pushed while no process ran, with commits of others after it, lets a
+// release pass in the name of who wrote it. What the file does is done once that is known, or once nobody can know it,
+// and is nobody's then; an abort is done at once. A file that opens nothing makes nobody read history.
+func TestAStartNamesWhoPromoted(t *testing.T) {
+	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
+		w := paused(t, nil)
+		past := &pastOf{origin: w.git}
+		w.git.author = "Bob"
+		w.commit("promotion", files(w))
+		w.git.author = "Cid"
+		w.commit("readme", map[string]string{"README.md": "not of the app\n"})
+		w.commit("readme again", map[string]string{"README.md": "again\n"})
+		o := w.r.Options
+		o.Past = past
+		w.r = New(o)
+		return w, past
+	}
+	promote := func(w *world) map[string]string { return promotion(w, "full") }
+	want := func(t *testing.T, w *world, past *pastOf, text string, lines int) {
+		t.Helper()
+		if said := strings.Join(w.git.messages, "\n"); !strings.Contains(said, text) || past.lines != lines {
+			t.Errorf("the history was read %d times, want %d; %q is not said:\n%s", past.lines, lines, text, said)
+		}
+		if said := strings.Join(w.git.messages, "\n"); strings.Contains(said, "by Cid") {
+			t.Errorf("somebody else's name is on it:\n%s", said)
+		}
+	}
+	t.Run("promotion", func(t *testing.T) {
+		w, past := start(t, promote)
+		w.settle()
+		want(t, w, past, "promoted by Bob", 1)
+		o := w.r.Options // the file stays when all is done, and opens nothing
+		w.r = New(o)
+		w.settle()
+		want(t, w, past, "promoted by Bob", 1)
+	})
+	t.Run("while more is pushed", func(t *testing.T) {
+		w, past := start(t, promote)
+		past.then = func() error {
+			past.then = nil
+			w.commit("readme", map[string]string{"README.md": "once more\n"})
+			return w.r.in.look(w.Context())
+		}
+		w.settle()
+		want(t, w, past, "promoted by Bob", 2) // once more for what is between the two heads
+	})
+	t.Run("written again meanwhile", func(t *testing.T) {
+		w, past := start(t, promote)
+		past.then = func() error {
+			past.then = nil
+			w.git.author = "Dan"
+			w.commit("promotion", decision(w, "through: full\nreason: mine"))
+			w.git.author = "Cid"
+			w.commit("readme", map[string]string{"README.md": "once more\n"})
+			return w.r.in.look(w.Context())
+		}
+		w.settle()
+		want(t, w, past, "promoted by Dan", 2)
+	})
+	t.Run("history that is gone", func(t *testing.T) {
+		w, past := start(t, promote)
+		past.then = func() error { return errors.New("not within 1000 commits") }
+		w.settle()
+		want(t, w, past, "promoted by a promotion file", 1)
+		if s := w.state(); s.Phase != rollout.Healthy {
+			t.Errorf("%s, want it promoted", s.Phase)
+		}
+	})
+	t.Run("hold", func(t *testing.T) {
+		w, past := start(t, func(w *world) map[string]string { return decision(w, "decision: hold") })
+		w.settle()
+		if past.lines != 1 || w.pods("v1") != 2 {
+			t.Errorf("the history was read %d times, %d pods of v1", past.lines, w.pods("v1"))
+		}
+	})
+	t.Run("abort", func(t *testing.T) {
+		w, past := start(t, func(w *world) map[string]string { return decision(w, "decision: abort\nreason: a bad one") })
+		past.then = func() error { return errors.New("no route") }
+		if err := w.once(); err != nil {
+			t.Fatal(err)
+		}
+		if s := w.state(); s.Phase != rollout.Aborting || w.pods("v2") != 0 {
+			t.Errorf("%s, %d pods of v2", s.Phase, w.pods("v2"))
+		}
+		want(t, w, past, "aborted by a promotion file: a bad one", past.lines)
 	})
 }

@@ -47,6 +47,14 @@ type view struct {
 // main is the commit of the users' branch that is followed.
 func (v *view) main() string { return v.branch.Tree.Commit().ID }
 
+// promotionOf is an app's promotion file, none before the first look and of an app that is not known.
+func (v *view) promotionOf(app string) source.Promotion {
+	if v == nil || v.apps[app] == nil {
+		return source.Promotion{}
+	}
+	return v.apps[app].promotion
+}
+
 // appView is what the users' branch says of one app.
 type appView struct {
 	rollout.App
@@ -129,7 +137,7 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads Heads) (*view, er
 	}
 	next.behind = errors.Join(next.branch.Behind, unknown)
 	if was != nil && was.main() != heads.Main {
-		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // else the newest commit is named for all
+		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // else the newest commit is named for releases
 	}
 	l.judged = ""
 	return next, nil
@@ -217,27 +225,15 @@ func (l *lookout) findApps(was, next *view) {
 		e, _ := l.record.of(name)
 		a.promotion = next.branch.Promotion(e.state.Named(a.App))
 		if a.promotion.File != nil {
-			a.promotion.File.Author = promoter(was, next, a)
+			a.promotion.File.Author = ""
+			if before := was.promotionOf(name); before.File != nil && before.ID == a.promotion.ID {
+				a.promotion.File.Author = before.File.Author
+			} else if was != nil {
+				a.promotion.File.Author = writer(next.line, a.promotion)
+			}
 		}
 		a.calendar = next.branch.Calendar(name)
 	}
-}
-
-// promoter is the author of the commit that wrote an app's promotion file as it is.
-func promoter(was, next *view, a *appView) string {
-	if was != nil && was.apps[a.Name] != nil {
-		if before := was.apps[a.Name].promotion; before.ID == a.promotion.ID && before.File != nil {
-			return before.File.Author
-		}
-	}
-	author := a.promotion.File.Author
-	for i := len(next.line) - 1; i > 0; i-- {
-		author = next.line[i].Commit().Author
-		if e, found, err := next.line[i-1].Lookup(a.promotion.Path); err != nil || !found || e.ID != a.promotion.ID {
-			break
-		}
-	}
-	return author
 }
 
 // unlisted is an app that is on record and not in Git. If nobody knows what Git lists, because its

@@ -30,6 +30,7 @@ type renders struct {
 	news  *sync.Cond // a job is queued, or closed
 	heads map[string]*headRender
 	vague map[string]string        // the commits that apps are at whose heads are to be traced from there on
+	wrote map[string]writing       // who wrote promotions that were there at the first look, by app
 	named map[rollout.Ref][]string // the apps whose heads name an object
 	at    map[string][]built       // by app, the one used last first
 	wants map[string][]job         // by commit that is not here
@@ -54,6 +55,9 @@ type headRender struct {
 	missed bool // somebody has asked and was told to wait
 	vague  bool // it names the newest commit because the line that leads to it from another one was not known
 }
+
+// writing is who wrote a promotion file, by its blob: "" if nobody knows.
+type writing struct{ file, author string }
 
 // isOf reports whether it is known what an app is as of a commit and by a policy.
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
@@ -91,7 +95,7 @@ const mostOurs = 20_000
 
 func newRenders(o *Options, reader *source.Reader) *renders {
 	p := &renders{
-		reader: reader, heads: map[string]*headRender{}, vague: map[string]string{},
+		reader: reader, heads: map[string]*headRender{}, vague: map[string]string{}, wrote: map[string]writing{},
 		named: map[rollout.Ref][]string{}, at: map[string][]built{},
 		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
 		known: map[what]bool{}, busy: map[string]bool{},
@@ -278,6 +282,7 @@ func (p *renders) forget(app string) {
 		p.claims(app, h.head.Render, nil)
 	}
 	delete(p.heads, app)
+	delete(p.wrote, app)
 	delete(p.at, app)
 }
 

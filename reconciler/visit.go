@@ -199,6 +199,10 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	}
 	promotion, refused, err := r.approvals.of(s.view, a, head.Render, state)
 	unknown = errors.Join(unknown, err)
+	if promotion != nil {
+		promotion, err = r.renders.signed(a, state, promotion)
+		unknown = errors.Join(unknown, err)
+	}
 	if s.view.behind != nil {
 		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
 	}

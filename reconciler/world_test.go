@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,11 +23,14 @@ import (
 
 // tree is a commit of files by path. Ids are of content, those of folders, too.
 type tree struct {
-	id    string
-	files map[string]string
+	id     string
+	author string // "" is Ann
+	files  map[string]string
 }
 
-func (t tree) Commit() rollout.Commit { return rollout.Commit{ID: t.id, Author: "Ann", Subject: t.id} }
+func (t tree) Commit() rollout.Commit {
+	return rollout.Commit{ID: t.id, Author: cmp.Or(t.author, "Ann"), Subject: t.id}
+}
 
 func (t tree) Lookup(name string) (rollout.Entry, bool, error) {
 	if content, is := t.files[name]; is {
@@ -81,6 +85,7 @@ type origin struct {
 	parents   map[string]string
 	heads     Heads
 	fails     error
+	author    string   // of the commits that follow
 	messages  []string // of what was pushed to the state branch
 	delivered []Update
 }
@@ -132,7 +137,7 @@ func (o *origin) Push(_ context.Context, updates []Update) (map[string]string, e
 
 // commit makes a commit on top of another one; nil removes a file.
 func (o *origin) commit(parent string, edits map[string][]byte) string {
-	next := tree{id: fmt.Sprintf("%07d", len(o.commits)+1), files: maps.Clone(o.commits[parent].files)}
+	next := tree{author: o.author, id: fmt.Sprintf("%07d", len(o.commits)+1), files: maps.Clone(o.commits[parent].files)}
 	if next.files == nil {
 		next.files = map[string]string{}
 	}

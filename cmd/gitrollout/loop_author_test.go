@@ -85,3 +85,28 @@ func TestAuthorsAfterAStart(t *testing.T) {
 		t.Errorf("it fetched %d times, want at most 2 more: the history, and what was pushed meanwhile", got.Fetches)
 	}
 }
+
+// TestPromoterAfterAStart: a promotion that was pushed while no process ran is by who wrote it, whatever others have pushed
+// since.
+func TestPromoterAfterAStart(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	s := p.awaitPaused(w.as(ann, w.halfway("v2")))
+	p.end()
+	decision := rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote}
+	data, err := decision.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.as(bob, map[string]string{rollout.PromotionPath("test", w.app): string(data)})
+	for range 3 {
+		w.as(ann, map[string]string{"README.md": w.repo.Head()})
+	}
+	p = w.start()
+	p.await("it was let pass", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
+	if got := p.created.Stats(); got.Fetches > 4 {
+		t.Errorf("it fetched %d times, want both branches, the commit that the app is at, and the history", got.Fetches)
+	}
+}
