@@ -11,6 +11,8 @@ import (
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // commit is a Snapshot of files by path.
@@ -133,7 +135,6 @@ func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder is about a folder that can be no app, and all others are.
 // TestNoConfiguration names the clusters that have one, be it a single one.
 func TestNoConfiguration(t *testing.T) {
 	for cluster, want := range map[string]string{"staging": "name one of these with --cluster: prod", "": "commit a Config there"} {
@@ -148,6 +149,7 @@ func TestNoConfiguration(t *testing.T) {
 	}
 }
 
+// TestOneBadFolder is about a folder that can be no app, and all others are.
 func TestOneBadFolder(t *testing.T) {
 	b := open(t, first.with("second", map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"}), nil)
 	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.Unnamed) != 1 || b.Unnamed[0].Path != "apps/No_Name" {
@@ -158,8 +160,11 @@ func TestOneBadFolder(t *testing.T) {
 		"other/shop/kustomization.yaml": "resources: []\n",
 	})
 	b = open(t, two, nil)
-	if app, _ := b.Find("shop"); app.Path != "apps/shop" || len(b.Unnamed) != 1 || b.Unnamed[0].Path != "other/shop" {
+	if app, listed := b.Find("shop"); !listed || app.Path != "apps/shop" || len(b.Unnamed) != 1 || b.Unnamed[0].Path != "other/shop" {
 		t.Errorf("shop is at %s, unnamed %+v", app.Path, b.Unnamed)
+	}
+	if app, listed := b.Find("cart"); listed {
+		t.Errorf("there is no cart: %+v", app)
 	}
 }
 
@@ -171,6 +176,14 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 	}
 	if b := open(t, first, nil); b.Freeze != nil || b.Calendar("shop").Freeze != nil {
 		t.Errorf("without a file: %+v", b.Freeze)
+	}
+	frozen := first.with("third", map[string]string{config: "apps: 3\n", ".gitrollout/prod/freeze.yaml": "reason: [\n"})
+	if b := open(t, frozen, nil); b.Calendar("shop").Freeze == nil {
+		t.Error("a freeze does not count where no configuration could ever be read")
+	}
+	windows := "windows:\n- {kind: allow, schedule: \"0 9 * * 1-5\", duration: 8h}\n"
+	if b := open(t, first.with("fourth", map[string]string{config: configOf("- path: apps/*\n") + windows}), nil); len(b.Calendar("shop").Windows) != 1 {
+		t.Errorf("the windows of the configuration are not in the calendar: %+v", b.Calendar("shop"))
 	}
 }
 
@@ -240,8 +253,303 @@ func TestPromotion(t *testing.T) {
 	if p.Err == nil || p.ID == "" {
 		t.Errorf("bad: %+v", p)
 	}
-	if head := HeadOf(rollout.Commit{ID: "second"}, &rollout.Render{}, nil, p); head.Err == nil || head.Render != nil {
+	built, wrong := &rollout.Render{}, errors.New("wrong")
+	if head := HeadOf(rollout.Commit{ID: "second"}, built, nil, p); head.Err == nil || head.Render != nil {
 		t.Errorf("the head of an app with a bad promotion file: %+v", head)
+	}
+	if head := HeadOf(rollout.Commit{ID: "second"}, nil, wrong, p); head.Err != wrong {
+		t.Errorf("what is wrong with the app comes before its promotion file: %v", head.Err)
+	}
+	if head := HeadOf(rollout.Commit{ID: "second"}, built, nil, Promotion{}); head.Err != nil || head.Render != built || head.Commit.ID != "second" {
+		t.Errorf("the head of an app: %+v", head)
+	}
+
+	// By a name that it had before, unless another app has that name now.
+	renamed := rollout.App{Name: "boutique", Formerly: "store shop"}
+	if p := open(t, first.with("second", map[string]string{file: good, "apps/shop/kustomization.yaml": ""}), nil).Promotion(renamed); p.Path != file || p.File == nil {
+		t.Errorf("of the name before: %+v", p)
+	}
+	if p := open(t, first.with("second", map[string]string{file: good}), nil).Promotion(renamed); p != (Promotion{}) {
+		t.Errorf("another app's: %+v", p)
+	}
+
+	forbids := rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}}
+	for name, c := range map[string]struct {
+		projects []rollout.Project
+		through  string
+		refused  bool
+	}{
+		"AllAtOnce":      {[]rollout.Project{forbids}, "full", true},
+		"StepByStep":     {[]rollout.Project{forbids}, `"2"`, false},
+		"NoSuchRule":     {[]rollout.Project{{Name: "shops", Apps: []string{"shop"}}}, "full", false},
+		"AnotherProject": {[]rollout.Project{{Name: "tills", Apps: []string{"till"}, Rollouts: forbids.Rollouts}}, "full", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, first.with("second", map[string]string{file: strings.Replace(good, "full", c.through, 1)}), nil)
+			b.Policy = &rollout.Policy{Projects: c.projects}
+			p := b.Promotion(rollout.App{Name: "shop"})
+			if got := strings.Contains(p.File.Refused, "project shops, rule rollouts.forbid: promoteFull"); got != c.refused {
+				t.Errorf("refused: %q", p.File.Refused)
+			}
+		})
+	}
+}
+
+// TestProjects: what an app has of its project, and one without a project has of none.
+func TestProjects(t *testing.T) {
+	r := NewReader("prod", &builds{})
+	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{
+		{Name: "shops", Apps: []string{"shop"}, ServiceAccount: "deployer", Promoters: "keys/shops"},
+		{Name: "tills", Apps: []string{"till"}},
+	}})
+	tree := first.with("second", map[string]string{"apps/cart/kustomization.yaml": "resources: []\n"})
+	b, err := r.Open(tree, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for app, want := range map[string][2]string{"shop": {"shops/deployer", "keys/shops"}, "till": {}, "cart": {}} {
+		if a, _ := b.Find(app); a.ServiceAccount != want[0] || b.Promoters(app) != want[1] {
+			t.Errorf("%s is written as %q, promoted by %q, want %q", app, a.ServiceAccount, b.Promoters(app), want)
+		}
+	}
+}
+
+// TestUnlisted: an app that Git no longer lists is left alone, or goes where its entry says so and its folder is gone.
+func TestUnlisted(t *testing.T) {
+	b := open(t, first.with("second", map[string]string{config: configOf("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n")}), nil)
+	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
+		if got := b.Prunes(rollout.App{Name: "x", Path: dir}); got != want {
+			t.Errorf("prunes %s: %t", dir, got)
+		}
+	}
+	b.Tree = failing{first, new(0)}
+	if b.Prunes(rollout.App{Name: "sale", Path: "apps/sale"}) {
+		t.Error("it prunes an app whose folder may be there")
+	}
+	gone := rollout.App{Name: "sale", Path: "apps/sale"}
+	const fix = "list it again, or remove it for good: gitrollout remove sale --cluster prod"
+	if err := b.Unlisted(gone); err.Fix != fix || err.Msg != "no longer lists sale (apps/sale); its objects are left as they are" {
+		t.Errorf("%v", err)
+	}
+	if err := b.Unlisted(gone, "shop", "till"); err.Fix != fix+"; not if this is its new name, of which no object can be read yet: "+
+		"shop or till; with the objects there, it goes on by that name" {
+		t.Errorf("%v", err)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// failing is a commit that can be read so many times more, and then once not.
+type failing struct {
+	commit
+	left *int
+}
+
+func (f failing) fails() error {
+	if *f.left--; *f.left == -1 {
+		return errBroken
+	}
+	return nil
+}
+
+func (f failing) Lookup(name string) (rollout.Entry, bool, error) {
+	if err := f.fails(); err != nil {
+		return rollout.Entry{}, false, err
+	}
+	return f.commit.Lookup(name)
+}
+
+func (f failing) ReadDir(dir string) ([]rollout.Entry, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.commit.ReadDir(dir)
+}
+
+func (f failing) ReadBlob(id string) ([]byte, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.commit.ReadBlob(id)
+}
+
+// TestReadsThatFail: whatever of a commit cannot be read is said, and taken neither for nothing nor for a mistake of
+// its author.
+func TestReadsThatFail(t *testing.T) {
+	promotes := ".gitrollout/prod/promote/shop.yaml"
+	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := rollout.Cluster{Cluster: "prod", UID: "1234"}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := first.with("second", map[string]string{
+		promotes: "decision: hold\n", ".gitrollout/prod/freeze.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: sale\n",
+		rollout.StatePath("shop"): string(state), rollout.ClusterPath: string(cluster),
+	})
+	for name, read := range map[string]func(failing) error{
+		"Open":     func(f failing) error { _, err := NewReader("prod", &builds{}).Open(f, nil); return err },
+		"Clusters": func(f failing) error { _, err := Clusters(f); return err },
+		"Promotion": func(f failing) error {
+			b := Branch{Cluster: "prod", Tree: f}
+			if p := b.Promotion(rollout.App{Name: "shop"}); !isInvalid(p.Err) {
+				return p.Err
+			}
+			return nil
+		},
+		"States": func(f failing) error {
+			s, err := ReadStates(f)
+			if err == nil {
+				_, err = s.Of("shop")
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for reads := 0; ; reads++ {
+				left := reads
+				err := read(failing{tree, &left})
+				if left >= 0 {
+					if err != nil || reads == 0 {
+						t.Errorf("after all %d reads: %v", reads, err)
+					}
+					return
+				}
+				if !errors.Is(err, errBroken) {
+					t.Errorf("when read %d fails, it says %v", reads, err)
+				}
+			}
+		})
+	}
+}
+
+// TestReadsOnce: a configuration is parsed once, and an app that is where it was is found without a search.
+func TestReadsOnce(t *testing.T) {
+	r := NewReader("prod", &builds{})
+	for _, reads := range []int{3, 2} { // the configuration's entry and content, the folder; then its content is known
+		left := reads
+		if then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"}); left != 0 || then.Namespace != "shops" {
+			t.Errorf("%d reads: %d left, %+v", reads, left, then)
+		}
+	}
+	// Those of many commits are forgotten in time, and not too early.
+	for i := range maxConfigs {
+		if _, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)})); err != nil {
+			t.Fatal(err)
+		}
+		if i == maxConfigs-2 && len(r.configs) != maxConfigs {
+			t.Errorf("%d configurations are kept", len(r.configs))
+		}
+	}
+	if len(r.configs) != 1 {
+		t.Errorf("%d configurations are kept of %d", len(r.configs), maxConfigs+1)
+	}
+}
+
+// TestAppAtKeepsTheLimits: older commits are rendered within the limits of now, under the name of now.
+func TestAppAtKeepsTheLimits(t *testing.T) {
+	limits := rollout.Limits{Memory: 7}
+	r := NewReader("prod", &builds{})
+	for name, now := range map[string]rollout.App{
+		"Stayed":  {Name: "shop", Path: "apps/shop", Limits: limits},
+		"Moved":   {Name: "shop", Path: "teams/a/shop", Limits: limits},
+		"Renamed": {Name: "boutique", Formerly: "store shop", Path: "apps/boutique", Limits: limits},
+		// Its folder of today was another app then.
+		"Swapped": {Name: "shop", Path: "apps/till", Limits: limits},
+		// What is its folder today was a file then.
+		"AFile": {Name: "shop", Path: "teams/shop", Limits: limits},
+	} {
+		tree := first
+		if name == "AFile" {
+			tree = first.with("second", map[string]string{"teams/shop": "x", config: configOf("- path: teams/*\n- path: apps/*\n")})
+		}
+		if then := r.AppAt(tree, now); then.Path != "apps/shop" || then.Limits != limits || then.Name != now.Name {
+			t.Errorf("%s: it was %+v", name, then)
+		}
+	}
+	broken := first.with("second", map[string]string{"apps/shop/kustomization.yaml": ""})
+	now := rollout.App{Name: "shop", Path: "teams/a/shop"}
+	if then := r.AppAt(broken, now); then != now {
+		t.Errorf("nobody knows where it was: %+v", then)
+	}
+	left := 3
+	if then := r.AppAt(failing{first, &left}, now); then != now {
+		t.Errorf("it cannot be searched for: %+v", then)
+	}
+}
+
+// TestRenderHead: what an app may not have is held at the newest commit alone.
+func TestRenderHead(t *testing.T) {
+	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shops"}
+	r := NewReader("prod", &builds{})
+	if built, err := r.RenderHead(first, app); err != nil || built.App.Name != "shop" || built.Commit.ID != "first" {
+		t.Errorf("%+v, %v", built, err)
+	}
+	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{{Name: "a", Apps: []string{"shop"}}, {Name: "b", Apps: []string{"s*"}}}})
+	if built, err := r.RenderHead(first, app); !isInvalid(err) || built != nil {
+		t.Errorf("an app of two projects: %+v, %v", built, err)
+	}
+	if _, err := r.Render(first, app); err != nil {
+		t.Errorf("an older commit: %v", err)
+	}
+	r = NewReader("prod", broken{})
+	if built, err := r.RenderHead(first, app); err != errBroken || built != nil {
+		t.Errorf("one that cannot be rendered: %+v, %v", built, err)
+	}
+}
+
+type broken struct{}
+
+func (broken) Render(render.Tree, rollout.App, rollout.Commit) (*rollout.Render, error) {
+	return nil, errBroken
+}
+
+// TestLook: what is observed is every workload that the app has in Git or had before, and what routers write of it.
+func TestLook(t *testing.T) {
+	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
+	routed := func(name string) *rollout.Render {
+		router, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &rollout.Render{Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{
+			StableService: "a", CanaryService: "b", Traffic: &rollout.Traffic{Routers: []rollout.Router{router}},
+		}}}}
+	}
+	inventory := []rollout.Ref{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, {Kind: "Service", Namespace: "shop", Name: "x"}}
+	got := ""
+	g := Gatherer{
+		RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, errBroken },
+		Observe: func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+			got = fmt.Sprint(app, workloads, routes)
+			return rollout.Observed{Unseen: "nothing"}
+		},
+	}
+	for name, c := range map[string]struct {
+		head *rollout.Render
+		inv  []rollout.Ref
+		want string
+	}{
+		"Routed":     {routed("gate"), nil, "shop[] [gateway.networking.k8s.io/HTTPRoute/shop/gate]"},
+		"Both":       {&rollout.Render{Templates: map[rollout.Workload]rollout.Hash{api: "h1-1", web: "h1-1"}}, inventory, "shop[shop/api shop/web] []"},
+		"InGit":      {&rollout.Render{Templates: map[rollout.Workload]rollout.Hash{api: "h1-1"}}, nil, "shop[shop/api] []"},
+		"HadBefore":  {nil, inventory, "shop[shop/web] []"},
+		"NoWorkload": {nil, inventory[1:], "shop[] []"},
+	} {
+		app := App{App: rollout.App{Name: "shop"}, State: rollout.State{App: "shop", Inventory: c.inv}, Head: strategies.Head{Render: c.head}}
+		in, err := g.Gather(t.Context(), app, time.Now())
+		if err != nil || got != c.want || in.Observed.Unseen != "nothing" {
+			t.Errorf("%s: %q, want %q; %+v, %v", name, got, c.want, in.Observed, err)
+		}
+	}
+	// Those of what runs, while nobody knows what Git asks for.
+	if routes := Routes(strategies.Input{Source: routed("gate")}); len(routes) != 1 {
+		t.Errorf("%v", routes)
+	}
+	if routes := Routes(strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}); len(routes) != 0 {
+		t.Errorf("Git asks for none: %v", routes)
 	}
 }
 
@@ -271,5 +579,43 @@ func TestStates(t *testing.T) {
 	}
 	if _, err := ReadStates(commit{"bad", map[string]string{rollout.ClusterPath: "cluster: 3\n"}}); err == nil {
 		t.Error("a cluster.yaml that cannot be read is read")
+	}
+}
+
+// TestDesired: stable's commit is read where its pods are kept, and is the app's own where that is stable.
+func TestDesired(t *testing.T) {
+	w := rollout.Workload{Namespace: "shop", Name: "web"}
+	at := func(hash rollout.Hash) *rollout.Render {
+		return &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{w: hash}, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}}}
+	}
+	stable := at("h1-1").Release()
+	flying := rollout.State{App: "shop", Phase: rollout.Progressing, Source: "c2", Release: &rollout.Release{Hash: at("h1-2").Release(), Commit: "c2"},
+		Stable: &rollout.Release{Hash: stable, Commit: "c1", Templates: map[rollout.Workload]rollout.Hash{w: "h1-1"}}, Progress: []rollout.Progress{{Workload: w, Of: 1}}}
+	healthy := flying
+	healthy.Phase, healthy.Release, healthy.Progress = rollout.Healthy, nil, nil
+	for name, c := range map[string]struct {
+		state rollout.State
+		reads string // commits
+		fails string
+		err   string
+	}{
+		"Healthy":      {healthy, "[c2]", "", ""},
+		"InFlight":     {flying, "[c2 c1]", "", ""},
+		"SourceIsGone": {flying, "[c2]", "c2", "commit c2 that the app is at: broken"},
+		"StableIsGone": {flying, "[c2 c1]", "c1", "commit c1 that is stable: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var reads []string
+			g := Gatherer{RenderAt: func(_ context.Context, _ rollout.App, commit string) (*rollout.Render, error) {
+				if reads = append(reads, commit); commit == c.fails {
+					return nil, errBroken
+				}
+				return at(map[string]rollout.Hash{"c1": "h1-1", "c2": "h1-2"}[commit]), nil
+			}}
+			_, err := g.Desired(t.Context(), strategies.Input{Now: time.Now(), State: c.state}, time.Time{})
+			if fmt.Sprint(reads) != c.reads || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+				t.Errorf("it reads %v, want %s; error %v, want %q", reads, c.reads, err, c.err)
+			}
+		})
 	}
 }
