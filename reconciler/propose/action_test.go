@@ -1,6 +1,7 @@
 package propose
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ func TestActionsAreAboutWhatIsShown(t *testing.T) {
 		"NoneAtAll":      {strategies.Input{}, Action{Verb: "promote", Full: true}, true}, // adoption
 		"RetryAnother":   {flying, Action{Verb: "retry", Release: "h1-2"}, false},
 		"RetryUnstaged":  {flying, Action{Verb: "retry"}, true},
+		"RetryOfTheHead": {rejected(), Action{Verb: "retry", Release: rejected().Head.Render.Release()}, true},
+		"RetryUnread":    {strategies.Input{State: flying.State}, Action{Verb: "retry", Release: "h1-2"}, true},
 		"UndoTheLastOne": {strategies.Input{}, Action{Verb: "undo"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +67,9 @@ func TestPromoteOverAWayBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"])
-	if !strings.Contains(file, "release: h1-3\nthrough: full") || strings.Contains(o.Message, "h1-2") {
-		t.Errorf("the file is %q, the message %q", file, o.Message)
+	if !strings.Contains(file, "release: h1-3\nthrough: full") || strings.Contains(o.Message, "h1-2") ||
+		!strings.Contains(o.Then, "replaces all pods without steps, whether the way back ends or not; watch:") {
+		t.Errorf("the file is %q, the message %q, it says %q", file, o.Message, o.Then)
 	}
 	in.State.Rejected = []rollout.Rejection{{Hash: "h1-3"}}
 	if _, err := (Target{}).Decide(in, full); err == nil || !strings.Contains(err.Error(), "already on its way back to h1-1") {
@@ -81,8 +85,18 @@ func TestDecide(t *testing.T) {
 		change(&in.State)
 		return in
 	}
+	adopted := func(reason rollout.HeldReason, release *rollout.Release) strategies.Input {
+		in := shop()
+		in.Head.Render = rejected().Head.Render
+		in.State.Held, in.State.Release = &rollout.Held{Reason: reason, Message: "why"}, release
+		return in
+	}
+	inFlight, head := shop().State.Release, string(rejected().Head.Render.Release())
+	unread := adopted(rollout.HeldForeign, nil)
+	unread.Head.Render = nil
 	onHold := shop()
 	onHold.Promotion = &rollout.Promotion{Release: "h1-2", Decision: rollout.Hold}
+	unread.Head.Err = errors.New("wrong")
 	held := func(reason rollout.HeldReason) strategies.Input {
 		return state(func(s *rollout.State) { s.Held = &rollout.Held{Reason: reason, Message: "why"} })
 	}
@@ -94,9 +108,26 @@ func TestDecide(t *testing.T) {
 		then    string
 		err     string
 	}{
-		"Fully":                 {shop(), Action{Verb: rollout.Promote, Full: true}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "waits for pods alone", ""},
-		"ThroughFull":           {shop(), Action{Verb: rollout.Promote, Through: "full"}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "waits for pods alone", ""},
-		"ThroughNothing":        {shop(), Action{Verb: rollout.Promote, Through: "smok"}, "", "", "", `--through "smok" is not a step`},
+		"Fully":          {shop(), Action{Verb: rollout.Promote, Full: true}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "waits for pods alone", ""},
+		"ThroughFull":    {shop(), Action{Verb: rollout.Promote, Through: "full"}, "release: h1-2\nthrough: full", "Promote shop fully in prod\n" + about, "waits for pods alone", ""},
+		"ThroughNothing": {shop(), Action{Verb: rollout.Promote, Through: "smok"}, "", "", "", `--through "smok" is not a step`},
+		"FullyAdopted": {adopted(rollout.HeldAdoption, nil), Action{Verb: rollout.Promote, Full: true}, "release: " + head + "\nthrough: full",
+			"Promote shop fully in prod\n", "what runs is replaced at once by what Git says; watch: gitrollout get shop -w", ""},
+		"FullyRenamed":         {adopted(rollout.HeldRenamed, nil), Action{Verb: rollout.Promote, Full: true}, "release: " + head, "Promote shop fully in prod\n", "replaced at once", ""},
+		"FullyRenamedInFlight": {adopted(rollout.HeldRenamed, inFlight), Action{Verb: rollout.Promote, Full: true}, "release: h1-2", "Promote shop fully in prod\n" + about, "waits for pods alone", ""},
+		"FullyNothing":         {adopted(rollout.HeldForeign, nil), Action{Verb: rollout.Promote, Full: true}, "", "", "", "no release is in flight"},
+		"AdoptAnyway": {adopted(rollout.HeldForeign, nil), Action{Verb: rollout.Promote, AdoptAnyway: true},
+			"adoptAnyway: true\napiVersion: gitrollout.dev/v1alpha1\ndecision: promote\nkind: Promotion\nrelease: " + head + "\nthrough: adoption", "Adopt shop anyway in prod\n", "taken over from who has it now", ""},
+		"AdoptAnywayFully":      {adopted(rollout.HeldForeign, nil), Action{Verb: rollout.Promote, AdoptAnyway: true, Full: true}, "through: full", "Adopt shop anyway in prod\n", "taken over", ""},
+		"AdoptAnywayNoHold":     {shop(), Action{Verb: rollout.Promote, AdoptAnyway: true}, "", "", "", "it is not held because another controller has it"},
+		"AdoptAnywayElsewhy":    {adopted(rollout.HeldAdoption, nil), Action{Verb: rollout.Promote, AdoptAnyway: true}, "", "", "", "it is not held because another controller has it"},
+		"AdoptAnywayUnread":     {unread, Action{Verb: rollout.Promote, AdoptAnyway: true}, "", "", "", "it is not held because another controller has it"},
+		"PromoteOnHold":         {onHold, Action{Verb: rollout.Promote}, "", "", "", "it is on hold; to end that: gitrollout hold shop --off"},
+		"NothingButAPhase":      {state(func(s *rollout.State) { s.Phase, s.Release, s.Stable = rollout.Healthy, nil, nil }), Action{Verb: rollout.Abort}, "", "", "", "no release is in flight: it is Healthy"},
+		"RetryUnread":           {unread, Action{Verb: rollout.Retry}, "", "", "", "what Git asks for cannot be read: "},
+		"RetryOfWhatServes":     {adopted("", nil), Action{Verb: rollout.Retry}, "", "", "", "nothing to try again: what Git asks for was not rejected"},
+		"ThroughAfterItsEnd":    {adopted("", nil), Action{Verb: rollout.Promote, Through: "2"}, "", "", "", "no release is in flight"},
+		"HoldAfterItsEnd":       {adopted("", nil), Action{Verb: rollout.Hold}, "", "", "", "no release is in flight"},
 		"Hold":                  {shop(), Action{Verb: rollout.Hold, Reason: "lunch"}, "reason: lunch\nrelease: h1-2", "Hold release h1-2 of shop in prod\n" + about + "\nReason: lunch\n", "hold shop --off", ""},
 		"NoHold":                {shop(), Action{Verb: rollout.Hold, Off: true}, "", "", "", "no hold to end"},
 		"HoldOff":               {onHold, Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" + about, "goes on at the next pass", ""},
@@ -168,6 +199,8 @@ func TestPromote(t *testing.T) {
 	held.State.Held = &rollout.Held{Message: "it is not valid"}
 	merged := one(1)
 	merged.Promotion = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "3"}
+	old := one(1)
+	old.Promotion = &rollout.Promotion{APIVersion: rollout.APIVersion, Release: "h1-2", Decision: rollout.Promote, Through: "1"}
 	spent := one(1)
 	spent.Promotion, spent.State.Spent = &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "2", Digest: "d"}, "d"
 	cases := map[string]struct {
@@ -193,6 +226,13 @@ func TestPromote(t *testing.T) {
 		"TwoGates":     {at(map[rollout.Workload]int{web: 1, api: 1}), Action{}, "workloads:\n  shop/api: \"2\"\n  shop/web: \"2\"", "past step 2 of shop/api and step 2 of shop/web", ""},
 		"ThroughOne":   {at(map[rollout.Workload]int{web: 1, api: 1}), Action{Through: "half-api"}, "workloads:\n  shop/api: \"5\"", "step 5 of shop/api", ""},
 		"ThroughBoth":  {at(map[rollout.Workload]int{web: 1, api: 1}), Action{Through: "4"}, "workloads:\n  shop/api: \"4\"\n  shop/web: \"4\"", "step 4 of shop/api and step 4 of shop/web", ""},
+		"BehindOne":    {at(map[rollout.Workload]int{web: 1, api: 4}), Action{Through: "2"}, "workloads:\n  shop/web: \"2\"", "past step 2 of shop/web", ""},
+		"Here":         {one(3), Action{Through: "4"}, `through: "4"`, "past step 4", ""},
+		"BehindFirst":  {one(1), Action{Through: "1"}, "", "", "it is past step 1 already"},
+		"MergedBefore": {old, Action{}, `through: "1"`, "past step 2", ""},
+		"AtTheEnd":     {one(5), Action{}, "", "", "it does not wait for a promotion; to open gates ahead of time: --through STEP or --full"},
+		"OneAtTheEnd":  {at(map[rollout.Workload]int{api: 5, web: 4}), Action{}, "", "", "but is at step 5/5 (setWeight 50); to open"},
+		"BothAtSteps":  {at(map[rollout.Workload]int{api: 4, web: 0}), Action{}, "", "", "it does not wait for a promotion but is at step 5/5 (setWeight 50); to open"},
 		"ThroughWhich": {at(map[rollout.Workload]int{web: 1, api: 1}), Action{Through: "6"}, "", "", "they are: 1, 2, 3, 4, half-web"},
 	}
 	for name, c := range cases {
@@ -220,7 +260,8 @@ func rejected() strategies.Input {
 	in := shop()
 	w := in.State.Progress[0].Workload
 	in.Head.Render = &rollout.Render{
-		Templates: map[rollout.Workload]rollout.Hash{w: "h1-2"}, Specs: []rollout.Spec{{Workload: w}},
+		Templates: map[rollout.Workload]rollout.Hash{w: "h1-2"},
+		Specs:     []rollout.Spec{{Workload: w, Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: new(20)}}}}},
 	}
 	in.State.Phase, in.State.Release, in.State.Progress = rollout.Degraded, nil, nil
 	in.State.Stable.Templates = map[rollout.Workload]rollout.Hash{w: "h1-1"}

@@ -10,9 +10,10 @@ import (
 func TestRestores(t *testing.T) {
 	head := commit{
 		"apps/shop/a.yaml": "2", "apps/shop/new.yaml": "n", "apps/shop/web.yaml": "replicas: 9", "base/x.yaml": "2", "README": "2",
+		"apps/shop/none.yaml": "x",
 	}
-	old := commit{"apps/shop/a.yaml": "1", "apps/shop/web.yaml": "replicas: 3", "base/x.yaml": "1", "README": "1"}
-	files := []string{"apps/shop/a.yaml", "apps/shop/new.yaml", "apps/shop/web.yaml", "base/x.yaml"}
+	old := commit{"apps/shop/a.yaml": "1", "apps/shop/web.yaml": "replicas: 3", "base/x.yaml": "1", "README": "1", "apps/shop/none.yaml": ""}
+	files := []string{"apps/shop/a.yaml", "apps/shop/new.yaml", "apps/shop/web.yaml", "base/x.yaml", "apps/shop/none.yaml"}
 	for name, c := range map[string]struct {
 		edits map[string][]byte
 		clean bool
@@ -24,6 +25,7 @@ func TestRestores(t *testing.T) {
 		"a file that was not":     {map[string][]byte{"apps/shop/new.yaml": []byte("evil")}, true, false},
 		"a file is gone that was": {map[string][]byte{"base/x.yaml": nil}, true, false},
 		"fewer pods":              {map[string][]byte{"apps/shop/web.yaml": []byte("replicas: 3")}, true, false},
+		"a file that was empty":   {map[string][]byte{"apps/shop/none.yaml": nil}, true, false},
 		"another app's file":      {map[string][]byte{"README": []byte("1")}, true, false},
 	} {
 		if got := Restores(rollout.Merge{Edits: c.edits, Clean: c.clean}, head, old, files); got != c.want {

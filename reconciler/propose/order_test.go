@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,6 +29,19 @@ To undo the release, before or after that: git revert c2c2c2c
 `}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Error(diff)
+	}
+	// What was measured, and the step that was entered last.
+	state := shop().State
+	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
+	earlier := rollout.Progress{Workload: api, Step: 3, Of: 3, Name: "end", Weight: 100, Entered: later.Add(-2 * time.Hour)}
+	state.Progress = append(state.Progress, rollout.Progress{Workload: api, Of: 2, Name: "setWeight", Weight: 5, Entered: later}, earlier)
+	state.Analyses = []rollout.AnalysisRun{{Name: "errors", Metrics: []rollout.MetricProgress{
+		{Metric: "rate", Phase: rollout.AnalysisSuccessful, Successful: 3}, {Metric: "load", Phase: rollout.AnalysisSuccessful, Successful: 1},
+	}}}
+	text := "\n\nMeasured: errors rate: Successful, 3 ok.\nMeasured: errors load: Successful, 1 ok.\nshop/shop is at step 2/3 (pause), 20%.\n" +
+		"shop/api is at step 1/2 (setWeight), 5%.\nshop/api is at step 3/3 (end), 100%.\n\nMerge"
+	if o := Promotion("prod", state, key); !o.When.Equal(later) || !strings.Contains(o.Message, text) {
+		t.Errorf("as of %s:\n%s", o.When, o.Message)
 	}
 	web := rollout.Workload{Namespace: "shop", Name: "shop"}
 	file, err := rollout.ParsePromotion("p", o.Edits[rollout.PromotionPath("prod", "shop")])
@@ -55,6 +69,19 @@ It also changes files of: cart
 	}
 	if o := Revert("prod", s, s.Rejected[0], false, v); strings.Contains(o.Message, "retry") {
 		t.Errorf("it cannot be tried again:\n%s", o.Message)
+	}
+	for name, c := range map[string]struct {
+		state rollout.State
+		want  bool
+	}{
+		"GoesOn":    {s, false},
+		"Rejected":  {rollout.State{Phase: rollout.Degraded}, true},
+		"GoingBack": {rollout.State{Phase: rollout.Aborting, Retreat: &rollout.Retreat{Reject: true}}, true},
+		"Replaced":  {rollout.State{Phase: rollout.Aborting, Retreat: &rollout.Retreat{}}, false},
+	} {
+		if got := WantsRevert(c.state); got != c.want {
+			t.Errorf("%s: it wants a revert: %t", name, got)
+		}
 	}
 	if o.Branch != "gitrollout/revert/prod/shop" || !o.When.Equal(s.Rejected[0].At) || !v.Shared() {
 		t.Errorf("%+v", o)
@@ -84,9 +111,30 @@ Reason: wrong prices
 
 // TestUndoOfWhatWasRejected: stable is what it goes back to, and not what it undoes.
 func TestUndoOfWhatWasRejected(t *testing.T) {
-	o := Target{Cluster: "prod"}.Undo(rejected().State, Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}, "", Reversion{}, "")
-	if want := "Undo the rejected version of shop in prod: back to h1-1 of c1c1c1c"; o.Subject != want {
-		t.Errorf("%q, want %q", o.Subject, want)
+	to := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
+	o := Target{Cluster: "prod"}.Undo(rejected().State, to, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
+	want := `Undo the rejected version of shop in prod: back to h1-1 of c1c1c1c
+
+Release h1-1 of c1c1c1c by Bob <bob@example.com> serves:
+Version 1
+
+This makes the files of shop what they were in c1c1c1c:
+Version 1
+
+It also changes files of: cart
+`
+	if diff := cmp.Diff(want, o.Message); diff != "" {
+		t.Error(diff)
+	}
+	// Of an app without stages there is no release to name.
+	plain := Target{Cluster: "prod"}.Undo(rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "")
+	if diff := cmp.Diff("Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis makes the files of jobs what they were in c1c1c1c:\nOne\n", plain.Message); diff != "" {
+		t.Error(diff)
+	}
+	healthy := shop().State
+	healthy.Phase, healthy.Release = rollout.Healthy, nil
+	if got := UndoSubject(healthy); got != "Undo h1-1 of shop" {
+		t.Errorf("of what serves: %q", got)
 	}
 }
 
@@ -172,6 +220,65 @@ func TestReversion(t *testing.T) {
 	if text := v.Caution(); !strings.Contains(text, "files of: cart") || !strings.Contains(text, "base/x.yaml") {
 		t.Error(text)
 	}
+	apart := &rollout.Render{App: rollout.App{Name: "till"}, Files: []string{"apps/till/a.yaml"}}
+	own := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml"}}
+	if v, err = NewReversion(head, old, own, own, []*rollout.Render{apart, own}); err != nil || v.Shared() || len(v.Sharers) > 0 {
+		t.Errorf("nobody else's: %+v, %v", v, err)
+	}
+	for name, v := range map[string]Reversion{"sharers": {Sharers: []string{"cart"}}, "outside": {Outside: []string{"base/x.yaml"}}} {
+		if !v.Shared() {
+			t.Errorf("%s alone do not count", name)
+		}
+	}
+}
+
+// unreadable is a Tree of which one path, or one blob, cannot be read.
+type unreadable struct {
+	commit
+	what string
+}
+
+func (u unreadable) Lookup(path string) (rollout.Entry, bool, error) {
+	if path == u.what {
+		return rollout.Entry{}, false, errUnread
+	}
+	return u.commit.Lookup(path)
+}
+
+func (u unreadable) ReadBlob(id string) ([]byte, error) {
+	if id == u.what {
+		return nil, errUnread
+	}
+	return u.commit.ReadBlob(id)
+}
+
+func (u unreadable) Commit() rollout.Commit { return rollout.Commit{ID: "c"} }
+
+var errUnread = errors.New("unread")
+
+// TestReversionOfWhatCannotBeRead: what cannot be read is not taken for a file that is not there.
+func TestReversionOfWhatCannotBeRead(t *testing.T) {
+	const file = "apps/shop/a.yaml"
+	for name, c := range map[string]struct{ head, old, err string }{
+		"PathNow":     {file, "", "look up " + file + ": unread"},
+		"PathThen":    {"", file, "look up " + file + ": unread"},
+		"ContentNow":  {"2", "", "read " + file + ": unread"},
+		"ContentThen": {"", "1", "read " + file + ": unread"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head, old := unreadable{commit{file: "2"}, c.head}, unreadable{commit{file: "1"}, c.old}
+			app := &rollout.Render{App: rollout.App{Name: "shop", Path: "apps/shop"}, Files: []string{file}}
+			if _, err := NewReversion(head, old, app, app, nil); err == nil || err.Error() != c.err {
+				t.Errorf("NewReversion: %v, want %s", err, c.err)
+			}
+			if _, err := Trace(Reversion{Edits: map[string][]byte{file: nil}}, []unreadable{head, old}, "c2"); !errors.Is(err, errUnread) {
+				t.Errorf("Trace: %v", err)
+			}
+			if Restores(rollout.Merge{Clean: true}, head, old, []string{file}) {
+				t.Error("a merge restores what nobody knows")
+			}
+		})
+	}
 }
 
 // snapshot is a commit of the users' branch that has the app's manifest and another file.
@@ -206,6 +313,9 @@ func TestTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}}, c.line, "c2")
 			var got []string
+			if text := v.Caution(); strings.Count(text, "\nIt also takes back what these commits changed in the same files:\n- ") != min(1, len(v.Others)) {
+				t.Errorf("it says %q", text)
+			}
 			for _, o := range v.Others {
 				got = append(got, o.ID)
 				if want := "- " + o.ID + " by Bob <bob@example.com>: change " + o.ID + "\n"; !strings.Contains(v.Caution(), want) {
