@@ -127,9 +127,9 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 			WithFix("give stableService and canaryService, or a destinationRule with two subsets")
 	}
 	for i, v := range services {
-		field := "virtualService.name"
-		if c.VirtualService == nil || i > 0 {
-			field = fmt.Sprintf("virtualServices[%d].name", i)
+		field := fmt.Sprintf("virtualServices[%d].name", i-len(services)+len(c.VirtualServices))
+		if v == c.VirtualService {
+			field = "virtualService.name"
 		}
 		if err := v.overlay(o, field, target); err != nil {
 			return err
