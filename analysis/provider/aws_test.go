@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -57,7 +58,7 @@ func TestAWSCredentials(t *testing.T) {
 		}
 		return file
 	}
-	profiles := write("credentials", "[default]\naws_access_key_id = no\n[metrics]\naws_access_key_id = AKIDPROFILE\naws_secret_access_key = "+token+"\n[other]\naws_access_key_id=no\n")
+	profiles := write("credentials", "[default]\naws_access_key_id = no\n[metrics]\naws_access_key_id = AKIDPROFILE\naws_secret_access_key = "+token+"\naws_session_token = s3cr3t-session\n[other]\naws_access_key_id=no\n")
 	identity := write("token", token+"\n")
 	for name, c := range map[string]struct {
 		env   func(address string) map[string]string
@@ -65,8 +66,12 @@ func TestAWSCredentials(t *testing.T) {
 		scope string
 	}{
 		"environment": {func(string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token}
+			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token, "AWS_SESSION_TOKEN": "s3cr3t-session"}
 		}, map[string]any{}, "AKIDENV/20260131/eu-west-1/aps/aws4_request"},
+		"half of the environment": {func(address string) map[string]string {
+			return map[string]string{"AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_ROLE_ARN": "arn:aws:iam::1:role/pod",
+				"AWS_CONTAINER_CREDENTIALS_FULL_URI": address + "/agent", "AWS_CONTAINER_AUTHORIZATION_TOKEN": token}
+		}, map[string]any{}, "AKIDAGENT/20260131/eu-west-1/aps/aws4_request"},
 		"profile": {func(string) map[string]string {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": profiles}
 		}, map[string]any{"profile": "metrics", "region": "eu-north-1"}, "AKIDPROFILE/20260131/eu-north-1/aps/aws4_request"},
@@ -96,11 +101,7 @@ func TestAWSCredentials(t *testing.T) {
 					return true
 				}
 				f.want(r, http.MethodPost, "/workspaces/ws-1/api/v1/query")
-				signed := "content-type;host;x-amz-date"
-				if !strings.HasPrefix(name, "env") && !strings.HasPrefix(name, "prof") {
-					signed += ";x-amz-security-token"
-				}
-				wantSignature(f.t, r, c.scope, signed)
+				wantSignature(f.t, r, c.scope, "content-type;host;x-amz-date;x-amz-security-token")
 				f.send(w, "application/json")
 				return true
 			}
@@ -109,11 +110,114 @@ func TestAWSCredentials(t *testing.T) {
 			if _, err := b.measure(t.Context()); err != nil {
 				t.Errorf("got the error %q", err)
 			}
-			b.mode = "500"
-			got, err := b.measure(t.Context())
-			checkQuiet(t, err, got)
+			for _, mode := range []string{"500", "tells"} {
+				b.mode = mode
+				got, err := b.measure(t.Context())
+				checkQuiet(t, err, got)
+			}
 		})
 	}
+}
+
+// TestAWSFaults: without credentials nothing is asked, and the error says which of them are not there.
+func TestAWSFaults(t *testing.T) {
+	sts := func(answer string) func(*fake, http.ResponseWriter, *http.Request, string) bool {
+		return func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
+			if r.URL.Path != "/other/" {
+				f.t.Errorf("%s is asked", r.URL.Path)
+			}
+			if answer == "" {
+				return false
+			}
+			_, _ = io.WriteString(w, answer)
+			return true
+		}
+	}
+	role := "<AssumeRoleResponse><AssumeRoleResult><Credentials>%</Credentials></AssumeRoleResult></AssumeRoleResponse>"
+	half := strings.Replace(role, "%", "<AccessKeyId>A</AccessKeyId>", 1)
+	other := strings.Replace(role, "%", "<SecretAccessKey>A</SecretAccessKey>", 1)
+	profiles := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(profiles, []byte("aws_access_key_id = A\naws_secret_access_key = B\n[half]\naws_access_key_id = A\n[rest]\naws_secret_access_key = B\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		env   string
+		sigv4 string
+		serve func(*fake, http.ResponseWriter, *http.Request, string) bool
+		want  string
+	}{
+		"no region":         {"AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B", "{}", nil, "there is no AWS region: set AWS_REGION"},
+		"nothing":           {"AWS_REGION=r", "{}", nil, "there are no AWS credentials"},
+		"no secret":         {"AWS_REGION=r AWS_ACCESS_KEY_ID=A", "{}", nil, "there are no AWS credentials"},
+		"no role":           {"AWS_REGION=r AWS_WEB_IDENTITY_TOKEN_FILE=/nowhere", "{}", nil, "there are no AWS credentials"},
+		"no token":          {"AWS_REGION=r AWS_WEB_IDENTITY_TOKEN_FILE=/nowhere AWS_ROLE_ARN=arn", "{}", nil, "AWS credentials: open /nowhere"},
+		"no agent's token":  {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/ AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/nowhere", "{}", nil, "AWS credentials: open /nowhere"},
+		"agent says no":     {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts(""), "AWS credentials: GET "},
+		"agent has no id":   {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts(`{"SecretAccessKey":"B"}`), "the answer of the credentials' agent has no credentials"},
+		"agent has half":    {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts(`{"AccessKeyId":"A"}`), "the answer of the credentials' agent has no credentials"},
+		"agent is none":     {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts("hello"), "the answer of the credentials' agent has no credentials"},
+		"STS says no":       {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(""), "AWS credentials: POST "},
+		"STS is none":       {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts("hello <"), "the answer of STS is not what its documentation says"},
+		"STS has half":      {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(half), "the answer of STS has no credentials"},
+		"STS has the other": {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(other), "the answer of STS has no credentials"},
+		"no profiles":       {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=/nowhere", "{profile: x}", nil, "AWS credentials: open /nowhere"},
+		"no such profile":   {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles, "{profile: x}", nil, profiles + " has no profile x with credentials"},
+		"half a profile":    {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles, "{profile: half}", nil, "has no profile half with credentials"},
+		"the other half":    {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles, "{profile: rest}", nil, "has no profile rest with credentials"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asks := prometheusContract
+			asks.serve = c.serve
+			asks.config = func(address string) map[string]any {
+				return map[string]any{"address": address, "query": "up", "authentication": map[string]any{"sigv4": fromYAML(t, c.sigv4)}}
+			}
+			asks.env = func(address string) map[string]string {
+				env := map[string]string{}
+				for _, pair := range strings.Fields(c.env) {
+					key, value, _ := strings.Cut(pair, "=")
+					env[key] = strings.Replace(value, "@", address, 1)
+				}
+				return env
+			}
+			b := newBench(t, asks)
+			if got, err := b.measure(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v and %v, want %q", got, err, c.want)
+			}
+		})
+	}
+	bare := &session{}
+	for region, want := range map[string]string{"eu-west-1": "https://sts.eu-west-1.amazonaws.com", "cn-north-1": "https://sts.cn-north-1.amazonaws.com.cn"} {
+		if got := awsEndpoint(bare, "sts", "STS", region); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if _, err := bare.readFile("x"); err == nil || err.Error() != "x cannot be read here" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAgentIsAskedApart: the agent of the node is asked by a client of its own, where there is one.
+func TestAgentIsAskedApart(t *testing.T) {
+	asks := prometheusContract
+	asks.env = func(address string) map[string]string {
+		return map[string]string{"AWS_REGION": "r", "AWS_CONTAINER_CREDENTIALS_FULL_URI": address + "/agent"}
+	}
+	asks.config = func(address string) map[string]any {
+		return map[string]any{"address": address, "query": "up", "authentication": map[string]any{"sigv4": map[string]any{}}}
+	}
+	b := newBench(t, asks)
+	b.deps.Agent = func(bool) *http.Client {
+		return &http.Client{Transport: refusing{}}
+	}
+	if _, err := b.measure(t.Context()); err == nil || !strings.Contains(err.Error(), "not by this one") || b.asked.Load() != 0 {
+		t.Errorf("got %v after %d requests", err, b.asked.Load())
+	}
+}
+
+type refusing struct{}
+
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("not by this one")
 }
 
 // serveSTS follows https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html and …WithWebIdentity.html.

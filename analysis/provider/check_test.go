@@ -209,6 +209,38 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestTaken: what is just within the bounds that are refused beyond.
+func TestTaken(t *testing.T) {
+	for _, c := range []struct {
+		kind, change string
+		taken        bool
+	}{
+		{"kayenta", "{threshold: {pass: 100, marginal: 100}}", true}, {"kayenta", "{threshold: {pass: 0, marginal: 0}}", true},
+		{"kayenta", "{threshold: {pass: 101, marginal: 75}}", false}, {"kayenta", "{threshold: {pass: 50, marginal: -1}}", false},
+		{"kayenta", "{threshold: {pass: -1, marginal: -1}}", false}, {"kayenta", "{threshold: {pass: 1, marginal: 2}}", false},
+		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 1}, experimentScope: {scope: b, step: 1}}]}", true},
+		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 1}, experimentScope: {scope: b}}]}", false},
+		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 1}, experimentScope: {scope: b, step: 1}}, {name: e}]}", false},
+		{"webhook", "{retries: 0}", true}, {"webhook", "{retries: 10}", true}, {"webhook", "{retries: 11}", false}, {"webhook", "{retries: -1}", false},
+		{"prometheus", "{address: 'http://p:1'}", true}, {"prometheus", "{address: 'http://p:65535'}", true},
+		{"prometheus", "{address: 'http://p:0'}", false}, {"prometheus", "{address: 'http://p:65536'}", false},
+		{"elasticsearch", "{index: _all}", true}, {"elasticsearch", "{index: _x}", false}, {"elasticsearch", "{query: '{{args.q}}'}", true},
+	} {
+		config := fromYAML(t, minimal[c.kind])
+		for field, value := range fromYAML(t, c.change) {
+			config[field] = value
+		}
+		if err := Check(c.kind, config); (err == nil) != c.taken {
+			t.Errorf("%s %s: %v", c.kind, c.change, err)
+		}
+	}
+	for _, text := range []string{`"` + strings.Repeat("x", 61) + `"`} {
+		if err := Check("graphite", fromYAML(t, "{address: http://g, query: "+text+"}")); err == nil || strings.Contains(err.Error(), strings.Repeat("x", 61)) || !strings.Contains(err.Error(), strings.Repeat("x", 50)) {
+			t.Errorf("a long query is shown as %v", err)
+		}
+	}
+}
+
 // TestArguments may be in any text that is not filled in yet.
 func TestArguments(t *testing.T) {
 	for _, kind := range Kinds() {

@@ -115,6 +115,15 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"status":`)
 	case mode == "html":
 		_, _ = io.WriteString(w, `<html><body>Please log in</body></html>`)
+	case mode == "tells" && !slices.Contains([]string{"/token", "/sts/", "/agent"}, r.URL.Path):
+		user, password, _ := r.BasicAuth()
+		told := []string{user, password, user + ":" + password}
+		for _, values := range r.Header {
+			for _, value := range values {
+				told = append(told, strings.Fields(value)...)
+			}
+		}
+		http.Error(w, strings.Join(told, " "), http.StatusInternalServerError)
 	case mode == "500":
 		http.Error(w, echo, http.StatusInternalServerError)
 	case mode == "denied":
@@ -284,6 +293,7 @@ func TestMisbehaviour(t *testing.T) {
 	}{
 		{"denied", "401 Unauthorized", 0},
 		{"500", "500 Internal Server Error", 0},
+		{"tells", "500 Internal Server Error", 0},
 		{"large", "larger than 1 MiB", 0},
 		{"malformed", "is not what its documentation says", 0},
 		{"html", "is not what its documentation says", 0},
@@ -413,4 +423,49 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("the other host was told %q", seen)
 		}
 	})
+}
+
+// TestSecretsThatCannotBeRead: a measurement whose Secret is not there, or lacks what it needs, is an error that names
+// the Secret, and nobody is asked.
+func TestSecretsThatCannotBeRead(t *testing.T) {
+	forEach(t, func(t *testing.T, c contract, b *bench) {
+		if c.secrets == nil {
+			return
+		}
+		for name := range c.secrets("") {
+			name = name[strings.LastIndex(name, "/")+1:]
+			for want, secret := range map[string]func(context.Context, string, string) (map[string]string, error){
+				"read the Secret " + name + ": not there": func(context.Context, string, string) (map[string]string, error) { return nil, errors.New("not there") },
+				"the Secret " + name + " has no ": func(context.Context, string, string) (map[string]string, error) {
+					return map[string]string{"x": "y"}, nil
+				},
+				"the Secret " + name + " cannot be read": nil,
+			} {
+				b.deps.Secret = secret
+				if got, err := b.measure(t.Context()); err == nil || !strings.Contains(err.Error(), want) || b.asked.Load() != 0 {
+					t.Errorf("got %v and %v after %d requests, want %q", got, err, b.asked.Load(), want)
+				}
+			}
+		}
+	})
+}
+
+// TestTimeout: what cannot be read has no time, and measures nothing.
+func TestTimeout(t *testing.T) {
+	bad := Request{Kind: "loki", Config: map[string]any{"query": "up"}}
+	if got := Timeout(bad); got != 0 {
+		t.Errorf("%s", got)
+	}
+	if got := Timeout(Request{Kind: "prometheus", Config: fromYAML(t, minimal["prometheus"])}); got != 30*time.Second {
+		t.Errorf("%s", got)
+	}
+	if _, err := Measure(t.Context(), Deps{}, bad); err == nil || !strings.Contains(err.Error(), "loki.address: is missing") {
+		t.Errorf("it is measured: %v", err)
+	}
+	if err := Stop(t.Context(), Deps{}, bad); err == nil {
+		t.Error("it is stopped")
+	}
+	if err := Stop(t.Context(), Deps{}, Request{Kind: "prometheus", Config: fromYAML(t, minimal["prometheus"])}); err != nil {
+		t.Errorf("there is nothing to stop: %v", err)
+	}
 }

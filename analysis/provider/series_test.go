@@ -5,7 +5,10 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var wavefrontContract = contract{
@@ -30,6 +33,9 @@ var wavefrontContract = contract{
 		{name: "several", reply: `{"timeseries":[{"data":[[1769860830,1]]},{"data":[[1769860830,2]]}]}`, want: []any{1.0, 2.0}},
 		{name: "empty", reply: `{"warnings":"No metrics matching - [requests]"}`, want: nil},
 		{name: "no points", reply: `{"timeseries":[{"data":[]}]}`, want: nil},
+		{name: "the first of two as near", reply: `{"timeseries":[{"data":[[1769860829,4],[1769860831,5]]}]}`, want: 4.0},
+		{name: "half an error", reply: `{"errorType":"QuerySyntaxError"}`, err: "an error of Wavefront: QuerySyntaxError"},
+		{name: "the other half", reply: `{"errorMessage":"Syntax Error"}`, err: "an error of Wavefront: Syntax Error"},
 		{name: "lies", reply: `{"errorType":"QuerySyntaxError","errorMessage":"Syntax Error"}`, err: "an error of Wavefront: Syntax Error"},
 		{name: "no pair", reply: `{"timeseries":[{"data":[[1]]}]}`, err: "a point is no pair"},
 	},
@@ -98,6 +104,15 @@ var influxContract = contract{
 		{name: "empty", reply: "\r\n", want: []any{}},
 		{name: "lies", err: "an error of InfluxDB: Failed to parse query", reply: "#datatype,string,long\n#group,true,true\n#default,,\n,error,reference\n,Failed to parse query,897\n"},
 		{name: "lies late", err: "an error of InfluxDB: out of memory", reply: "#datatype,string,long,double\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,1\n\n#datatype,string,long\n#group,true,true\n#default,,\n,error,reference\n,out of memory,\n"},
+		{name: "ten", want: []any{int64(12), uint64(13)}, reply: "#datatype,string,long,long\n#default,_result,,\n,result,table,_value\n,,0,12\n\n#datatype,string,long,unsignedLong\n#default,_result,,\n,result,table,_value\n,,0,13\n"},
+		{name: "no annotation", want: []any{"x"}, reply: ",_value\n,x\n"},
+		{name: "short annotations", want: []any{"x", nil}, reply: "#datatype,long\n#default,1\n,table,_value\n,0,x\n,0,\n"},
+		{name: "no values", want: []any{}, reply: "#datatype,string,long\n#default,_result,\n,result,table\n,,0\n"},
+		{name: "a short record", err: "it is no annotated CSV", reply: ",result,table,_value\n,,0\n"},
+		{name: "a header of nothing", err: "it is no annotated CSV", reply: "OK\n"},
+		{name: "errors that were measured", want: []any{int64(3)}, reply: "#datatype,string,string,long\n#default,,,\n,error,reference,_value\n,timeout,x,3\n"},
+		{name: "a column named error", want: []any{}, reply: ",error,table\n,timeout,3\n"},
+		{name: "an error without text", want: []any{}, reply: ",reference,error\n,x\n"},
 		{name: "no number", err: "a value is no double", reply: "#datatype,string,long,double\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,much\n"},
 	},
 }
@@ -143,6 +158,8 @@ var cloudWatchContract = contract{
 		{name: "several", reply: cloudWatchReply("PartialData", "<Values><member>1.0</member><member>2.0E-3</member></Values>"), want: []any{cloudWatchWant("PartialData", 1.0, 0.002)}},
 		{name: "empty", reply: cloudWatchReply("Complete", "<Values/>"), want: []any{cloudWatchWant("Complete")}},
 		{name: "lies", reply: cloudWatchReply("InternalError", "<Values/>"), err: "an error of CloudWatch: rate is InternalError"},
+		{name: "forbidden", reply: cloudWatchReply("Forbidden", "<Values/><Messages><member><Code>Denied</Code><Value>no right</Value></member></Messages>"), err: "an error of CloudWatch: rate is Forbidden: Denied no right"},
+		{name: "no time", reply: cloudWatchReply("Complete", "<Timestamps><member>soon</member></Timestamps>"), err: "a timestamp is none"},
 		{name: "no number", reply: cloudWatchReply("Complete", "<Values><member>x</member></Values>"), err: "a value is no number"},
 		{name: "another API", reply: "<ListResponse/>", err: "is not what its documentation says"},
 	},
@@ -207,5 +224,37 @@ func TestAggregations(t *testing.T) {
 	b.request.Config["jsonPath"] = `{$.aggregations.p99.values['99\.0']}`
 	if got, err := b.measure(t.Context()); err != nil || got.Value != 120.5 {
 		t.Errorf("got %v and %v", got, err)
+	}
+}
+
+// TestWhatPeopleAreShown besides a value: where it comes from, and what the provider says of it.
+func TestWhatPeopleAreShown(t *testing.T) {
+	said := func(text string) string {
+		return "<Messages><member><Code>" + text + "</Code><Value>is late</Value></member></Messages>"
+	}
+	for name, c := range map[string]struct {
+		contract
+		reply string
+		want  map[string]string
+	}{
+		"wavefront":               {wavefrontContract, `{"timeseries":[{"data":[[1769860700,1],[1769860820.5,0.97]]}]}`, map[string]string{"timestamps": "1769860820", "drift": "-10"}},
+		"several of wavefront":    {wavefrontContract, `{"warnings":"slow","timeseries":[{"data":[[1769860830,1]]},{"data":[[1769860832,2]]}]}`, map[string]string{"warnings": "slow", "timestamps": "[1769860830,1769860832]", "drift": "[0,2]"}},
+		"none of wavefront":       {wavefrontContract, `{}`, map[string]string{}},
+		"cloudWatch":              {cloudWatchContract, strings.Replace(cloudWatchReply("Complete", said("A")), "<Messages/>", said("B"), 1), map[string]string{"messages": "B is late; A is late"}},
+		"cloudWatch says nothing": {cloudWatchContract, cloudWatchReply("Complete", ""), nil},
+		"prometheus":              {prometheusContract, prometheusAnswers[0].reply, nil},
+		"prometheus warns":        {prometheusContract, strings.Replace(prometheusAnswers[0].reply, "{", `{"warnings":["it is old"],`, 1), map[string]string{"warnings": "it is old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, c.contract)
+			b.reply = c.reply
+			got, err := b.measure(t.Context())
+			delete(got.Metadata, "ResolvedPrometheusQuery")
+			if len(got.Metadata)+len(c.want) > 0 || err != nil {
+				if diff := cmp.Diff(c.want, got.Metadata); err != nil || diff != "" {
+					t.Errorf("%v (-want +got):\n%s", err, diff)
+				}
+			}
+		})
 	}
 }
