@@ -1,0 +1,44 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestGatewayLimits: what the Gateway API allows is let through to the last one, and one more is refused before the first
+// step, with its number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
+func TestGatewayLimits(t *testing.T) {
+	rules := func(n, matches, headers int) (all []any) {
+		for range n {
+			var some []any
+			for range matches {
+				some = append(some, map[string]any{"headers": make([]any, headers)})
+			}
+			all = append(all, map[string]any{"matches": some})
+		}
+		return all
+	}
+	managed := Route{Managed: []rollout.ManagedRoute{{}}}
+	for _, c := range []struct {
+		rules   []any
+		route   Route
+		refused string
+	}{
+		{rules(16, 8, 16), managed, ""},
+		{rules(17, 1, 0), managed, "17 rules with those of the steps' routes, and the Gateway API allows 16"},
+		{rules(2, 64, 1), managed, ""},
+		{rules(1, 65, 1), managed, "65 matches in one rule with those of the steps' routes, and the Gateway API allows 64"},
+		{rules(3, 43, 1), managed, "129 matches with those of the steps' routes, and the Gateway API allows 128"},
+		{rules(1, 1, 17), managed, "17 headers in one match with those of the steps' routes, and the Gateway API allows 16"},
+		{rules(16, 1, 0), managed, ""},
+		{rules(17, 65, 17), Route{}, ""}, // nothing is added to what the user wrote
+	} {
+		err := gatewayLimits(rollout.Ref{Kind: "HTTPRoute", Name: "web"}, c.rules, c.route)
+		if (err == nil) != (c.refused == "") || !strings.Contains(fmt.Sprint(err), c.refused) && c.refused != "" {
+			t.Errorf("%d rules: %v, want %q", len(c.rules), err, c.refused)
+		}
+	}
+}
