@@ -91,3 +91,17 @@ func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 		t.Error("the object itself was changed")
 	}
 }
+
+// TestShortAnnotationsOfASecretAreShown: up to 200 bytes of one line that cannot be an object are no secret.
+func TestShortAnnotationsOfASecretAreShown(t *testing.T) {
+	for text, shown := range map[string]bool{strings.Repeat("a", 200): true, strings.Repeat("a", 201): false, "{": false, "a\nb": false} {
+		o := rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "annotations": map[string]any{"note": text}}}
+		got, err := Compare("was", nil, "now", o)
+		if err != nil || strings.Contains(got, "***") == shown {
+			t.Errorf("%d bytes are shown: %t, want %t (%v):\n%s", len(text), !shown, shown, err, got)
+		}
+		if !strings.HasPrefix(got, "--- was\n+++ now\n@@") {
+			t.Errorf("a difference begins with %s", got)
+		}
+	}
+}

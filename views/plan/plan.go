@@ -133,7 +133,7 @@ func Of(in Input) (App, bool) {
 	}
 	if a.Objects = differences(in.Base.Render, in.Head.Render); len(a.Objects) == 0 && a.Change == Apply {
 		a.Summary = "its steps change, and no version and no object does: nothing is released"
-		if in.State != nil && in.State.Release != nil {
+		if in.State != nil && in.State.Release != nil && in.State.Release.Hash == a.To {
 			a.Summary = fmt.Sprintf("release %s is in flight and goes on: only its steps change", in.State.Release.Hash)
 		}
 	}

@@ -41,6 +41,14 @@ func (f folder) ReadDir(name string) ([]rollout.Entry, error) { return nil, os.E
 
 func (f folder) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
 
+// inJSON is what machines are told of some of the plans beside the comment: the code of a note, or the name that an
+// object had, and whether it is to be there.
+var inJSON = map[string]map[string]bool{
+	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
+	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false},
+	"generated": {"shop-b5g778hd6d": true, "shop": false},
+}
+
 // TestPlans makes the plan of each archive in testdata: the folder base is
 // changed as the folder head says, whose files replace those of base. "-" removes
 // one. What is expected is the comment for the pull request.
@@ -59,7 +67,22 @@ func TestPlans(t *testing.T) {
 			if want < 0 {
 				archive.Files, want = append(archive.Files, txtar.File{Name: "want.md"}), len(archive.Files)
 			}
-			got := Markdown([]Plan{planOf(t, archive)})
+			p := planOf(t, archive)
+			got := Markdown([]Plan{p})
+			for name, want := range inJSON[strings.TrimSuffix(filepath.Base(file), ".txtar")] {
+				var names []string
+				for _, a := range p.Apps {
+					for _, n := range a.Notes {
+						names = append(names, n.Code)
+					}
+					for _, o := range a.Objects {
+						names = append(names, o.Was)
+					}
+				}
+				if !slices.Contains(names, name) == want {
+					t.Errorf("machines read %q, want %q among them: %t", names, name, want)
+				}
+			}
 			if diff := cmp.Diff(string(archive.Files[want].Data), got); diff != "" && !*update {
 				t.Errorf("(-want +got, rewrite with -update):\n%s", diff)
 			}
@@ -80,6 +103,7 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 	base, head := folder{}, folder{}
 	in := Input{Now: now, App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}}
 	var states, config string
+	var freeze *rollout.Freeze
 	for _, f := range archive.Files {
 		name, isBase := strings.CutPrefix(f.Name, "base/")
 		if isBase {
@@ -96,15 +120,20 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 			states = string(f.Data)
 		case "config":
 			config = string(f.Data)
+		case "freeze":
+			var err error
+			if freeze, err = rollout.ParseFreeze("freeze.yaml", f.Data); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	in.Base, in.Head = sideOf(t, base, in.App), sideOf(t, head, in.App)
-	if config != "" {
+	if config != "" || freeze != nil {
 		c, err := rollout.ParseConfig(rollout.ConfigPath("prod"), []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/shop}]\n"+config))
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.Calendar = c.CalendarOf("shop", nil)
+		in.Calendar = c.CalendarOf("shop", freeze)
 	}
 	in.State = stateOf(strings.TrimSpace(states), in)
 	for name := range head {
@@ -189,5 +218,140 @@ func TestMarkdownIsShort(t *testing.T) {
 	fenced := Markdown([]Plan{{Apps: []App{{App: "a", Objects: []Object{{Diff: "+```\n+# heading\n"}}}}}})
 	if !strings.Contains(fenced, "````diff") {
 		t.Errorf("a fence in a difference ends it:\n%s", fenced)
+	}
+}
+
+// TestMarkdownLeavesOut makes comments about as long as may be: differences go first, then what comes last.
+func TestMarkdownLeavesOut(t *testing.T) {
+	const without = "*Differences are left out: the comment would be too long.*"
+	const more = "*… and more: the plan is longer than a comment may be.*"
+	with := func(diff, summary int) string {
+		p := Plan{At: now}
+		p.Add(App{App: "shop", Change: Apply, Summary: "", Objects: []Object{{Change: "changed", Diff: strings.Repeat("+\n", diff/2)}}}, true)
+		for range summary / 100 {
+			p.Add(App{App: "x", Change: Apply, Summary: strings.Repeat("é", 40)}, true)
+		}
+		return Markdown([]Plan{p})
+	}
+	fill := MarkdownLimit - len(with(0, 0)) - len("````diff\n")
+	short := with(fill&^1, 0)
+	if len(short) > MarkdownLimit || len(short) < MarkdownLimit-100 || strings.Contains(short, without) {
+		t.Errorf("of %d bytes: %s", len(short), short[len(short)-200:])
+	}
+	if long := with(fill+200, 0); len(long) > 1000 || !strings.Contains(long, without) || !strings.Contains(long, "- changed `") ||
+		!strings.Contains(long, "\n</details>\n") {
+		t.Errorf("the differences are too long: %s", long[:min(len(long), 1000)])
+	}
+	if long := with(0, MarkdownLimit*2); !strings.HasSuffix(long, "\n\n"+more+"\n") || len(long) > MarkdownLimit+100 || strings.Contains(long, without) {
+		t.Errorf("too many apps: %d bytes, ending with %s", len(long), long[len(long)-300:])
+	}
+}
+
+// TestMarkdownOfWhatIsNoChange is about plans without apps, and about what belongs to several.
+func TestMarkdownOfWhatIsNoChange(t *testing.T) {
+	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
+	broken := Plan{Cluster: "prod", At: now, Error: &Problem{File: "config.yaml", Field: "apps", Message: "is <empty>", Fix: "list one"}}
+	shared := Plan{Cluster: "prod", At: now, Apps: []App{{App: "a", Change: Gone}}, Shared: []Shared{{File: "base.yaml", Apps: []string{"a", "b"}}}}
+	for _, c := range []struct {
+		plan Plan
+		want string
+	}{
+		{nothing, "### Release plan for `prod`\n\nNothing changes (2 apps).\n\n<sub>Compared"},
+		{broken, "Nothing changes (0 apps).\n\n> **Error** config.yaml: apps: is &lt;empty>; list one\n"},
+		{shared, "- `base.yaml` is shared by 2 apps: a, b\n\n#### 👋 a\n\n\n\n<sub>"},
+	} {
+		got := Markdown([]Plan{c.plan})
+		if !strings.Contains(got, c.want) || strings.Contains(got, "Differences") || strings.Contains(got, "<details>") {
+			t.Errorf("want %q in:\n%s", c.want, got)
+		}
+	}
+	if got := Markdown([]Plan{broken, nothing}); strings.Count(got, "<sub>") != 1 {
+		t.Errorf("a broken configuration is compared with nothing:\n%s", got)
+	}
+	unshared := shared
+	unshared.Shared = nil
+	if got := Markdown([]Plan{unshared}); strings.Contains(got, "\n\n\n#### ") {
+		t.Errorf("without shared files:\n%q", got)
+	}
+}
+
+func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "a": 0, "`": 1, "``": 2, "``a```b`": 3, "`a`a`": 1} {
+		if got := longestRun(text, '`'); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestWhetherItChanges counts what a plan is about, and what is wrong in it.
+func TestWhetherItChanges(t *testing.T) {
+	var p Plan
+	p.Add(App{App: "same"}, false)
+	if p.Changes() || p.Errors != 0 {
+		t.Errorf("%+v changes", p)
+	}
+	broken := Plan{Error: &Problem{Message: "x"}}
+	if !broken.Changes() {
+		t.Error("a broken configuration is no change")
+	}
+	p.Add(App{App: "a"}, true)
+	if !p.Changes() || p.Errors != 0 {
+		t.Errorf("%+v", p)
+	}
+	p.Add(App{App: "b", Error: ProblemOf(&rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"})}, true)
+	if want := (Problem{File: "f", Field: "x", Message: "is wrong", Fix: "mend it"}); p.Errors != 1 || *p.Apps[1].Error != want {
+		t.Errorf("%+v", p)
+	}
+	if got := ProblemOf(os.ErrInvalid); *got != (Problem{Message: "invalid argument"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAnotherErrorIsNews: what could not be rendered before is no news, another error is.
+func TestAnotherErrorIsNews(t *testing.T) {
+	broken := Side{Err: os.ErrInvalid}
+	const held = "cannot be rendered: the app would be held as it is"
+	for _, c := range []struct {
+		base Side
+		want string
+	}{{broken, "cannot be rendered, and could not before"}, {Side{}, held}, {Side{Err: os.ErrExist}, held}} {
+		if a, changes := Of(Input{Now: now, Base: c.base, Head: broken}); !changes || a.Change != Invalid || a.Summary != c.want {
+			t.Errorf("%+v, want %s", a, c.want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	second, minute, hour := Span(time.Second), Span(time.Minute), Span(time.Hour)
+	for _, c := range []struct{ got, want string }{
+		{Short(30 * second), "30s"}, {Short(10 * minute), "10m"}, {Short(minute + second), "1m1s"}, {Short(hour), "1h"},
+		{Short(10 * hour), "10h"}, {Short(hour + 10*minute), "1h10m"}, {Short(hour + second), "1h0m1s"}, {Short(0), "0s"},
+		{Stage{}.Takes(), "-"}, {Stage{AtLeast: 1}.Takes(), "1ns"}, {Stage{Wait: "promotion"}.Takes(), "a promotion"},
+		{Stage{Wait: "promotion", Timeout: 1, OnTimeout: "abort"}.Takes(), "a promotion (1ns: abort)"},
+		{Stage{Wait: "time", Timeout: hour, AtLeast: minute}.Takes(), "1m"},
+		{Workload{}.Share(20), "20%"}, {Workload{Full: 100}.Share(20), "20%"}, {Workload{Full: 1000}.Share(20), "20/1000"},
+		{Workload{}.Sizing(), "0 pods"}, {Workload{Replicas: 1}.Sizing(), "1 pod"}, {Workload{Replicas: 2, Sized: "HPA"}.Sizing(), "2 pods (HPA)"},
+		{App{}.Cost(), ""}, {App{AtLeast: 1}.Cost(), "at least 1ns"}, {App{Gates: 1}.Cost(), "1 promotion"},
+		{App{AtLeast: minute, Gates: 2}.Cost(), "at least 1m, 2 promotions"}, {App{Gates: 3}.Cost(), "3 promotions"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// TestMoment names the day only where it is another one, and the date only where the day would not do.
+func TestMoment(t *testing.T) {
+	if got := Moment(nil, now); got != "nobody knows" {
+		t.Error(got)
+	}
+	for after, want := range map[time.Duration]string{
+		-1: "at once", 0: "at once", time.Second: "12:00:01 UTC", 12*time.Hour - 1: "23:59:59 UTC", 12 * time.Hour: "Sat 00:00 UTC",
+		24 * time.Hour: "Sat 12:00 UTC", 6*24*time.Hour - 1: "Thu 11:59 UTC", 6 * 24 * time.Hour: "2026-11-26 12:00 UTC",
+		365 * 24 * time.Hour: "2027-11-20 12:00 UTC",
+	} {
+		if got := Moment(new(now.Add(after)), now); got != want {
+			t.Errorf("after %s: %q, want %q", after, got, want)
+		}
 	}
 }
