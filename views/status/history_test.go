@@ -99,6 +99,18 @@ func TestReleases(t *testing.T) {
 			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(1, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(5, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
 		}, true, []string{" applied 5-5 (1)", " applied 0-0 (1)"}},
 		"the record begins at rest": {[]Event{at(7, healthy(*one, 3))}, true, []string{"h1-1 recorded 3-3 (1)"}},
+		"rejected in an earlier try, and reverted in this one": {[]Event{
+			at(20, moving(rollout.Progressing, one, version("h1-2", 20), 1, "")), at(23, rejectedAt(12)),
+		}, false, []string{"h1-2 reverted 20-23 1/4 (2)"}},
+		"rejected as it began": {[]Event{
+			at(10, moving(rollout.Progressing, one, two, 0, "")), at(11, rejectedAt(10)),
+		}, false, []string{"h1-2 rejected 10-10 0/4: too slow (2)"}},
+		"of two workloads the slower one counts": {[]Event{at(10, rollout.State{Phase: rollout.Progressing, Stable: one, Release: two, Progress: []rollout.Progress{
+			{Step: 2, Of: 4}, {Step: 1, Of: 3, Opened: "Ann"}, {Step: 2, Of: 6, Opened: "Ann"}, {Step: 3, Of: 4, Opened: "Bob"}}})},
+			false, []string{"h1-2 inFlight 10- 1/3 by Ann,Bob (1)"}},
+		"without stages, from the middle": {[]Event{
+			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(5, rollout.State{Phase: rollout.Healthy}), at(6, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
+		}, false, []string{" applied 6-6 (1)"}},
 		"released without steps in one record": {[]Event{at(2, healthy(*one, 2)), at(16, healthy(*two, 16))}, false,
 			[]string{"h1-2 healthy 16-16 (1)", "h1-1 recorded 2-2 (1)"}},
 	}
@@ -128,5 +140,33 @@ func TestWhatWasMeasuredStays(t *testing.T) {
 	}, false)
 	if len(all) == 0 || len(all[0].Analyses) != 1 || all[0].Analyses[0].Name != "errors" {
 		t.Errorf("the releases are %+v", all)
+	}
+}
+
+// TestTransitions are in words, by the clock of the world.
+func TestTransitions(t *testing.T) {
+	one, two := version("h1-1", 0), version("h1-2", 10)
+	s := moving(rollout.Paused, one, two, 1, "")
+	s.Progress[0].Name, s.Progress[0].Weight, s.Reason = "pause", 20, "waits"
+	held := s
+	held.Held = &rollout.Held{Message: "a typo"}
+	over := moving(rollout.Promoting, nil, two, 4, "")
+	zone := time.FixedZone("east", 3600)
+	all := Releases([]Event{{At: minute(10).In(zone), State: s}, {At: minute(11), State: held}, {At: minute(12), State: over}}, true)
+	if len(all) != 1 || all[0].Took(minute(15)) != 5*time.Minute {
+		t.Fatalf("%+v", all)
+	}
+	var got []string
+	for _, x := range all[0].Transitions {
+		got = append(got, x.At.Format("15:04 MST ")+x.Text)
+	}
+	const where = "Paused at step 2/4 (pause, 20%), release h1-2 of h1-2-co, stable h1-1 of h1-1-co"
+	want := []string{"12:10 UTC " + where + ": waits", "12:11 UTC " + where + ", held: a typo", "12:12 UTC Promoting at step 4/4 (, 0%), release h1-2 of h1-2-co"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	past := Releases([]Event{{At: minute(10), State: s}, {At: minute(13).In(zone), State: rollout.State{Stable: one}}}, true)
+	if p := past[0]; p.Took(minute(50)) != 3*time.Minute || p.Ended.Location() != time.UTC {
+		t.Errorf("%+v", p)
 	}
 }

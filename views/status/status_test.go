@@ -2,6 +2,7 @@ package status
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,29 @@ func TestOf(t *testing.T) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
 			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}, Failed: true, Message: "Job failed"}}}
 		}, nil, "phase: Progressing\nreason: Job shop/move: Job failed"},
+		"what runs already": {func(in *strategies.Input) {
+			in.State.Held = &rollout.Held{Reason: rollout.HeldAdoption, Message: "it runs already"}
+		}, nil, "phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace what runs: gitrollout promote shop --full"},
+		"what got another name": {func(in *strategies.Input) {
+			in.State.Held, in.State.Release = &rollout.Held{Reason: rollout.HeldRenamed, Message: "it was web"}, nil
+			in.State.Phase, in.Observed.Workloads = rollout.Healthy, nil
+		}, nil, "phase: Healthy\nheld: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
+		"what another controller has": {func(in *strategies.Input) {
+			in.State.Held = &rollout.Held{Reason: rollout.HeldForeign, Message: "Flux has it"}
+		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps + "to take it over anyway: gitrollout promote shop --adopt-anyway"},
+		"what is held for another reason": {func(in *strategies.Input) {
+			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "it is wrong"}
+		}, proposed, "phase: Paused\nheld: InvalidInput it is wrong\n" + steps + back},
+		"at rest, with a revert proposed": {func(in *strategies.Input) {
+			in.State.Phase, in.State.Release, in.State.Progress = rollout.Healthy, nil, nil
+			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
+			in.Observed.Workloads = nil
+		}, reverting, "phase: Healthy\n" + still + "to go back: git fetch && git merge origin/gitrollout/revert/prod/shop && git push"},
+		"stalled": {func(in *strategies.Input) { in.State.Phase, in.State.Reason = rollout.Stalled, "no progress" }, nil,
+			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
+		"under way": {func(in *strategies.Input) {
+			in.State.Phase, in.State.Progress[0].Step = rollout.Progressing, 2
+		}, nil, "phase: Progressing\nshop/web: canary setWeight 20 done, pause done, setWeight 60 current\nwaits: pods of the new version: 1 of 3 serve"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -214,5 +238,176 @@ func TestShare(t *testing.T) {
 		if got := w.Share(20); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestWarnings are those of the render, of what is kept, and of a promotion that has no effect.
+func TestWarnings(t *testing.T) {
+	in := paused()
+	if a := Of(in, "prod", nil); len(a.Warnings) != 0 {
+		t.Errorf("%q", a.Warnings)
+	}
+	in.Head.Render.Warnings, in.State.Kept = []string{"a typo"}, "a volume is kept"
+	in.Promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Author: "Bob <bob@example.com>"}
+	got := Of(in, "prod", nil).Warnings
+	if len(got) != 3 || got[0] != "a typo" || got[1] != "a volume is kept" || !strings.HasPrefix(got[2], "ignored: .gitrollout/prod/promote/shop.yaml: ") {
+		t.Errorf("%q", got)
+	}
+	if len(in.Head.Render.Warnings) != 1 {
+		t.Error("the render was changed")
+	}
+}
+
+// TestSourceOfAnApp: of a commit that is not at hand only the name is known, and of an app that was never applied nothing.
+func TestSourceOfAnApp(t *testing.T) {
+	in := paused()
+	in.Source = nil
+	if a := Of(in, "prod", nil); a.Source == nil || *a.Source != (Commit{Commit: "c2"}) {
+		t.Errorf("%+v", a.Source)
+	}
+	in.State.Source = ""
+	if a := Of(in, "prod", nil); a.Source != nil {
+		t.Errorf("%+v", a.Source)
+	}
+}
+
+// TestPlainWorkloads are sorted, have the pods that there are, and leave out what no longer runs.
+func TestPlainWorkloads(t *testing.T) {
+	in := paused()
+	in.Head.Render.Specs = nil
+	live := in.Observed.Workloads[web]
+	live.Revisions = append(live.Revisions, rollout.Revision{Name: "old"}, rollout.Revision{Name: "asked", Desired: 1},
+		rollout.Revision{Name: "ending", Pods: 1}, rollout.Revision{Name: "new", Current: true})
+	for _, name := range []string{"b", "a", "c"} {
+		in.Observed.Workloads[rollout.Workload{Namespace: "shop", Name: name}] = rollout.ObservedWorkload{}
+	}
+	in.Observed.Workloads[web] = live
+	in.State.Generated = []rollout.Ref{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "c"}}
+	for _, source := range []*rollout.Render{in.Head.Render, nil} {
+		in.Source = source
+		var got []string
+		for _, w := range Of(in, "prod", nil).Workloads {
+			text := w.Workload + " " + w.Strategy + " " + strings.Repeat("*", w.Ready)
+			for _, r := range w.Revisions {
+				text += " " + r.Name + r.Role
+			}
+			got = append(got, text)
+		}
+		want := []string{"shop/a plain ", "shop/b plain ", "shop/c experiment ", "shop/web plain ****** web-bbb web-aaa asked ending new"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	in.Head.Render, in.Head.Err = nil, errors.New("is broken")
+	if got := Of(in, "prod", nil).Workloads; len(got) != 4 {
+		t.Errorf("without a render: %+v", got)
+	}
+}
+
+// TestWaitingOfSeveral: the texts of all workloads, and the time that comes first.
+func TestWaitingOfSeveral(t *testing.T) {
+	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
+	soon, late := minute(1), minute(2)
+	for _, all := range [][]Workload{
+		{{Waiting: "a", Due: &late}, {}, {Waiting: "b", Due: &soon}}, {{Waiting: "a", Due: &soon}, {Waiting: "b", Due: &late}},
+	} {
+		if text, due := waitingOf(in, App{Workloads: all}); text != "a; b" || due == nil || !due.Equal(soon) {
+			t.Errorf("%q until %v", text, due)
+		}
+	}
+	if text, due := waitingOf(in, App{Workloads: []Workload{{Waiting: "a"}}}); text != "a" || due != nil {
+		t.Errorf("%q until %v", text, due)
+	}
+}
+
+func TestOfTellsWhenThingsWere(t *testing.T) {
+	in := paused()
+	in.State.Analyses = []rollout.AnalysisRun{{Name: "errors", Phase: rollout.AnalysisRunning}}
+	in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
+	a := Of(in, "prod", nil)
+	if w := a.Workloads[0]; w.Entered == nil || !w.Entered.Equal(minute(1)) || w.Due == nil || !w.Due.Equal(minute(11)) {
+		t.Errorf("%+v", w)
+	}
+	if a.Due == nil || !a.Due.Equal(minute(11)) || len(a.Analyses) != 1 {
+		t.Errorf("due %v, analyses %+v", a.Due, a.Analyses)
+	}
+	in.State.Progress[0].Entered = time.Time{}
+	if w := Of(in, "prod", nil).Workloads[0]; w.Entered != nil {
+		t.Errorf("it began at %v", w.Entered)
+	}
+	in.State.Release = nil
+	if w := Of(in, "prod", nil).Workloads[0]; w.Moving {
+		t.Error("it moves without a release")
+	}
+}
+
+func TestNotesAndCounts(t *testing.T) {
+	l := Listing{Apps: []App{{App: "a"}, {App: "b"}}}
+	if l.SetNote("no cluster"); l.Note != "no cluster" || l.Apps[0].Note != l.Note || l.Apps[1].Note != l.Note {
+		t.Errorf("%+v", l)
+	}
+	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps"} {
+		if got := Count(n, "app"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	closed, other := App{Held: &Held{Reason: string(rollout.HeldClosed)}}, App{Held: &Held{Reason: "InvalidInput"}}
+	if closed.HeldText() != "waiting" || other.HeldText() != "held" || (App{}).Waits() {
+		t.Error(closed.HeldText(), other.HeldText())
+	}
+}
+
+// TestOfCluster says what is known of an app without Git.
+func TestOfCluster(t *testing.T) {
+	since := func(n int) []time.Time { return make([]time.Time, n) }
+	old := rollout.Revision{Name: "old", Hash: "h1-1", Pods: 3, ReadySince: since(3)}
+	fresh := rollout.Revision{Name: "new", Hash: "h1-2", Pods: 1, Desired: 1, ReadySince: since(1), Current: true}
+	gone := rollout.Revision{Name: "gone", Hash: "h1-0"}
+	live := func(held string, complete bool, revisions ...rollout.Revision) Live {
+		return Live{Workload: web, Commit: "c2", Held: held, Observed: rollout.ObservedWorkload{Hash: "h1-2", Replicas: 4, Complete: complete, Revisions: revisions}}
+	}
+	const rest = "Unknown: all pods are of one version; whether Git asks for another one is not known"
+	for name, c := range map[string]struct {
+		live []Live
+		want string
+	}{
+		"nothing": {nil, rest},
+		"at rest": {[]Live{live("", true, fresh, gone)}, rest + "; stable h1-2; shop/web 1/4 0% new stable"},
+		"nothing is ready": {[]Live{live("", true, rollout.Revision{Name: "new", Hash: "h1-2", Current: true})},
+			rest + "; stable h1-2; shop/web 0/4 0% new stable"},
+		"pods that are not counted yet": {[]Live{live("", true, rollout.Revision{Name: "a", Members: []rollout.Pod{{}}}, rollout.Revision{Name: "b", Desired: 1}, rollout.Revision{Name: "c", Pods: 1})},
+			rest + "; stable h1-2; shop/web 0/4 0% a  b  c "},
+		"pods are replaced": {[]Live{live("", false, fresh, old)},
+			"Progressing: the cluster is replacing pods; stable h1-2; shop/web 4/4 0% new stable old "},
+		"held at a step": {[]Live{live("step 2 of h1-2; see: kubectl", false, fresh, old)},
+			"Progressing: step 2 of h1-2; release h1-2; stable h1-1; shop/web 4/4 25% moving new canary old stable"},
+		"held beside one that is replaced": {[]Live{live("step 2", true, fresh, old), live("", false, fresh)},
+			"Progressing: step 2; release h1-2; stable h1-1; shop/web 4/4 25% moving new canary old stable; shop/web 1/4 0% new stable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := OfCluster("shop", "prod", c.live)
+			got := string(a.Phase) + ": " + a.Reason
+			if a.Release != nil {
+				got += "; release " + string(a.Release.Hash)
+			}
+			if a.Stable != nil {
+				got += "; stable " + string(a.Stable.Hash)
+			}
+			for _, w := range a.Workloads {
+				got += fmt.Sprintf("; %s %d/%d %d%%", w.Workload, w.Ready, w.Replicas, w.RealWeight)
+				if w.Moving {
+					got += " moving"
+				}
+				for _, r := range w.Revisions {
+					got += " " + r.Name + " " + r.Role
+				}
+				if w.Full() != 100 {
+					t.Errorf("all of it is %d", w.Full())
+				}
+			}
+			if got != c.want {
+				t.Errorf("\n%s, want\n%s", got, c.want)
+			}
+		})
 	}
 }

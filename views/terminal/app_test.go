@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -318,4 +319,63 @@ func TestViewsOfSeveralApps(t *testing.T) {
 		}
 	}
 	golden(t, "list-git-only", List(l, Look{Now: at()}))
+}
+
+// TestOneAppInDetail is about what no other view has: releases of which little is known, pods of every state.
+func TestOneAppInDetail(t *testing.T) {
+	a := canaryPaused()
+	a.Held = &status.Held{Reason: string(rollout.HeldClosed), Message: "the windows are shut"}
+	a.Warnings = []string{"a typo", "another"}
+	a.Release.Fast, a.Release.Subject = true, ""
+	a.Stable = &status.Release{Hash: "h1-2c9d0f1b77"}
+	w := &a.Workloads[0]
+	w.Surplus, w.Weight, w.RealWeight = "3 pods more than asked for: an analysis runs", 5, 101
+	w.Steps[1].Text = strings.Repeat("long ", 12)
+	w.Revisions = []status.Revision{
+		{Role: "", PodHash: "0123456789abcdef", Hash: "h1-9", Pods: []status.Pod{
+			{Name: strings.Repeat("checkout-of-everything-", 3) + "x", Status: "Running", Created: before(time.Minute)},
+			{Name: "b", Status: "Completed", Restarts: 1, Created: before(time.Minute)}, {Name: "c", Status: "Terminating", Created: before(time.Minute)},
+			{Name: "d", Status: "Running", Ready: true, Restarts: 2, Created: before(time.Minute)}}},
+		{PodHash: "1", Pods: pods("one", "Running", 7, time.Hour)}, {PodHash: "2", Hash: "h1-8", Desired: 1, Pods: pods("two", "Running", 6, time.Hour)},
+	}
+	golden(t, "detail", App(a, Look{Width: 80, Color: true, Now: at()}))
+	golden(t, "detail-narrow", App(a, Look{Width: 50, Now: at(), fewer: 3}))
+	golden(t, "detail-without-pods", App(a, Look{Width: 100, Now: at(), Wide: true, fewer: maxPods}))
+	without := plainApp()
+	without.Source.Subject, without.Source.Author = "", ""
+	golden(t, "plain-unknown", App(without, Look{Width: 80, Now: at()}))
+	m := measured()
+	m.Analyses[0].Metrics[0].Message, m.Analyses[0].Metrics[0].Measurements = "too low", nil
+	for i := range 14 {
+		m.Analyses[0].Metrics[0].Measurements = append(m.Analyses[0].Metrics[0].Measurements, rollout.Measurement{Value: "[" + strings.Repeat("1", i+1) + "]"})
+	}
+	m.Analyses[0].Metrics[1].Measurements[4].Value = "[1 2]"
+	m.Analyses[0].Metrics[1].Measurements[3].Value = "1e999"
+	golden(t, "measured-more", drawAnalyses(m, Look{Width: 80, Color: true, Now: at()}))
+}
+
+func TestListingsWithoutMuch(t *testing.T) {
+	l := status.Listing{Cluster: "prod-eu", Note: "Git cannot be read"}
+	golden(t, "several-none", Apps(l, Look{Width: 80, Now: at()}))
+	calm := heldByInput()
+	calm.Held = nil
+	l.Apps = []status.App{calm, calm}
+	golden(t, "several-all-calm", Apps(l, Look{Width: 80, Now: at()}))
+	golden(t, "one-calm", Apps(status.Listing{Apps: l.Apps[:1]}, Look{Width: 80, Now: at()}))
+	mixed, unknown := canaryPaused(), canaryPaused()
+	behind := mixed.Workloads[0]
+	behind.Strategy, behind.Step, behind.Weight, behind.FullWeight = "blueGreen", 0, 10, 1000
+	mixed.Workloads = append(mixed.Workloads, behind, status.Workload{Strategy: "plain", Replicas: 2, Ready: 1}, status.Workload{Strategy: "experiment"})
+	unknown.Workloads = []status.Workload{{Strategy: "plain", Replicas: 1}, {Strategy: ""}, {Strategy: "canary", Moving: true, Replicas: 3}, {Strategy: "experiment"}}
+	unknown.Release, unknown.Stable, unknown.Waiting, unknown.Reason = nil, nil, "", "it waits"
+	unknown.Source = &status.Commit{Author: "Ann Lee <ann@example.com>"}
+	healthy := unknown
+	healthy.Phase, healthy.Reason, healthy.Source, healthy.Note = rollout.Healthy, "all is well", &status.Commit{Commit: "1"}, "no cluster"
+	one := mixed
+	one.Note, one.Workloads = "no cluster", append([]status.Workload{{Replicas: 5}}, mixed.Workloads[0])
+	l.Apps = []status.App{mixed, unknown, healthy, one}
+	golden(t, "list-wide", List(l, Look{Width: 60, Wide: true, Now: at()}))
+	for _, columns := range []int{109, 90, 78} {
+		golden(t, fmt.Sprint("list-", columns), List(l, Look{Width: columns, Now: at()}))
+	}
 }

@@ -32,6 +32,9 @@ func TestFleetFilter(t *testing.T) {
 		"waiting":         {Filter{Waiting: true}, "checkout search shop"},
 		"patterns":        {Filter{Names: []string{"c*", "we?"}}, "cart checkout web"},
 		"text":            {Filter{Text: "crashloop"}, "web"},
+		"a held app":      {Filter{Text: "is not within"}, "search"},
+		"why it is held":  {Filter{Text: "invalidinput"}, "search"},
+		"a workload":      {Filter{Text: "shop/checkout", Names: []string{"w*"}}, "web"},
 		"a hash":          {Filter{Text: "h1-7b4e2", Names: []string{"c*"}}, "cart checkout"},
 		"all of them":     {Filter{Waiting: true, Phases: []string{"Paused"}}, "checkout"},
 		"nothing matches": {Filter{Text: "no such thing"}, ""},
@@ -74,5 +77,31 @@ func TestListInAWindow(t *testing.T) {
 	l.SetNote("shown from Git alone, without pods: no answer in 15s")
 	if text := List(l, Look{Width: 100, Rows: 10, Now: at()}); strings.Count(text, "\n") > 10 || !strings.Contains(text, "and 4") {
 		t.Errorf("in 10 lines:\n%s", text)
+	}
+}
+
+// TestUrgency puts a phase that nobody knows just before what is well.
+func TestUrgency(t *testing.T) {
+	held := status.Held{Reason: "InvalidInput"}
+	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},
+		{App: "paused", Phase: "Paused"}, {App: "held", Phase: "Healthy", Held: &held}, {App: "down", Phase: "Degraded"}}}
+	var names []string
+	for _, a := range (&Filter{Sort: "urgency"}).Apply(l).Apps {
+		names = append(names, a.App)
+	}
+	if got := strings.Join(names, " "); got != "down held paused pending odd well" {
+		t.Error(got)
+	}
+}
+
+func TestFleetLine(t *testing.T) {
+	waits, held := &status.Held{Reason: "ReleasesClosed"}, &status.Held{Reason: "InvalidInput"}
+	l := status.Listing{Cluster: "prod", Apps: []status.App{{Phase: "Paused", Held: waits}, {Phase: "Degraded"}, {Phase: "Paused"}}}
+	if got, want := fleetLine(l, Look{}), "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	l.Apps[1].Held = held
+	if got, want := fleetLine(l, Look{}), "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

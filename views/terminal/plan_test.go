@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -52,4 +53,20 @@ func TestPlanViews(t *testing.T) {
 	e.Add("cluster.rights", doctor.Problem, `add to its Role: {apiGroups: [""], resources: [configmaps], verbs: [create, delete, get, patch]}`, "system:serviceaccount:gitrollout:gitrollout may not create, delete, get, patch configmaps in namespace shop")
 	e.Add("clock.cluster", doctor.Warning, "keep both clocks right with NTP (timedatectl, chrony)", "this machine's clock and that of the API server are 20s apart")
 	golden(t, "doctor", Examination(e, Look{Width: 80, Now: at()}))
+}
+
+// TestReport draws what validate finds.
+func TestReport(t *testing.T) {
+	bad := &doctor.Mistake{File: "apps/web/kustomization.yaml", Field: "resources[0]", Message: "gone.yaml\x1b does not exist"}
+	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{
+		{Cluster: "prod", Errors: []doctor.Mistake{*bad}, Warnings: []string{"a window never opens"}, Apps: []doctor.AppReport{
+			{App: "web", Error: bad}, {App: "checkout", Objects: 1, Staged: 2, Warnings: []string{"replicas are ignored"}}},
+			Allow: []string{"apps:", "  - kinds: [Role]"}},
+		{Cluster: "staging", Apps: []doctor.AppReport{{App: "a", Objects: 3, Staged: 1}}},
+	}}
+	golden(t, "report", Report(r, Look{Width: 80, Color: true}))
+	e := doctor.Examination{Cluster: "prod"}
+	e.Add("git", doctor.Unknown, "ask somebody who may say so, in words that take more than a line of this terminal to say", "%s", strings.Repeat("not known ", 9))
+	golden(t, "doctor-piped", Examination(e, Look{}))
+	golden(t, "doctor-narrow", Examination(e, Look{Width: 60, Color: true}))
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,10 @@ func TestWrap(t *testing.T) {
 		want []string
 	}{
 		"nothing":           {"", 20, []string{""}},
+		"to the edge":       {strings.Repeat("x", 20) + " y", 20, []string{strings.Repeat("x", 20), "y"}},
+		"a long word alone": {strings.Repeat("x", 45), 20, []string{strings.Repeat("x", 20), strings.Repeat("x", 20), "xxxxx"}},
+		"half is free":      {"123456789 " + strings.Repeat("x", 21), 20, []string{"123456789 " + strings.Repeat("x", 10), strings.Repeat("x", 11)}},
+		"less is free":      {"1234567890 " + strings.Repeat("x", 21), 20, []string{"1234567890", strings.Repeat("x", 20), "x"}},
 		"between words":     {"one two three four five six", 20, []string{"one two three four", "five six"}},
 		"a word too long":   {"see " + strings.Repeat("x", 30), 20, []string{"see " + strings.Repeat("x", 16), strings.Repeat("x", 14)}},
 		"never below 20":    {"one two three four five", 3, []string{"one two three four", "five"}},
@@ -81,12 +86,13 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 func TestAges(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 90 * time.Second: "90s", 3 * time.Minute: "3m", 26 * time.Hour: "26h", 72 * time.Hour: "3d",
+		0: "0s", 2*time.Minute - 1: "119s", 2 * time.Minute: "2m", 2*time.Hour - 1: "119m", 2 * time.Hour: "2h", 48*time.Hour - 1: "47h", 48 * time.Hour: "2d",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%s) = %s, want %s", d, got, want)
 		}
 	}
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 372 * time.Second: "6m12s", 1500 * time.Millisecond: "2s"} {
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 372 * time.Second: "6m12s", 1500 * time.Millisecond: "2s", 0: "0s", 1: "1s", time.Second: "1s", time.Second + 1: "2s"} {
 		if got := countdown(d); got != want {
 			t.Errorf("countdown(%s) = %s, want %s", d, got, want)
 		}
@@ -103,6 +109,7 @@ func TestClosest(t *testing.T) {
 	names := []string{"shop", "shop-admin", "checkout", "search"}
 	for typed, want := range map[string][]string{
 		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil, "checkxyz": nil, "shop-axxxn": {"shop-admin"},
+		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"}, "zzop": {"shop"},
 	} {
 		if diff := cmp.Diff(want, Closest(typed, names)); diff != "" {
 			t.Errorf("Closest(%q): %s", typed, diff)
@@ -121,15 +128,26 @@ func TestScreen(t *testing.T) {
 		"shorter":         {[]string{"one\ntwo\nthree\n", "one\ntwo\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[J"},
 		"a long line":     {[]string{strings.Repeat("x", 25) + "\nend\n", strings.Repeat("x", 25) + "\nEND\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[2KEND\n"},
 		"lines that move": {[]string{"one\nend\n", strings.Repeat("x", 25) + "\nend\n"}, 20, 10, "\x1b[2A\r\x1b[J\x1b[2K" + strings.Repeat("x", 25) + "\n\x1b[2Kend\n"},
+		"another width":   {[]string{"one\ntwo\n", "one\ntwo\n"}, -20, 10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"another height":  {[]string{"one\ntwo\n", "one\ntwo\n"}, 20, -10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"a full line":     {[]string{strings.Repeat("x", 20) + "\n", "y\n"}, 20, 10, "\x1b[1A\r\x1b[2Ky\n"},
+		"painted":         {[]string{"\x1b[31m" + strings.Repeat("x", 20) + "\x1b[0m\n\n", "y\n\n"}, 20, 10, "\x1b[2A\r\x1b[2Ky\n\n"},
+		"just fits":       {[]string{"1\n2\n3\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K3\n"},
+		"two rows":        {[]string{"1\n2\n3\n"}, 60, 3, "\x1b[J\x1b[2K1\n\x1b[2K… 2 more lines; the window is too small for them\n"},
+		"one row":         {[]string{"1\n2\n"}, 60, 2, "\x1b[J\x1b[2K1\n\x1b[2K2\n"},
 		"too tall":        {[]string{"1\n2\n3\n4\n5\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K… 3 more lines; the window is too small for them\n"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			s := &Screen{Out: &out}
-			for _, text := range c.texts {
+			for i, text := range c.texts {
 				out.Reset()
-				if err := s.show(text, c.columns, c.rows); err != nil {
+				columns, rows := max(c.columns, -c.columns), max(c.rows, -c.rows)
+				if i > 0 { // a size below zero changes by one
+					columns, rows = columns+min(0, c.columns)/20, rows+min(0, c.rows)/10
+				}
+				if err := s.show(text, columns, rows); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -137,5 +155,64 @@ func TestScreen(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestScreenDrawsFewerPods where there is no room for all of them, and no fewer than it must.
+func TestScreenDrawsFewerPods(t *testing.T) {
+	for rows, want := range map[int]string{
+		12: "11 rows, without 0", 11: "10 rows, without 3", 9: "8 rows, without 3", 8: "7 rows, without 5", 7: "6 rows, without 5",
+		6: "5 rows, without 6", 3: "2 rows, without 6",
+	} {
+		var out strings.Builder
+		s := &Screen{Out: &out}
+		if err := s.Draw(Look{}, 80, rows, func(k Look) string {
+			return fmt.Sprintf("%d rows, without %d\n", k.Rows, k.fewer) + strings.Repeat("pod\n", 10-k.fewer)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%d rows: want %q in %q", rows, want, out.String())
+		}
+	}
+}
+
+// TestApart has the last text at the right edge, and takes what is missing from the longest of the others.
+func TestApart(t *testing.T) {
+	for _, c := range []struct {
+		width int
+		want  string
+		left  []string
+	}{
+		{30, "shop is Healthy        prod-eu", []string{"shop", " is Healthy"}},
+		{24, "shop is Healthy  prod-eu", []string{"shop", " is Healthy"}},
+		{23, "shop is Healt…  prod-eu", []string{"shop", " is Healthy"}},
+		{23, "a-long-nam… ok  prod-eu", []string{"a-long-name-of-it", " ok"}},
+		{0, "shop" + strings.Repeat(" ", 69) + "prod-eu", []string{"shop"}},
+		{20, strings.Repeat(" ", 13) + "prod-eu", nil},
+	} {
+		var spans []span
+		for _, text := range c.left {
+			spans = append(spans, span{text: text})
+		}
+		if got := (Look{Width: c.width}).apart(span{text: "prod-eu"}, spans...); got != c.want+"\n" {
+			t.Errorf("%d columns: %q, want %q", c.width, got, c.want)
+		}
+	}
+}
+
+func TestTextsOfPeople(t *testing.T) {
+	for author, want := range map[string]string{"Ann Lee <ann@example.com>": "Ann Lee", " <ann@example.com>": "ann@example.com", "": "", "Ann": "Ann"} {
+		if got := person(author); got != want {
+			t.Errorf("%q: %q, want %q", author, got, want)
+		}
+	}
+	if got := CleanLines("a\n  b\x1bc  \n\n d"); got != "a\n  bc\n\n d\n" {
+		t.Errorf("%q", got)
+	}
+	for n, want := range map[int]string{7: "checko…", 20: "che…d8f7c9b4-bbbbb-c", 40: "checkout-5d8f7c9b4-bbbbb-c"} {
+		if got := truncateMiddle("checkout-5d8f7c9b4-bbbbb-c", n); got != want {
+			t.Errorf("%d columns: %q, want %q", n, got, want)
+		}
 	}
 }
