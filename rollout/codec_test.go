@@ -193,6 +193,10 @@ func TestManyDocuments(t *testing.T) {
 		"InTheSameLine":  {"a: 1\n--- b\n", true},
 		"FirstOnMarker":  {"--- {a: 1}\n---\nb: 1\n", true},
 		"AfterTheEnd":    {"a: 1\n...\nb: 1\n", true},
+		"AfterSpaces":    {"a: 1\n---\n   # the end\n", false},
+		"SecondComment":  {"a: 1\n--- # the end\n", false},
+		"SecondPercent":  {"a: 1\n---\n%b\n", true},
+		"WithATab":       {"a: 1\n---\tb\n", true},
 		"NoNewlineAtEnd": {"a: 1\n---\nb: 1", true},
 	}
 	for name, tc := range cases {

@@ -61,3 +61,14 @@ func TestParseForgeRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestRedact leaves out who logs in where, and nothing else.
+func TestRedact(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a", "a@b": "a@b", "https://u:p@ss@host": "https://***@host",
+	} {
+		if got := redact(text); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+	}
+}

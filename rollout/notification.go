@@ -388,7 +388,7 @@ func (s *section) checkValues(raw serviceFile) error {
 		if !slices.Contains([]string{"", "starttls", "tls", "none"}, raw.TLS) {
 			return s.invalid("tls", "use starttls (the default), tls or none", "%q is not known", raw.TLS)
 		}
-		if raw.Port < 0 || raw.Port > 65535 {
+		if raw.Port > 65535 {
 			return s.invalid("port", "use 587, 465 or 25", "%d is not a port", raw.Port)
 		}
 	}

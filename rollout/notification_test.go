@@ -75,6 +75,15 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"a header", "{name: a, webhook: {address: https://example.com, headers: {'a b': {env: GITROLLOUT_NOTIFY_A}}}}", "notifications[0].webhook.headers.a b", "is not the name of a header", ""},
 		{"a recipient", "{name: a, email: {host: x, from: a@example.com, to: [nobody]}}", "notifications[0].email.to[0]", "is not an address", ""},
 		{"a password in the open", "{name: a, email: {host: x, tls: none, from: a@example.com, to: [b@example.com], username: {env: GITROLLOUT_NOTIFY_A}, password: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].email.tls", "password", ""},
+		{"an address without a host", "{name: a, webhook: {address: 'https:///in'}}", "notifications[0].webhook.address", "is not an address", ""},
+		{"an address of a file", "{name: a, webhook: {address: 'ftp://example.com'}}", "notifications[0].webhook.address", "is not an address", ""},
+		{"an address that is none", "{name: a, webhook: {address: 'https://example.com/%zz'}}", "notifications[0].webhook.address", "is not an address", ""},
+		{"a sender", "{name: a, email: {host: x, from: nobody, to: [b@example.com]}}", "notifications[0].email.from", "is not an address", ""},
+		{"a second recipient", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com, nobody]}}", "notifications[0].email.to[1]", "is not an address", ""},
+		{"an unknown security", "{name: a, email: {host: x, tls: ssl, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.tls", "is not known", ""},
+		{"a port beyond all", "{name: a, email: {host: x, port: 65536, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.port", "65536 is not a port", ""},
+		{"a port below all", "{name: a, email: {host: x, port: -1, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.port", "-1 is negative", ""},
+		{"headers of what has none", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, headers: {b: {env: GITROLLOUT_NOTIFY_A}}}}", "notifications[0].slack.headers", "is not a field of slack", ""},
 		{"half an account", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com], username: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].email.password", "go together", ""},
 		{"the same name", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}\n- {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[1].name", "twice", ""},
 	} {
@@ -152,5 +161,22 @@ func TestTemplatesEnd(t *testing.T) {
 		if err := template(text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestReceiversAreEqual as they are written.
+func TestReceiversAreEqual(t *testing.T) {
+	read := func(entry string) Receiver {
+		t.Helper()
+		c, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+entry+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Receivers[0]
+	}
+	const mail = "{name: a, email: {host: x, port: 65535, from: a@example.com, to: [b@example.com]}}"
+	a := read(mail)
+	if !a.Equal(read(mail)) || a.Equal(read(strings.Replace(mail, "65535", "25", 1))) || a.Equal(read("{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}")) {
+		t.Error("a receiver is equal to one that is written in the same way, and to no other")
 	}
 }

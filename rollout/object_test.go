@@ -80,7 +80,7 @@ func TestWorkloadText(t *testing.T) {
 	if got, want := web.Ref().String(), "apps/Deployment/shop/web"; got != want {
 		t.Errorf("Ref is %s, want %s", got, want)
 	}
-	for _, bad := range []string{"", "web", "/web", "shop/", "a/b/c"} {
+	for _, bad := range []string{"", "web", "/web", "shop/", "a/b/c", "StatefulSet/shop/web/x", "DaemonSet/shop/web", "StatefulSet//web"} {
 		var w Workload
 		if err := w.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("UnmarshalText(%q) = %v, want an error", bad, w)
@@ -126,5 +126,59 @@ func TestObject(t *testing.T) {
 	c.Map("metadata", "annotations")["new"] = "x"
 	if o.Map("spec")["list"].([]any)[0].(map[string]any)["a"] != int64(1) || o.Annotation("new") != "" {
 		t.Error("a change of the copy changed the original")
+	}
+}
+
+// TestKindsOfWorkloads: a Deployment is written without its kind, all others with it.
+func TestKindsOfWorkloads(t *testing.T) {
+	for _, c := range []struct {
+		ref  Ref
+		want string
+	}{
+		{Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "shop/web"},
+		{Ref{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "web"}, "StatefulSet/shop/web"},
+		{Ref{Group: "apps", Kind: "DaemonSet", Namespace: "shop", Name: "web"}, ""},
+		{Ref{Group: "example.com", Kind: "Deployment", Namespace: "shop", Name: "web"}, ""},
+	} {
+		w, is := WorkloadOf(c.ref)
+		if !is {
+			if c.want != "" || w != (Workload{}) {
+				t.Errorf("%s is no workload (%+v)", c.ref, w)
+			}
+			continue
+		}
+		var back Workload
+		if err := back.UnmarshalText([]byte(w.String())); w.String() != c.want || err != nil || back != w || w.Ref() != c.ref {
+			t.Errorf("%s is %s, read as %+v (%v), of %s", c.ref, w, back, err, w.Ref())
+		}
+	}
+	var spelled Workload
+	if err := spelled.UnmarshalText([]byte("Deployment/shop/web")); err != nil || spelled != web {
+		t.Errorf("%+v, %v", spelled, err)
+	}
+}
+
+// TestHoldsData: with which objects the data of people goes.
+func TestHoldsData(t *testing.T) {
+	for _, c := range []struct {
+		ref  Ref
+		want bool
+	}{
+		{Ref{Kind: "Namespace"}, true}, {Ref{Kind: "PersistentVolumeClaim"}, true}, {Ref{Kind: "PersistentVolume"}, true},
+		{Ref{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, true}, {Ref{Kind: "ConfigMap"}, false}, {Ref{Group: "example.com", Kind: "Namespace"}, false},
+	} {
+		if got := c.ref.HoldsData(); got != c.want {
+			t.Errorf("%s: %t", c.ref, got)
+		}
+	}
+}
+
+func TestForeignText(t *testing.T) {
+	f := Foreign{Ref: Ref{Kind: "Deployment", Namespace: "a", Name: "b"}, By: "X", Sign: "the sign"}
+	if got := f.String(); got != "Deployment a/b is in the hands of X: the sign" {
+		t.Error(got)
+	}
+	if f.Ref.Namespace = ""; f.String() != "Deployment b is in the hands of X: the sign" {
+		t.Error(f)
 	}
 }

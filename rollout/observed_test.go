@@ -1,6 +1,9 @@
 package rollout
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -88,6 +91,7 @@ func TestInvalidErrorText(t *testing.T) {
 	}{
 		"All":     {InvalidError{File: "a.yaml", Field: "spec.x", Msg: "is wrong", Fix: "use y"}, "a.yaml: spec.x: is wrong; use y"},
 		"NoFile":  {InvalidError{Field: "spec.x", Msg: "is wrong"}, "spec.x: is wrong"},
+		"About":   {InvalidError{About: Ref{Kind: "Service", Namespace: "shop", Name: "web"}, Field: "spec.x", Msg: "is wrong"}, "core/Service/shop/web: spec.x: is wrong"},
 		"Message": {InvalidError{Msg: "is wrong"}, "is wrong"},
 	}
 	for name, tc := range cases {
@@ -135,7 +139,159 @@ func TestStateLookups(t *testing.T) {
 	if got := s.StableHash(api); got != "h1-0000000002" {
 		t.Errorf("StableHash = %q", got)
 	}
+	if got := s.Named(App{Name: "shop"}); got.Formerly != strings.Join(s.Formerly, " ") || got.Name != "shop" {
+		t.Errorf("Named = %+v", got)
+	}
+	if got := (&State{Formerly: []string{"a", "b"}}).Named(App{}); got.Formerly != "a b" {
+		t.Errorf("Named = %+v", got)
+	}
 	if got := (&State{}).StableHash(api); got != "" {
 		t.Errorf("StableHash without a stable release = %q", got)
+	}
+}
+
+// TestShown: nobody is told Healthy of what is not well, and any other phase is shown as it is.
+func TestShown(t *testing.T) {
+	for _, c := range []struct {
+		s    State
+		want Phase
+	}{
+		{State{Phase: Healthy}, Healthy}, {State{Phase: Healthy, Unhealthy: "0 of 5"}, Degraded}, {State{Phase: Paused, Unhealthy: "0 of 5"}, Paused},
+	} {
+		if got := c.s.Shown(); got != c.want {
+			t.Errorf("%+v is shown as %s", c.s, got)
+		}
+	}
+}
+
+// TestWaits: a release that is held until its time comes is the only one of which nothing is wrong.
+func TestWaits(t *testing.T) {
+	if (*Held)(nil).Waits() || (&Held{Reason: HeldPolicy}).Waits() || !(&Held{Reason: HeldClosed}).Waits() {
+		t.Error("only what is closed waits")
+	}
+}
+
+func TestReasonOf(t *testing.T) {
+	for want, err := range map[HeldReason]error{
+		HeldInvalidInput: errors.New("x"), HeldPolicy: fmt.Errorf("about: %w", &InvalidError{Reason: HeldPolicy}),
+	} {
+		if got := ReasonOf(err); got != want {
+			t.Errorf("%v: %s", err, got)
+		}
+	}
+	if got := ReasonOf(&InvalidError{}); got != HeldInvalidInput {
+		t.Errorf("no reason is %q", got)
+	}
+}
+
+// TestNewestSerial is the newest mark that any workload carries.
+func TestNewestSerial(t *testing.T) {
+	if got := (Observed{Workloads: map[Workload]ObservedWorkload{web: {Serial: 3}, api: {Serial: 7}}}).Serial(); got != 7 {
+		t.Errorf("serial %d", got)
+	}
+	if PodHash("") != (Pin{}) || PodHash("a") != (Pin{LabelPodHash, "a"}) {
+		t.Error("a pin without a value pins something")
+	}
+}
+
+// TestTheFirstOfEqualRevisions is found, among those of one hash that nothing else tells apart.
+func TestTheFirstOfEqualRevisions(t *testing.T) {
+	w := ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h", Pods: 1, Number: 2}, {Name: "b", Hash: "h", Pods: 1, Number: 2}, {Name: "c", Hash: "h", Number: 1}}}
+	if got, _ := w.Find("h"); got.Name != "a" {
+		t.Errorf("found %s", got.Name)
+	}
+}
+
+// TestSpecsOfARender: of a workload its own, and of another one none.
+func TestSpecsOfARender(t *testing.T) {
+	r := Render{Specs: []Spec{{Name: "a", Workload: web}, {Name: "b", Workload: api}}}
+	if s, ok := r.Spec(api); !ok || s.Name != "b" {
+		t.Errorf("%+v, %t", s, ok)
+	}
+	if _, ok := r.Spec(Workload{Name: "none"}); ok {
+		t.Error("an unknown workload has a spec")
+	}
+}
+
+func TestTemplateOfAnExperiment(t *testing.T) {
+	e := &Experiment{Templates: []ExperimentTemplate{{Name: "a", SpecRef: "stable"}, {Name: "b", SpecRef: "canary"}, {Name: "c", SpecRef: "canary"}}}
+	if got, ok := e.RunsOn("canary"); !ok || got.Name != "b" {
+		t.Errorf("%+v, %t", got, ok)
+	}
+	if _, ok := e.RunsOn("other"); ok {
+		t.Error("a version without a template has one")
+	}
+}
+
+// TestSameRun is told by name, release and start.
+func TestSameRun(t *testing.T) {
+	run := AnalysisRun{Name: "a", Release: "h", Started: noon}
+	other := []AnalysisRun{{Name: "b", Release: "h", Started: noon}, {Name: "a", Release: "i", Started: noon}, {Name: "a", Release: "h"}}
+	for _, o := range other {
+		if run.Same(o) {
+			t.Errorf("%+v is the same", o)
+		}
+	}
+	if !run.Same(AnalysisRun{Name: "a", Release: "h", Started: noon.In(time.FixedZone("", 3600)), Phase: AnalysisFailed}) {
+		t.Error("a run is not itself")
+	}
+	for phase, want := range map[AnalysisPhase]bool{"": false, AnalysisPending: false, AnalysisRunning: false, AnalysisFailed: true, AnalysisStopped: true} {
+		if phase.Done() != want {
+			t.Errorf("%q is done: %t", phase, !want)
+		}
+	}
+	if _, any := (MetricProgress{}).Last(); any {
+		t.Error("nothing was measured, and something was last")
+	}
+	if last, any := (MetricProgress{Measurements: []Measurement{{Value: "1"}, {Value: "2"}}}).Last(); !any || last.Value != "2" {
+		t.Errorf("the last is %+v", last)
+	}
+}
+
+// TestMergeDoes: only a clean merge of exactly these files does it.
+func TestMergeDoes(t *testing.T) {
+	edits := map[string][]byte{"a": []byte("x"), "gone": nil, "empty": {}}
+	for _, c := range []struct {
+		merge Merge
+		want  bool
+	}{
+		{Merge{edits, true}, true}, {Merge{edits, false}, false}, {Merge{map[string][]byte{"a": []byte("x"), "gone": nil}, true}, false},
+		{Merge{map[string][]byte{"a": []byte("y"), "gone": nil, "empty": {}}, true}, false},
+		{Merge{map[string][]byte{"a": []byte("x"), "gone": {}, "empty": {}}, true}, false},
+		{Merge{map[string][]byte{"a": []byte("x"), "gone": nil, "empty": nil}, true}, false},
+	} {
+		if got := c.merge.Does(edits); got != c.want {
+			t.Errorf("%+v: %t", c.merge, got)
+		}
+	}
+}
+
+// TestParseVendor: folders beside the file, and none above it.
+func TestParseVendor(t *testing.T) {
+	for into, want := range map[string]string{
+		"a": "", "a/b": "", "..": "x", "../a": "x", "/a": "x", "a/": "x", "a/../b": "x", "./a": "x", "..a": "", ".": "x",
+	} {
+		for kind, source := range map[string]string{"git": "git: {url: https://example.com/r, ref: v1}", "chart": "chart: {repo: https://example.com, name: c, version: ~1.0}"} {
+			_, err := ParseVendor("vendor.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources: [{git: {url: https://example.com/r, ref: v1}, into: ok}, {"+source+", into: "+into+"}]\n"))
+			refused := want != "" && !(into == "." && kind == "chart")
+			if (err != nil) != refused || err != nil && err.Error() != fmt.Sprintf("vendor.yaml: sources[1].into: %q is no folder beside it; write a path without .., and no slash around it", into) {
+				t.Errorf("%s into %s: %v", kind, into, err)
+			}
+		}
+	}
+	if _, err := ParseVendor("vendor.yaml", []byte("kind: Config\n")); err == nil {
+		t.Error("another kind is read")
+	}
+	for _, c := range []struct {
+		s           VendorSource
+		name, wants string
+	}{
+		{VendorSource{Into: "x/y", Chart: &VendorChart{Repo: "r", Name: "n", Version: "~1"}}, "n", "chart r n ~1"},
+		{VendorSource{Into: "x/y", Git: &VendorGit{URL: "u", Ref: "v1", Path: "p"}}, "y", "git u v1 p"},
+		{VendorSource{Into: "x/y", OCI: &VendorOCI{URL: "u", Tag: "t"}}, "y", "oci u t"}, {VendorSource{Into: "z", OCI: &VendorOCI{URL: "u", Semver: "~1"}}, "z", "oci u ~1"},
+	} {
+		if c.s.Name() != c.name || c.s.Wants() != c.wants {
+			t.Errorf("%q, %q, want %q, %q", c.s.Name(), c.s.Wants(), c.name, c.wants)
+		}
 	}
 }

@@ -28,6 +28,8 @@ func TestParsePolicy(t *testing.T) {
 		"sources with a slash": {project(", sources: [/apps]"), `policy.yaml: projects[0].sources[0]: "/apps" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
 		"sources with a way up": {project(", sources: [apps/../**]"),
 			`policy.yaml: projects[0].sources[0]: "apps/../**" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
+		"a pattern that is none": {project(", sources: ['apps/[']"), `policy.yaml: projects[0].sources[0]: "apps/[" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
+		"sources with a dot":     {project(", sources: [apps, ./apps]"), `policy.yaml: projects[0].sources[1]: "./apps" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
 		"** in a name":           {project(", sources: ['apps/shop**']"), `policy.yaml: projects[0].sources[0]: "apps/shop**" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
 		"a plural":               {project(", resources: {deny: [secrets]}"), `policy.yaml: projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for one of the core group`},
 		"a version":              {project(", resources: {deny: [apps/v1/Deployment]}"), `policy.yaml: projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for one of the core group`},
@@ -153,4 +155,12 @@ func FuzzPolicy(f *testing.F) {
 			t.Error("an app of no project is let through")
 		}
 	})
+}
+
+func TestForbids(t *testing.T) {
+	p := &Project{}
+	p.Rollouts.Forbid = []string{"promoteFull"}
+	if !p.Forbids("promoteFull") || p.Forbids("fastRollbackOff") || (*Project)(nil).Forbids("promoteFull") {
+		t.Error("a project forbids what it lists, and none forbids nothing")
+	}
 }

@@ -144,8 +144,25 @@ func TestPromotionOpens(t *testing.T) {
 			}
 		})
 	}
-	if p := (&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}); p.OpensAll("h1-1") {
-		t.Error("all of one workload is all of the release")
+	for name, tc := range map[string]struct {
+		p           *Promotion
+		all, skips  bool
+		last, found any
+	}{
+		"no file":            {nil, false, false, 0, false},
+		"all":                {promote(Full), true, true, 4, true},
+		"one step":           {promote("1"), false, false, 0, true},
+		"all, by no hash":    {&Promotion{Decision: Promote, Through: Full}, false, true, 4, true},
+		"all of one":         {&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, false, true, 4, true},
+		"all of one, and so": {&Promotion{Release: "h1-1", Decision: Promote, Through: Full, Workloads: map[Workload]string{web: "1"}}, false, true, 0, true},
+		"a step of one":      {&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}}, false, false, 0, true},
+		"a hold":             {&Promotion{Release: "h1-1", Decision: Hold, Through: Full}, false, false, 4, true},
+		"a number below all": {old("-1"), false, false, -1, false},
+	} {
+		last, found := tc.p.Last(web, names)
+		if tc.p.OpensAll("h1-1") != tc.all || tc.p.SkipsSteps() != tc.skips || any(last) != tc.last || any(found) != tc.found {
+			t.Errorf("%s: opens all %t, skips steps %t, last %d %t", name, tc.p.OpensAll("h1-1"), tc.p.SkipsSteps(), last, found)
+		}
 	}
 }
 

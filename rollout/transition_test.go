@@ -34,3 +34,24 @@ func TestChanges(t *testing.T) {
 		t.Errorf("from itself: %v", same)
 	}
 }
+
+// TestImagesThatGo: containers that go, come and swap are listed by name, those before the pod's own first.
+func TestImagesThatGo(t *testing.T) {
+	pod := func(inits, containers map[string]string) *Render {
+		list := func(images map[string]string) (all []any) {
+			for name, image := range images {
+				all = append(all, map[string]any{"name": name, "image": image})
+			}
+			return append(all, "no container")
+		}
+		return &Render{Objects: []Object{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{
+			"template": map[string]any{"spec": map[string]any{"initContainers": list(inits), "containers": list(containers)}}}}}}
+	}
+	from, to := pod(map[string]string{"z": "1"}, map[string]string{"a": "1", "b": "1", "c": "1"}), pod(map[string]string{"z": "2"}, map[string]string{"a": "1", "c": "2", "d": "1"})
+	want := []ImageChange{{"z", "1", "2"}, {"b", "1", ""}, {"c", "1", "2"}, {"d", "", "1"}}
+	for range 5 {
+		if diff := cmp.Diff(want, Changes(from, to)[0].Images); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}

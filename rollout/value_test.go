@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -17,6 +19,71 @@ func TestWholeNumbersStayWhole(t *testing.T) {
 	for _, wrong := range []string{"", "{", "1 2", "5m", "nul"} {
 		if got, err := fromJSON([]byte(wrong)); err == nil {
 			t.Errorf("%q is read as %v", wrong, got)
+		}
+	}
+}
+
+// TestNumbersOfForms is about the bounds of what fields may have, and their ways to be written.
+func TestNumbersOfForms(t *testing.T) {
+	for _, c := range []struct {
+		raw  any
+		want string // the error, or what is read
+	}{
+		{int64(0), "0s"}, {int64(30), "30s"}, {"30", "30s"}, {"1h30m", "1h30m0s"}, {"0s", "0s"}, {int64(2147483647), "596523h14m7s"},
+		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "is 1.5 where a duration belongs"}, {true, "is true where a duration belongs"},
+		{"2147483648", `"2147483648" is not a duration`}, {strings.Repeat("x", 61), `"` + strings.Repeat("x", 60) + `…" is not a duration`},
+		{strings.Repeat("x", 60), `"` + strings.Repeat("x", 60) + `" is not a duration`},
+	} {
+		var f struct {
+			Wait time.Duration `json:"wait"`
+		}
+		err := Read("", map[string]any{"wait": c.raw}, &f)
+		if got := f.Wait.String(); err == nil && got != c.want || err != nil && !strings.HasPrefix(err.Error(), "wait: "+c.want) {
+			t.Errorf("%v: %s, %v, want %s", c.raw, got, err, c.want)
+		}
+	}
+	for raw, want := range map[any]string{int64(0): "0 is not more than 0", "0s": `the text "0s" is not more than 0`, "0": `the text "0" is not more than 0`, "-1s": "is negative", int64(1): ""} {
+		var f struct {
+			Wait time.Duration `json:"wait" min:"1"`
+		}
+		err := Read("", map[string]any{"wait": raw}, &f)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", raw, err, want)
+		}
+	}
+	for raw, want := range map[any]string{
+		int64(5): "", 5.0: "", int64(6): "whole: 6 is not within 0..5; give 5", 0.5: "whole: is 0.5 where a whole number belongs", "5": "whole: is the text",
+	} {
+		var f struct {
+			Whole int     `json:"whole" max:"5" fix:"give 5"`
+			Share float64 `json:"share"`
+		}
+		err := Read("", map[string]any{"whole": raw, "share": int64(2)}, &f)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || want == "" && f.Whole != 5 || f.Share != 2 {
+			t.Errorf("%v: %+v, %v, want %s", raw, f, err, want)
+		}
+	}
+	var most struct {
+		Whole int    `json:"whole"`
+		Word  string `json:"word" oneOf:"only"`
+	}
+	if err := Read("", map[string]any{"whole": int64(2147483647), "word": "other"}, &most); most.Whole != 2147483647 || err == nil || err.Error() != `word: "other" is not only` {
+		t.Errorf("%+v, %v", most, err)
+	}
+}
+
+// TestAmountsAreRead: pods or a percentage of them, and nothing else.
+func TestAmountsAreRead(t *testing.T) {
+	for raw, want := range map[any]string{
+		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",
+		"3":   "3%", // a text is a percentage, with its sign or without
+		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs", int64(-1): "-1 is negative", "-1%": `"-1%" is negative`,
+		int64(2147483648): "2147483648 is more than Kubernetes can hold",
+	} {
+		var a Amount
+		err := a.ReadValue(raw)
+		if got := a.String(); err == nil && got != want || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: %s, %v, want %s", raw, got, err, want)
 		}
 	}
 }

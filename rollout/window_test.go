@@ -18,6 +18,8 @@ func TestWindowsRefuse(t *testing.T) {
 		"no duration":  {"kind: deny, schedule: 0 9 * * *", "windows[0].duration: is missing; write 8h"},
 		"duration":     {strings.Replace(good, "8h", "1d", 1), `windows[0].duration: "1d" is not a duration; write 8h`},
 		"short":        {strings.Replace(good, "8h", "30s", 1), `windows[0].duration: "30s" is out of range; use 1m or more`},
+		"a bit short":  {strings.Replace(good, "8h", "59.9s", 1), `windows[0].duration: "59.9s" is out of range`},
+		"a bit long":   {strings.Replace(good, "8h", "8784h0m1s", 1), `windows[0].duration: "8784h0m1s" is out of range`},
 		"long":         {strings.Replace(good, "8h", "9000h", 1), `windows[0].duration: "9000h" is out of range`},
 		"glob":         {good + ", apps: [shop, 'a[']", `windows[0].apps[1]: "a[" is not a pattern of names of apps; name an app`},
 		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern of names of apps`},
@@ -37,6 +39,7 @@ func TestWindowsRefuse(t *testing.T) {
 func TestFreezeRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"no reason": {"", "freeze.yaml: reason: is missing; say why"},
+		"blank":     {"reason: ' '\n", "freeze.yaml: reason: is missing; say why"},
 		"until":     {"reason: x\nuntil: tomorrow\n", `freeze.yaml: until: "tomorrow" is not a time; write 2027-`},
 		"glob":      {"reason: x\napps: ['']\n", `freeze.yaml: apps[0]: "" is not a pattern`},
 		"field":     {"reason: x\nuntill: y\n", "freeze.yaml: untill: is not a known field"},
@@ -94,5 +97,51 @@ windows:
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestWindowsAsLongAsMayBe: the bounds themselves are windows.
+func TestWindowsAsLongAsMayBe(t *testing.T) {
+	for _, duration := range []string{"1m", "8784h"} {
+		if _, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")); err != nil {
+			t.Errorf("%s: %v", duration, err)
+		}
+	}
+}
+
+// TestCalendarsAreEqual in every field that a release waits by.
+func TestCalendarsAreEqual(t *testing.T) {
+	until := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
+	calendar := func(change func(*Window, *Freeze)) Calendar {
+		w, f := Window{Kind: Deny, Schedule: "0 0 * * *", Duration: time.Hour, TimeZone: "UTC", field: "windows[0]"}, Freeze{Reason: "x", Until: until, Apps: []string{"a"}}
+		change(&w, &f)
+		return Calendar{Windows: []Window{w}, Freeze: &f}
+	}
+	same := calendar(func(*Window, *Freeze) {})
+	if !same.Equal(calendar(func(_ *Window, f *Freeze) { f.Until = until.In(time.FixedZone("", 3600)) })) || !(Calendar{}).Equal(Calendar{}) {
+		t.Error("what is the same differs")
+	}
+	for name, change := range map[string]func(*Window, *Freeze){
+		"kind": func(w *Window, _ *Freeze) { w.Kind = Allow }, "schedule": func(w *Window, _ *Freeze) { w.Schedule = "1 0 * * *" },
+		"duration": func(w *Window, _ *Freeze) { w.Duration++ }, "zone": func(w *Window, _ *Freeze) { w.TimeZone = "" },
+		"place": func(w *Window, _ *Freeze) { w.field = "windows[1]" }, "reason": func(_ *Window, f *Freeze) { f.Reason = "y" },
+		"until": func(_ *Window, f *Freeze) { f.Until = time.Time{} }, "apps": func(_ *Window, f *Freeze) { f.Apps = nil },
+	} {
+		if same.Equal(calendar(change)) {
+			t.Errorf("another %s is the same", name)
+		}
+	}
+	for _, other := range []Calendar{{}, {Windows: same.Windows}, {Freeze: same.Freeze}} {
+		if same.Equal(other) || other.Equal(same) {
+			t.Errorf("%+v is the same", other)
+		}
+	}
+}
+
+func TestTextOfAShutDoor(t *testing.T) {
+	for d, want := range map[time.Duration]string{time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m", 61 * time.Second: "1m1s", time.Hour + time.Second: "1h0m1s", 10 * time.Hour: "10h"} {
+		if got := (Shut{Window: &Window{field: "windows[2]", Schedule: "0 0 * * *", TimeZone: "Europe/Berlin", Duration: d}}).Cause(); got != "the end of windows[2] (deny 0 0 * * * Europe/Berlin for "+want+")" {
+			t.Error(got)
+		}
 	}
 }
