@@ -376,3 +376,68 @@ func TestExplain(t *testing.T) {
 		t.Errorf("an app without a render is explained as %v", got)
 	}
 }
+
+// TestExplainRevisions: what is shown of a workload's ReplicaSets, and of requests where a router splits them.
+func TestExplainRevisions(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.Scaling = rollout.Surge })
+	h.push(version("v2"))
+	empty, members := pods(0, 0), pods(0, 0)
+	empty.Name, members.Name = "web-empty", "web-members"
+	starting := set(h, commitID(1), 0, 0)
+	starting.Current = true
+	members.Members = []rollout.Pod{{}}
+	going := pods(0, 0)
+	going.Name, going.Pods = "web-going", 1
+	coming := pods(1, 0)
+	coming.Name, coming.Pods = "web-coming", 0
+	in := inFlight(h, 1, set(h, commitID(0), 10, 8), starting, empty, members, going, coming)
+	e := Explain(in)[0]
+	var got []string
+	for _, r := range e.Revisions {
+		got = append(got, r.Name+" "+string(r.Role))
+	}
+	want := []string{"web-" + commitID(0) + " stable", "web-" + commitID(1) + " canary", "web-members ", "web-going ", "web-coming "}
+	if diff := cmp.Diff(want, got); diff != "" || e.Ready != 8 || e.Real != 0 || e.Routed {
+		t.Errorf("%d ready, %d %% (-want +got):\n%s", e.Ready, e.Real, diff)
+	}
+	in.Source = nil // it is read anew, and what Git asks for is known
+	if all := Explain(in); len(all) != 1 {
+		t.Errorf("without the commit that runs there are %d", len(all))
+	}
+	in.State.Release, in.State.Phase = nil, rollout.Healthy
+	if e := Explain(in)[0]; e.Step != len(e.Steps) || e.Waiting != "" || e.Weight != 0 {
+		t.Errorf("at rest it is %+v", e)
+	}
+	// What is on its way back waits at no step.
+	_, back := atStep(nil, 1)
+	back.State.Phase = rollout.Aborting
+	if e := Explain(back)[0]; e.Step != 1 || e.Waiting != "" || e.Weight != 0 {
+		t.Errorf("on its way back it is %+v", e)
+	}
+
+	in = routed()
+	in.State.Progress[0].Routed = &rollout.Routing{Weight: 20}
+	if e := Explain(in)[0]; !e.Routed || e.Full != 100 {
+		t.Errorf("of a router it is %+v", e)
+	}
+}
+
+// TestEmptied: an app does not lose all of its objects by an empty file.
+func TestEmptied(t *testing.T) {
+	full := &rollout.Render{Objects: []rollout.Object{{}}}
+	for name, c := range map[string]struct {
+		r   *rollout.Render
+		has int
+		bad bool
+	}{
+		"Emptied": {&rollout.Render{}, 1, true}, "Empty": {&rollout.Render{}, 0, false}, "Full": {full, 1, false}, "Unknown": {nil, 1, false},
+	} {
+		if err := Emptied(c.r, c.has); (err != nil) != c.bad {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	in := Input{Answers: Answers{Accepted: map[string]error{"c1": nil}}}
+	if err := in.HeadErr(); err != nil {
+		t.Errorf("nothing is refused: %v", err)
+	}
+}

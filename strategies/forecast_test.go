@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,4 +102,62 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	}
 	t.Fatalf("seed %d: it does not end: %s", seed, s.status())
 	return 0
+}
+
+// TestPredict: the times of one release, with a calendar that opens late and one that never opens.
+func TestPredict(t *testing.T) {
+	spec := rollout.Spec{
+		Workload: web, Replicas: new(10), MinReadySeconds: 10, MaxSurge: rollout.Amount{Value: 2}, MaxUnavailable: rollout.Amount{Value: 1},
+		Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: []rollout.Step{
+			{SetWeight: new(20)}, {Pause: &rollout.Pause{}}, {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}},
+		}},
+	}
+	closed := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "sale"}}
+	until := noon.Add(time.Hour)
+	later := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "sale", Until: until}}
+	for name, c := range map[string]struct {
+		change       func(*Planned)
+		stages       int
+		gates        int
+		least        time.Duration
+		begins, ends time.Time
+		shut         string // of the first stage
+	}{
+		"AtOnce":  {func(*Planned) {}, 4, 1, 100 * time.Second, noon, noon.Add(100 * time.Second), ""},
+		"First":   {func(p *Planned) { p.First = true }, 1, 0, 30 * time.Second, noon, noon.Add(30 * time.Second), ""},
+		"Later":   {func(p *Planned) { p.Calendar = later }, 4, 1, 100 * time.Second, until, until.Add(100 * time.Second), "the end of the freeze"},
+		"Never":   {func(p *Planned) { p.Calendar = closed }, 4, 1, 100 * time.Second, time.Time{}, time.Time{}, "the end of the freeze"},
+		"GoesOn":  {func(p *Planned) { p.From = 2 }, 2, 0, 90 * time.Second, noon, noon.Add(90 * time.Second), ""},
+		"AtNight": {func(p *Planned) { p.Fast, p.Calendar = true, closed }, 1, 0, 30 * time.Second, noon, noon.Add(30 * time.Second), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Planned{Spec: spec, Replicas: 10, Now: noon}
+			c.change(&p)
+			f := Predict(p)
+			if len(f.Stages) != c.stages || f.Gates != c.gates || f.AtLeast != c.least || !f.Begins.Equal(c.begins) || !f.Ends.Equal(c.ends) {
+				t.Errorf("%d stages, %d gates, %s, from %s to %s\n%+v", len(f.Stages), f.Gates, f.AtLeast, f.Begins, f.Ends, f)
+			}
+			if got := f.Stages[0].Shut; !strings.HasPrefix(got, c.shut) || (got == "") != (c.shut == "") {
+				t.Errorf("it waits for %q, want %q", got, c.shut)
+			}
+			for _, s := range f.Stages[1:] {
+				if s.Shut != "" {
+					t.Errorf("it waits again for %q", s.Shut)
+				}
+			}
+			if last := f.Stages[len(f.Stages)-1]; last.Wait != WaitPods || last.Canary != 10 || last.Weight != 100 {
+				t.Errorf("it ends as %+v", last)
+			}
+		})
+	}
+	for _, c := range []struct {
+		n, missing, extra int
+		want              time.Duration
+	}{
+		{10, 10, 0, 40 * time.Second}, {10, 9, 0, 30 * time.Second}, {10, 1, 0, 10 * time.Second}, {10, 0, 0, 0}, {10, -1, 0, 0}, {10, 10, 4, 20 * time.Second},
+	} {
+		if got := rollingUpdate(spec, c.n, c.missing, c.extra); got != c.want {
+			t.Errorf("%d missing of %d takes %s, want %s", c.missing, c.n, got, c.want)
+		}
+	}
 }

@@ -89,3 +89,118 @@ func TestSpent(t *testing.T) {
 		t.Errorf("superseded it is %s, and spent %q", d.State.Phase, d.State.Spent)
 	}
 }
+
+// TestIgnoredByPolicy: that a policy lets a promotion not count is on record, once, and is taken off with the file.
+func TestIgnoredByPolicy(t *testing.T) {
+	_, in := atStep(nil, 1)
+	refused := func(release rollout.Hash) *rollout.Promotion {
+		return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: "2", Refused: "not this way"}
+	}
+	hash := in.State.Release.Hash
+	for name, c := range map[string]struct {
+		file     *rollout.Promotion
+		was      string
+		ignored  string
+		says     string
+		rejected rollout.Hash
+	}{
+		"Refused":       {refused(hash), "", "not this way", "app ignores its promotion: not this way", ""},
+		"RefusedBefore": {refused(hash), "not this way", "not this way", "", ""},
+		"RefusedElse":   {refused(hash), "another way", "not this way", "app ignores its promotion: not this way", ""},
+		"Gone":          {nil, "not this way", "", "app ignores no promotion any more", ""},
+		"OfStable":      {refused(in.State.Stable.Hash), "", "", "", ""},
+		"OfNobody":      {refused("h1-other"), "", "", "", ""},
+		"OfARejected":   {refused("h1-other"), "", "not this way", "app ignores its promotion: not this way", "h1-other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := in
+			in.Promotion, in.State.Ignored = c.file, c.was
+			in.State.Rejected = []rollout.Rejection{{Hash: c.rejected}}
+			d := Decide(in)
+			says := strings.Replace(c.says, "app", in.State.App, 1)
+			if d.State.Ignored != c.ignored || d.Subject != says || d.State.Progress[0].Step != 1 {
+				t.Errorf("ignores %q at step %d, and says %q, want %q and %q", d.State.Ignored, d.State.Progress[0].Step, d.Subject, c.ignored, says)
+			}
+		})
+	}
+}
+
+// TestNamesNoStep looks at a promotion file beside the documents of its release, as a check of a commit does.
+func TestNamesNoStep(t *testing.T) {
+	h := oneWeb(nil)
+	r := h.at(commitID(0))
+	api := rollout.Workload{Namespace: "shop", Name: "api"}
+	for name, c := range map[string]struct {
+		change func(*rollout.Promotion)
+		want   string
+	}{
+		"Step":         {func(p *rollout.Promotion) { p.Through = "3" }, ""},
+		"NoStep":       {func(p *rollout.Promotion) { p.Through = "4" }, `through "4" names no step of shop/web, which has 3`},
+		"OtherRelease": {func(p *rollout.Promotion) { p.Through, p.Release = "4", "h1-other" }, ""},
+		"Adoption":     {func(p *rollout.Promotion) { p.Through, p.AdoptAnyway = "adoption", true }, ""},
+		"Abort":        {func(p *rollout.Promotion) { p.Decision = rollout.Abort }, ""},
+		"ItsStep":      {func(p *rollout.Promotion) { p.Workloads = map[rollout.Workload]string{web: "3"} }, ""},
+		"NotItsStep":   {func(p *rollout.Promotion) { p.Workloads = map[rollout.Workload]string{web: "soon"} }, `through "soon" names no step of shop/web, which has 3`},
+		"NoWorkload":   {func(p *rollout.Promotion) { p.Workloads = map[rollout.Workload]string{web: "3", api: "1"} }, "shop/api is no workload of the release"},
+	} {
+		p := &rollout.Promotion{Release: r.Release(), Decision: rollout.Promote}
+		c.change(p)
+		if got := NamesNoStep(r, p); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	bare := &rollout.Render{Templates: r.Templates}
+	if got := NamesNoStep(bare, &rollout.Promotion{Release: bare.Release(), Decision: rollout.Promote, Through: "9"}); got != "" {
+		t.Errorf("of an app without steps: %q", got)
+	}
+}
+
+// TestKeys: what opens what a release waits at, and nothing while it waits for no promotion.
+func TestKeys(t *testing.T) {
+	for name, c := range map[string]struct {
+		step       int
+		change     func(*rollout.State)
+		key, early string // through
+		skips      string // a full promotion
+	}{
+		"Gate":          {1, nil, "2", "", "step 3/3 of shop/web (pause 1m0s)"},
+		"Timer":         {2, nil, "", "3", "step 3/3 of shop/web (pause 1m0s)"},
+		"Pods":          {0, nil, "", "", "step 2/3 of shop/web (pause), step 3/3 of shop/web (pause 1m0s)"},
+		"Held":          {1, func(s *rollout.State) { s.Held = &rollout.Held{Reason: rollout.HeldInvalidInput} }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
+		"First":         {1, func(s *rollout.State) { s.Stable = nil }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
+		"GoesBack":      {1, func(s *rollout.State) { s.Phase = rollout.Aborting }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
+		"TimerGoesBack": {2, func(s *rollout.State) { s.Phase = rollout.Aborting }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, in := atStep(nil, c.step)
+			if c.change != nil {
+				c.change(&in.State)
+			}
+			through := func(p *rollout.Promotion) string {
+				if p == nil {
+					return ""
+				}
+				if p.Release != in.State.Release.Hash || p.Decision != rollout.Promote || p.Workloads != nil || p.At != "" {
+					t.Errorf("the key is %+v", p)
+				}
+				return p.Through
+			}
+			full := KeyThrough(in.State, nil, in.Now)
+			if full.Through != rollout.Full {
+				t.Errorf("all of it is %q", full.Through)
+			}
+			if skips := strings.Join(Skipped(in, full), ", "); through(Key(in)) != c.key || through(Early(in)) != c.early || skips != c.skips {
+				t.Errorf("key %q, early %q, skips %q; want %q, %q and %q", through(Key(in)), through(Early(in)), skips, c.key, c.early, c.skips)
+			}
+			step, found := TimedPause(in)
+			if found != (c.early != "") || found && step != 2 {
+				t.Errorf("a timed pause at step %d: %t", step, found)
+			}
+		})
+	}
+	_, in := atStep(nil, 1)
+	in.State.Spent = "d"
+	if key := Key(in); key.At == "" || key.Through != "2" {
+		t.Errorf("beside a file that is spent the key is %+v", key)
+	}
+}

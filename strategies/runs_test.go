@@ -386,3 +386,27 @@ func TestNothingIsMeasuredAtZero(t *testing.T) {
 		})
 	}
 }
+
+// TestEvidence: why an analysis is what it is, in its last three values.
+func TestEvidence(t *testing.T) {
+	failed := func(name string, dry bool, condition string, values ...string) rollout.MetricProgress {
+		p := rollout.MetricProgress{Metric: name, Phase: rollout.AnalysisFailed, Message: "2 failed", DryRun: dry, Condition: condition}
+		for _, v := range values {
+			p.Measurements = append(p.Measurements, rollout.Measurement{Value: v})
+		}
+		return p
+	}
+	passed := rollout.MetricProgress{Metric: "load", Phase: rollout.AnalysisSuccessful}
+	for want, metrics := range map[string][]rollout.MetricProgress{
+		"metric errors: 2 failed":                               {passed, failed("dry", true, "x < 1", "9"), failed("errors", false, "")},
+		"metric errors: 2 failed (x < 1), last values: 3, 4, 5": {failed("errors", false, "x < 1", "1", "2", "3", "", "4", "5"), failed("load", false, "")},
+		"metric errors: 2 failed, last values: 1, 2, 3":         {failed("errors", false, "", "1", "2", "3")},
+		"metric errors: 2 failed, last values: 1":               {failed("errors", false, "", "1")},
+		"it could not be begun":                                 {passed, failed("dry", true, "")},
+	} {
+		run := rollout.AnalysisRun{Phase: rollout.AnalysisFailed, Message: "it could not be begun", Metrics: metrics}
+		if got := evidence(run); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
