@@ -12,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +44,23 @@ func TestPodsInWords(t *testing.T) {
 	cases := map[string]struct{ pod, status, trouble string }{
 		"running": {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}], containerStatuses: [{name: a, ready: true, state: {running: {}}}]}`, "Running", ""},
 		"new":     {`status: {phase: Pending}`, "Pending", ""},
+		"one is done": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, ready: true, state: {running: {}}}]}`,
+			"Running", "runs but is not Ready"},
+		"one is done, not Ready": {`status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, ready: true, state: {running: {}}}]}`,
+			"NotReady", "runs but is not Ready"},
+		"one is done, one starts": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, ready: true}]}`,
+			"Completed", "runs but is not Ready"},
+		"one is done, one failed": {`status: {phase: Running, containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, state: {terminated: {exitCode: 3, reason: Error}}}]}`,
+			"Error", "container b: 0 restarts, last exit code 3"},
+		"two are waited for": {`{spec: {readinessGates: [{conditionType: a.b/one}, {conditionType: a.b/two}]}, status: {phase: Running, conditions: [{type: a.b/one, status: "True"}, {type: a.b/two, status: "False"}]}}`,
+			"Running", "runs but is not Ready: readiness gate a.b/two is not met"},
+		"scheduled":        {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "True", reason: Fine, message: well}]}`, "Pending", ""},
+		"done and going":   {`{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Succeeded}}`, "Succeeded", ""},
+		"failed and going": {`{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Failed}}`, "Failed", ""},
+		"the other sidecar": {`{spec: {initContainers: [{name: a}, {name: b, restartPolicy: Always}]}, status: {phase: Pending, initContainerStatuses: [{name: a, started: true, state: {running: {}}}]}}`,
+			"Init:0/2", "container a: runs but is not Ready"},
+		"a sidecar starts": {`{spec: {initContainers: [{name: b, restartPolicy: Always}]}, status: {phase: Pending, initContainerStatuses: [{name: b, state: {running: {}}}]}}`,
+			"Init:0/1", "container b: runs but is not Ready"},
 		"creating": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: ContainerCreating}}}]}`,
 			"ContainerCreating", "container a: is being created"},
 		"no room": {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available:\n 3 Insufficient cpu."}]}`,
@@ -103,6 +122,7 @@ spec:
     env:
     - {name: A, value: x}
     - {name: B, valueFrom: {configMapKeyRef: {name: key, key: k}}}
+    - {name: E, valueFrom: {configMapKeyRef: {name: alone, key: k}}}
     - {name: C, valueFrom: {secretKeyRef: {name: key, key: k}}}
     - {name: D, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
     envFrom: [{secretRef: {name: env}}, {configMapRef: {name: key}}]
@@ -114,11 +134,20 @@ spec:
   - {name: d, csi: {driver: x, nodePublishSecretRef: {name: csi}}}
   - {name: e, azureFile: {secretName: azure, shareName: x}}
   - {name: f, emptyDir: {}}
+  - {name: g, cephfs: {monitors: [x], secretRef: {name: ceph}}}
+  - {name: h, rbd: {monitors: [x], image: x, secretRef: {name: rbd}}}
+  - {name: i, iscsi: {targetPortal: x, iqn: x, lun: 0, secretRef: {name: iscsi}}}
+  - {name: j, flexVolume: {driver: x, secretRef: {name: flex}}}
+  - {name: k, scaleIO: {gateway: x, system: x, secretRef: {name: scale}}}
+  - {name: l, storageos: {secretRef: {name: storage}}}
+  - {name: m, cinder: {volumeID: x, secretRef: {name: cinder}}}
+  - {name: n, cephfs: {monitors: [x]}}
 `)
 	want := []configRef{
-		{"ConfigMap", "init-env"}, {"ConfigMap", "key"}, {"ConfigMap", "projected"}, {"ConfigMap", "volume"},
-		{"Secret", "azure"}, {"Secret", "csi"}, {"Secret", "debug"}, {"Secret", "env"}, {"Secret", "key"},
-		{"Secret", "projected"}, {"Secret", "pull"}, {"Secret", "volume"},
+		{"ConfigMap", "alone"}, {"ConfigMap", "init-env"}, {"ConfigMap", "key"}, {"ConfigMap", "projected"}, {"ConfigMap", "volume"},
+		{"Secret", "azure"}, {"Secret", "ceph"}, {"Secret", "cinder"}, {"Secret", "csi"}, {"Secret", "debug"}, {"Secret", "env"},
+		{"Secret", "flex"}, {"Secret", "iscsi"}, {"Secret", "key"}, {"Secret", "projected"}, {"Secret", "pull"}, {"Secret", "rbd"},
+		{"Secret", "scale"}, {"Secret", "storage"}, {"Secret", "volume"},
 	}
 	if diff := cmp.Diff(want, configsOf(&p.Spec), cmp.AllowUnexported(configRef{})); diff != "" {
 		t.Error(diff)
@@ -444,21 +473,274 @@ func TestCRDIsAwaited(t *testing.T) {
 }
 
 func TestCutSplitsNoCharacter(t *testing.T) {
-	if got := cut("größe", 3); got != 2 {
-		t.Errorf("cut in the middle of a character at %d", got)
+	for _, c := range []struct {
+		text        string
+		limit, want int
+	}{{"größe", 3, 2}, {"größe", 4, 4}, {"größe", 7, 7}, {"größe", 6, 6}, {"größe", 9, 7}, {"ö", 1, 0}, {"abc", 3, 3}, {"abc", 2, 2}} {
+		if got := cut(c.text, c.limit); got != c.want {
+			t.Errorf("%s is cut at %d, want %d", c.text, got, c.want)
+		}
+	}
+	if got := eventName(strings.Repeat("x", 300)); len(got) != 201 {
+		t.Errorf("the name of an event is %d long", len(got))
 	}
 }
 
-// TestTroublesAreOfTheClustersApps: an app of the same name that another branch is for says nothing about this one's.
-func TestTroublesAreOfTheClustersApps(t *testing.T) {
-	all := troubles{}
-	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "shop"}
-	for _, from := range []string{"prod", "other"} {
-		is := live{ref: ref, app: "shop", cluster: from, health: "InProgress"}
-		is.ref.Namespace = from
-		all.note(nil, &is, "prod")
+// TestRefusalsInWords: what people read of an object that the API server did not take.
+func TestRefusalsInWords(t *testing.T) {
+	service := rollout.Ref{Kind: "Service", Namespace: "a", Name: "web"}
+	node := rollout.Ref{Group: "apps", Kind: "Thing", Name: "one"}
+	secret := rollout.Ref{Kind: "Secret", Namespace: "a", Name: "key"}
+	status := func(code int32, reason metav1.StatusReason, msg string, causes ...metav1.StatusCause) error {
+		s := metav1.Status{Code: code, Reason: reason, Message: msg}
+		if causes != nil {
+			s.Details = &metav1.StatusDetails{Causes: causes}
+		}
+		return &apierrors.StatusError{ErrStatus: s}
 	}
-	if of := all.of("shop"); len(of) != 1 || of[0].Ref.Namespace != "prod" {
-		t.Errorf("the app has %+v", of)
+	cause := func(field, message string) metav1.StatusCause {
+		return metav1.StatusCause{Field: field, Message: message}
+	}
+	const left, see = "the server's answer is left out, because it may quote the content", "; see it with: kubectl apply --dry-run=server"
+	for name, c := range map[string]struct {
+		err  error
+		ref  rollout.Ref
+		want string
+	}{
+		"one cause":     {status(422, metav1.StatusReasonInvalid, "all", cause("spec.ports", "is missing")), service, "Service a/web: spec.ports: is missing"},
+		"three causes":  {status(422, metav1.StatusReasonInvalid, "all", cause("", "one\ntwo"), cause("b", "c"), cause("d", "e")), service, "Service a/web: one two (and 2 more)"},
+		"two causes":    {status(422, metav1.StatusReasonInvalid, "all", cause("<nil>", "one"), cause("b", "c")), service, "Service a/web: one (and 1 more)"},
+		"no details":    {status(422, metav1.StatusReasonInvalid, "all of it"), service, "Service a/web: all of it"},
+		"no causes":     {status(422, metav1.StatusReasonInvalid, "all of it", []metav1.StatusCause{}...), service, "Service a/web: all of it"},
+		"other reason":  {status(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
+		"of no space":   {status(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
+		"may not":       {status(403, metav1.StatusReasonForbidden, "no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
+		"nobody":        {status(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
+		"of no kind":    {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
+		"of the core":   {fmt.Errorf("x: %w", ErrUnknownKind), rollout.Ref{Kind: "Thing", Name: "one"}, "Thing one: kind Thing is not known to the cluster; install its CRD"},
+		"a wrong word":  {errors.New("admission webhook x timed out"), service, "Service a/web: admission webhook x timed out"},
+		"a Secret":      {status(422, metav1.StatusReasonInvalid, "all", cause("data[s3cr3t]", "s3cr3t"), cause("data[other]", "x"), cause("type", "x"), cause("s3cr3t", "x")), secret, "Secret a/key: is not valid (data[…], type); " + left + see},
+		"a bare Secret": {status(422, metav1.StatusReasonInvalid, "s3cr3t"), secret, "Secret a/key: is not valid; " + left + see},
+		"no fields":     {status(422, metav1.StatusReasonInvalid, "all", cause("s3cr3t", "s3cr3t")), secret, "Secret a/key: is not valid; " + left + see},
+		"it is fixed":   {status(422, metav1.StatusReasonInvalid, "s3cr3t field is immutable"), secret, "Secret a/key: is immutable; this field cannot change on a live object: take the change back, use a new name, or delete the object and let it be created anew"},
+		"hooked":        {status(403, metav1.StatusReasonForbidden, `admission webhook "p.x" denied the request: s3cr3t`), secret, `Secret a/key: admission webhook "p.x" denied the request; ` + left + see},
+		"away":          {errors.New("dial tcp"), secret, "Secret a/key: dial tcp"},
+		"another kind":  {status(422, metav1.StatusReasonInvalid, "told"), rollout.Ref{Group: "x", Kind: "Secret", Name: "key"}, "Secret key: told"},
+	} {
+		if got := Explain(c.err, c.ref, "patch"); got == nil || got.Error() != c.want || !errors.Is(got, c.err) {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+	if err := Explain(nil, service, "patch"); err != nil {
+		t.Errorf("of nothing: %v", err)
+	}
+	known := &Error{Ref: service, Reason: Contested}
+	if err := Explain(fmt.Errorf("x: %w", known), node, "patch"); !errors.Is(err, known) || isRefused(errors.New("x")) {
+		t.Errorf("it is explained twice: %v", err)
+	}
+	for reason, is := range map[Reason][2]bool{ // temporary, refused
+		Unavailable: {true, false}, NamespaceGone: {true, true}, Unexpected: {false, false}, Denied: {false, true},
+	} {
+		if e := (&Error{Reason: reason}); e.Temporary() != is[0] || isRefused(e) != is[1] {
+			t.Errorf("%s: temporary %t, refused %t", reason, e.Temporary(), isRefused(e))
+		}
+	}
+}
+
+// TestTroublesAreNoted: what is not well is kept by app, and forgotten when it is well or gone. What another branch is
+// for, which may have an app of the same name, is not noted.
+func TestTroublesAreNoted(t *testing.T) {
+	at := func(name, app, cluster, health string) *live {
+		l := &live{ref: rollout.Ref{Kind: "Job", Name: name}, app: app, cluster: cluster, why: "because"}
+		l.health = status.Status(health)
+		return l
+	}
+	all := troubles{}
+	all.note(nil, at("a", "shop", "prod", "Failed"), "prod")
+	all.note(nil, at("b", "shop", "prod", "InProgress"), "prod")
+	all.note(nil, at("c", "shop", "other", "Failed"), "prod")
+	all.note(nil, at("d", "", "prod", "Failed"), "prod")
+	all.note(nil, at("e", "shop", "prod", ""), "prod")
+	want := []rollout.Trouble{
+		{Ref: rollout.Ref{Kind: "Job", Name: "a"}, Failed: true, Message: "because"}, {Ref: rollout.Ref{Kind: "Job", Name: "b"}, Message: "because"},
+	}
+	if diff := cmp.Diff(want, all.of("shop")); diff != "" || len(all) != 1 {
+		t.Errorf("%d apps (-want +got):\n%s", len(all), diff)
+	}
+	all.note(at("a", "shop", "prod", "Failed"), nil, "prod")
+	all.note(at("b", "shop", "prod", ""), at("b", "shop", "prod", "InProgress"), "prod")
+	if diff := cmp.Diff(want[1:], all.of("shop")); diff != "" {
+		t.Error(diff)
+	}
+	all.note(at("b", "shop", "prod", "InProgress"), at("b", "shop", "prod", ""), "prod")
+	if len(all) != 0 {
+		t.Errorf("nothing is wrong any more: %v", all)
+	}
+}
+
+// TestPodsThatAreTheSame: a watch event that changes nothing of interest tells nobody.
+func TestPodsThatAreTheSame(t *testing.T) {
+	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
+	same := was
+	same.version = "2"
+	if !was.same(&same) {
+		t.Error("another version alone is a change")
+	}
+	for name, change := range map[string]func(*pod){
+		"stamp": func(p *pod) { p.owner = "b" }, "pin": func(p *pod) { p.pin = "q" }, "ready": func(p *pod) { p.readySince = time.Unix(1, 0) },
+		"going": func(p *pod) { p.terminating = true }, "done": func(p *pod) { p.finished = true }, "restarts": func(p *pod) { p.restarts++ },
+		"status": func(p *pod) { p.status = "Pending" }, "trouble": func(p *pod) { p.trouble = trouble{text: "x"} },
+	} {
+		next := was
+		if change(&next); was.same(&next) || next.same(&was) {
+			t.Errorf("%s: it is no change", name)
+		}
+	}
+}
+
+// TestRevisionsThatAreTheSame is about revisions what TestPodsThatAreTheSame is about pods.
+func TestRevisionsThatAreTheSame(t *testing.T) {
+	was := revision{stamp: stamp{key: key{"ns", "a"}, version: "1"}, hash: "h", desired: 1}
+	same := was
+	same.version = "2"
+	if !was.same(&same) {
+		t.Error("another version alone is a change")
+	}
+	for name, change := range map[string]func(*revision){
+		"stamp": func(r *revision) { r.owner = "b" }, "hash": func(r *revision) { r.hash = "i" }, "pin": func(r *revision) { r.pin.Value = "q" },
+		"number": func(r *revision) { r.number++ }, "template": func(r *revision) { r.template = "x" }, "desired": func(r *revision) { r.desired++ },
+		"pods": func(r *revision) { r.pods++ }, "available": func(r *revision) { r.available++ }, "failure": func(r *revision) { r.failure = "x" },
+	} {
+		next := was
+		if change(&next); was.same(&next) || next.same(&was) {
+			t.Errorf("%s: it is no change", name)
+		}
+	}
+}
+
+// TestFighting: an object that is put back again and again is put back more slowly each time, and at once again after
+// five minutes of peace.
+func TestFighting(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, c := range []struct {
+		repairs int
+		wait    time.Duration
+	}{{0, 0}, {4, 0}, {5, time.Second}, {6, 2 * time.Second}, {7, 4 * time.Second}, {10, 32 * time.Second}, {11, time.Minute}, {12, time.Minute}, {50, time.Minute}} {
+		k := known{repairs: c.repairs, repaired: now}
+		if c.wait > 0 && !k.fighting(now.Add(c.wait-1)) || k.fighting(now.Add(c.wait)) {
+			t.Errorf("after %d repairs it does not wait %s", c.repairs, c.wait)
+		}
+	}
+	m := memory{known: map[rollout.Ref]known{}}
+	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
+	for i, c := range []struct {
+		after   time.Duration
+		digest  string
+		repairs int
+	}{{0, "d", 0}, {0, "d", 1}, {time.Second, "d", 2}, {peaceful - 1, "d", 3}, {peaceful, "d", 1}, {0, "e", 0}, {0, "e", 1}} {
+		now = now.Add(c.after)
+		d.digest = c.digest
+		m.note(d, &live{print: "p"}, now)
+		if k, _ := m.of(d.ref); k.repairs != c.repairs {
+			t.Errorf("after write %d it has %d repairs, want %d", i, k.repairs, c.repairs)
+		}
+	}
+	m.doubt(d)
+	if k, ok := m.of(d.ref); !ok || k.digest != "" || k.repairs != 0 {
+		t.Errorf("a write of which nobody knows is remembered as %+v", k)
+	}
+	m.note(d, &live{print: "p"}, now)
+	if k, _ := m.of(d.ref); k.repairs != 0 {
+		t.Errorf("the first one after that is a repair: %+v", k)
+	}
+}
+
+// TestReadPods: what is kept of a pod.
+func TestReadPods(t *testing.T) {
+	const made, ready = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+	for name, c := range map[string]struct {
+		pod      string
+		since    string // "" if it is not ready
+		finished bool
+		restarts int
+	}{
+		"ready":    {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready + `"}]}`, ready, false, 0},
+		"at once":  {`status: {phase: Running, conditions: [{type: Ready, status: "True"}]}`, made, false, 0},
+		"unready":  {`status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
+		"started":  {`status: {phase: Running, conditions: [{type: Initialized, status: "True", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
+		"done":     {`status: {phase: Succeeded}`, "", true, 0},
+		"failed":   {`status: {phase: Failed}`, "", true, 0},
+		"restarts": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 2}, {name: b, restartCount: 3}]}`, "", false, 5},
+	} {
+		text := `{metadata: {name: a, creationTimestamp: "` + made + `"}, ` + c.pod + "}"
+		p, err := readPod(podOf(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var since time.Time
+		if c.since != "" {
+			since, _ = time.Parse(time.RFC3339, c.since)
+		}
+		if !p.readySince.Equal(since) || p.finished != c.finished || p.restarts != c.restarts {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if _, err := readPod(&corev1.Node{}); err == nil {
+		t.Error("a Node is read as a pod")
+	}
+}
+
+// TestDeploymentsAreRead: numbers that nobody writes have Kubernetes' defaults, and a failure is told while it lasts.
+func TestDeploymentsAreRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec, status string
+		replicas     int
+		failure      string
+	}{
+		"default": {"{}", "{}", 1, ""},
+		"none":    {"{replicas: 0}", "{}", 0, ""},
+		"fails":   {"{replicas: 3}", `{conditions: [{type: Progressing, status: "True", message: fine}, {type: ReplicaFailure, status: "True", message: "no\nquota"}]}`, 3, "no quota"},
+		"failed":  {"{replicas: 3}", `{conditions: [{type: ReplicaFailure, status: "False", message: quota}]}`, 3, ""},
+	} {
+		raw, err := yaml.YAMLToJSON([]byte("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: " + c.spec + ", status: " + c.status + "}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := readDeployment(u); err != nil || d.replicas != c.replicas || d.failure != c.failure {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		set     string
+		desired int
+		failure string
+	}{
+		"default": {"{}", 1, ""},
+		"none":    {"{spec: {replicas: 0}}", 0, ""},
+		"fails":   {`{status: {conditions: [{type: Other, status: "True", message: x}, {type: ReplicaFailure, status: "True", message: quota}]}}`, 1, "quota"},
+		"failed":  {`{status: {conditions: [{type: ReplicaFailure, status: "False", message: quota}]}}`, 1, ""},
+	} {
+		set := &appsv1.ReplicaSet{}
+		if err := yaml.UnmarshalStrict([]byte(c.set), set); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := readReplicaSet(set); err != nil || r.desired != c.desired || r.failure != c.failure {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if _, err := readReplicaSet(&corev1.Pod{}); err == nil {
+		t.Error("a pod is read as a ReplicaSet")
+	}
+	// A ReplicaSet's template has one label more than the Deployment's.
+	labelled := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a", rollout.LabelPodHash: "x"}}}
+	plain := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}}
+	one, err := templateDigest(labelled)
+	two, err2 := templateDigest(plain)
+	if err != nil || err2 != nil || one != two || len(one) != 32 || labelled.Labels[rollout.LabelPodHash] != "x" {
+		t.Errorf("%q and %q, %v, %v; labels %v", one, two, err, err2, labelled.Labels)
 	}
 }
