@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -102,6 +103,21 @@ func TestBetween(t *testing.T) {
 			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful)} }), fresh,
 			Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful}},
 		},
+		"analyses that say nothing new": {
+			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful)} }),
+			with(inFlight, func(s *rollout.State) {
+				again, another, stopped, running := run(rollout.AnalysisSuccessful), run(rollout.AnalysisErrored), run(rollout.AnalysisStopped), run(rollout.AnalysisRunning)
+				again.Started, another.Name, stopped.Name, running.Name = noon.Add(time.Minute), "step-2", "step-3", "step-4"
+				s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful), again, another, stopped, running}
+			}), fresh, Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisErrored}},
+		},
+		"nothing is on the way back": {
+			with(inFlight, func(s *rollout.State) { s.Phase = rollout.Aborting }), atRest(), fresh, Change{Phase: rollout.Healthy},
+		},
+		"a way back that goes on": {back(true), back(true), fresh, Change{}},
+		"a rejection of another version": {
+			inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other, Change{Phase: rollout.Aborting, Outcome: Superseded},
+		},
 		"the clock was ahead": {
 			inFlight, with(inFlight, func(s *rollout.State) {
 				s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, -time.Second)
@@ -144,4 +160,13 @@ func TestWaitOf(t *testing.T) {
 	if diff := cmp.Diff(Wait{OnPromotion, noon.Add(7 * time.Minute)}, WaitOf(in)); diff != "" {
 		t.Error(diff)
 	}
+	in.State.Progress[1].Step, in.State.Progress[1].Weight = 1, 60
+	m := newTest(t)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{{Input: in, Before: in.State}}})
+	wants(t, served(t, m), `gitrollout_app_release_weight_ratio{app="shop",workload="shop/web"} 0.6`, `gitrollout_app_release_weight_ratio{app="shop",workload="shop/api"} 0`)
+	opened := in
+	opened.State.Phase, opened.Now = rollout.Progressing, noon.Add(8*time.Minute)
+	opened.State.Progress = []rollout.Progress{{Workload: head.Specs[1].Workload, Step: 1, Of: 2}}
+	m.Tell(reconciler.Report{Apps: []reconciler.App{{Input: opened, Before: in.State}}})
+	wants(t, served(t, m), `gitrollout_waiting_for_people_seconds_count{on="promotion"} 1`)
 }

@@ -19,8 +19,9 @@ import (
 func newTest(t *testing.T) *Metrics {
 	t.Helper()
 	m := New(Options{Cluster: "prod", Branch: "main", Version: "v1", Now: func() time.Time { return noon }})
-	one := func() float64 { return 1 }
-	m.Watch(Counted{one, one, one, one, one, one, one, one})
+	n := 0.0
+	next := func() func() float64 { n++; is := n; return func() float64 { return is } }
+	m.Watch(Counted{next(), next(), next(), next(), next(), next(), next(), next()})
 	return m
 }
 
@@ -83,6 +84,52 @@ func TestLifeOfARelease(t *testing.T) {
 	if text := served(t, m); strings.Contains(text, `"shop"`) {
 		t.Errorf("an app that is no more has series:\n%s", text)
 	}
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, inFlight)}})
+	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
+}
+
+// TestSeriesBeginAtZero: Prometheus takes no increase from a series that begins at 1.
+func TestSeriesBeginAtZero(t *testing.T) {
+	text := served(t, newTest(t))
+	for name, labels := range map[string][]string{
+		"transitions_total": {`phase="Paused"`}, "analysis_runs_total": {`verdict="Successful"`, `verdict="Failed"`, `verdict="Error"`, `verdict="Inconclusive"`},
+		"waiting_for_people_seconds_count": {`on="promotion"`, `on="revert"`}, "pass_duration_seconds_count": {`result="ok"`, `result="error"`},
+		"apply_duration_seconds_count":       {`result="ok"`, `result="error"`},
+		"git_request_duration_seconds_count": {`operation="fetch",result="ok"`, `operation="push",result="error"`, `operation="push",result="conflict"`},
+	} {
+		for _, l := range labels {
+			wants(t, text, "gitrollout_"+name+"{"+l+"} 0")
+		}
+	}
+	wants(t, text, "gitrollout_releases_started_total 0", "gitrollout_release_lead_time_seconds_count 0", "gitrollout_release_time_to_reject_seconds_count 0",
+		"gitrollout_retreat_duration_seconds_count 0", "gitrollout_leading 0", "gitrollout_last_pass_timestamp_seconds 0", `gitrollout_build_info{goversion="",revision="",version="v1"} 1`)
+	if !strings.Contains(text, "\ngo_goroutines ") && !strings.HasPrefix(text, "go_") || !strings.Contains(text, "\nprocess_start_time_seconds ") {
+		t.Error("nothing is said of the Go runtime or of the process")
+	}
+}
+
+// TestWayBack counts how long a rejected release had, and how long the way back took.
+func TestWayBack(t *testing.T) {
+	inFlight := with(atRest(), func(s *rollout.State) {
+		s.Phase, s.Release = rollout.Progressing, release(fresh, 0)
+		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisRunning}}
+	})
+	back := with(inFlight, func(s *rollout.State) {
+		s.Phase, s.Retreat, s.Rejected = rollout.Aborting, &rollout.Retreat{Reject: true, Routed: noon.Add(4 * time.Minute)}, []rollout.Rejection{{Hash: fresh, At: noon.Add(3 * time.Minute)}}
+		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisFailed}}
+	})
+	m := newTest(t)
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, back)}})
+	m.Tell(reconciler.Report{Apps: []reconciler.App{look(back, with(back, func(s *rollout.State) { s.Phase, s.Release, s.Retreat = rollout.Degraded, nil, nil }))}})
+	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="rejected"} 1`, `gitrollout_release_time_to_reject_seconds_sum 180`,
+		`gitrollout_retreat_duration_seconds_sum 360`, `gitrollout_analysis_runs_total{verdict="Failed"} 1`)
+	reverted := look(inFlight, with(inFlight, func(s *rollout.State) { s.Phase, s.Retreat = rollout.Aborting, &rollout.Retreat{} }))
+	reverted.Input.State.Stable.Hash = rollout.ReleaseHash(nil)
+	reverted.Before.Stable = reverted.Input.State.Stable
+	reverted.Input.Head.Render = &rollout.Render{}
+	m.Tell(reconciler.Report{Gone: []string{"shop"}})
+	m.Tell(reconciler.Report{Apps: []reconciler.App{reverted}})
+	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
 // TestFirstPassAfterStart counts what the pass itself has recorded, though nothing
@@ -124,6 +171,27 @@ func TestWaitingForARevert(t *testing.T) {
 
 func TestLoop(t *testing.T) {
 	m := newTest(t)
+	clock := noon
+	m.now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	_, ended := m.Trace(func() reconciler.Stats { return reconciler.Stats{} })(context.Background(), reconciler.PartFetch, "")
+	ended(nil)
+	looked := clock
+	_, ended = m.Trace(func() reconciler.Stats { return reconciler.Stats{Decided: 1} })(context.Background(), reconciler.PartFetch, "")
+	ended(errors.New("no"))
+	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())), `gitrollout_decisions_total 1`,
+		fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())), `gitrollout_git_request_duration_seconds_sum{operation="fetch",result="ok"} 1`)
+	_, ended = m.Trace(func() reconciler.Stats { return reconciler.Stats{Decided: 1} })(context.Background(), reconciler.PartPush, "")
+	ended(nil)
+	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())))
+	_, ended = m.Trace(func() reconciler.Stats { return reconciler.Stats{Decided: 1} })(context.Background(), reconciler.PartPass, "")
+	ended(nil)
+	wants(t, served(t, m), fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())))
+	for is, want := range map[bool]string{true: "gitrollout_leading 1", false: "gitrollout_leading 0"} {
+		m.Leading(is)
+		wants(t, served(t, m), want)
+	}
+
+	m = newTest(t)
 	stats := reconciler.Stats{Decided: 3, Commits: 2, Lost: 1}
 	trace := m.Trace(func() reconciler.Stats { return stats })
 	for part, err := range map[reconciler.Part]error{
@@ -146,7 +214,9 @@ func TestLoop(t *testing.T) {
 		`gitrollout_render_duration_seconds_count{result="error"} 1`, `gitrollout_decisions_total 5`, `gitrollout_state_commits_total 2`,
 		`gitrollout_lost_races_total 1`, fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(noon.Unix())),
 		`gitrollout_app_held{app="shop",reason="InvalidInput"} 1`, `gitrollout_app_failing{app="shop"} 1`,
-		`gitrollout_kubernetes_requests_total{verb="dry_run"} 1`, `gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
+		`gitrollout_kubernetes_requests_total{verb="dry_run"} 6`,
+		`gitrollout_kubernetes_requests_total{verb="read"} 4`, `gitrollout_kubernetes_requests_total{verb="write"} 5`, `gitrollout_git_requests_total 1`,
+		`gitrollout_decide_duration_seconds_count{result="ok"} 1`, `gitrollout_apply_duration_seconds_count{result="ok"} 1`, `gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
 }
 
 // TestFamilies compares what is served with what the reference lists.

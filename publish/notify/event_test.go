@@ -3,6 +3,7 @@ package notify
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"text/template"
@@ -209,6 +210,71 @@ func TestEventSaysWhatToDo(t *testing.T) {
 	if failed.Text != want || failed.Trouble != "prod/shop/v2" {
 		t.Errorf("got %q, %q", failed.Text, failed.Trouble)
 	}
+	for phase, line := range map[rollout.AnalysisPhase]string{
+		rollout.AnalysisErrored: "Metric errors: Error, last [0.2]: no answer", rollout.AnalysisInconclusive: "Metric errors: Inconclusive, last [0.2]: no answer", rollout.AnalysisSuccessful: "",
+	} {
+		judged := with(retreating(false), run(phase))
+		judged.Reason, judged.Analyses[0].Metrics[0].Message = "", "no answer"
+		if e := tell(with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), judged); e.Text != line || len(e.Analyses) != 1 {
+			t.Errorf("%s: %q, %+v", phase, e.Text, e.Analyses)
+		}
+	}
+	closed := tell(healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")))
+	if closed.Text != "until Monday" || closed.Waiting != "until Monday" || closed.Commit != "abc" || closed.Stable != "v1" || closed.Release != "v1" {
+		t.Errorf("got %+v", closed)
+	}
+	wrong := tell(atStep(rollout.Stalled, 1, ""), with(atStep(rollout.Stalled, 1, ""), held("InvalidInput", "x.yaml: bad")))
+	if wrong.Text != "x.yaml: bad" || wrong.Waiting != "" || wrong.Commit != strings.Repeat("c", 40) || !strings.HasSuffix(wrong.Trouble, "/held") || wrong.Release != "v2" {
+		t.Errorf("got %+v", wrong)
+	}
+	noCommit := with(healthy("v1"), held("InvalidInput", "x.yaml: bad"))
+	noCommit.Held.Commit = ""
+	if e := tell(healthy("v1"), noCommit); e.Commit != strings.Repeat("c", 40) {
+		t.Errorf("got %+v", e)
+	}
+	unwell := with(healthy("v1"), func(s *rollout.State) { s.Unhealthy = "0 of 5 pods are ready" })
+	if e := tell(healthy("v1"), unwell); e.Text != "0 of 5 pods are ready" || e.Trouble != "prod/shop/unhealthy" {
+		t.Errorf("got %+v", e)
+	}
+	if e := tell(unwell, rollout.State{}); e.Release != "v1" || e.Kind != rollout.EventRecovered {
+		t.Errorf("of an app that was removed: %+v", e)
+	}
+	if e := tell(rollout.State{}, unwell); e.Release != "v1" || e.Stable != "v1" {
+		t.Errorf("of an app that was adopted: %+v", e)
+	}
+	two := atStep(rollout.Stalled, 2, "")
+	two.Progress = append(two.Progress, rollout.Progress{Step: 0, Of: 4, Name: "first"}, rollout.Progress{Step: 0, Of: 9, Name: "later"}, rollout.Progress{Step: 5, Of: 5})
+	if e := tell(atStep(rollout.Progressing, 2, ""), two); e.Title != "shop in prod: release stalled at step 1/4" {
+		t.Errorf("got %q", e.Title)
+	}
+	first := tell(rollout.State{}, rollout.State{Phase: rollout.Progressing, Release: release("v1")})
+	if first.Title != "shop in prod: release started" || first.Stable != "" || first.Step != 0 {
+		t.Errorf("got %+v", first)
+	}
+	repeated := paused
+	repeated.Repeat = true
+	if got := eventAs(repeated, rollout.EventStarted).Title; got != "shop in prod: release started (perhaps told before)" {
+		t.Errorf("got %q", got)
+	}
+	bare := Events("prod", rollout.Recorded{ID: "id", Apps: []rollout.RecordedApp{
+		{App: "shop", Before: healthy("v1"), After: atStep(rollout.Progressing, 0, "")}, {App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, Links{})
+	if len(bare) != 2 || bare[0].App != "cart" || bare[0].CommitURL != "" || bare[0].ProposalURL != "" {
+		t.Errorf("got %+v", bare)
+	}
+}
+
+// TestOneTroubleBecomesAnother: what stalled and is held now has ended in part, which is told although nothing new has.
+func TestOneTroubleBecomesAnother(t *testing.T) {
+	for i, before := range states() {
+		for j, after := range states() {
+			now := troubles("prod/shop/", after)
+			gone := slices.DeleteFunc(troubles("prod/shop/", before), func(trouble string) bool { return slices.Contains(now, trouble) })
+			events := Events("prod", rollout.Recorded{ID: "id", Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, Links{})
+			if len(gone) > 0 && (len(events) != 1 || !slices.Equal(events[0].Over, gone)) {
+				t.Errorf("states %d and %d: %v is over, told %+v", i, j, gone, events)
+			}
+		}
+	}
 }
 
 func TestFor(t *testing.T) {
@@ -236,6 +302,98 @@ func TestFor(t *testing.T) {
 				t.Errorf("got %q, %t, %v", m.Title, ok, err)
 			}
 		})
+	}
+}
+
+// TestMessagesHaveTheFacts that most people want to know, and are as long as services take.
+func TestMessagesHaveTheFacts(t *testing.T) {
+	profile := Profile{Defaults: rollout.EventKinds()}
+	facts := func(e rollout.Event) string {
+		m, ok, err := MessageFor(rollout.Receiver{}, profile, e)
+		if !ok || err != nil {
+			t.Fatalf("%t, %v", ok, err)
+		}
+		var all []string
+		for _, f := range m.Facts {
+			all = append(all, f.Name+" "+f.Value)
+		}
+		return strings.Join(all, "; ")
+	}
+	sample := Sample("prod", rollout.EventPaused, start)
+	if got, want := facts(sample), "Release h1-7b4e2a91d0; Commit 9f31c0d a sample; Author gitrollout notify test; Stable h1-0123456789; Step 2/4 pause"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	done := eventAs(sample, rollout.EventCompleted)
+	done.Kinds, done.Stable, done.Subject = []rollout.EventKind{rollout.EventCompleted}, done.Release, strings.Repeat("x", 101)
+	if got, want := facts(done), "Release h1-7b4e2a91d0; Commit 9f31c0d "+strings.Repeat("x", 99)+"…; Author gitrollout notify test"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := facts(eventAs(rollout.Event{Kinds: []rollout.EventKind{rollout.EventHeld}, Step: 1, Steps: 2}, rollout.EventHeld)); got != "Step 1/2 " {
+		t.Errorf("got %s", got)
+	}
+	if got := facts(eventAs(rollout.Event{Kinds: []rollout.EventKind{rollout.EventHeld}}, rollout.EventHeld)); got != "" {
+		t.Errorf("got %s", got)
+	}
+	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
+	long := rollout.Receiver{Title: parse(strings.Repeat("a\nb", 100)), Text: parse("  " + strings.Repeat("é", 4000) + "\n")}
+	m, _, err := MessageFor(long, profile, sample)
+	if err != nil || len([]rune(m.Title)) != 200 || strings.Contains(m.Title, "\n") || len([]rune(m.Text)) != maxText || !strings.HasPrefix(m.Text, "é") {
+		t.Errorf("%d of title, %d of text, %v", len([]rune(m.Title)), len([]rune(m.Text)), err)
+	}
+	if short, _, _ := MessageFor(rollout.Receiver{Text: parse(" x \n")}, profile, sample); short.Text != "x" {
+		t.Errorf("the text is %q", short.Text)
+	}
+}
+
+// TestEndsAreToldToThoseWhoKeepTroublesOpen, and to nobody else who did not ask.
+func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
+	over := Sample("prod", rollout.EventRecovered, start)
+	if over.Trouble != "" || len(over.Over) != 1 || over.Over[0] != "prod/sample/h1-7b4e2a91d0" || over.Since != start.Add(-time.Minute) {
+		t.Errorf("got %+v", over)
+	}
+	bad := Sample("prod", rollout.EventAborted, start)
+	if bad.Trouble != over.Over[0] || len(bad.Over) != 0 || bad.ID != "sample-20261120T093000Z/sample" {
+		t.Errorf("got %+v", bad)
+	}
+	aborted := []rollout.EventKind{rollout.EventAborted}
+	for _, c := range []struct {
+		name     string
+		profile  Profile
+		e        rollout.Event
+		ok, ends bool
+	}{
+		{"what it asked for", Profile{Defaults: aborted, Resolves: true}, bad, true, false},
+		{"what is over", Profile{Defaults: aborted, Resolves: true}, over, true, true},
+		{"what it asked for, which is over", Profile{Defaults: over.Kinds, Resolves: true}, over, true, false},
+		{"what is over, of which it keeps nothing", Profile{Defaults: aborted}, over, false, false},
+		{"what it did not ask for", Profile{Defaults: over.Kinds, Resolves: true}, bad, false, false},
+	} {
+		if m, ok, _ := MessageFor(rollout.Receiver{}, c.profile, c.e); ok != c.ok || m.Ends != c.ends && ok {
+			t.Errorf("%s: told %t, as an end %t", c.name, ok, m.Ends)
+		}
+	}
+}
+
+// TestPendingIsBounded: of what is waiting for long only the newest is told.
+func TestPendingIsBounded(t *testing.T) {
+	var line []rollout.Recorded
+	for i := range MaxPending + 2 {
+		line = append(line, rollout.Recorded{ID: strconv.Itoa(i), When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}})
+	}
+	profile := Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
+	b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x"}, "", line, Links{}, start.Add(MaxAge))
+	if len(b.Due) != MaxPending || b.Dropped != 2 || b.Due[0].ID != "2/cart" || b.End.Told != line[len(line)-1].ID {
+		t.Errorf("%d are due, %d dropped, the first is %s", len(b.Due), b.Dropped, b.Due[0].ID)
+	}
+	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], Links{}, start.Add(MaxAge)); len(b.Due) != MaxPending || b.Dropped != 0 {
+		t.Errorf("%d are due, %d dropped", len(b.Due), b.Dropped)
+	}
+	failing := rollout.Receiver{Name: "team", Title: template.Must(template.New("t").Parse("{{index .Analyses 3}}"))}
+	if b := Pending("prod", failing, profile, rollout.Cursor{}, "", line[:1], Links{}, start); b.Err == nil || len(b.Due) != 1 {
+		t.Errorf("got %+v", b)
+	}
+	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x", App: "y"}, "", nil, Links{}, start); b.End != (rollout.Cursor{Told: "x"}) {
+		t.Errorf("nothing is after %+v", b.End)
 	}
 }
 
