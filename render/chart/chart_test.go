@@ -201,3 +201,158 @@ func TestOrderIsNoChance(t *testing.T) {
 		t.Errorf("several orders: %q", all)
 	}
 }
+
+// TestWhatHelmMakesOfAChart: names, versions, kinds and parts of charts, each with what comes of it.
+func TestWhatHelmMakesOfAChart(t *testing.T) {
+	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
+	hook := "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: 'pre-install,post-upgrade'}}\n"
+	dependency := func(name string) string { return main + "dependencies: [{name: " + name + ", version: 1.0.0}]\n" }
+	chart := func(main string, more ...string) []File {
+		return append([]File{{Main, []byte(main)}}, shop(more...)[1:]...)
+	}
+	sub := []string{"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/s.yaml", config("s")}
+	for name, c := range map[string]struct {
+		files []File
+		r     Release
+		want  string // the error, or source, hook and first words of each document
+	}{
+		"a name that is none":    {shop(), Release{Name: "No"}, `.: the release name "No" is none; use lower-case letters, digits, - and ., at most 53`},
+		"a version that is none": {shop(), Release{Name: "eu", KubeVersion: "new"}, `.: "new" is no version of Kubernetes; write 1.36.3 or the like`},
+		"a version that fits":    {chart(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")), Release{Name: "eu", KubeVersion: "1.36.3"}, "shop/templates/a.yaml ConfigMap"},
+		"a version that is old":  {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"}, "Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; say in kubernetes.version of the cluster's config.yaml which one it has"},
+		"a library":              {chart(main + "type: library\n"), Release{Name: "eu"}, "Chart.yaml: type: is library: such a chart has nothing to render; name the chart that uses it"},
+		"an application":         {chart(main+"type: application\n", "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
+		"no chart":               {[]File{{"values.yaml", []byte("a: 1")}}, Release{Name: "eu"}, ".: Helm: Chart.yaml file is missing"},
+		"a chart that is not there": {chart(dependency("sub")), Release{Name: "eu"},
+			"Chart.yaml: dependencies[0]: the chart sub is not in charts/; run helm dependency build, and commit what it writes there: charts are read from Git alone"},
+		"a chart that is there": {chart(dependency("sub"), sub...), Release{Name: "eu"}, "shop/charts/sub/templates/s.yaml ConfigMap"},
+		"below a chart it lacks": {chart(main, "charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\ndependencies: [{name: x, version: 1.0.0}]\n"), Release{Name: "eu"},
+			"charts/sub/Chart.yaml: dependencies[0]: the chart x is not in charts/; run helm dependency build, and commit what it writes there: charts are read from Git alone"},
+		"definitions":                     {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu", CRDs: true}, "shop/crds/w.yaml CustomResourceDefinition; shop/templates/a.yaml ConfigMap"},
+		"no definitions":                  {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
+		"hooks and notes":                 {shop("templates/h.yaml", hook, "templates/NOTES.txt", "kind: no", "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
+		"an API of the cluster":           {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), Release{Name: "eu", APIVersions: []string{"example.com/v1/Widget"}}, "shop/templates/a.yaml ConfigMap"},
+		"an API that is not there":        {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), Release{Name: "eu"}, ""},
+		"a template that is none":         {shop("templates/a.yaml", "{{ if }}"), Release{Name: "eu"}, ".: Helm: parse error at (shop/templates/a.yaml:1): missing value for if"},
+		"a template that renders no YAML": {shop("templates/a.yaml", "kind: [\n"), Release{Name: "eu"}, ".: Helm: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := Render(c.files, c.r)
+			if err != nil {
+				if got := err.Error(); got != c.want && !(strings.HasSuffix(c.want, "Helm: ") && strings.HasPrefix(got, c.want)) {
+					t.Errorf("\n got %s\nwant %s", got, c.want)
+				}
+				return
+			}
+			var all []string
+			for _, d := range out.Documents {
+				_, kind, _ := strings.Cut(d.Text, "kind: ")
+				if d.Hook != "" {
+					d.Source += " (" + d.Hook + ")"
+				}
+				all = append(all, d.Source+" "+strings.Fields(kind)[0])
+			}
+			if got := strings.Join(all, "; "); got != c.want {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWhereChanceShows: the place of the first difference, and the value to set instead, in all shapes that objects have.
+func TestWhereChanceShows(t *testing.T) {
+	const suffix = " would be another at each render (randInt); give it by a value, or take it out of the template"
+	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
+	for name, c := range map[string]struct{ template, want string }{
+		"in a list":              {config("[a, '{{ randInt 1 3 }}', b]"), "templates/a.yaml: ConfigMap/a: data.x[1]" + suffix},
+		"in a list of maps":      {config("[{z: 1}, {z: {{ randInt 1 3 }}}]"), "templates/a.yaml: ConfigMap/a: data.x[1].z" + suffix},
+		"a longer list":          {config("[a{{ if eq (randInt 1 3) 1 }}, b{{ end }}]"), "templates/a.yaml: ConfigMap/a: data.x" + suffix},
+		"a list or none":         {config("{{ if eq (randInt 1 3) 1 }}[a]{{ else }}a{{ end }}"), "templates/a.yaml: ConfigMap/a: data.x" + suffix},
+		"a key that goes":        {config("a\n" + fmt.Sprintf(if1, "1", "  z: b")), "templates/a.yaml: ConfigMap/a: data.z" + suffix},
+		"a key that comes":       {config("a\n" + fmt.Sprintf(if1, "2", "  z: b")), "templates/a.yaml: ConfigMap/a: data.z" + suffix},
+		"a comment":              {config("a # {{ randInt 1 3 }}"), "templates/a.yaml: ConfigMap/a: the text" + suffix},
+		"no number":              {config("{{ randInt 3 3 }}"), "randInt: there is no number from 3 to 2"},
+		"shuffled":               {config(`{{ shuffle "ab" }}`), "ConfigMap/a: data.x would be another at each render (shuffle)"},
+		"shuffled in vain":       {config(`{{ shuffle "aa" }}`), "x: aa"},
+		"how long ago":           {config(`{{ ago 0 }}`), "would be another at each render (now)"},
+		"a zone of this machine": {config(`{{ dateInZone "15:04" 0 "Local" }}`), "x: 00:00"},
+		"a zone that is none":    {config(`{{ dateInZone "15:04" 0 "Nowhere" }}`), "x: 00:00"},
+		"a number of seconds":    {config(`{{ dateInZone "15:04" (int64 60) "UTC" }}`), "x: 00:01"},
+		"no date":                {config(`{{ date "2006" "x" }}`), "would be another at each render (now)"},
+		"a rounded duration":     {config(`{{ durationRound "1h" }}`), "durationRound is not rendered: there is no clock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := text(shop("templates/a.yaml", c.template)); !strings.Contains(got, c.want) {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+	second := strings.Replace(config("b"), "name: a", "name: b", 1)
+	for when, want := range map[string]string{"1": "templates/b.yaml: ConfigMap/b: apiVersion" + suffix,
+		"2": ".: would be other objects at each render (randInt); give it by a value, or take it out of the template"} {
+		if got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second))); got != want {
+			t.Errorf("an object at render %s:\n got %s\nwant %s", when, got, want)
+		}
+	}
+	values := map[string]string{
+		"templates/a.yaml": config("{{ .Values.a.b | default uuidv4 }}"), "templates/b.yaml": strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1),
+	}
+	if got := text(shop("values.yaml", "a: {b: ''}", "templates/a.yaml", values["templates/a.yaml"], "templates/b.yaml", values["templates/b.yaml"])); !strings.HasSuffix(got, "; set a.b in the values") {
+		t.Errorf("the value beside the call: %s", got)
+	}
+	far := "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
+	if got := text(shop("templates/_h.tpl", far, "templates/a.yaml", config(`{{ include "id" . }} {{ .Values.d }}`))); !strings.HasSuffix(got, "; set c in the values") {
+		t.Errorf("the value in another file: %s", got)
+	}
+	sub := shop("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/a.yaml", config("{{ .Values.key | default uuidv4 }}"))
+	if got := text(sub); !strings.HasPrefix(got, "charts/sub/templates/a.yaml: ") || !strings.HasSuffix(got, "; set sub.key in the values") {
+		t.Errorf("the value of a chart below: %s", got)
+	}
+}
+
+// TestNamesOfReleases are made of templates that always say the same.
+func TestNamesOfReleases(t *testing.T) {
+	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu", `{{ randAlpha 3 | len }}`: "would be another name at each render", "{{": "Helm: parse error"} {
+		got, err := ReleaseName(text)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestIgnored(t *testing.T) {
+	ignored, err := Ignored([]byte("*.md\nci/\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"README.md": true, "docs/a.md": true, "ci": false, "ci/": true, "templates/.hidden": true, "templates/a.yaml": false} {
+		if got := ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if _, err := Ignored([]byte("**/a\n")); err == nil || !strings.HasPrefix(err.Error(), ".helmignore: Helm: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSchemasOfChartsBelow are kept at home, too, and numbers stay as they are written.
+func TestSchemasOfChartsBelow(t *testing.T) {
+	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, {"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
+		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.schema.json", `{"$ref": "z.json"}`, "templates/a.yaml", config("1")), Release{Name: "eu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range out.Warnings {
+		got = append(got, strings.TrimSuffix(w, ", which is not in the chart: values are not checked against that"))
+	}
+	if diff := cmp.Diff([]string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json", "chart sub: values.schema.json refers to z.json"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), Release{Name: "eu"}); err == nil {
+		t.Error("a schema that is no JSON is taken")
+	}
+}
