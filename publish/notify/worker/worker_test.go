@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"text/template"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -409,4 +410,257 @@ func TestTriesAreSpread(t *testing.T) {
 	if got := w.next(retry{}, now, time.Hour).after.Sub(now); got != time.Hour {
 		t.Errorf("a service that asks for an hour is left alone for %s", got)
 	}
+}
+
+// TestProblemsAreReportedAgain: of a service, or of the record, that is away twice, it is said twice, and what was told
+// in between.
+func TestProblemsAreReportedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		down, tries := false, 0
+		w.answer = func(string, notify.Message) (bool, time.Duration, error) {
+			if tries++; down {
+				return false, 0, errors.New("503")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		set := func(away bool, refuse error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			down, w.refuse = away, refuse
+		}
+		for _, away := range []bool{true, false, true, false} {
+			set(away, nil)
+			c := w.commit("shop", "cart")
+			p.Notify(w.config, c.ID, c)
+			time.Sleep(20 * time.Minute)
+		}
+		if len(w.reports) != 2 || tries > 60 {
+			t.Errorf("%d tries, reported %q", tries, w.reports)
+		}
+		for _, refuse := range []error{errors.New("refused"), nil, errors.New("refused"), nil} {
+			set(false, refuse)
+			reads := w.reads
+			c := w.commit("shop")
+			p.Notify(w.config, c.ID, c)
+			time.Sleep(20 * time.Minute)
+			if asked := w.reads - reads; asked > 20 {
+				t.Errorf("%d tries to read the record in 20 minutes", asked)
+			}
+		}
+		end(true)
+		if len(w.reports) != 4 || w.reports[2] != "notifications wait: refused" {
+			t.Errorf("reported %q", w.reports)
+		}
+		if want := []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}; !slices.Equal(w.done, want) {
+			t.Errorf("done %q, want %q", w.done, want)
+		}
+	})
+}
+
+// TestPartOfACommitIsTold: what failed is told next time, and nothing before it again; what is refused is not counted.
+func TestPartOfACommitIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		synctest.Wait()
+		w.answer = func(_ string, m notify.Message) (bool, time.Duration, error) {
+			switch {
+			case strings.HasSuffix(m.ID, "/b"):
+				return true, 0, errors.New("404")
+			case strings.HasSuffix(m.ID, "/c"):
+				return false, 0, errors.New("503")
+			}
+			if w.record.By != "one" || w.record.Since.IsZero() || w.record.Receivers["a"].Claimed != w.line[0].ID {
+				t.Errorf("while it is told the record is %+v", w.record)
+			}
+			return false, 0, nil
+		}
+		c := w.commit("a", "b", "c", "d")
+		p.Notify(w.config, c.ID, c)
+		time.Sleep(2 * time.Second)
+		end(true)
+		if want := (rollout.Cursor{Told: "", App: "b"}); w.record.Receivers["a"] != want || w.record.By != "" || !w.record.Since.IsZero() {
+			t.Errorf("the record is %+v, want %+v", w.record, want)
+		}
+		if !slices.Equal(w.done, []string{"a was told of 1"}) {
+			t.Errorf("done %q", w.done)
+		}
+		w.mu.Lock()
+		w.answer = nil
+		w.mu.Unlock()
+		next, end := w.process("two")
+		next.Notify(w.config, w.head(), nil)
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"01/a", "01/c", "01/d"}})
+	})
+}
+
+// TestReadersThatLag: who is told nothing is written of where others are written of, and at the latest after 100 commits.
+func TestReadersThatLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet := chat("quiet")
+		quiet.Apps = []string{"none"}
+		w := newWorld(t, chat("a"), quiet)
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		synctest.Wait()
+		silent := func(n int) {
+			for range n {
+				c := w.commit()
+				p.Notify(w.config, c.ID, c)
+				synctest.Wait()
+			}
+		}
+		writes := w.writes
+		silent(100)
+		if w.writes != writes {
+			t.Errorf("%d writes for 100 commits", w.writes-writes)
+		}
+		silent(1)
+		if w.writes != writes+1 || w.record.Receivers["quiet"].Told != w.head() {
+			t.Errorf("%d writes for 101 commits, record %+v", w.writes-writes, w.record)
+		}
+		silent(1)
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		end(true)
+		if w.record.Receivers["quiet"].Told != c.ID {
+			t.Errorf("the record is %+v", w.record)
+		}
+	})
+}
+
+// TestTemplatesThatFailAreReported, and what they fail on is told in other words.
+func TestTemplatesThatFailAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := chat("a")
+		a.Title = template.Must(template.New("t").Parse("{{index .Analyses 3}}"))
+		w := newWorld(t, a)
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"01/shop"}})
+		if len(w.reports) != 1 || !strings.HasPrefix(w.reports[0], "template of notification a: ") {
+			t.Errorf("reported %q", w.reports)
+		}
+	})
+}
+
+// TestLeaseOfAnother is respected to its end, and not beyond.
+func TestLeaseOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.commit("shop")
+		w.record = rollout.Notified{By: "dead", Receivers: map[string]rollout.Cursor{"a": {Claimed: w.head()}}}
+		p, end := w.process("one")
+		p.Notify(w.config, w.head(), nil)
+		time.Sleep(20 * time.Second)
+		w.mu.Lock()
+		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // it lives
+		w.mu.Unlock()
+		c := w.commit() // which has it look again
+		p.Notify(w.config, c.ID, c)
+		time.Sleep(29 * time.Second)
+		w.wantInbox(map[string][]string{})
+		time.Sleep(2 * time.Second)
+		w.wantInbox(map[string][]string{"a": {"01/shop again"}})
+		end(true)
+	})
+}
+
+// TestNobodyIsTold: without receivers there is nothing to do, but to forget those that were.
+func TestNobodyIsTold(t *testing.T) {
+	none, some := &rollout.Config{}, &rollout.Config{Receivers: []rollout.Receiver{chat("a")}}
+	w := New(Options{})
+	for i, c := range []struct {
+		config *rollout.Config
+		asked  int
+	}{{none, 0}, {none, 0}, {some, 1}, {some, 2}, {none, 3}, {none, 3}} {
+		if w.Notify(c.config, "head", nil); w.asked != c.asked {
+			t.Errorf("call %d: asked %d times, want %d", i, w.asked, c.asked)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Flush(ended) // and does not wait for what nobody tries
+}
+
+// TestKnownIsBounded: 1000 commits or apps of them are kept, the newest.
+func TestKnownIsBounded(t *testing.T) {
+	for apps, want := range map[int]int{0: 1000, 1: 500, 9: 100, 999: 1, 1000: 0} {
+		w := New(Options{})
+		for i := range 1010 {
+			w.keep(rollout.Recorded{ID: fmt.Sprint(i), Apps: make([]rollout.RecordedApp, apps)})
+		}
+		if len(w.known) != want || want > 0 && w.known[want-1].ID != "1009" {
+			t.Errorf("of commits of %d apps %d are kept, want %d", apps, len(w.known), want)
+		}
+	}
+}
+
+// TestLineIsReadWhereItIsNotKnown: what this process has made needs no Git, as far as it reaches.
+func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
+	broken := errors.New("no connection")
+	for name, c := range map[string]struct {
+		after   string
+		history func(after, upTo string) ([]rollout.Recorded, error)
+		want    string
+	}{
+		"all of it":              {"", nil, "1 2"},
+		"the last":               {"1", nil, "2"},
+		"none":                   {"2", nil, ""},
+		"another beginning":      {"x", func(string, string) ([]rollout.Recorded, error) { return []rollout.Recorded{{ID: "read"}}, nil }, "read"},
+		"a branch that is ahead": {"x", func(after, _ string) ([]rollout.Recorded, error) { return nil, map[string]error{"x": ErrGone}[after] }, errAhead.Error()},
+		"a branch made anew":     {"x", func(string, string) ([]rollout.Recorded, error) { return nil, ErrGone }, ErrGone.Error()},
+		"no Git":                 {"x", func(string, string) ([]rollout.Recorded, error) { return nil, broken }, broken.Error()},
+		"no Git the second time": {"x", func(after, _ string) ([]rollout.Recorded, error) {
+			return nil, map[string]error{"x": ErrGone, "2": broken}[after]
+		}, broken.Error()},
+	} {
+		w := New(Options{History: func(_ context.Context, after, upTo string) ([]rollout.Recorded, error) {
+			if c.history == nil {
+				t.Errorf("%s: Git is asked", name)
+				return nil, nil
+			}
+			return c.history(after, upTo)
+		}})
+		w.keep(rollout.Recorded{ID: "1"})
+		w.keep(rollout.Recorded{ID: "2", Parent: "1"})
+		w.head = "2"
+		line, err := w.line(t.Context(), w.view(), c.after)
+		var got []string
+		for _, r := range line {
+			got = append(got, r.ID)
+		}
+		if err != nil {
+			got = []string{err.Error()}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestLastWriteFails: it is said that what was told will be told again.
+func TestLastWriteFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		synctest.Wait()
+		w.during = func() { w.refuse = errors.New("refused") }
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		synctest.Wait()
+		end(false)
+		if n := len(w.reports); n == 0 || w.reports[n-1] != "what was told last is not on record, and will be told again: refused" {
+			t.Errorf("reported %q", w.reports)
+		}
+	})
 }

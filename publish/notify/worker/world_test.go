@@ -28,6 +28,7 @@ type world struct {
 	answer  func(receiver string, m notify.Message) (final bool, after time.Duration, err error)
 	during  func() // while a message is on its way
 	reports []string
+	done    []string
 	config  *rollout.Config
 }
 
@@ -127,11 +128,13 @@ func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 		},
 		Dedups: func(service string) bool { return service == "dedups" },
 		Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
-		Log: func(problem error, _ string) {
+		Log: func(problem error, done string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			if problem != nil {
-				w.mu.Lock()
-				defer w.mu.Unlock()
 				w.reports = append(w.reports, problem.Error())
+			} else {
+				w.done = append(w.done, done)
 			}
 		},
 	})
