@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
@@ -387,5 +389,85 @@ func TestPlainListFilters(t *testing.T) {
 	}
 	if _, body := get(t, server.URL+"/plain?q=SHOP"); !strings.Contains(body, ">shop<") || strings.Contains(body, ">pay<") {
 		t.Error("the search does not filter")
+	}
+}
+
+// TestRows: an app in short says the one thing that matters most, and how far the workload is that is behind.
+func TestRows(t *testing.T) {
+	due := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	moving := func(step, of, weight, full int) status.Workload {
+		w := status.Workload{Moving: true, Step: step, Weight: weight, FullWeight: full, RealWeight: weight / 2, Replicas: 3, Ready: 2}
+		for i := range of {
+			w.Steps = append(w.Steps, status.Step{Text: fmt.Sprint("step ", i)})
+		}
+		return w
+	}
+	app := func(change func(*status.App)) status.App {
+		a := appOf("shop", rollout.Paused, 25)
+		a.Workloads, a.Due, a.Reason, a.Warnings = nil, &due, "a reason", []string{"one", "two"}
+		change(&a)
+		return a
+	}
+	for name, c := range map[string]struct {
+		a    status.App
+		want func(*Row)
+	}{
+		"what it waits for": {app(func(*status.App) {}), func(r *Row) { r.Text = "promotion" }},
+		"why it is held": {app(func(a *status.App) { a.Held = &status.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)} }),
+			func(r *Row) { r.Held, r.Text = "held", strings.Repeat("ä", 159)+"…" }},
+		"its reason":         {app(func(a *status.App) { a.Waiting = "" }), func(r *Row) { r.Text = "a reason" }},
+		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }), func(r *Row) { r.Phase = rollout.Healthy }},
+		"what is stable": {app(func(a *status.App) { a.Release = nil }), func(r *Row) {
+			r.Text, r.Commit, r.Author, r.Subject = "promotion", strings.Repeat("1", 40), "Bob", ""
+		}},
+		"no version at all": {app(func(a *status.App) { a.Release, a.Stable = nil, nil }), func(r *Row) { r.Text, r.Commit, r.Author, r.Subject = "promotion", "", "", "" }},
+		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }), func(r *Row) {
+			r.Text, r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 2, 3, "step 1", 40, 20, 3, 4
+		}},
+		"the one that is behind": {app(func(a *status.App) {
+			a.Workloads = []status.Workload{moving(2, 3, 60, 0), moving(1, 5, 500, 1000), moving(1, 2, 90, 0), moving(4, 9, 1, 0)}
+		}), func(r *Row) {
+			r.Text, r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 2, 5, "step 1", 50, 250, 8, 12
+		}},
+		"through all steps": {app(func(a *status.App) { a.Workloads = []status.Workload{moving(3, 3, 100, 0)} }), func(r *Row) {
+			r.Text, r.Step, r.Of, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 3, 3, 100, 50, 2, 3
+		}},
+	} {
+		want := Row{App: "shop", Phase: rollout.Paused, Due: &due, Warnings: 2, Commit: strings.Repeat("2", 40), Author: "Ann", Subject: evil}
+		c.want(&want)
+		if diff := cmp.Diff(want, rowOf(c.a)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestSamples are of what moves, with the pods of both versions, and once of what has come to rest.
+func TestSamples(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	a := appOf("shop", rollout.Progressing, 250)
+	w := &a.Workloads[0]
+	w.FullWeight = 1000
+	w.Revisions = []status.Revision{{Role: "canary", Ready: 1}, {Role: "preview", Ready: 2}, {Role: "stable", Ready: 4}, {Role: "active", Ready: 8}, {Ready: 16}}
+	a.Workloads = append(a.Workloads, status.Workload{Workload: "shop/other", Strategy: "plain"})
+	var none *moves
+	m := none.add(at, a)
+	if diff := cmp.Diff(map[string][]Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.copy()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	rest := a
+	rest.Release = nil
+	if none.add(at, rest) != nil {
+		t.Error("an app at rest has samples")
+	}
+	m = m.add(at.Add(time.Second), rest)
+	rest.Workloads = append([]status.Workload{}, rest.Workloads...)
+	rest.Workloads[0].Replicas = 9
+	m = m.add(at.Add(2*time.Second), rest)
+	if list := m.copy()["shop/shop"]; len(list) != 2 || list[1].Old != 28 || !m.last.Equal(at.Add(time.Second)) {
+		t.Errorf("after the release: %+v, last %v", list, m.last)
+	}
+	a.Release = &status.Release{Hash: "h1-3333333333"}
+	if list := m.add(at.Add(3*time.Second), a).copy()["shop/shop"]; len(list) != 1 {
+		t.Errorf("of the next release: %+v", list)
 	}
 }

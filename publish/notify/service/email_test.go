@@ -10,14 +10,20 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"mime/quotedprintable"
 	"net"
 	"net/mail"
 	"net/textproto"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -206,9 +212,62 @@ func TestEmail(t *testing.T) {
 			if ids[0] != ids[1] || !strings.HasSuffix(ids[0], "@example.com>") {
 				t.Errorf("Message-IDs %q", ids)
 			}
+			first, _ := mail.ReadMessage(strings.NewReader(s.mails[0]))
+			body, err := io.ReadAll(quotedprintable.NewReader(first.Body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = "shop in prod-eu: release aborted, going back to stable\n\nmetric error-rate: <!channel> failed & went back\n" +
+				"Waits for Git to agree with what serves\nMetric error-rate: Failed, last [0.2]\n\n" +
+				"Release: h1-7b4e2a91d0\nCommit: 9f9f9f9 Cheaper \"basket\" <https://evil.example|click>\nAuthor: Ann <ann@example.com>\nStable: h1-0123456789\nStep: 2/4 setWeight 40\n" +
+				"Commit: https://git.example.com/shop/commit/9f9f\nProposal: https://git.example.com/shop/tree/gitrollout/revert/prod-eu/shop\n"
+			if got := strings.TrimRight(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n") + "\n"; got != want {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+			}
+			if sent, err := first.Header.Date(); err != nil || !sent.Equal(at) {
+				t.Errorf("it is of %v (%v), not of when it happened", sent, err)
+			}
+			if thread := first.Header.Get("References"); !regexp.MustCompile(`^<[0-9a-f]{32}@example.com>$`).MatchString(thread) || !regexp.MustCompile(`^<[0-9a-f]{32}@`).MatchString(ids[0]) {
+				t.Errorf("its thread is %q, its id %q", thread, ids[0])
+			}
 			if len(s.to) != 4 || s.plain != (c.tls == "none") {
 				t.Errorf("to %q, without TLS %t", s.to, s.plain)
 			}
 		})
+	}
+}
+
+// TestMailPorts: 587, unless TLS from the start or none at all is asked for, or a port.
+func TestMailPorts(t *testing.T) {
+	for _, c := range []struct{ tls, port, want string }{
+		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"}, {"tls", "2525", "mail.test:2525"},
+	} {
+		client, err := mailClient(&session{receiver: rollout.Receiver{Settings: map[string]string{"host": "mail.test", "tls": c.tls, "port": c.port}}})
+		if err != nil || client.ServerAddr() != c.want {
+			t.Errorf("%+v: %v, %v", c, client, err)
+		}
+	}
+	if _, err := mailClient(&session{receiver: rollout.Receiver{Settings: map[string]string{"host": "mail.test", "port": "x"}}}); err == nil {
+		t.Error("a port that is no number is taken")
+	}
+}
+
+// TestMailsThatCannotBe are not tried again: a sender, a recipient or a port that is none.
+func TestMailsThatCannotBe(t *testing.T) {
+	for name, change := range map[string]func(rollout.Receiver){
+		"sender": func(r rollout.Receiver) { r.Settings["from"] = "nobody" }, "recipient": func(r rollout.Receiver) { r.Lists["to"] = []string{"nobody"} },
+		"port": func(r rollout.Receiver) { r.Settings["port"] = "x" },
+	} {
+		r := rollout.Receiver{Name: "mail", Service: "email", Lists: map[string][]string{"to": {"cy@example.com"}}, Settings: map[string]string{"host": "127.0.0.1", "port": "1", "from": "a@example.com"}}
+		change(r)
+		var failed *Failure
+		if err := Send(t.Context(), deps(""), r, notify.Message{}); !errors.As(err, &failed) || !failed.Final {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for code, final := range map[int]bool{499: false, 500: true, 554: true, 421: false} {
+		if got := isFinalMail(fmt.Errorf("x: %w", &textproto.Error{Code: code})); got != final {
+			t.Errorf("%d is final: %t", code, got)
+		}
 	}
 }

@@ -272,18 +272,74 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestResolveFails: what was not closed at PagerDuty is tried again before anything else is told.
+// TestResolveFails: what was not closed is tried again before anything else is told.
 func TestResolveFails(t *testing.T) {
+	for _, service := range []string{"pagerDuty", "opsgenie"} {
+		t.Run(service, func(t *testing.T) { resolveFails(t, service) })
+	}
+}
+
+func resolveFails(t *testing.T, service string) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(server.Close)
-	r, e := receiverOf("pagerDuty", server.URL), aborted()
+	r, e := receiverOf(service, server.URL), aborted()
 	e.Over = []string{"prod-eu/shop/h1-0123456789"}
 	if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, e)); err == nil || asked != 1 {
 		t.Errorf("%d requests, %v", asked, err)
+	}
+}
+
+// TestEndsAlone: a message that is told for what is over opens nothing, whatever is wrong besides, and one about nothing
+// that is wrong opens nothing either.
+func TestEndsAlone(t *testing.T) {
+	for _, service := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
+		for name, c := range map[string]struct {
+			change func(*notify.Message)
+			asked  int
+		}{
+			"is over, and another is wrong": {func(m *notify.Message) { m.Ends, m.Over = true, []string{"other"} }, 1},
+			"is over, and none is wrong":    {func(m *notify.Message) { m.Trouble, m.Over = "", []string{"other"} }, 1},
+			"nothing":                       {func(m *notify.Message) { m.Trouble = "" }, 0},
+			"is wrong":                      {func(*notify.Message) {}, 1},
+		} {
+			var bodies []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				data, _ := io.ReadAll(r.Body)
+				bodies = append(bodies, string(data))
+				w.WriteHeader(http.StatusAccepted)
+			}))
+			r := receiverOf(service, server.URL)
+			m := messageFor(t, r, aborted())
+			c.change(&m)
+			err := Send(t.Context(), deps(server.URL), r, m)
+			server.Close()
+			opens := slices.ContainsFunc(bodies, func(body string) bool { return strings.Contains(body, "metric error-rate") })
+			if err != nil || len(bodies) != c.asked || opens != (name == "is wrong") {
+				t.Errorf("%s: what %s: %v, %q", service, name, err, bodies)
+			}
+		}
+	}
+}
+
+// TestSettingsOfServices: a channel of Rocket.Chat's, and a token for Alertmanager.
+func TestSettingsOfServices(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		got = r.Header.Get("Authorization") + " " + string(data)
+	}))
+	defer server.Close()
+	chat, alerts := receiverOf("rocketChat", server.URL), receiverOf("alertmanager", server.URL)
+	chat.Settings["channel"] = "#releases"
+	alerts.Credentials = map[string]rollout.Credential{"token": {Env: "KEY"}}
+	for want, r := range map[string]rollout.Receiver{`"channel":"#releases"`: chat, "Bearer s3cr3t-api-key ": alerts} {
+		if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, aborted())); err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: %v, %s", r.Service, err, got)
+		}
 	}
 }
 

@@ -664,3 +664,64 @@ func TestLastWriteFails(t *testing.T) {
 		}
 	})
 }
+
+// TestTakenOverMeanwhile: a process that could not write down what it told does not take back what another one has told
+// since, neither when it can write again nor when it ends.
+func TestTakenOverMeanwhile(t *testing.T) {
+	for name, ends := range map[string]bool{"it goes on": false, "it ends": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, chat("a"))
+				cut := false // one from the record
+				one := New(Options{
+					ID: "one", Cluster: "prod", History: w.history, Now: time.Now, Log: func(error, string) {}, Send: w.send,
+					Update: func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+						w.mu.Lock()
+						is := cut
+						w.mu.Unlock()
+						if is {
+							return errors.New("no connection")
+						}
+						return w.update(ctx, now, change)
+					},
+					ProfileOf: func(string) notify.Profile {
+						return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
+					},
+					Dedups: func(string) bool { return false },
+					Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() { defer close(ended); one.Run(ctx) }()
+				one.Notify(w.config, "", nil)
+				synctest.Wait()
+				w.during = func() { cut = true }
+				c := w.commit("shop")
+				one.Notify(w.config, c.ID, c)
+				synctest.Wait()
+				w.mu.Lock()
+				w.during = nil
+				w.mu.Unlock()
+				two, endTwo := w.process("two")
+				two.Notify(w.config, w.head(), nil)
+				time.Sleep(40 * time.Second)
+				c = w.commit("cart")
+				two.Notify(w.config, c.ID, c)
+				endTwo(true)
+				record := w.record.Receivers["a"]
+				w.mu.Lock()
+				cut = false
+				w.mu.Unlock()
+				if !ends {
+					time.Sleep(30 * time.Minute)
+				}
+				cancel()
+				<-ended
+				if w.record.Receivers["a"] != record || record.Told != c.ID {
+					t.Errorf("the record was %+v, and is %+v", record, w.record.Receivers["a"])
+				}
+				w.wantInbox(map[string][]string{"a": {"01/shop", "01/shop again", "02/cart"}})
+			})
+		})
+	}
+}
