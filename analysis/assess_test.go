@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -40,6 +42,9 @@ func TestAssess(t *testing.T) {
 		"FiveErrors":         {"five are not", metric(nil), "eeeee", Errored},
 		"ErrorsBetween":      {"a measurement between them starts the count anew", metric(nil), "eeeeseeee", Running},
 		"ErrorsDoNotCount":   {"errors do not count as measurements", metric(func(m *Metric) { m.Count = 2 }), "ses", Successful},
+		"AgainInARow":        {"an inconclusive one breaks the row", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 3, 9 }), "ssis", Running},
+		"OneInARow":          {"one is enough", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 1, 9 }), "s", Successful},
+		"CountNoFailure":     {"count is reached, and no failure is allowed", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 2, 2, 2 }), "si", Inconclusive},
 		"InARow":             {"successes in a row pass at once", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "sfsss", Successful},
 		"NotInARow":          {"not in a row", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "ssfss", Running},
 		"CountSuccessOnly":   {"count is reached without enough in a row, and failures never fail", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 4, 3, -1 }), "sfsf", Failed},
@@ -116,7 +121,90 @@ func TestDue(t *testing.T) {
 	}
 }
 
+// TestDueWithoutInterval: what has no data yet is asked again after a while, be there an interval or not.
+func TestDueWithoutInterval(t *testing.T) {
+	for interval, want := range map[time.Duration]time.Duration{0: errorRetry, time.Second: time.Second, time.Hour: time.Hour} {
+		m := Metric{Name: "errors", Interval: interval}
+		r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Pending})
+		if at, ok := Due(r, m); !ok || !at.Equal(noon.Add(want)) {
+			t.Errorf("every %s it is due %s later, %t", interval, at.Sub(noon), ok)
+		}
+	}
+	if at, ok := Due(Start("r", "h1-x", nil, noon), Metric{Name: "errors"}); ok || !at.IsZero() {
+		t.Errorf("a metric that is not of the run is due at %s", at)
+	}
+}
+
+// TestConditionOf: a verdict names what it was judged by, and what was said of it.
+func TestConditionOf(t *testing.T) {
+	for want, m := range map[string]Metric{
+		"": {}, "successCondition: result > 1": {SuccessCondition: "result > 1"},
+		"failureCondition: result > 2": {SuccessCondition: "result > 1", FailureCondition: "result > 2"}, "compare: stable": {Compare: &Compare{}},
+	} {
+		m.Name = "errors"
+		r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Failed})
+		if p := r.Metrics[0]; p.Condition != want || p.Message != "1 of 1 measurements failed, more than 0" || r.Message != "metric errors: "+p.Message {
+			t.Errorf("%q, %q, %q; want %q", p.Condition, p.Message, r.Message, want)
+		}
+	}
+}
+
+// TestFirstOfTheWorst: of two metrics that are as bad, the first one is named.
+func TestFirstOfTheWorst(t *testing.T) {
+	run := Run{Metrics: []Progress{
+		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"}, {Metric: "three", Phase: Errored},
+	}}
+	if phase, message := assessRun(run); phase != Failed || message != "metric one: 1" {
+		t.Errorf("%s, %q", phase, message)
+	}
+}
+
+// TestFollow: a run has the metrics that its document has now, and keeps what was measured of those that stay.
+func TestFollow(t *testing.T) {
+	was := Run{Phase: Running, Metrics: []Progress{{Metric: "a", Phase: Running, Count: 3}, {Metric: "b", Phase: Failed, DryRun: true}}}
+	for name, c := range map[string]struct {
+		phase   Phase
+		metrics []Progress
+		want    string
+	}{
+		"Same":    {Running, []Progress{{Metric: "a"}, {Metric: "b", DryRun: true}}, "Running: a Running 3 false, b Failed 0 true"},
+		"New":     {Running, []Progress{{Metric: "a"}, {Metric: "c", DryRun: true}}, "Running: a Running 3 false, c Pending 0 true"},
+		"Gone":    {Running, []Progress{{Metric: "b", DryRun: true}}, "Successful: b Failed 0 true"},
+		"Counts":  {Running, []Progress{{Metric: "a"}, {Metric: "b"}}, "Failed: a Running 3 false, b Failed 0 false"},
+		"Failed":  {Failed, []Progress{{Metric: "a"}}, "Failed: a Running 3 false, b Failed 0 true"},
+		"Errored": {Errored, []Progress{{Metric: "a"}}, "Error: a Running 3 false, b Failed 0 true"},
+		"Stopped": {Stopped, []Progress{{Metric: "a"}}, "Stopped: a Running 3 false, b Failed 0 true"},
+		"Passed":  {Successful, []Progress{{Metric: "a"}}, "Running: a Running 3 false"},
+	} {
+		r := was
+		r.Phase = c.phase
+		got := Follow(r, c.metrics)
+		var all []string
+		for _, p := range got.Metrics {
+			all = append(all, fmt.Sprintf("%s %s %d %t", p.Metric, p.Phase, p.Count, p.DryRun))
+		}
+		if text := fmt.Sprintf("%s: %s", got.Phase, strings.Join(all, ", ")); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+	}
+	if len(was.Metrics) != 2 || was.Metrics[1].Metric != "b" {
+		t.Errorf("the run that was given is %+v", was)
+	}
+	stopped := Stop(Run{Phase: Running, Metrics: []Progress{{Metric: "a", Phase: Successful}, {Metric: "b", Phase: Running}}})
+	if stopped.Metrics[0].Phase != Successful || stopped.Metrics[1].Phase != Stopped {
+		t.Errorf("a run that is stopped: %+v", stopped.Metrics)
+	}
+}
+
 func TestRetention(t *testing.T) {
+	by := Metric{Name: "errors"}
+	kept := Start("r", "h1-x", []Metric{by}, noon)
+	for i := range 15 {
+		kept = Record(kept, by, Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: Successful})
+	}
+	if n := len(kept.Metrics[0].Measurements); n != 10 {
+		t.Errorf("%d measurements are kept by default", n)
+	}
 	m := Metric{Name: "errors", Retention: 2}
 	r := Start("r", "h1-x", []Metric{m}, noon)
 	for i := range 5 {

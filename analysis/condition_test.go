@@ -43,6 +43,21 @@ func TestJudge(t *testing.T) {
 		"NoDataFail":       {"or fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
 		"FewSamples":       {"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
 		"EnoughSamples":    {"enough are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
+		"UnknownSamples":   {"nobody knows how many there are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
+		"NoSamples":        {"none are too few", Metric{SuccessCondition: "result < 1", MinSamples: 1}, 5.0, 0, Pending},
+		"NoSamplesPass":    {"which may pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: NoDataPass}, 5.0, 0, Successful},
+		"EmptyNoSamples":   {"nothing of nothing is asked about", Metric{SuccessCondition: "len(result) == 0"}, []any{}, 0, Successful},
+		"SomeData":         {"some data is data", Metric{SuccessCondition: "len(result) == 2", OnNoData: NoDataFail}, []any{math.NaN(), 1.0}, -1, Successful},
+		"OnlyNaN":          {"nothing but NaN is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, []any{math.NaN(), nil}, -1, Failed},
+		"EmptyText":        {"an empty text is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "", -1, Failed},
+		"Text":             {"another is", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "x", -1, Successful},
+		"EmptyMap":         {"and so is a mapping", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, map[string]any{}, -1, Successful},
+		"FailureUnknown":   {"a condition that cannot be evaluated decides nothing", Metric{FailureCondition: "result[1] > 0"}, []any{1.0}, -1, Errored},
+		"NaNOfAText":       {"a text is not NaN", Metric{SuccessCondition: "isNaN(result)"}, "x", -1, Failed},
+		"InfOfAText":       {"nor infinite", Metric{SuccessCondition: "isInf(result)"}, "x", -1, Failed},
+		"MinusInf":         {"minus infinity is infinite", Metric{SuccessCondition: "isInf(result)"}, math.Inf(-1), -1, Successful},
+		"NumberOfAList":    {"a list is no number", Metric{SuccessCondition: "asFloat(result) > 0"}, []any{1.0}, -1, Errored},
+		"DefaultOfSome":    {"default leaves what is there", Metric{SuccessCondition: "default(result, 0) == 5"}, 5.0, -1, Successful},
 		"NotBegun":         {"it begins when the condition holds", Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"}, 5.0, -1, Pending},
 		"Begun":            {"and then it does", Metric{SuccessCondition: "result < 100", StartWhen: "result > 10"}, 50.0, -1, Successful},
 		"BeginsWithNoData": {"no data is no beginning", Metric{SuccessCondition: "result[0] < 1", StartWhen: "result[0] > 10"}, []any{}, -1, Pending},
@@ -66,6 +81,9 @@ func TestCheckCondition(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
+	if err := CheckCondition("result > {{args.x}}"); err == nil || !strings.Contains(err.Error(), "{{args.x}}") {
+		t.Errorf("an argument that is not filled in: %v", err)
+	}
 	for _, bad := range []string{"result >", "result[", "foo(result)", "result = 1", "1 +"} {
 		if err := CheckCondition(bad); err == nil {
 			t.Errorf("%q is taken for a condition", bad)
@@ -80,7 +98,22 @@ func TestShort(t *testing.T) {
 			t.Errorf("short(%v) = %q, want %q", v, got, want)
 		}
 	}
+	for want, v := range map[string]any{"0.1235": 0.123456, "123.5": 123.456, "[" + strings.Repeat("1 ", 60): many(1000)} {
+		if got := short(v); !strings.HasPrefix(got, want[:min(len(want), 100)]) || len(got) > 130 {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := short(map[string]any{"a": math.NaN()}); got != "map[string]interface {}" {
+		t.Errorf("what is no JSON is %q", got)
+	}
 	if got := short(strings.Repeat("x", 500)); len(got) > 130 {
 		t.Errorf("%d letters are kept", len(got))
 	}
+}
+
+func many(n int) (all []any) {
+	for range n {
+		all = append(all, 1.0)
+	}
+	return all
 }

@@ -268,3 +268,96 @@ func FuzzParseTemplate(f *testing.F) {
 		}
 	})
 }
+
+// TestRefused: what is wrong in templates and metrics, each with the field and what is wrong; what is just within the
+// bounds is taken.
+func TestRefused(t *testing.T) {
+	metric := func(fields string) string { return "{metrics: [{name: m, provider: {web: {url: u}}, " + fields + "}]}" }
+	for name, c := range map[string]struct{ a, want string }{
+		"Nothing":         {"{args: [{name: x}]}", "spec.metrics: is empty"},
+		"Template":        {"{templates: [{templateName: b}]}", ""},
+		"OnlyMetrics":     {metric("count: 1"), ""},
+		"TwoValues":       {"{args: [{name: x, value: some, valueFrom: {secretKeyRef: {name: s, key: k}}}], templates: [{templateName: b}]}", "spec.args[0].value: is given, and valueFrom too"},
+		"Secret":          {"{args: [{name: x, valueFrom: {secretKeyRef: {name: s, key: k}}}], templates: [{templateName: b}]}", ""},
+		"UnknownField":    {"{metrics: [{name: m, provider: {web: {url: u}}, cont: 3}]}", "spec.metrics[0].cont: is not a known field"},
+		"Unreadable":      {"{metrics: 3}", "spec.metrics: "},
+		"Names":           {"{metrics: [{name: m, provider: {web: {url: u}}}, {name: m, provider: {web: {url: u}}}]}", `spec.metrics[1].name: "m" is the name of two metrics`},
+		"NameOfTheOther":  {"{metrics: [{name: b, provider: {web: {url: u}}}], templates: [{templateName: b}]}", `spec.metrics[0].name: "b" is the name of two metrics`},
+		"Providers":       {"{metrics: [{name: m, provider: {web: {url: u}, job: {}}}]}", "spec.metrics[0].provider: names job and web"},
+		"NoMapping":       {"{metrics: [{name: m, provider: {web: 3}}]}", "spec.metrics[0].provider.web: is not a mapping"},
+		"EmptyProvider":   {"{metrics: [{name: m, provider: {web: ~}}]}", "spec.metrics[0].provider[web]: is missing"},
+		"Loop":            {"{templates: [{templateName: c}]}", "spec.templates: names itself: a -> c -> a"},
+		"ClusterLoop":     {"{templates: [{templateName: cluster-d, clusterScope: true}]}", "spec.templates: names itself: a -> cluster/cluster-d -> a"},
+		"ItselfAlone":     {"{templates: [{templateName: a}]}", "spec.templates: names itself: a -> a"},
+		"NotInTheCluster": {"{templates: [{templateName: b, clusterScope: true}]}", "spec.templates: ClusterAnalysisTemplate b is not in this app"},
+		"NotInTheApp":     {"{templates: [{templateName: e}]}", "spec.templates: AnalysisTemplate e is not in this app"},
+		"NoRule":          {"{templates: [{templateName: b}], dryRun: [{metricName: x}]}", `spec.dryRun[0].metricName: "x" names no metric`},
+		"NoRegexp":        {"{templates: [{templateName: b}], measurementRetention: [{metricName: (, limit: 3}]}", `spec.measurementRetention[0].metricName: "(" is not a regular expression`},
+		"Rule":            {"{templates: [{templateName: b}], dryRun: [{metricName: b}]}", ""},
+		"OtherDefault":    {"{args: [{name: x, value: \"1\"}], templates: [{templateName: f}]}", `spec.args[0].value: "2" is another default of x than "1"`},
+		"SameDefault":     {"{args: [{name: x, value: \"2\"}], templates: [{templateName: f}]}", ""},
+		"NoDefault":       {"{args: [{name: x}], templates: [{templateName: f}]}", ""},
+		"NoValue":         {"{args: [{name: none}], templates: [{templateName: b}]}", "args: the argument none has no value"},
+		"Interval":        {metric("count: 2"), "spec.metrics[0].interval: is missing, and count is 2"},
+		"OneNeedsNone":    {metric("count: 1"), ""},
+		"NotWhole":        {metric("count: 1.5"), "spec.metrics[0].count: 1.5 is not a whole number"},
+		"NegativeCount":   {metric("count: -1"), "spec.metrics[0].count: -1 is negative"},
+		"NoSamples":       {metric("minSamples: -1"), "spec.metrics[0].minSamples: -1 is negative"},
+		"FailureLimit":    {metric("failureLimit: -2"), "spec.metrics[0].failureLimit: "},
+		"Undecided":       {metric("interval: 1m, failureLimit: -1"), "spec.metrics[0].failureLimit: is -1, so nothing decides"},
+		"Decided":         {metric("interval: 1m, failureLimit: -1, consecutiveSuccessLimit: 1"), ""},
+		"Never":           {metric("interval: 1m, count: 3, failureLimit: 2, consecutiveSuccessLimit: 2"), "spec.metrics[0].count: 3 is less than failureLimit and consecutiveSuccessLimit together"},
+		"Just":            {metric("interval: 1m, count: 4, failureLimit: 2, consecutiveSuccessLimit: 2"), ""},
+		"Successes":       {metric("interval: 1m, count: 2, failureLimit: -1, consecutiveSuccessLimit: 2"), ""},
+		"Endless":         {metric("interval: 1m, failureLimit: 2, inconclusiveLimit: 3"), ""},
+		"ManyDoubts":      {metric("interval: 1m, count: 2, inconclusiveLimit: 3"), "spec.metrics[0].count: 2 is less than inconclusiveLimit 3"},
+		"AsManyDoubts":    {metric("interval: 1m, count: 3, inconclusiveLimit: 3"), ""},
+		"Increase":        {metric("compare: {to: stable, maxIncrease: 1}"), "spec.metrics[0].compare.maxIncrease: 1 is not within 0..1"},
+		"Decrease":        {metric("compare: {to: stable, maxIncrease: -0.1}"), "spec.metrics[0].compare.maxIncrease: -0.1 is not within 0..1"},
+		"NoIncrease":      {metric("compare: {to: stable, maxIncrease: 0}"), ""},
+		"Sure":            {metric("compare: {to: stable, confidence: 1}"), "spec.metrics[0].compare.confidence: 1 is not within 0.5..1"},
+		"Unsure":          {metric("compare: {to: stable, confidence: 0.4}"), "spec.metrics[0].compare.confidence: 0.4 is not within 0.5..1"},
+		"Half":            {metric("compare: {to: stable, confidence: 0.5}"), ""},
+		"Both":            {metric("compare: {to: stable}, successCondition: result > 1"), "spec.metrics[0].compare: is given, and a condition too"},
+		"BothFail":        {metric("compare: {to: stable}, failureCondition: result > 1"), "spec.metrics[0].compare: is given, and a condition too"},
+		"NoCondition":     {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
+		"NoStart":         {metric("startWhen: result >"), `spec.metrics[0].startWhen: "result >" `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			specs := map[string]string{
+				"b": "{metrics: [{name: b, provider: {web: {url: u}}}]}", "c": "{templates: [{templateName: a}]}", "cluster-d": "{templates: [{templateName: a}]}",
+				"f": "{args: [{name: x, value: \"2\"}], metrics: [{name: f, provider: {web: {url: \"{{args.x}}\"}}}]}",
+			}
+			find := templates(t, specs)
+			var spec any
+			if err := yaml.Unmarshal([]byte(c.a), &spec); err != nil {
+				t.Fatal(err)
+			}
+			a, err := ParseTemplate(rollout.Ref{Kind: "AnalysisTemplate", Name: "a"}, spec)
+			if err == nil {
+				_, err = Instantiate(func(ref TemplateRef) *Template {
+					if ref == (TemplateRef{TemplateName: "a"}) {
+						return a
+					}
+					return find(ref)
+				}, []TemplateRef{{"a", false}}, Values{}, nil)
+			}
+			var invalid *rollout.InvalidError
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("it is refused: %v", err)
+			case c.want != "" && !errors.As(err, &invalid):
+				t.Errorf("got %v, want %s", err, c.want)
+			case c.want != "" && !strings.HasPrefix(invalid.Field+": "+invalid.Msg, c.want):
+				t.Errorf("got %s: %s, want %s", invalid.Field, invalid.Msg, c.want)
+			}
+		})
+	}
+	if _, err := Instantiate(templates(t, nil), nil, Values{}, nil); err == nil || !strings.Contains(err.Error(), "the templates have no metric") {
+		t.Errorf("of no template: %v", err)
+	}
+	values, err := arguments([]*Template{{Spec: TemplateSpec{Args: []Arg{{Name: "s"}}}}}, Values{Secrets: map[string]SecretRef{"s": {Name: "n", Key: "k"}}})
+	if err != nil || values.Secrets["s"] != (SecretRef{Name: "n", Key: "k"}) || len(values.Plain) > 0 {
+		t.Errorf("a Secret that is given: %+v, %v", values, err)
+	}
+}

@@ -88,7 +88,7 @@ func setProvider(m *Metric, raw map[string]any) error {
 	}
 	for kind, config := range raw {
 		block, ok := config.(map[string]any)
-		if !ok && config != nil {
+		if !ok {
 			return wrong("provider."+kind, "", "is not a mapping")
 		}
 		m.Provider, m.Config = kind, block
