@@ -1,0 +1,325 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// queued notes what a work queue is given.
+type queued []string
+
+func (q *queued) AddAfter(app string, wait time.Duration) {
+	*q = append(*q, fmt.Sprintf("%s %t", app, wait > 0))
+}
+
+// TestTimers: apps that something has happened to are due at once, and those with a timer when it ends; a new timer
+// takes the place of the one before, and whoever is visited has none.
+func TestTimers(t *testing.T) {
+	a, noon := newAgenda(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	take := func(at time.Time, want string) {
+		t.Helper()
+		if got := strings.Join(a.take(at), " "); got != want {
+			t.Errorf("due at %s is %q, want %q", at.Format("15:04"), got, want)
+		}
+	}
+	if !a.next().IsZero() {
+		t.Errorf("a timer ends at %s", a.next())
+	}
+	a.after("shop", time.Hour)
+	a.at("web", noon)
+	a.at("api", noon.Add(time.Hour))
+	a.at("api", noon.Add(time.Minute))
+	a.at("job", noon)
+	a.at("job", time.Time{})
+	if !a.next().Equal(noon) {
+		t.Errorf("the first timer ends at %s", a.next())
+	}
+	take(noon.Add(-1), "shop")
+	take(noon, "web")
+	take(noon, "")
+	if !a.next().Equal(noon.Add(time.Minute)) {
+		t.Errorf("the next timer ends at %s", a.next())
+	}
+	a.after("api", 0)
+	take(noon, "api")
+	if !a.next().IsZero() {
+		t.Errorf("a timer of an app that was visited ends at %s", a.next())
+	}
+
+	q := &queued{}
+	a.queue = q
+	a.after("shop", 0)
+	a.after("web", time.Second)
+	a.at("api", time.Now().Add(time.Hour))
+	a.at("job", time.Time{})
+	if diff := cmp.Diff(queued{"shop false", "web true", "api true"}, *q); diff != "" || len(a.take(time.Now())) > 0 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWayBackObjects: what takes users back is what requests go through, and the pods; the rest can wait.
+func TestWayBackObjects(t *testing.T) {
+	object := func(group, kind, name string) rollout.Object {
+		return rollout.Object{"apiVersion": strings.TrimPrefix(group+"/v1", "/"), "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
+	}
+	route, other := object("x.io", "Route", "web"), object("x.io", "Route", "other")
+	all := []rollout.Object{object("", "ConfigMap", "a"), object("", "Service", "web"), object("apps", "Deployment", "web"), route, other, object("apps", "StatefulSet", "db")}
+	var got []string
+	for _, o := range wayBack(all, []rollout.Object{route}) {
+		got = append(got, o.Kind()+" "+o.Name())
+	}
+	if diff := cmp.Diff([]string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, got); diff != "" || len(all) != 6 || all[0].Kind() != "ConfigMap" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// oneByOne is an Applier that takes what has no error.
+type oneByOne struct {
+	Applier
+	errs  map[string]error
+	asked []string
+}
+
+func (a *oneByOne) Apply(_ context.Context, _ string, objects []rollout.Object) error {
+	a.asked = append(a.asked, objects[0].Name())
+	return a.errs[objects[0].Name()]
+}
+
+// TestApplyEach: an object that is somebody else's keeps nothing from going back, any other one that is not taken keeps
+// what comes after it; what went wrong is said once.
+func TestApplyEach(t *testing.T) {
+	first, away := errors.New("first"), errors.New("away")
+	for name, c := range map[string]struct {
+		errs  map[string]error
+		asked string
+		want  string
+	}{
+		"All":       {nil, "a b c", "first"},
+		"Others":    {map[string]error{"a": rollout.Invalidf("", "", "not ours")}, "a b c", "first\nnot ours"},
+		"Away":      {map[string]error{"b": away}, "a b", "first\naway"},
+		"TheSame":   {map[string]error{"a": errors.New("first")}, "a", "first"},
+		"TwoOfThem": {map[string]error{"a": rollout.Invalidf("", "", "not ours"), "c": away}, "a b c", "first\nnot ours\naway"},
+	} {
+		a := &oneByOne{errs: c.errs}
+		r := &Reconciler{Options: Options{Applier: a}}
+		var objects []rollout.Object
+		for _, n := range []string{"a", "b", "c"} {
+			objects = append(objects, rollout.Object{"metadata": map[string]any{"name": n}})
+		}
+		if err := r.applyEach(t.Context(), "shop", objects, first); err.Error() != c.want || strings.Join(a.asked, " ") != c.asked {
+			t.Errorf("%s: asked for %v: %v", name, a.asked, err)
+		}
+	}
+}
+
+// TestApprovalsAreAboutOneFile: what was said of a file says nothing of another one, nor of other promoters, nor once
+// the keys have changed or the app was removed.
+func TestApprovalsAreAboutOneFile(t *testing.T) {
+	asked := 0
+	q := newApprovals(func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil })
+	var beats int
+	q.wanted, q.touch = func() {}, func(string) {}
+	about := question{path: "p", file: "f", main: "m", promoters: "keys"}
+	ctx := context.WithValue(t.Context(), inPulse{}, func() { beats++ })
+	said := func(what string, about question, known bool) {
+		t.Helper()
+		got, err := q.said("shop", about)
+		if known != (err == nil) || known && got.who != "ann" || !known && !errors.Is(err, source.ErrNotReady) {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+		q.answer(ctx)
+	}
+	said("a new one", about, false)
+	said("the same", about, true)
+	other := about
+	other.file = "g"
+	said("another file", other, false)
+	other.promoters = "more"
+	said("other promoters", other, false)
+	said("the same again", other, true)
+	q.forgetApp("shop")
+	said("after the app was removed", other, false)
+	q.forget()
+	said("with other keys", other, false)
+	if _, err := q.said("web", about); !errors.Is(err, source.ErrNotReady) {
+		t.Errorf("of another app: %v", err)
+	}
+	q.forgetApp("web")
+	if before := asked; q.answer(ctx) || asked != before || beats != asked {
+		t.Errorf("%d are asked about an app that was removed; %d signs of life", asked-before, beats)
+	}
+
+	const hash = "h1-2222222222"
+	q.ask = func(context.Context, string, string, string) (string, error) {
+		return "", rollout.Invalidf("p", "", "nobody signed it")
+	}
+	a := &appView{App: rollout.App{Name: "job"}, promotion: source.Promotion{ID: "blob", File: &rollout.Promotion{}}}
+	v, head := &view{branch: &source.Branch{Cluster: "prod", Tree: readable("first")}}, &rollout.Render{}
+	a.promotion.File.Release = head.Release()
+	_, _, _ = q.of(v, a, head, rollout.State{})
+	q.answer(ctx)
+	if p, no, err := q.of(v, a, head, rollout.State{}); p != nil || no == nil || err != nil {
+		t.Errorf("a promotion of the head that nobody signed: %v, %v, %v", p, no, err)
+	}
+	q.ask = nil
+	a.promotion.File.Release = hash
+	if p, no, err := q.of(v, a, head, rollout.State{}); p == nil || no != nil || err != nil {
+		t.Errorf("where nobody asks: %v, %v, %v", p, no, err)
+	}
+}
+
+// TestKeepsFor: a proposal whose merge a forge may be noting is kept, one that was given up is not.
+func TestKeepsFor(t *testing.T) {
+	forge := &view{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
+	one, two := &rollout.Release{Hash: "h1-1"}, &rollout.Release{Hash: "h1-2"}
+	flying, other := rollout.State{Release: one}, rollout.State{Release: two}
+	done, doneOther := rollout.State{Phase: rollout.Healthy, Stable: one}, rollout.State{Phase: rollout.Healthy, Stable: two}
+	promotion, revert := rollout.ProposePromotion, rollout.ProposeRevert
+	for name, c := range map[string]struct {
+		v             *view
+		shows         bool
+		kind          rollout.ProposalKind
+		before, after rollout.State
+		want          bool
+	}{
+		"Promoted":    {forge, true, promotion, flying, flying, true},
+		"Done":        {forge, true, promotion, flying, done, true},
+		"DoneOther":   {forge, true, promotion, flying, doneOther, false},
+		"Superseded":  {forge, true, promotion, flying, other, false},
+		"Removed":     {forge, true, promotion, flying, rollout.State{}, false},
+		"NoRelease":   {forge, true, promotion, rollout.State{}, flying, false},
+		"Held":        {forge, true, promotion, flying, rollout.State{Release: one, Held: &rollout.Held{}}, false},
+		"GoesBack":    {forge, true, promotion, flying, rollout.State{Release: one, Retreat: &rollout.Retreat{}}, false},
+		"Reverted":    {forge, true, revert, rollout.State{}, done, true},
+		"NotReverted": {forge, true, revert, rollout.State{}, rollout.State{Phase: rollout.Degraded, Stable: one}, false},
+		"NobodyShows": {forge, false, promotion, flying, flying, false},
+		"NoForge":     {&view{branch: &source.Branch{Config: &rollout.Config{}}}, true, promotion, flying, flying, false},
+		"NobodyKnows": {&view{branch: &source.Branch{}}, true, promotion, flying, flying, false},
+	} {
+		r := &recorder{Options: &Options{ShowsForge: c.shows}}
+		if got := r.keepsFor(c.v, c.kind, c.before, c.after); got != c.want {
+			t.Errorf("%s: it is kept: %t", name, got)
+		}
+	}
+}
+
+// TestComesFirst: an object is the app's that has it on record; of two that are alike, the first by name's unless the
+// cluster says otherwise.
+func TestComesFirst(t *testing.T) {
+	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
+	has := entry{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
+	for name, c := range map[string]struct {
+		apps map[string]entry
+		a, b bool // a rather than b, and b rather than a
+	}{
+		"Nobody": {nil, true, false}, "First": {map[string]entry{"a": has, "b": {}}, true, false},
+		"Second": {map[string]entry{"b": has}, false, true}, "Both": {map[string]entry{"a": has, "b": has}, true, true},
+	} {
+		r := &record{apps: c.apps}
+		if a, b := r.comesFirst("a", "b", ref), r.comesFirst("b", "a", ref); a != c.a || b != c.b {
+			t.Errorf("%s: %t, %t", name, a, b)
+		}
+	}
+}
+
+// TestOwnFolder: what an app may name files of by itself is the highest folder that is around no other app.
+func TestOwnFolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		app    string
+		others []string
+		want   string
+	}{
+		"Alone":    {"apps/shop/overlays/prod", nil, "apps"},
+		"Beside":   {"apps/shop/overlays/prod", []string{"apps/web"}, "apps/shop"},
+		"Overlays": {"apps/shop/overlays/prod", []string{"apps/shop/overlays/test", "apps/web"}, "apps/shop/overlays/prod"},
+		"Prefix":   {"apps/shop", []string{"apps2/web"}, "apps"},
+		"Top":      {"shop", []string{"web"}, "shop"},
+	} {
+		v := &view{apps: map[string]*appView{"it": {App: rollout.App{Path: c.app}}}}
+		for i, dir := range c.others {
+			v.apps[fmt.Sprint(i)] = &appView{App: rollout.App{Path: dir}}
+		}
+		if got := ownFolder(v, c.app); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestSoonest: the zero time is never, and not the first one of all.
+func TestSoonest(t *testing.T) {
+	var never time.Time
+	one, two := time.Unix(1, 0), time.Unix(2, 0)
+	for _, c := range [][3]time.Time{{never, never, never}, {one, never, one}, {never, one, one}, {one, two, one}, {two, one, one}, {one, one, one}} {
+		if got := soonest(c[0], c[1]); !got.Equal(c[2]) {
+			t.Errorf("of %s and %s it is %s", c[0], c[1], got)
+		}
+	}
+}
+
+// TestComplaintsAreForgotten: a problem is said again once it has been well in between, or the app was removed.
+func TestComplaintsAreForgotten(t *testing.T) {
+	c := &complaints{}
+	said := func(what, problem string, want bool) {
+		t.Helper()
+		if got := c.isNew(what, problem); got != want {
+			t.Errorf("%s about %s is new: %t", problem, what, got)
+		}
+	}
+	said("app shop", "away", true)
+	said("app shop", "away", false)
+	said("app web", "away", true)
+	said("app shop", "gone", true)
+	said("panic of shop", "x", true)
+	c.about("app shop", nil)
+	said("app shop", "gone", true)
+	c.forget("shop")
+	said("app shop", "gone", true)
+	said("panic of shop", "x", true)
+	said("app web", "away", false)
+}
+
+// TestWriter: a promotion file is whose who made it what it is.
+func TestWriter(t *testing.T) {
+	at := func(author, id string) Snapshot { return written{author: author, id: id} }
+	file := source.Promotion{Path: "p", ID: "new"}
+	for name, c := range map[string]struct {
+		line []Snapshot
+		want string
+	}{
+		"None":    {nil, ""},
+		"One":     {[]Snapshot{at("Ann", "new")}, ""},
+		"Made":    {[]Snapshot{at("Ann", ""), at("Bob", "new"), at("Cid", "new")}, "Bob"},
+		"Changed": {[]Snapshot{at("Ann", "old"), at("Bob", "new")}, "Bob"},
+		"Before":  {[]Snapshot{at("Ann", "new"), at("Bob", "new")}, ""},
+		"Again":   {[]Snapshot{at("Ann", "new"), at("Bob", "old"), at("Cid", "new"), at("Dan", "new")}, "Cid"},
+		"Unread":  {[]Snapshot{at("Ann", "error"), at("Bob", "new")}, "Bob"},
+	} {
+		if got := writer(c.line, file); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// written is a commit with one file, of an id; "" has none, and "error" cannot be read.
+type written struct {
+	readable
+	author, id string
+}
+
+func (w written) Commit() rollout.Commit { return rollout.Commit{ID: w.author, Author: w.author} }
+
+func (w written) Lookup(string) (rollout.Entry, bool, error) {
+	if w.id == "error" {
+		return rollout.Entry{ID: "new"}, true, errors.New("unread")
+	}
+	return rollout.Entry{ID: w.id}, w.id != "", nil
+}
