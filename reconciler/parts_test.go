@@ -12,6 +12,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // queued notes what a work queue is given.
@@ -322,4 +323,93 @@ func (w written) Lookup(string) (rollout.Entry, bool, error) {
 		return rollout.Entry{ID: "new"}, true, errors.New("unread")
 	}
 	return rollout.Entry{ID: w.id}, w.id != "", nil
+}
+
+// TestClaims: what an app's head names is looked up by others, and those that name the same are touched, also about what
+// it names no more.
+func TestClaims(t *testing.T) {
+	render := func(names ...string) *rollout.Render {
+		r := &rollout.Render{Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}}
+		for _, name := range names {
+			r.Objects = append(r.Objects, rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}})
+		}
+		return r
+	}
+	var touched []string
+	p := &renders{named: map[rollout.Ref][]string{}, heads: map[string]*headRender{"shop": {of: "new"}, "web": {of: "old"}}}
+	p.touch = func(app string) { touched = append(touched, app) }
+	claims := func(app string, was, is *rollout.Render, want string) {
+		t.Helper()
+		touched = nil
+		if p.claims(app, was, is); strings.Join(touched, " ") != want {
+			t.Errorf("%s touches %v, want %s", app, touched, want)
+		}
+	}
+	claims("shop", nil, render("x", "y"), "")
+	claims("web", nil, render("y", "z"), "shop")
+	claims("job", nil, render("y"), "shop web")
+	var got []string
+	for _, c := range p.rivals("shop", render("x", "y", "z"), "new") {
+		got = append(got, fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld))
+	}
+	if diff := cmp.Diff([]string{"y of web true", "y of job true", "z of web true"}, got); diff != "" {
+		t.Errorf("rivals (-want +got):\n%s", diff)
+	}
+	if all := p.rivals("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {
+		t.Errorf("rivals of web: %+v", all)
+	}
+	claims("job", render("y"), nil, "shop web")
+	claims("web", render("y", "z"), render("y"), "shop")
+	claims("shop", render("x", "y"), nil, "web")
+	claims("web", render("y"), nil, "")
+	if len(p.named) != 0 {
+		t.Errorf("nobody names anything, and known are %v", p.named)
+	}
+
+	l := &lookout{renders: p, record: &record{}}
+	p.claims("shop", nil, render("x"))
+	v := &view{branch: &source.Branch{Tree: readable("new")}, apps: map[string]*appView{"shop": {}}}
+	for name, c := range map[string]struct {
+		app   string
+		head  *rollout.Render
+		held  bool
+		ready bool
+	}{
+		"First": {"a", render("x"), false, true}, "Second": {"web", render("x"), true, true}, "Other": {"web", render("z"), false, true}, "Unread": {"web", nil, false, true},
+	} {
+		head, ready := l.settled(v, c.app, strategies.Head{Render: c.head})
+		if (head.Err != nil) != c.held || ready != c.ready {
+			t.Errorf("%s: %v, ready %t", name, head.Err, ready)
+		}
+	}
+	p.heads["shop"].of = "old"
+	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || ready {
+		t.Errorf("it is not known what the first one names now: %v, ready %t", head.Err, ready)
+	}
+	v.apps["shop"].unlisted = &rollout.InvalidError{}
+	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || !ready {
+		t.Errorf("the first one is not listed any more: %v, ready %t", head.Err, ready)
+	}
+	delete(v.apps, "shop")
+	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || !ready {
+		t.Errorf("the first one is no more: %v, ready %t", head.Err, ready)
+	}
+}
+
+// TestHappened: people are told of a transition when it is recorded, and of a retreat when it is applied and not again
+// when Git hears of it.
+func TestHappened(t *testing.T) {
+	for _, visits := range [][]struct{ recorded, retreat, told bool }{
+		{{false, false, false}, {true, false, true}, {true, false, true}, {false, false, false}},
+		{{false, true, true}, {false, true, false}, {true, true, false}, {true, false, true}},
+		{{true, true, true}, {true, true, true}},
+	} {
+		r, s := &Reconciler{}, &visit{memory: &memory{}}
+		for i, c := range visits {
+			s.recorded, s.decision.Retreat = c.recorded, c.retreat
+			if got := r.happened(s); got != c.told {
+				t.Errorf("visit %d of %v: told %t", i, visits, got)
+			}
+		}
+	}
 }
