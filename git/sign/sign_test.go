@@ -98,6 +98,9 @@ func TestKeyIsChecked(t *testing.T) {
 		want    string // "" = accepted
 	}{
 		"listed":               {"ann " + public, signed, ""},
+		"indented":             {"\t ann " + public + " \r\n", signed, ""},
+		"valid from then on":   {`ann valid-after="20260101" ` + public, signed, ""},
+		"valid to the second":  {`ann valid-before="20260101000001" ` + public, signed, ""},
 		"listed second":        {"# team\n\nbob " + other + "\nann " + public, signed, ""},
 		"quoted principal":     {`"ann lee" ` + public, signed, ""},
 		"not listed":           {"bob " + other, signed, "not in signers"},
@@ -136,7 +139,10 @@ func TestSignersThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "lists no key",
 		"# nothing\n":                  "lists no key",
-		"ann\n":                        "line 1",
+		"ann\n":                        "wants a principal and a key",
+		",ann " + public:               "wants a principal and a key",
+		`"" ` + public:                 "wants a principal and a key",
+		"ann ssh-ed25519":              "the key of ann cannot be read",
 		"\nann ssh-ed25519 AAAA":       "line 2",
 		"ann cert-authority " + public: "cert-authority is not supported",
 		"ann valid-before=\"tomorrow\" " + public: "tomorrow",
@@ -257,4 +263,39 @@ func FuzzParseSigners(f *testing.F) {
 			t.Errorf("%q: %v, %v", text, list, err)
 		}
 	})
+}
+
+// TestCommitsThatCannotBeChecked: a header that is not whole, or does not say when the commit was made, verifies nothing.
+func TestCommitsThatCannotBeChecked(t *testing.T) {
+	key, public := keygen(t, "-t", "ed25519")
+	signs := func(content string) []byte { return insert(t, content, opensshSigns(t, key, "git", content)) }
+	const stamp = "<ann@example.com> 1767225600 +0000\n\n"
+	for name, c := range map[string]struct {
+		commit []byte
+		want   string // "" = accepted
+	}{
+		"whole":           {signs(commit), ""},
+		"no end":          {[]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"), "no end of its header"},
+		"no committer":    {signs("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nshop\n"), "does not say when"},
+		"no address":      {signs(strings.Replace(commit, stamp, "ann 1767225600 +0000\n\n", 1)), "does not say when"},
+		"no time":         {signs(strings.Replace(commit, stamp, "<ann@example.com>\n\n", 1)), "does not say when"},
+		"no number":       {signs(strings.Replace(commit, stamp, "<ann@example.com> now +0000\n\n", 1)), "does not say when"},
+		"a time of 0":     {signs(strings.Replace(commit, stamp, "<ann@example.com> 0 +0000\n\n", 1)), "does not say when"},
+		"a negative time": {signs(strings.Replace(commit, stamp, "<ann@example.com> -5 +0000\n\n", 1)), "does not say when"},
+		"the first time":  {signs(strings.Replace(commit, stamp, "<ann@example.com> 1 +0000\n\n", 1)), ""},
+		"only an author":  {signs(strings.Replace(commit, "committer Ann <ann@example.com> 1767225600 +0000\n", "", 1)), "does not say when"},
+		"no name":         {signs(strings.Replace(commit, "Ann "+stamp, stamp, 1)), ""},
+		"another header":  {signs(strings.Replace(commit, "\n\n", "\nencoding x\n\n", 1)), ""},
+		"a folded header": {signs(strings.Replace(commit, "\n\n", "\nmergetag a\n b\n c\n\n", 1)), ""},
+	} {
+		who, err := verify(t, "ann "+public, c.commit)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %q, %v; want %q", name, who, err, c.want)
+		}
+	}
+	for content, signature := range map[string]string{"tree x\n": "s", commit: " \n"} {
+		if got, err := sign.Insert([]byte(content), signature); err == nil {
+			t.Errorf("%q is put into %q: %q", signature, content, got)
+		}
+	}
 }
