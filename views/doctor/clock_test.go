@@ -17,6 +17,11 @@ func TestClocks(t *testing.T) {
 		"right":       {here.Format(http.TimeFormat), Healthy},
 		"a bit late":  {here.Add(-20 * time.Second).Format(http.TimeFormat), Warning},
 		"an hour off": {here.Add(time.Hour).Format(http.TimeFormat), Problem},
+		"a second":    {here.Add(-4 * time.Second).Format(http.TimeFormat), Healthy},
+		"5 s":         {here.Add(-5 * time.Second).Format(http.TimeFormat), Warning},
+		"5 s ahead":   {here.Add(4 * time.Second).Format(http.TimeFormat), Warning},
+		"59 s":        {here.Add(-59 * time.Second).Format(http.TimeFormat), Warning},
+		"a minute":    {here.Add(-60 * time.Second).Format(http.TimeFormat), Problem},
 		"no date":     {"never", Unknown},
 	}
 	for name, tt := range tests {
@@ -33,5 +38,25 @@ func TestClocks(t *testing.T) {
 				t.Errorf("%+v, want %s", e.Findings, tt.want)
 			}
 		})
+	}
+}
+
+// TestClockOfASlowServer: the answer is as of the middle of the time that it took, and no answer says nothing.
+func TestClockOfASlowServer(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", at.Format(http.TimeFormat)) }))
+	defer server.Close()
+	clock := at.Add(-50 * time.Second)
+	now := func() time.Time { clock = clock.Add(20 * time.Second); return clock }
+	var e Examination
+	for _, address := range []string{server.URL, "http://127.0.0.1:1"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Clock(&e, "clock.git", "the server", server.Client(), request, now)
+	}
+	if len(e.Findings) != 2 || e.Findings[0].Message != "this machine's clock and that of the server are 21s apart" || e.Findings[1].Status != Unknown {
+		t.Errorf("%+v", e.Findings)
 	}
 }
