@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -314,5 +316,69 @@ func TestDecode(t *testing.T) {
 		if got := fmt.Sprint(err); got != want && (want != "" || err != nil) {
 			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
+	}
+}
+
+// roundTripper answers without a network.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestPausesGrow: tries are 0.25 s, 0.5 s and 1 s apart unless told otherwise, or as far as the server asks for.
+func TestPausesGrow(t *testing.T) {
+	for name, c := range map[string]struct {
+		backoff time.Duration
+		after   string
+		want    string
+	}{
+		"usual": {0, "", "[0s 250ms 750ms 1.75s]"}, "told": {time.Second, "", "[0s 1s 3s 7s]"}, "asked for": {0, "0.5", "[0s 500ms 1s 2s]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var at []time.Duration
+				began := time.Now()
+				client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+					at = append(at, time.Since(began))
+					return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {c.after}}, Body: io.NopCloser(strings.NewReader(""))}, nil
+				})}
+				caller := &Caller{Client: func(bool) *http.Client { return client }, Secrets: &Secrets{}, Tries: 4, Backoff: c.backoff}
+				if _, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: "http://a.test"}); err == nil || fmt.Sprint(at) != c.want {
+					t.Errorf("tries at %v, want %s (%v)", at, c.want, err)
+				}
+			})
+		})
+	}
+}
+
+// TestFewRedirects: five are followed, and no sixth.
+func TestFewRedirects(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := strconv.Atoi(r.URL.Path[1:]); n > 0 {
+			http.Redirect(w, r, fmt.Sprintf("/%d", n-1), http.StatusTemporaryRedirect)
+		}
+	})
+	for n, ok := range map[int]bool{1: true, 5: true, 6: false} {
+		if _, err := newCaller().Do(t.Context(), Request{Method: http.MethodGet, Base: address, Path: strconv.Itoa(n)}); (err == nil) != ok {
+			t.Errorf("%d redirects: %v", n, err)
+		}
+	}
+}
+
+// TestWordsHaveAnEnd: what is nested deeper than people nest is left out.
+func TestWordsHaveAnEnd(t *testing.T) {
+	for name, nest := range map[string]func(any) any{
+		"lists": func(v any) any { return []any{v} }, "messages": func(v any) any { return map[string]any{"message": v} },
+		"errors": func(v any) any { return map[string]any{"errors": v} },
+	} {
+		var v any = "deep"
+		for depth := range 10 {
+			if got, want := Words(v), map[bool]string{true: "deep"}[depth < 8]; got != want {
+				t.Errorf("%d %s: %q, want %q", depth, name, got, want)
+			}
+			v = nest(v)
+		}
+	}
+	if got := Words(map[string]any{"b": map[string]any{"c": "x"}, "a": "y"}); got != "a: y, b: c: x" {
+		t.Errorf("%q", got)
 	}
 }
