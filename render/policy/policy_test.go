@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
@@ -113,21 +114,23 @@ func TestRules(t *testing.T) {
 			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 80% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
 		"a number of pods": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setCanaryScale: {replicas: 1}}, {setWeight: 5}]}"),
 			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"of an experiment":    {", rollouts: {requireAnalysis: true}", staged(steps("{experiment: {templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), ""},
-		"blue-green":          {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 99% (Deployment/shop/web); begin with less" + ask},
-		"nothing is measured": {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 5}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"a dry run":           {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: dry}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"it never fails":      {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: never}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"an analysis":         {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: judge}]}}")), ""},
-		"in the background":   {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"), ""},
-		"too short":           {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 29m59s, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
-		"long enough":         {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
-		"it promotes itself":  {", rollouts: {minDuration: 30m}", staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
-		"all steps back":      {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), "apps/shop/app.yaml: project web, rule rollouts.forbid: goes back through all steps to what has served before (Deployment/shop/web); leave rollbackWindow out" + ask},
-		"some fast":           {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
-		"many objects":        {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")), "apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
-		"so many":             {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
-		"a Deployment":        {", quota: {deployments: 0}", app(deployment), "apps/shop: project web, rule quota.deployments: app shop has 1 Deployments, more than 0; split it" + ask},
+		"of an experiment":             {", rollouts: {requireAnalysis: true}", staged(steps("{experiment: {templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), ""},
+		"blue-green":                   {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 99% (Deployment/shop/web); begin with less" + ask},
+		"nothing is measured":          {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 5}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
+		"a dry run":                    {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: dry}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
+		"it never fails":               {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: never}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing is measured that could stop a release (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
+		"an analysis":                  {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: judge}]}}")), ""},
+		"in the background":            {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"), ""},
+		"too short":                    {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 29m59s, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
+		"long enough":                  {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
+		"it promotes itself":           {", rollouts: {minDuration: 30m}", staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
+		"all steps back":               {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), "apps/shop/app.yaml: project web, rule rollouts.forbid: goes back through all steps to what has served before (Deployment/shop/web); leave rollbackWindow out" + ask},
+		"some fast":                    {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
+		"all steps back, which may be": {", rollouts: {forbid: [promoteFull]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), ""},
+		"as many Deployments":          {", quota: {deployments: 1}", app(deployment + "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)), ""},
+		"many objects":                 {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")), "apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
+		"so many":                      {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
+		"a Deployment":                 {", quota: {deployments: 0}", app(deployment), "apps/shop: project web, rule quota.deployments: app shop has 1 Deployments, more than 0; split it" + ask},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := judged(t, parsed(t, tt.rules), tt.files)
@@ -172,5 +175,39 @@ func TestAppsAreMatched(t *testing.T) {
 	p.Unmatched = rollout.PolicyAllow
 	if err := judged(t, p, files); err != nil {
 		t.Errorf("of no project, which is allowed: %v", err)
+	}
+}
+
+// TestFirstWeight: what a release gives users first, of requests, of pods, and where nothing is staged.
+func TestFirstWeight(t *testing.T) {
+	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
+	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+	for name, c := range map[string]struct {
+		traffic *rollout.Traffic
+		steps   []rollout.Step
+		want    int
+	}{
+		"of 1000":               {&rollout.Traffic{MaxWeight: 1000}, []rollout.Step{weight(5)}, 1},
+		"of 1000, rounded up":   {&rollout.Traffic{MaxWeight: 1000}, []rollout.Step{weight(11)}, 2},
+		"of 1000, even":         {&rollout.Traffic{MaxWeight: 1000}, []rollout.Step{weight(10)}, 1},
+		"routed, pods first":    {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{scale(rollout.CanaryScale{Weight: new(50)}), weight(7)}, 7},
+		"a weight":              {nil, []rollout.Step{weight(1)}, 1},
+		"no pods first":         {nil, []rollout.Step{scale(rollout.CanaryScale{Weight: new(0)}), weight(7)}, 7},
+		"one percent of pods":   {nil, []rollout.Step{scale(rollout.CanaryScale{Weight: new(1)}), weight(7)}, 1},
+		"as many as the weight": {nil, []rollout.Step{scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(7)}, 7},
+		"nothing but 0":         {nil, []rollout.Step{weight(0)}, 100},
+	} {
+		if got := FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestDuration adds pauses and experiments that have one.
+func TestDuration(t *testing.T) {
+	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
+	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}}, {Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}
+	if got := Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}); got != 5*time.Minute {
+		t.Errorf("got %s", got)
 	}
 }
