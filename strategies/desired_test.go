@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -415,6 +416,35 @@ func TestExplainRevisions(t *testing.T) {
 		t.Errorf("on its way back it is %+v", e)
 	}
 
+	// The steps are those of the commit that the app is at, until it follows another one.
+	h = oneWeb(nil)
+	h.push(func(s *source) {
+		c := *s.workloads[0].spec.Canary
+		c.Steps = c.Steps[:1]
+		s.workloads[0].spec.Canary = &c
+	})
+	in = world(h, set(h, commitID(0), 7, 7))
+	if e := Explain(in)[0]; len(e.Steps) != 3 {
+		t.Errorf("before it follows Git it has %d steps", len(e.Steps))
+	}
+	in.State.Source = commitID(1)
+	if e := Explain(in)[0]; len(e.Steps) != 1 {
+		t.Errorf("at the head it has %d steps", len(e.Steps))
+	}
+	in.Head.Render = nil
+	if e := Explain(in)[0]; len(e.Steps) != 3 {
+		t.Errorf("while Git cannot be read it has %d steps", len(e.Steps))
+	}
+
+	h = oneWeb(nil)
+	h.push(version("v2"))
+	if e := Explain(inFlight(h, 1, set(h, commitID(0), 4, 4), set(h, commitID(1), 3, 3)))[0]; e.Real != 42 {
+		t.Errorf("3 of 7 pods are %d %%", e.Real)
+	}
+	if e := Explain(inFlight(h, 1, set(h, commitID(0), 1, 0), set(h, commitID(1), 1, 1)))[0]; e.Real != 100 {
+		t.Errorf("the only pod is %d %%", e.Real)
+	}
+
 	in = routed()
 	in.State.Progress[0].Routed = &rollout.Routing{Weight: 20}
 	if e := Explain(in)[0]; !e.Routed || e.Full != 100 {
@@ -436,7 +466,19 @@ func TestEmptied(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	in := Input{Answers: Answers{Accepted: map[string]error{"c1": nil}}}
+	broken, refused := errors.New("broken"), errors.New("refused")
+	in := Input{Head: Head{Render: full}, Answers: Answers{Accepted: map[string]error{"c1": refused}}}
+	if err := in.HeadErr(); err != refused {
+		t.Errorf("the server refuses it: %v", err)
+	}
+	if in.Head.Err = broken; in.HeadErr() != broken {
+		t.Errorf("it cannot be read: %v", in.HeadErr())
+	}
+	in = Input{Head: Head{Render: &rollout.Render{}}, State: rollout.State{Inventory: []rollout.Ref{{}}}}
+	if in.HeadErr() == nil {
+		t.Error("it has lost all of its objects")
+	}
+	in = Input{Answers: Answers{Accepted: map[string]error{"c1": nil}}}
 	if err := in.HeadErr(); err != nil {
 		t.Errorf("nothing is refused: %v", err)
 	}

@@ -150,6 +150,19 @@ func TestPredict(t *testing.T) {
 			}
 		})
 	}
+	// The calendar shuts again while users are at the steps: the rest waits for the next day.
+	config, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"+
+		"windows: [{kind: allow, schedule: \"0 12 * * *\", duration: 1m, timeZone: UTC}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Predict(Planned{Spec: spec, Replicas: 10, Now: noon, Calendar: config.CalendarOf("app", nil)})
+	if last := f.Stages[len(f.Stages)-1]; last.Shut == "" || !last.Enters.Equal(noon.Add(24*time.Hour)) || !f.Begins.Equal(noon) || f.AtLeast != 100*time.Second {
+		t.Errorf("it goes on at %s, of %+v", last.Enters, f)
+	}
+	if f.Stages[1].Shut+f.Stages[2].Shut != "" {
+		t.Errorf("within a minute it waits: %+v", f)
+	}
 	for _, c := range []struct {
 		n, missing, extra int
 		want              time.Duration

@@ -204,3 +204,62 @@ func TestKeys(t *testing.T) {
 		t.Errorf("beside a file that is spent the key is %+v", key)
 	}
 }
+
+// TestKeysOfSeveral: of several workloads each one is named with its step, and a key that has to be another file has the
+// time at which the last of them came to its step.
+func TestKeysOfSeveral(t *testing.T) {
+	api := rollout.Workload{Namespace: "shop", Name: "api"}
+	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}
+	key := KeyThrough(s, map[rollout.Workload]int{web: 2, api: 3}, noon)
+	if key.Through != "" || len(key.Workloads) != 2 || key.Workloads[web] != "2" || key.Workloads[api] != "3" || key.At != "" {
+		t.Errorf("%+v", key)
+	}
+	s.Spent = "d"
+	in := Input{State: s}
+	two := []moving{{Progress: rollout.Progress{Workload: web, Step: 1, Entered: noon}}, {Progress: rollout.Progress{Workload: api, Step: 2, Entered: noon.Add(time.Minute)}}}
+	for _, all := range [][]moving{two, {two[1], two[0]}} {
+		if key := keyTo(in, all); key.At != noon.Add(time.Minute).Format(time.RFC3339) || key.Workloads[web] != "2" || key.Workloads[api] != "3" {
+			t.Errorf("%+v", key)
+		}
+	}
+	if key := KeyThrough(s, nil, noon); key.Through != rollout.Full || key.Workloads != nil {
+		t.Errorf("all of it: %+v", key)
+	}
+}
+
+// TestRetryIsOnRecord: what is tried again is not rejected any more, other rejections stay, and it says where it begins.
+func TestRetryIsOnRecord(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(version("v2"))
+	in := world(h)
+	hash := h.at(commitID(1)).Release()
+	in.State.Phase = rollout.Degraded
+	in.State.Rejected = []rollout.Rejection{{Hash: hash, Promotion: "d1"}, {Hash: "h1-other"}}
+	in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: hash, Digest: "d2"}
+	d := Decide(in)
+	if len(d.State.Rejected) != 1 || d.State.Rejected[0].Hash != "h1-other" || !strings.Contains(d.Subject, ", step 1/3 setWeight 20") {
+		t.Errorf("rejected are %+v; %s", d.State.Rejected, d.Subject)
+	}
+}
+
+// TestTimeoutInWords: a gate with a timeout says until when and what then, and what it has done.
+func TestTimeoutInWords(t *testing.T) {
+	_, in := atStep(func(s *rollout.Spec) {
+		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}
+	}, 1)
+	entered := in.State.Progress[0].Entered
+	if e := Explain(in)[0]; !strings.HasSuffix(e.Waiting, ", until "+entered.Add(time.Hour).Format(time.RFC3339)+" (then: abort)") || !e.Due.Equal(entered.Add(time.Hour)) {
+		t.Errorf("it waits for %q, due %s", e.Waiting, e.Due)
+	}
+	for after, want := range map[time.Duration]string{time.Hour - 1: "", time.Hour: "nobody promoted it within 1h0m0s at step 2/3"} {
+		in := in
+		in.Now = entered.Add(after)
+		if text, late := timedOut(in.prepared()); text != want || late != (want != "") {
+			t.Errorf("after %s: %q, %t", after, text, late)
+		}
+		in.State.Stable = nil
+		if _, late := timedOut(in.prepared()); late {
+			t.Error("a first deployment is late, and has nothing to go back to")
+		}
+	}
+}
