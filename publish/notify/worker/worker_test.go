@@ -725,3 +725,24 @@ func TestTakenOverMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestLastWrite: what was told and could not be written down is, at the latest when the process ends.
+func TestLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		synctest.Wait()
+		w.during = func() { w.refuse = errors.New("refused") }
+		c := w.commit("shop")
+		p.Notify(w.config, c.ID, c)
+		synctest.Wait()
+		w.mu.Lock()
+		w.refuse = nil
+		w.mu.Unlock()
+		end(false)
+		if w.record.Receivers["a"] != (rollout.Cursor{Told: c.ID}) || w.record.By != "" || len(w.reports) != 1 {
+			t.Errorf("the record is %+v, reported %q", w.record, w.reports)
+		}
+	})
+}
