@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -229,6 +230,50 @@ func TestJob(t *testing.T) {
 				t.Errorf("%d Jobs were made, want one", len(jobs.made))
 			}
 		})
+	}
+}
+
+// TestJobsThatCannotBe: without Jobs, or without a name for one, nothing is made; what cannot be deleted is said.
+func TestJobsThatCannotBe(t *testing.T) {
+	nameless := jobRequest()
+	nameless.ID = ""
+	jobs := &fakeJobs{}
+	for want, c := range map[string]struct {
+		deps    Deps
+		request Request
+	}{
+		"there are no Jobs here":            {Deps{}, jobRequest()},
+		"the measurement has no ID, so its": {Deps{Jobs: jobs}, nameless},
+	} {
+		if _, err := Measure(t.Context(), c.deps, c.request); err == nil || !strings.HasPrefix(err.Error(), want) || len(jobs.made) > 0 {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if err := Stop(t.Context(), c.deps, c.request); err != nil || len(jobs.deleted) > 0 {
+			t.Errorf("%s: it is deleted: %v", want, err)
+		}
+	}
+	jobs.err = errors.New("away")
+	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); !errors.Is(err, jobs.err) || !strings.HasPrefix(err.Error(), "delete the job shop/checkout-7d9f-integration-tests-12-") {
+		t.Errorf("what cannot be deleted: %v", err)
+	}
+}
+
+// TestLookback: a comparison looks at all of the run instead of the last interval where it is told to.
+func TestLookback(t *testing.T) {
+	started := testNow.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		lookback bool
+		started  time.Time
+		want     string
+	}{
+		"Interval": {false, started, "2026-01-31T11:55:30Z"}, "Run": {true, started, "2026-01-31T11:00:30Z"}, "NoRun": {true, time.Time{}, "2026-01-31T11:55:30Z"},
+	} {
+		config := &kayentaConfig{Lookback: c.lookback, Threshold: &kayentaThreshold{}, Scopes: []kayentaScope{{Name: "d"}}}
+		s := &session{deps: Deps{Now: func() time.Time { return testNow }}, request: Request{Started: c.started, Interval: 5 * time.Minute}}
+		text, err := json.Marshal(config.comparison(s))
+		if err != nil || strings.Count(string(text), `"start":"`+c.want+`"`) != 2 {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
 	}
 }
 

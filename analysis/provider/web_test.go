@@ -129,3 +129,46 @@ func TestWebFollowsBareRedirects(t *testing.T) {
 		t.Errorf("got %v and %v, Referer %q", got, err, referer.Load())
 	}
 }
+
+// TestCredentials: a token that is given is sent and told nobody, and scopes are asked for where there are some.
+func TestCredentials(t *testing.T) {
+	for name, auth := range map[string]map[string]any{
+		"bearer": {"bearer": map[string]any{"token": token}},
+		"oauth2": {"oauth2": map[string]any{"tokenUrl": "", "clientId": "gitrollout", "clientSecret": "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := webContract
+			c.config = func(address string) map[string]any {
+				if o, is := auth["oauth2"].(map[string]any); is {
+					o["tokenUrl"] = address + "/token"
+				}
+				return map[string]any{"url": address + "/x", "authentication": auth}
+			}
+			c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+				if r.URL.Path == "/token" {
+					f.wantEqual("form", body, "grant_type=client_credentials")
+					_, _ = io.WriteString(w, `{"access_token":"`+token+`"}`)
+					return true
+				}
+				f.wantEqual("Authorization", r.Header.Get("Authorization"), "Bearer "+token)
+				f.send(w, "application/json")
+				return true
+			}
+			b := newBench(t, c)
+			b.reply = `{"ok":"` + token + `"}`
+			got, err := b.measure(t.Context())
+			if value, _ := got.Value.(map[string]any); err != nil || value["ok"] != "***" {
+				t.Errorf("got %v and %v", got, err)
+			}
+		})
+	}
+	c := webPostContract
+	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
+		f.want(r, http.MethodPost, "/token")
+		_, _ = io.WriteString(w, `{}`)
+		return true
+	}
+	if got, err := newBench(t, c).measure(t.Context()); err == nil || err.Error() != "access token: the answer has none" {
+		t.Errorf("without a token: %v and %v", got, err)
+	}
+}
