@@ -120,14 +120,12 @@ func (e *Explanation) at(in Input, m moving) {
 // roleOf is what a ReplicaSet of the workload is to its users.
 func (p *plan) roleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.spec.Workload; {
+	case r.Hash != "" && r.Hash == s.StableHash(w):
+		return p.oldRole
+	case r.Hash != "" && s.Release != nil && r.Hash == s.Release.Templates[w]:
+		return p.freshRole
 	case r.Base && !r.Current && s.Release != nil:
 		return p.oldRole
-	case r.Hash == "":
-		return ""
-	case r.Hash == s.StableHash(w):
-		return p.oldRole
-	case s.Release != nil && r.Hash == s.Release.Templates[w]:
-		return p.freshRole
 	default:
 		return ""
 	}

@@ -16,6 +16,7 @@ type gate struct {
 // not done decides. None of them is asked before a retreat.
 var gates = gateList{
 	{"hold", gateHold},
+	{"base", gateBase},
 	{"healed", gateHealed},
 	{"suspended", gateSuspended},
 	{"routers", gateRouters},
@@ -25,7 +26,7 @@ var gates = gateList{
 }
 
 // fullGates are those that a promotion of everything does not open.
-var fullGates = gates.except("suspended", "routers", "inconclusive", "wait")
+var fullGates = gates.except("base", "suspended", "routers", "inconclusive", "wait")
 
 type gateList []gate
 

@@ -18,7 +18,7 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 		}
 		return names
 	}
-	if diff := cmp.Diff([]string{"hold", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates)); diff != "" {
+	if diff := cmp.Diff([]string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates)); diff != "" {
 		t.Errorf("the gates (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"hold", "healed", "window"}, names(fullGates)); diff != "" {

@@ -21,6 +21,9 @@ type statefulSet struct{}
 // with Parallel the controller waits for none below the one that it replaces. What it
 // has been told to take already is not taken back, as those are on their way.
 func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
+	if m.isTakenForAll() {
+		return fence{}, false
+	}
 	k, told := min(want.canary, m.n), m.fresh.Desired
 	if m.live.Hash != m.stable.Hash {
 		told = max(told, m.n-(m.live.Floor-m.live.First))
@@ -31,6 +34,33 @@ func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 		}
 	}
 	return fence{m: k, n: m.n}, k > 0
+}
+
+// isTakenForAll reports whether Kubernetes makes all pods of the new version, and no step has let all of them go: one
+// without pods has no partition, so that its controller takes the template for what all pods are made of. Stable alone
+// is asked for until that is the base again, as pods below any partition would be made of the new version.
+func (m moving) isTakenForAll() bool {
+	return m.kind() == (statefulSet{}) && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
+}
+
+// hasAsked reports whether a step up to the present one asks for so many new pods.
+func (m moving) hasAsked(pods int) bool {
+	for i := range m.Step + 1 {
+		if m.countsAt(i, m.n).canary >= pods {
+			return true
+		}
+	}
+	return false
+}
+
+// gateBase keeps a release where it is while Kubernetes takes its version for the one of all pods.
+func gateBase(_ Input, m moving) verdict {
+	if !m.isTakenForAll() {
+		return verdict{done: true}
+	}
+	const why = "Kubernetes takes the new version for that of all pods, and no step asks for so many"
+	text := "all pods to be of the stable version first: " + why
+	return verdict{text: text, broken: why + ": all go back to the stable one first"}
 }
 
 // isNextDown reports whether the stable pod that is replaced next is not ready: nobody misses it.
@@ -62,7 +92,8 @@ func (statefulSet) share(c counts, n int, all bool) counts {
 // rebalance they are evicted, and the step waits for that; but for once all pods were
 // new: then they would be made of the new version again.
 func (statefulSet) reached(m moving, want counts) counts {
-	if want.canary == 0 || m.fresh.Desired <= want.canary || m.spec.Canary.Rebalance && !m.fresh.Base {
+	rebalances := m.spec.Canary.Rebalance && !m.fresh.Base
+	if want.canary == 0 || m.fresh.Desired <= want.canary || rebalances || m.isTakenForAll() {
 		return want
 	}
 	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
@@ -75,10 +106,11 @@ func (m moving) surplus() string {
 		return ""
 	}
 	why := fmt.Sprintf("%d came by scaling", n-asked)
-	for i := range m.Step {
-		if m.countsAt(i, m.n).canary >= n {
-			why = "an earlier step asked for more"
-		}
+	switch {
+	case m.isTakenForAll():
+		why = "Kubernetes took the new version for that of all pods"
+	case m.hasAsked(n):
+		why = "an earlier step asked for more"
 	}
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
@@ -104,9 +136,14 @@ func Evictions(in Input) (all []Eviction) {
 	if s.Release == nil {
 		return nil
 	}
-	for _, w := range slices.SortedFunc(maps.Keys(s.Release.Templates), func(a, b rollout.Workload) int {
-		return strings.Compare(a.String(), b.String())
-	}) {
+	workloads := slices.Collect(maps.Keys(s.Release.Templates))
+	if s.Phase == rollout.Aborting && in.Source != nil { // a way back has to do with all that are staged now
+		for _, spec := range in.Source.Specs {
+			workloads = append(workloads, spec.Workload)
+		}
+	}
+	slices.SortFunc(workloads, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
+	for _, w := range slices.Compact(workloads) {
 		live := in.Observed.Workloads[w]
 		if kinds[w.Ref().Kind] != (statefulSet{}) || !live.Synced {
 			continue

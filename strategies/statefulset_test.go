@@ -210,6 +210,86 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
+// TestRetreatEvictsOfWhatIsStagedNow: a workload whose document was away when the release began goes back with it.
+func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
+	in, h := setAt(t, 3, 1, 2)
+	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
+	in.State.Retreat = &rollout.Retreat{To: commitID(0), Drain: in.Now.Add(-time.Second)}
+	in.State.Release.Templates = map[rollout.Workload]rollout.Hash{{Namespace: db.Namespace, Name: "api"}: "h1-other"}
+	in.Source = h.at(commitID(0))
+	live := in.Observed.Workloads[db]
+	live.Hash = in.Source.Templates[db]
+	live.Revisions[0].Current, live.Revisions[1].Current = false, true
+	live.Revisions[0].Members = []rollout.Pod{{Name: "web-2"}}
+	in.Observed.Workloads[db] = live
+	if got := Evictions(in); len(got) != 1 || got[0].Pod.Name != "web-2" {
+		t.Errorf("evicts %+v, want web-2 alone", got)
+	}
+}
+
+// TestStatefulSetTakenForAll: without pods a StatefulSet has no partition, so that Kubernetes takes the new version for
+// that of all pods. Unless a step has let all of them go, they go back to the stable one first, and that is said.
+func TestStatefulSetTakenForAll(t *testing.T) {
+	pause := rollout.Step{Pause: &rollout.Pause{}}
+	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+	for name, tc := range map[string]struct {
+		steps   []rollout.Step
+		at      int
+		back    bool // the controller has been told of stable already
+		base    bool
+		pods    int // of the new version, of 10
+		surplus string
+		want    any // the partition; nil: the stable template
+	}{
+		"the stable one is the base":     {[]rollout.Step{weight(30), pause}, 1, false, false, 3, "", int64(7)},
+		"all are new":                    {[]rollout.Step{weight(30), pause}, 1, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
+		"some are back":                  {[]rollout.Step{weight(30), pause}, 1, true, true, 4, "4 of 10 new, 3 asked: " + takenText, nil},
+		"fewer are left than asked for":  {[]rollout.Step{weight(30), pause}, 1, true, true, 1, "", nil},
+		"this step asks for all":         {[]rollout.Step{weight(100), pause}, 1, false, true, 10, "", int64(0)},
+		"an earlier one asked for all":   {[]rollout.Step{weight(100), pause, weight(30), pause}, 3, false, true, 10, "10 of 10 new, 3 asked: an earlier step asked for more", int64(7)},
+		"a later one will":               {[]rollout.Step{weight(30), pause, weight(100)}, 1, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
+		"at a step that waits for pods":  {[]rollout.Step{weight(30), pause}, 0, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
+		"rebalance deletes none of them": {[]rollout.Step{weight(30), pause}, 1, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
+	} {
+		in, h := setAt(t, 10, tc.pods, 10-tc.pods)
+		in.Source.Specs[0].Canary.Steps, in.Source.Specs[0].Canary.Rebalance = tc.steps, true
+		in.State.Progress[0].Step, in.State.Progress[0].Of, in.State.Phase = tc.at, len(tc.steps), rollout.Paused
+		in.State.Progress[0].Plan = compile(in.Source.Specs[0]).digest()
+		live := in.Observed.Workloads[db]
+		live.Revisions[0].Base, live.Revisions[1].Base = tc.base, !tc.base
+		live.Revisions[1].Hash = h.at(commitID(0)).Templates[db]
+		if live.Floor = 0; tc.back {
+			live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = live.Revisions[1].Hash, false, true
+		}
+		in.Observed.Workloads[db] = live
+		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
+			if o.Ref() == db.Ref() && (got != tc.want || (tc.want == nil) != (o.Annotation(rollout.AnnotationHash) == string(live.Revisions[1].Hash))) {
+				t.Errorf("%s: the partition is %v of %s, want %v", name, got, o.Annotation(rollout.AnnotationHash), tc.want)
+			}
+		}
+		taken := tc.want == nil
+		e, d := Explain(in)[0], Decide(in)
+		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to be of the stable version first") != taken {
+			t.Errorf("%s: it says %q, want %q, and waits for %q", name, e.Surplus, tc.surplus, e.Waiting)
+		}
+		if is := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy); is != taken {
+			t.Errorf("%s: it is %s at %d: %s", name, d.State.Phase, d.State.Progress[0].Step, d.State.Reason)
+		}
+		if role := e.Revisions[0].Role; role != RoleCanary {
+			t.Errorf("%s: the new pods are those of the %s version", name, role)
+		}
+		if got := Evictions(in); len(got) > 0 {
+			t.Errorf("%s: evicts %+v", name, got)
+		}
+	}
+}
+
+const (
+	takenText = "Kubernetes took the new version for that of all pods"
+	takenWhy  = "no step asks for so many: all go back to the stable one first"
+)
+
 // TestStatefulSetTakesNoPodWhileAnotherIsMissing: with Parallel the controller replaces pods above the partition whatever
 // those below it are.
 func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
@@ -310,11 +390,16 @@ func TestRebalance(t *testing.T) {
 			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
 		}
 	}
-	for _, all := range []bool{false, true} { // were new before
+	for _, all := range []bool{false, true} { // were new before, as a step had asked for
 		in, _ := setAt(t, 10, 5, 5)
-		in.Source.Specs[0].Canary.Rebalance = true
+		spec, at := &in.Source.Specs[0], 0
+		spec.Canary.Rebalance = true
+		if all {
+			spec.Canary.Steps, at = append([]rollout.Step{{SetWeight: new(100)}}, spec.Canary.Steps...), 1
+		}
+		in.State.Progress[0].Step, in.State.Progress[0].Plan = at, compile(*spec).digest()
 		in.Observed.Workloads[db].Revisions[0].Base = all
-		if done := Decide(in).State.Progress[0].Step > 0; done != all {
+		if done := Decide(in).State.Progress[0].Step > at; done != all {
 			t.Errorf("while 5 pods are new and 3 are asked for, the step is done: %t (all were new before: %t)", done, all)
 		}
 	}

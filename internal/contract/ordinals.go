@@ -81,7 +81,27 @@ func partitions(policy string) func(*clusterTest) {
 		if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || r.ReadySince[0].After(one.ReadySince[2].Add(1)) {
 			c.Errorf("back at v1 it is %+v, it was %+v: pods were replaced", r, one)
 		}
+		c.empties(policy)
 		c.breaks(policy)
+	}
+}
+
+// empties: one without pods takes the template for that of all pods, whatever its partition is. The version before it alone
+// leads back.
+func (c *clusterTest) empties(policy string) {
+	c.apply(c.ordinals(policy, "v2", 3, 2))
+	c.awaitSet("v1 2, v2 1", 2, false)
+	c.apply(c.ordinals(policy, "v2", 0, 2))
+	c.Await(c.T, "the template to be that of all pods once there are none", func() bool {
+		fresh, _ := c.set().Find("h1-v2")
+		return fresh.Base
+	})
+	c.apply(c.ordinals(policy, "v2", 3, 2))
+	live := c.awaitSet("v2 3", 2, true)
+	c.apply(c.ordinals(policy, "v1", 3, 0))
+	live = c.awaitSet("v1 3", 0, true)
+	if stable, _ := live.Find("h1-v1"); !stable.Base {
+		c.Errorf("back at v1 it is %+v", live)
 	}
 }
 
