@@ -180,6 +180,9 @@ func (w workloadSource) workload() rollout.Workload {
 func (w *workloadSource) asSet(rng *rand.Rand) {
 	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
 	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}
+	if rng.IntN(4) == 0 {
+		w.canary["steps"] = smallerLater(rng)
+	}
 	if rng.IntN(3) == 0 {
 		w.canary["rebalance"] = true
 	}

@@ -48,6 +48,11 @@ var lawMutations = []mutation{
 			}
 		}
 	})},
+	{"what Kubernetes takes for all pods stays", []string{"StatefulSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
+		for i, r := range w.Revisions {
+			w.Revisions[i].Base = r.Base && !r.Current
+		}
+	})},
 	{"what nobody sees is believed", []string{"Watches"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Observer = believer{p.View}
 	}},

@@ -57,6 +57,9 @@ var mutations = []mutation{
 	{"a StatefulSet's partition is one too low", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &lowCluster{View: p.View}
 	}},
+	{"evictions are left out", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &sparingCluster{View: p.View}
+	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
 	}},
@@ -171,6 +174,11 @@ func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Ob
 	}
 	return c.View.Apply(ctx, app, objects)
 }
+
+// sparingCluster deletes no pod.
+type sparingCluster struct{ *View }
+
+func (c *sparingCluster) Evict(context.Context, string, rollout.Pod) error { return nil }
 
 // barrier lets nothing happen to apps while Git is being looked at or pushed to.
 type barrier struct {

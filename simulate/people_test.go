@@ -284,7 +284,10 @@ func (u *universe) settle() {
 		return
 	}
 	u.note("SETTLE")
-	u.calm = true
+	u.calm, u.away = true, time.Time{}
+	if u.chaos.sets {
+		u.changed("the API server answers") // what the API server refused waits for its next try
+	}
 	for _, a := range u.procs {
 		for a.running {
 			u.step(a)
@@ -345,6 +348,7 @@ func (u *universe) leaveAlone() {
 	u.note("NOBODY does anything")
 	faults := u.chaos
 	u.chaos.crashes, u.chaos.git, u.chaos.api, u.gitDown, u.pushDown = false, false, false, time.Time{}, time.Time{}
+	u.apiDown, u.away = time.Time{}, time.Time{}
 	defer func() { u.chaos.crashes, u.chaos.git, u.chaos.api = faults.crashes, faults.git, faults.api }()
 	for _, a := range u.procs {
 		for a.running {

@@ -54,6 +54,7 @@ const (
 	lawOrphan  law = "orphan"       // even while the Rollout document is gone
 	lawWayOut  law = "way out"      // an abort and a revert are obeyed
 	lawName    law = "name"         // an app that has another name goes on with its record
+	lawOld     law = "old"          // where the old version alone is asked for, no pod of a StatefulSet is of another one
 	lawOver    law = "over"         // what is measured of a release is about that one, and ends with it
 )
 
@@ -75,6 +76,7 @@ type try struct {
 	since time.Time
 	back  bool // to a version from before the one that serves: no steps
 	walks map[rollout.Workload]*walk
+	low   map[rollout.Workload]int // the fewest pods that a workload has had since it began, or had none
 }
 
 // walk is how far the keys of a try reach for one workload: at[i] is when step i could begin.
@@ -303,7 +305,10 @@ func (p *promises) follow(id string, was, is rollout.State) {
 	if is.Release == nil || is.Phase == rollout.Aborting || p.tries[id] != nil {
 		return
 	}
-	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}}
+	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}, low: map[rollout.Workload]int{}}
+	for _, d := range p.u.kube.Deployments {
+		t.scaled(d)
+	}
 	if is.Stable != nil {
 		hash := id + string(t.hash)
 		t.back = p.stable[hash] && !p.rejected[hash] && p.pushed[hash] < p.pushed[id+string(is.Stable.Hash)]
@@ -598,6 +603,9 @@ func (p *promises) inCluster() {
 		if d.Replicas != p.sizes[w] {
 			p.unsure[w] = true
 		}
+		if t := p.tries[p.u.ids[p.u.oracle.appOf(w)]]; t != nil {
+			t.scaled(d)
+		}
 		if !p.u.chaos.meddling && len(p.u.procs) == 1 {
 			p.checkUsers(w)
 			if !p.unsure[w] {
@@ -620,6 +628,9 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	d, legs := p.u.kube.Deployments[w], source.legs()
 	step := at(source, legs, pr)
 	pods, requests := most(legs, step, d.Replicas)
+	if t := p.tries[p.u.ids[app]]; t != nil && source.policy != "" {
+		pods = max(pods, t.came(d, legs, step))
+	}
 	if p.unsure[w] && p.isUnderWay(source) {
 		return true
 	}
@@ -822,6 +833,7 @@ func (p *promises) atRest() {
 			p.checkOwner(w)
 			p.checkByHand(w)
 			p.checkTried(w)
+			p.checkSet(w)
 		}
 		p.sizes[w] = p.u.kube.Deployments[w].Replicas
 	}

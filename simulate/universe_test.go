@@ -63,6 +63,8 @@ type universe struct {
 	calm     bool      // everything that was wrong is put right
 	gitDown  time.Time // until when
 	pushDown time.Time // until when Git can be read, and refuses pushes
+	apiDown  time.Time // until when the API server refuses everything
+	away     time.Time // until when no process runs
 	apiFault time.Time // when the API server failed last
 	moves    int       // of branches
 	oracle   *oracle
@@ -391,10 +393,13 @@ func (u *universe) outcome(e Effect) Outcome {
 		}
 		return []Outcome{{Err: ErrRejected}, {Err: errLost, After: true}, {Err: errLost}}[u.rng.IntN(3)]
 	default:
-		if !u.chaos.api || u.rng.IntN(12) > 0 {
+		isDown := u.kube.Now.Before(u.apiDown)
+		if !isDown && (!u.chaos.api || u.rng.IntN(12) > 0) {
 			return Outcome{}
 		}
-		u.apiFault = u.kube.Now
+		if u.apiFault = u.kube.Now; isDown {
+			return Outcome{Err: errServer}
+		}
 		return []Outcome{{Err: errServer}, {Err: errTimeout, After: true}, {Err: errTimeout}}[u.rng.IntN(3)]
 	}
 }
@@ -408,6 +413,7 @@ func (u *universe) act() {
 				break
 			}
 		}
+	case n < 76 && u.isAway():
 	case n < 76:
 		a := u.procs[u.rng.IntN(len(u.procs))]
 		switch {
@@ -424,16 +430,21 @@ func (u *universe) act() {
 	case n < 86:
 		u.advance()
 	case n < 89:
-		if u.rest() {
-			u.oracle.quiet()
-			u.promises.atRest()
-		}
-	case n >= 95 && !u.chaos.humans:
+		u.judge()
+	case n >= 95 && !u.chaos.humans, n >= 92 && u.chaos.sets:
 		u.trouble()
 	case n >= 97:
 		u.trouble()
 	default:
 		u.people()
+	}
+}
+
+// judge has everything happen that happens by itself at this moment, and looks at what must hold then.
+func (u *universe) judge() {
+	if !u.isAway() && u.rest() {
+		u.oracle.quiet()
+		u.promises.atRest()
 	}
 }
 
@@ -454,6 +465,10 @@ func (u *universe) advance() {
 
 // trouble is one of the faults that last.
 func (u *universe) trouble() {
+	if u.chaos.sets && u.rng.IntN(3) > 0 {
+		u.setTrouble()
+		return
+	}
 	a := u.procs[u.rng.IntN(len(u.procs))]
 	switch n := u.rng.IntN(7); {
 	case n == 0 && u.chaos.kills:
@@ -515,7 +530,7 @@ func (u *universe) rest() bool {
 			for u.pass(a, true); a.running; {
 				u.step(a)
 			}
-			failed = failed || a.err != nil
+			failed = failed || a.err != nil || a.seen == "" // or it died just now
 		}
 		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" && !u.isRipe() {
 			return !failed
