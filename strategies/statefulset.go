@@ -112,6 +112,15 @@ func (m moving) surplus() string {
 	case m.hasAsked(n):
 		why = "an earlier step asked for more"
 	}
+	var broken []string
+	for _, p := range m.fresh.Members {
+		if !p.Ready && !p.Terminating && ordinal(p) < m.live.First+m.n-asked {
+			broken = append(broken, p.Name)
+		}
+	}
+	if len(broken) > 0 {
+		why += "; of those not ready: " + strings.Join(broken, ", ")
+	}
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
 
@@ -130,7 +139,7 @@ type Eviction struct {
 // for: before that it would make them of the same version again.
 //
 // At a step of a document with rebalance they are the new pods below the partition, the
-// lowest ordinal first, and none while another pod does not serve.
+// lowest ordinal first, those that are not ready before all others, and none that is while another pod does not serve.
 func Evictions(in Input) (all []Eviction) {
 	s := in.State
 	if s.Release == nil {
@@ -173,18 +182,24 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above is the lowest pod of the template below the partition, if all pods serve.
+// above is the lowest pod of the template below the partition: one that is not ready, as it serves nobody, or any if
+// all pods serve.
 func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
 		serving += r.Serving(in.Now, minReady(spec))
 		for _, p := range r.Members {
-			if r.Current && !r.Base && ordinal(p) < live.Floor && (one == nil || ordinal(p) < ordinal(one[0].Pod)) {
+			if p.Terminating {
+				return nil
+			}
+			isAbove := r.Current && !r.Base && ordinal(p) < live.Floor
+			if isAbove && (one == nil || one[0].Pod.Ready && !p.Ready ||
+				one[0].Pod.Ready == p.Ready && ordinal(p) < ordinal(one[0].Pod)) {
 				one = []Eviction{{Namespace: spec.Workload.Namespace, Pod: p}}
 			}
 		}
 	}
-	if serving < live.Replicas {
+	if one != nil && one[0].Pod.Ready && serving < live.Replicas {
 		return nil
 	}
 	return one

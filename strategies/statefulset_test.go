@@ -368,7 +368,16 @@ func TestRebalance(t *testing.T) {
 		"none that would be made anew as it is":        {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[0].Base = true }, ""},
 		"none of what somebody else has put there":     {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
 		"none while one is missing":                    {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
-		"none once it is promoted":                     {func(in *Input, _ *rollout.ObservedWorkload) { in.State.Phase = rollout.Promoting }, ""},
+		"one that is not ready, though another is missing": {func(_ *Input, live *rollout.ObservedWorkload) {
+			live.Floor, live.Revisions[0].Members[0].Ready, live.Revisions[1].ReadySince = 12, false, nil
+		}, "web-10"},
+		"none while one goes": {func(_ *Input, live *rollout.ObservedWorkload) {
+			live.Revisions[0].Members[0].Ready, live.Revisions[0].Members[2].Terminating = false, true
+		}, ""},
+		"none that is not ready above the partition": {func(_ *Input, live *rollout.ObservedWorkload) {
+			live.Floor, live.Revisions[0].Members[2].Ready = 9, false
+		}, ""},
+		"none once it is promoted": {func(in *Input, _ *rollout.ObservedWorkload) { in.State.Phase = rollout.Promoting }, ""},
 		"none while one has not served for long enough": {func(in *Input, live *rollout.ObservedWorkload) {
 			in.Source.Specs[0].MinReadySeconds = 30
 			live.Revisions[0].ReadySince[2] = in.Now.Add(-29 * time.Second)
@@ -425,6 +434,20 @@ func TestSurplusIsExplained(t *testing.T) {
 		if got := Explain(in)[0].Surplus; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// TestBrokenSurplusIsNamed: pods that a scale-up made of a broken version are named, and the step's own are not among them.
+func TestBrokenSurplusIsNamed(t *testing.T) {
+	in, _ := setAt(t, 10, 5, 5)
+	live := in.Observed.Workloads[db]
+	for i := range 5 {
+		live.Revisions[0].Members = append(live.Revisions[0].Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i+5)})
+	}
+	in.Observed.Workloads[db] = live
+	want := "5 of 10 new, 3 asked: 2 came by scaling; of those not ready: web-5, web-6"
+	if got := Explain(in)[0].Surplus; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
