@@ -226,7 +226,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		"a chart that is not there": {chart(dependency("sub")), Release{Name: "eu"},
 			"Chart.yaml: dependencies[0]: the chart sub is not in charts/; run helm dependency build, and commit what it writes there: charts are read from Git alone"},
 		"a chart that is there": {chart(dependency("sub"), sub...), Release{Name: "eu"}, "shop/charts/sub/templates/s.yaml ConfigMap"},
-		"below a chart it lacks": {chart(main, "charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\ndependencies: [{name: x, version: 1.0.0}]\n"), Release{Name: "eu"},
+		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n", "charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\ndependencies: [{name: x, version: 1.0.0}]\n"), Release{Name: "eu"},
 			"charts/sub/Chart.yaml: dependencies[0]: the chart x is not in charts/; run helm dependency build, and commit what it writes there: charts are read from Git alone"},
 		"definitions":                     {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu", CRDs: true}, "shop/crds/w.yaml CustomResourceDefinition; shop/templates/a.yaml ConfigMap"},
 		"no definitions":                  {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
