@@ -59,6 +59,8 @@ type Client struct {
 	kinds     *kinds
 	workloads *workloads
 	memory    memory
+	nodes     *table[*node]
+	seesNodes sync.Once
 
 	mu       sync.Mutex
 	routes   map[rollout.Ref]string // whose status somebody observes: the app that did last
@@ -93,6 +95,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 		counts:    &counters{},
 		workloads: newWorkloads(opts.OnChange),
 		memory:    memory{known: map[rollout.Ref]known{}},
+		nodes:     newTable(readNode, func(_, _ *node) {}),
 		routes:    map[rollout.Ref]string{},
 		troubles:  troubles{},
 	}

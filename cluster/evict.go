@@ -10,16 +10,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod, unless it is gone or another one has its name by now. It is done with the rights of the client
-// itself: nobody needs the right to delete pods in order to have their own release taken back.
+// Evict deletes a pod, unless it is gone or another one has its name by now, and shows it as terminating from then on.
+// It is done with the rights of the client itself: nobody needs the right to delete pods in order to have their own
+// release taken back.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
 	err := c.kube.core.Pods(namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(pod.UID)})
+	if err == nil {
+		c.workloads.evicted(key{namespace, pod.Name}, pod.UID)
+	}
 	if err == nil || apierrors.IsNotFound(err) || isConflict(err) {
 		return nil
 	}
 	ref := rollout.Ref{Kind: "Pod", Namespace: namespace, Name: pod.Name}
 	return fmt.Errorf("cannot delete pods: %w", explain(err, ref, "delete"))
+}
+
+// evicted shows a pod as terminating before the watch does.
+func (w *workloads) evicted(at key, uid string) {
+	if was, known := w.pods.get(at); known && string(was.uid) == uid {
+		is := *was
+		is.terminating = true
+		w.pods.swap(was, &is)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -14,6 +15,7 @@ import (
 type pod struct {
 	stamp
 	created     time.Time
+	node        string    // of a DaemonSet's pod
 	pin         string    // the value of the label that tells of which version it is
 	readySince  time.Time // zero while it is not Ready
 	terminating bool
@@ -28,7 +30,8 @@ func (p *pod) same(o *pod) bool {
 	a, b := *p, *o
 	a.version, b.version = "", ""
 	return a.stamp == b.stamp && a.pin == b.pin && a.readySince.Equal(b.readySince) && a.terminating == b.terminating &&
-		a.finished == b.finished && a.restarts == b.restarts && a.status == b.status && a.trouble == b.trouble
+		a.node == b.node && a.finished == b.finished && a.restarts == b.restarts && a.status == b.status &&
+		a.trouble == b.trouble
 }
 
 func readPod(obj any) (*pod, error) {
@@ -45,6 +48,9 @@ func readPod(obj any) (*pod, error) {
 		restarts:    restarts(p),
 		status:      podStatus(p),
 		configs:     configsOf(&p.Spec),
+	}
+	if by := metav1.GetControllerOfNoCopy(p); by != nil && by.Kind == daemonSets.gvk.Kind {
+		out.node = p.Spec.NodeName
 	}
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {

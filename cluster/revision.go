@@ -49,7 +49,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 		ready := !p.readySince.IsZero()
 		out.Members = append(out.Members, rollout.Pod{
 			Name: p.name, Ready: ready, Terminating: p.terminating,
-			Restarts: p.restarts, Status: p.status, Created: p.created.UTC(), UID: string(p.uid),
+			Restarts: p.restarts, Status: p.status, Created: p.created.UTC(), UID: string(p.uid), Node: p.node,
 		})
 		if p.terminating {
 			continue

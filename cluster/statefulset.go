@@ -1,14 +1,12 @@
 package cluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,10 +25,8 @@ var statefulSets = workloadKind{
 			kube.apps.ControllerRevisions(metav1.NamespaceAll))
 	},
 	current: updateRevisionOf,
-	pods: func(all *table[*pod], l *live, r *revision) []*pod {
-		return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.name })
-	},
-	finish: byOrdinals,
+	pods:    podsOfRevision,
+	finish:  byOrdinals,
 	inUse: func(objects *kind, r *revision) bool {
 		l, known := objects.live.withUID(r.owner)
 		return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
@@ -62,28 +58,6 @@ func readStatefulSet(u *unstructured.Unstructured) (*workload, error) {
 		out.partition = int(*r.Partition)
 	}
 	return out, nil
-}
-
-// readControllerRevision keeps what a pod of it refers to. The controller copies a
-// StatefulSet's annotations to each revision once, when it makes it.
-func readControllerRevision(obj any) (*revision, error) {
-	r, ok := obj.(*appsv1.ControllerRevision)
-	if !ok {
-		return nil, fmt.Errorf("watch of ControllerRevisions brought a %T", obj)
-	}
-	var data struct {
-		Spec struct{ Template corev1.PodTemplateSpec }
-	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // of other controllers' it may be anything, and nothing is asked of those
-	return &revision{
-		stamp:   stampOf(&r.ObjectMeta),
-		kind:    "ControllerRevision",
-		hash:    rollout.Hash(r.Annotations[rollout.AnnotationHash]),
-		pin:     rollout.Pin{Label: rollout.LabelRevision, Value: r.Name},
-		number:  int(r.Revision),
-		created: r.CreationTimestamp.Time,
-		configs: configsOf(&data.Spec.Template.Spec),
-	}, nil
 }
 
 // updateRevisionOf is the revision that the controller says the template is, nil

@@ -21,9 +21,10 @@ import (
 // pods. A new kind is one such value, in a file of its own, and a place in
 // workloadKinds.
 type workloadKind struct {
-	gvk            schema.GroupVersionKind
-	read           func(*unstructured.Unstructured) (*workload, error) // but the annotations
-	readRevision   func(obj any) (*revision, error)
+	gvk          schema.GroupVersionKind
+	read         func(*unstructured.Unstructured) (*workload, error) // but the annotations
+	readRevision func(obj any) (*revision, error)
+	// watchRevisions is nil for a kind whose revisions are among those of the one before it in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
 
 	// current returns the revision that the workload's template is, nil if its
@@ -41,7 +42,7 @@ type workloadKind struct {
 	inUse func(objects *kind, r *revision) bool
 }
 
-var workloadKinds = []*workloadKind{&deployments, &statefulSets}
+var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
 
 // workloadKindOf is nil for objects that run no pods.
 func workloadKindOf(gvk schema.GroupVersionKind) *workloadKind {
@@ -111,8 +112,14 @@ type workloadTable struct {
 func newWorkloads(tell func(app string)) *workloads {
 	w := &workloads{tell: tell, owners: map[rollout.Workload]string{}}
 	w.pods = newTable(readPod, w.podChanged)
-	for _, k := range workloadKinds {
-		w.kinds = append(w.kinds, &workloadTable{workloadKind: k, revisions: newTable(k.readRevision, w.revisionChanged)})
+	for i, k := range workloadKinds {
+		t := &workloadTable{workloadKind: k}
+		if k.watchRevisions == nil {
+			t.revisions = w.kinds[i-1].revisions
+		} else {
+			t.revisions = newTable(k.readRevision, w.revisionChanged)
+		}
+		w.kinds = append(w.kinds, t)
 	}
 	return w
 }
@@ -122,7 +129,9 @@ func newWorkloads(tell func(app string)) *workloads {
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods(metav1.NamespaceAll))
 	for _, k := range w.kinds {
-		k.watchRevisions(all.background, kube, k.revisions)
+		if k.watchRevisions != nil {
+			k.watchRevisions(all.background, kube, k.revisions)
+		}
 	}
 	seen := make([]*kind, len(w.kinds))
 	for i, k := range w.kinds {

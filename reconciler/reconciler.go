@@ -35,6 +35,8 @@ type Options struct {
 	Applier    Applier
 	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
 	Approve    Approver             // nil: every promotion file counts
+	// Nodes are the labels of the cluster's nodes by name; asked where a release takes nodes by them.
+	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 
 	// Policy is what the team that runs the cluster has laid down, as of a look at Git: the same pointer while it is the
 	// same. It is asked by one goroutine. nil: there is none. After an error the last one counts, and nothing advances.

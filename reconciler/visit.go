@@ -284,6 +284,11 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 			s.input.Health = s.memory.health
 		}
 		r.gatherer().Look(&s.input)
+		if strategies.OrdersNodes(s.input) {
+			var nodes error
+			s.input.Observed.Nodes, nodes = r.Nodes(ctx)
+			s.err = errors.Join(s.err, nodes)
+		}
 		for _, e := range strategies.Evictions(s.input) {
 			s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
 		}

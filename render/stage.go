@@ -118,14 +118,21 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 		blamed.Fail("spec.progressDeadlineSeconds", "", "%d is not more than minReadySeconds %d, so no release could keep it",
 			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
-	if d.workload.Kind != "" {
+	if c := d.spec.Canary; c != nil && c.Rebalance && d.workload.Kind != "StatefulSet" {
+		own.Fail(canaryPath+".rebalance", "leave it out", "is true, and the pods of a %s have no ordinals",
+			d.workload.Ref().Kind)
+	}
+	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && d.workload.Kind != "DaemonSet" {
+		own.Fail(canaryPath+".nodeOrder", "leave it out", "is given, and only a DaemonSet moves node by node")
+	}
+	switch d.workload.Kind {
+	case "StatefulSet":
 		d.mergeStatefulSet(into, own, other)
-		return
+	case "DaemonSet":
+		d.mergeDaemonSet(into, own, other)
+	default:
+		d.mergeStrategy(from.Strategy, into, own, other)
 	}
-	if c := d.spec.Canary; c != nil && c.Rebalance {
-		own.Fail(canaryPath+".rebalance", "leave it out", "is true, and the pods of a Deployment have no ordinals")
-	}
-	d.mergeStrategy(from.Strategy, into, own, other)
 }
 
 // mergeReplicas returns how many pods there should be, nil if the manifests do

@@ -80,7 +80,7 @@ func TestWorkloadText(t *testing.T) {
 	if got, want := web.Ref().String(), "apps/Deployment/shop/web"; got != want {
 		t.Errorf("Ref is %s, want %s", got, want)
 	}
-	for _, bad := range []string{"", "web", "/web", "shop/", "a/b/c", "StatefulSet/shop/web/x", "DaemonSet/shop/web", "StatefulSet//web"} {
+	for _, bad := range []string{"", "web", "/web", "shop/", "a/b/c", "StatefulSet/shop/web/x", "CronJob/shop/web", "StatefulSet//web"} {
 		var w Workload
 		if err := w.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("UnmarshalText(%q) = %v, want an error", bad, w)
@@ -137,7 +137,8 @@ func TestKindsOfWorkloads(t *testing.T) {
 	}{
 		{Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "shop/web"},
 		{Ref{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "web"}, "StatefulSet/shop/web"},
-		{Ref{Group: "apps", Kind: "DaemonSet", Namespace: "shop", Name: "web"}, ""},
+		{Ref{Group: "apps", Kind: "DaemonSet", Namespace: "shop", Name: "web"}, "DaemonSet/shop/web"},
+		{Ref{Group: "apps", Kind: "ReplicaSet", Namespace: "shop", Name: "web"}, ""},
 		{Ref{Group: "example.com", Kind: "Deployment", Namespace: "shop", Name: "web"}, ""},
 	} {
 		w, is := WorkloadOf(c.ref)

@@ -7,6 +7,7 @@ type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every Deployment of the app that exists
 	Routes    map[Ref]ObservedRoute         // every object that a router acts on, as far as it exists
 	Troubled  []Trouble                     // by reference; objects of which nobody says how they are, are well
+	Nodes     map[string]map[string]string  // labels by node, for who orders nodes by them; nil: not known
 	Unseen    string                        // why all this may be over: nothing can be watched; "" if it can be
 }
 
@@ -35,7 +36,7 @@ func (o Observed) Serial() int {
 
 // ObservedWorkload is one live Deployment.
 type ObservedWorkload struct {
-	Replicas  int        // spec.replicas
+	Replicas  int        // spec.replicas; of a DaemonSet: the nodes that are to have a pod
 	Hash      Hash       // AnnotationHash on the Deployment, "" if gitrollout never applied it
 	Serial    int        // AnnotationSerial on it, 0 if it has none or is another app's
 	Synced    bool       // the Deployment controller has seen the newest spec (observedGeneration)
@@ -52,7 +53,7 @@ type Revision struct {
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // the label that its pods have and no other version's; the zero value if unknown
 	Current    bool        // it is the one that the Deployment's template matches now
-	Base       bool        // of a StatefulSet: pods below its partition are made of it
+	Base       bool        // of a StatefulSet: pods below its partition are made of it; of a DaemonSet: was adopted
 	Number     int         // deployment.kubernetes.io/revision
 	Desired    int         // spec.replicas
 	Pods       int         // pods that exist and are not terminating
@@ -83,6 +84,7 @@ type Pod struct {
 	Status      string // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
 	Created     time.Time
 	UID         string
+	Node        string // of a DaemonSet's pod: the node that it is on, "" before it is on one
 }
 
 // Ready returns the number of Ready pods.

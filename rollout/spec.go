@@ -44,16 +44,32 @@ const (
 // Canary is a canary strategy. No steps means the user's own rolling update.
 type Canary struct {
 	Steps                      []Step
-	StableService              string    `json:"stableService"` // "" or the name of a Service of the app
-	CanaryService              string    `json:"canaryService"`
-	PingPong                   *PingPong `json:"pingPong"` // instead of the two Services
-	Traffic                    *Traffic  // nil: weights are shares of pods
-	Analysis                   *Analysis // measured while the release moves; nil for none
-	DynamicStableScale         bool      `json:"dynamicStableScale"` // stable shrinks as its share of the traffic does
-	Rebalance                  bool      `json:"rebalance" own:""`   // more new pods than a step asks for are taken back
-	MinPodsPerReplicaSet       int       // 0 or 1: no floor
-	AbortScaleDownDelaySeconds int       // seconds between routing to stable and removing canary pods, surge only
-	ScaleDownDelaySeconds      int       // seconds between promotion and removing stable pods, surge with Services only
+	StableService              string         `json:"stableService"` // "" or the name of a Service of the app
+	CanaryService              string         `json:"canaryService"`
+	PingPong                   *PingPong      `json:"pingPong"` // instead of the two Services
+	Traffic                    *Traffic       // nil: weights are shares of pods
+	Analysis                   *Analysis      // measured while the release moves; nil for none
+	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks as its share of the traffic does
+	Rebalance                  bool           `json:"rebalance" own:""`   // more new pods than are asked for are taken back
+	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // of a DaemonSet: which nodes are taken first
+	MinPodsPerReplicaSet       int            // 0 or 1: no floor
+	AbortScaleDownDelaySeconds int            // seconds between routing to stable and removing canary pods, surge only
+	ScaleDownDelaySeconds      int            // seconds from promotion to removing stable pods, surge with Services only
+}
+
+// NodeSelector is a set of nodes.
+type NodeSelector struct {
+	MatchLabels map[string]string `json:"matchLabels" needs:"give the labels that the nodes have"`
+}
+
+// Matches reports whether labels have all that a selector names.
+func (s NodeSelector) Matches(labels map[string]string) bool {
+	for key, value := range s.MatchLabels {
+		if has, found := labels[key]; !found || has != value {
+			return false
+		}
+	}
+	return true
 }
 
 // BlueGreen is a blue-green strategy: a whole second set of pods, then one

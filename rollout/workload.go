@@ -8,7 +8,9 @@ import (
 
 // WorkloadKinds are the kinds of objects that are moved in stages. The first one
 // goes without saying: neither Workload.Kind nor its text form names it.
-var WorkloadKinds = []Ref{{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}}
+var WorkloadKinds = []Ref{
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
+}
 
 // Workload names an object that is moved in stages. Its text form is
 // "namespace/name", or "Kind/namespace/name" where it is no Deployment.
@@ -97,6 +99,7 @@ const (
 	// LabelPodHash is the Deployment controller's own label on ReplicaSets and
 	// pods (apps/v1 DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is the StatefulSet controller's, with the name of a ControllerRevision.
+	// LabelRevision is the StatefulSet controller's, with the name of a ControllerRevision, and the DaemonSet
+	// controller's, with the end of its name.
 	LabelRevision = "controller-revision-hash"
 )

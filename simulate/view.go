@@ -100,6 +100,14 @@ func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	return string(template) == d.Template, nil
 }
 
+// Nodes are what reconciler.Options.Nodes asks for.
+func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
+	if outcome := v.gate(Effect{Verb: "ask", Object: "which nodes there are"}); outcome.Err != nil {
+		return nil, outcome.Err
+	}
+	return v.cluster.Kube.NodeLabels(), nil
+}
+
 // Foreign is reconciler.Observer's. It is other apps that have something in hand, or what a test says.
 func (v *View) Foreign(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,

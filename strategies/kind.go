@@ -1,7 +1,9 @@
 package strategies
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -26,10 +28,54 @@ type kind interface {
 	reached(m moving, want counts) counts
 }
 
-var kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}}
+// evictor is a kind whose pods somebody has to delete at times.
+type evictor interface {
+	// evict returns the pods of a workload of the release that are to be deleted now, whose controller has
+	// seen all that was written.
+	evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
+}
+
+var kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
+
+// Eviction is a pod that is to be deleted, if it is still the same one.
+type Eviction struct {
+	Namespace string
+	Pod       rollout.Pod
+}
+
+// Evictions are the pods that are to be deleted now.
+func Evictions(in Input) (all []Eviction) {
+	s := in.State
+	if s.Release == nil {
+		return nil
+	}
+	workloads := slices.Collect(maps.Keys(s.Release.Templates))
+	if s.Phase == rollout.Aborting && in.Source != nil { // a way back has to do with all that are staged now
+		for _, spec := range in.Source.Specs {
+			workloads = append(workloads, spec.Workload)
+		}
+	}
+	slices.SortFunc(workloads, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
+	for _, w := range slices.Compact(workloads) {
+		e, evicts := kinds[w.Ref().Kind].(evictor)
+		if live := in.Observed.Workloads[w]; evicts && live.Synced {
+			all = append(all, e.evict(in, w, live)...)
+		}
+	}
+	return all
+}
 
 // kind is how the pods of the workload are moved.
 func (m moving) kind() kind { return kinds[m.Workload.Ref().Kind] }
+
+// keepsOne is counts with one stable pod for as long as not all pods are asked for: where pods are replaced in place,
+// the only one moves with the promotion.
+func keepsOne(c counts, n int, all bool) counts {
+	if all || c.canary < n {
+		return c
+	}
+	return counts{canary: max(0, n-1), stable: min(n, 1)}
+}
 
 // fence is s pods more and m old pods less than the n that a workload has at
 // rest.

@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,14 +76,7 @@ func (statefulSet) hold(o rollout.Object, f fence) {
 	setMap(o, int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// share keeps one stable pod for as long as not all pods are asked for: a set of one
-// pod moves with the promotion.
-func (statefulSet) share(c counts, n int, all bool) counts {
-	if all || c.canary < n {
-		return c
-	}
-	return counts{canary: max(0, n-1), stable: min(n, 1)}
-}
+func (statefulSet) share(c counts, n int, all bool) counts { return keepsOne(c, n, all) }
 
 // reached accepts more new pods than were asked for: ordinals that a scale-up brought
 // before the partition was counted anew. The controller does not take them back when
@@ -102,11 +94,13 @@ func (statefulSet) reached(m moving, want counts) counts {
 // surplus says why more pods are of the new version than a step asks for, "" if there are not.
 func (m moving) surplus() string {
 	asked, n := m.want().canary, m.fresh.Desired
-	if m.kind() != (statefulSet{}) || asked == 0 || n <= asked {
+	if m.kind() == (deployment{}) || asked == 0 || n <= asked {
 		return ""
 	}
 	why := fmt.Sprintf("%d came by scaling", n-asked)
 	switch {
+	case m.kind() == (daemonSet{}):
+		return fmt.Sprintf("%d of %d new, %d asked: a node that has no pod gets a new one", n, m.n, asked)
 	case m.isTakenForAll():
 		why = "Kubernetes took the new version for that of all pods"
 	case m.hasAsked(n):
@@ -124,47 +118,25 @@ func (m moving) surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
 
-// Eviction is a pod that is to be deleted, if it is still the same one.
-type Eviction struct {
-	Namespace string
-	Pod       rollout.Pod
-}
-
-// Evictions are the pods that are to be deleted now, one of a workload at a time.
+// evict is one pod at most.
 //
-// In a retreat, and at a step that asks for no new pod, they are those that may keep it
-// from its end: with OrderedReady the StatefulSet controller waits for ever for a pod of
-// the version that is left to become ready before it replaces any (kubernetes#67250). The
-// highest ordinal goes first, once the controller has seen that stable alone is asked
-// for: before that it would make them of the same version again.
+// In a retreat, and at a step that asks for no new pod, it is one that may keep it from its end: with OrderedReady the
+// StatefulSet controller waits for ever for a pod of the version that is left to become ready before it replaces any
+// (kubernetes#67250). The highest ordinal goes first, once the controller has seen that stable alone is asked for:
+// before that it would make it of the same version again.
 //
-// At a step of a document with rebalance they are the new pods below the partition, the
-// lowest ordinal first, those that are not ready before all others, and none that is while another pod does not serve.
-func Evictions(in Input) (all []Eviction) {
+// At a step of a document with rebalance it is a new pod below the partition, the lowest ordinal first, those that are
+// not ready before all others, and none that is while another pod does not serve.
+func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
-	if s.Release == nil {
+	switch spec, _ := specOf(in, w); {
+	case isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w):
+		return stuck(w, live)
+	case isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance:
+		return above(in, spec, live)
+	default:
 		return nil
 	}
-	workloads := slices.Collect(maps.Keys(s.Release.Templates))
-	if s.Phase == rollout.Aborting && in.Source != nil { // a way back has to do with all that are staged now
-		for _, spec := range in.Source.Specs {
-			workloads = append(workloads, spec.Workload)
-		}
-	}
-	slices.SortFunc(workloads, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
-	for _, w := range slices.Compact(workloads) {
-		live := in.Observed.Workloads[w]
-		if kinds[w.Ref().Kind] != (statefulSet{}) || !live.Synced {
-			continue
-		}
-		switch spec, _ := specOf(in, w); {
-		case isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w):
-			all = append(all, stuck(w, live)...)
-		case isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance:
-			all = append(all, above(in, spec, live)...)
-		}
-	}
-	return all
 }
 
 // stuck is the highest pod that is neither ready nor of the template, unless one goes already.

@@ -91,6 +91,10 @@ func (r *realCluster) Foreign(ctx context.Context, app string, o []rollout.Objec
 	return r.client.Foreign(ctx, app, o, now)
 }
 
+func (r *realCluster) Nodes(ctx context.Context) (map[string]map[string]string, error) {
+	return r.client.Nodes(ctx)
+}
+
 func (r *realCluster) SameTemplate(ctx context.Context, o rollout.Object) (bool, error) {
 	return r.client.SameTemplate(ctx, o)
 }

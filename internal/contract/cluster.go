@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 type Cluster interface {
 	reconciler.Observer
 	reconciler.Applier
+	// Nodes are the labels of the nodes by name.
+	Nodes(ctx context.Context) (map[string]map[string]string, error)
 	// Namespace is the test's own.
 	Namespace() string
 	// Await lets time pass until a condition holds, or fails the test.
@@ -57,6 +60,7 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 		"a Deployment has the sizes of its moves":     sizes,
 		"a partition splits a StatefulSet, in order":  partitions("OrderedReady"),
 		"a partition splits a StatefulSet, parallel":  partitions("Parallel"),
+		"evictions split a DaemonSet":                 evictions,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,7 +78,7 @@ func newCommand() *cobra.Command {
 		Long:  help,
 		Example: `  localcluster                                  # a throw-away cluster
   localcluster --dir ~/.cache/demo              # one that is still there tomorrow
-  localcluster --kubeconfig /tmp/kc --nodes 10
+  localcluster --kubeconfig /tmp/kc --nodes 3
   localcluster --exit-with-parent               # in a test`,
 		Version:       "with Kubernetes " + kubernetesVersion,
 		Args:          cobra.NoArgs,
@@ -89,7 +89,7 @@ func newCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&o.dir, "dir", "", "state `folder`, kept and resumed (default: a temporary one, removed on exit)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "write the kubeconfig to this `file` too")
-	flags.IntVar(&o.nodes, "nodes", 3, "how many nodes to register")
+	flags.IntVar(&o.nodes, "nodes", 10, "how many nodes to register")
 	flags.BoolVar(&o.fsync, "fsync", false, "let etcd wait for the disk, so that state survives a crash of the machine")
 	flags.BoolVar(&o.bindPodIPs, "bind-pod-ips", false,
 		"listen on every pod's own address and ports too; needs a network namespace with 'ip route add local 10.244.0.0/16 dev lo'")

@@ -39,7 +39,7 @@ func values(base manifests) []value {
 		{"rbac.create", "boolean", true, "whether the account gets its rights here", ""},
 		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of a ClusterRole: the kinds that your apps contain", ""},
 		{"rbac.secrets", "boolean", false, "rights on Secrets and ServiceAccounts, for all apps", ""},
-		{"rbac.evict", "boolean", false, "the right to delete pods, with which a StatefulSet's release goes back whose pods never become ready", ""},
+		{"rbac.evict", "boolean", false, "the right to delete pods, with which DaemonSets move in stages, and a StatefulSet's release goes back whose pods never become ready", ""},
 		{"serviceAccount.create", "boolean", true, "whether the account is made here", ""},
 		{"serviceAccount.name", "string", nil, "its name (default: the release's)", dnsName},
 		{"serviceAccount.annotations", "object", nil, "its annotations", ""},

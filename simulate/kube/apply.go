@@ -113,7 +113,8 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	if err != nil {
 		return err
 	}
-	next := Deployment{Workload: w, Template: string(template), Annotations: map[string]string{}, Replicas: 1}
+	next := Deployment{Workload: w, Template: string(template), Annotations: map[string]string{}}
+	next.Replicas = k.replicasOf(o)
 	for key, v := range o.Map("metadata", "annotations") {
 		next.Annotations[key], _ = v.(string)
 	}
@@ -134,7 +135,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		next.minReady = int(n)
 	}
 	next.recreate = o.Map("spec", "strategy")["type"] == "Recreate"
-	next.surge, next.unavailable = rollout.Amount{Value: 25, Percent: true}, rollout.Amount{Value: 25, Percent: true}
+	next.surge, next.unavailable = rollout.Amount{Value: 25, Percent: true}, defaultUnavailable(o)
 	if r := o.Map("spec", "strategy", "rollingUpdate"); r != nil {
 		next.surge, next.unavailable = amountOf(r["maxSurge"]), amountOf(r["maxUnavailable"])
 	}
@@ -149,7 +150,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	}
 	changed := was.Template != next.Template || was.Replicas != next.Replicas || was.minReady != next.minReady ||
 		was.recreate != next.recreate || was.paused != next.paused ||
-		was.surge != next.surge || was.unavailable != next.unavailable || was.Partition() != next.Partition()
+		was.surge != next.surge || was.unavailable != next.unavailable || was.sets.settings() != next.sets.settings()
 	if !changed && maps.Equal(was.Annotations, next.Annotations) {
 		return nil
 	}
@@ -160,7 +161,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	was.Replicas, was.minReady = next.Replicas, next.minReady
 	was.recreate, was.paused, was.surge, was.unavailable = next.recreate, next.paused, next.surge, next.unavailable
 	if w.Kind != "" {
-		was.sets.partition = next.sets.partition
+		was.sets.partition, was.sets.onDelete = next.sets.partition, next.sets.onDelete
 	}
 	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
 		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))

@@ -28,6 +28,7 @@ type Cluster struct {
 	Fate        func(version string) Lifetime  // what becomes of a pod
 	OnChange    func(what string)              // called after each micro-step that changed something
 	Restarts    bool                           // pods that never become ready are restarted, and say how often
+	Nodes       int                            // on which DaemonSets are to have pods
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
 	serial      int
 }
@@ -38,7 +39,7 @@ type Lifetime struct {
 	Never bool          // it never becomes ready
 }
 
-// Deployment is one Deployment, with its ReplicaSets, or one StatefulSet, with its ControllerRevisions.
+// Deployment is one Deployment, with its ReplicaSets, or one StatefulSet or DaemonSet, with its ControllerRevisions.
 type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
@@ -52,7 +53,7 @@ type Deployment struct {
 	writes               []write       // what the controller's present sync has yet to write
 	status               struct{ Replicas, updated, available int }
 	Started              map[string]int // pods ever created, by version
-	sets                 *ordinals      // nil but for a StatefulSet
+	sets                 *ordinals      // nil for a Deployment
 }
 
 // ReplicaSet is one version of a Deployment, with its pods.
@@ -96,7 +97,7 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},
 		Pins: map[rollout.Ref]string{}, Routes: map[rollout.Ref]rollout.Object{},
 		Fate:     func(string) Lifetime { return Lifetime{} },
-		OnChange: func(string) {},
+		OnChange: func(string) {}, Nodes: 10,
 	}
 }
 

@@ -16,12 +16,17 @@ import (
 type ordinals struct {
 	parallel     bool
 	partition    int
+	byNode       bool        // it is a DaemonSet's: an ordinal is a node
+	onDelete     bool        // of a DaemonSet: the controller replaces no pod by itself
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
 func ordinalsOf(o rollout.Object) *ordinals {
 	n, _ := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64)
-	return &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", partition: int(n)}
+	return &ordinals{
+		parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", partition: int(n),
+		byNode: o.Kind() == "DaemonSet", onDelete: o.Map("spec", "updateStrategy")["type"] == "OnDelete",
+	}
 }
 
 // Partition is the ordinal from which on pods are made of the newest template, 0 for a Deployment.
@@ -71,6 +76,18 @@ func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
+// settings are what an update of the object may change.
+func (o *ordinals) settings() [2]int {
+	if o == nil {
+		return [2]int{}
+	}
+	waits := 0
+	if o.onDelete {
+		waits = 1
+	}
+	return [2]int{o.partition, waits}
+}
+
 // microOrdinals is the StatefulSet controller (pkg/controller/statefulset, stateful_set_control.go): one pod, or the
 // status. MaxUnavailableStatefulSet is off, as it is by default.
 func (k *Cluster) microOrdinals(d *Deployment) string {
@@ -78,6 +95,9 @@ func (k *Cluster) microOrdinals(d *Deployment) string {
 		return k.readOrdinals(d)
 	}
 	all := d.members()
+	if d.sets.byNode {
+		return d.orStatus(k, k.microNodes(d, all))
+	}
 	if did, stop := k.fill(d, all); did != "" || stop {
 		return d.orStatus(k, did)
 	}
@@ -191,7 +211,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 			d.status.available++
 		}
 	}
-	if s := d.status; s.updated == s.Replicas && ready == s.Replicas && s.Replicas == d.Replicas {
+	if s := d.status; s.updated == s.Replicas && ready == s.Replicas && s.Replicas == d.Replicas || d.sets.byNode {
 		d.sets.base = d.sets.update
 	}
 	if was == d.status && base == d.sets.base {
@@ -231,7 +251,11 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 			r.Hash = live.Hash
 		}
 		for _, p := range rs.Pods {
-			r.Members = append(r.Members, rollout.Pod{Name: p.Name, UID: p.uid, Ready: p.Ready, Terminating: p.Terminating})
+			r.Members = append(r.Members, rollout.Pod{Name: p.Name, UID: p.uid, Ready: p.Ready, Terminating: p.Terminating,
+				Node: nodeOf(d, p)})
+		}
+		if d.sets.byNode {
+			r.Base = !r.Current && r.Hash == "" && r.Pods > 0
 		}
 	}
 }

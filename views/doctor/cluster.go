@@ -184,7 +184,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 		}
 	}
 	want := func(namespace, group, resource string, verbs ...string) { as("", namespace, group, resource, verbs...) }
-	for _, watched := range []string{"deployments", "replicasets", "statefulsets", "controllerrevisions"} {
+	for _, watched := range []string{"deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"} {
 		want("", "apps", watched, "list", "watch")
 	}
 	want("", "", "pods", "list", "watch")
@@ -240,6 +240,9 @@ func needsOfRelease(
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
 		as("", namespace, "discovery.k8s.io", "endpointslices", "list")
+	}
+	if spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 {
+		as("", "", "", "nodes", "list", "watch")
 	}
 	if spec.Workload.Kind != "" { // whose controller does not replace what never becomes ready
 		as("", namespace, "", "pods", "delete")

@@ -50,7 +50,7 @@ func TestRoles(t *testing.T) {
 		"- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [create, delete, get, list, patch, watch]\n" +
 		"- apiGroups: [\"\"]\n  resources: [namespaces]\n  resourceNames: [kube-system]\n  verbs: [get]\n" +
 		"- apiGroups: [\"\"]\n  resources: [configmaps, pods]\n  verbs: [list, watch]\n" +
-		"- apiGroups: [\"apps\"]\n  resources: [controllerrevisions, deployments, replicasets, statefulsets]\n  verbs: [list, watch]\n" +
+		"- apiGroups: [\"apps\"]\n  resources: [controllerrevisions, daemonsets, deployments, replicasets, statefulsets]\n  verbs: [list, watch]\n" +
 		bound("ClusterRole", "gitrollout", "", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: edge") +
 		"- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create, delete, get, patch]\n" +

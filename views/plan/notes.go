@@ -186,21 +186,14 @@ func (c comparison) atOnce(o Object) []Note {
 		return c.sharedData(ref)
 	case kind == "apps/Deployment" && was != nil && now != nil && templateChanged(was, now):
 		return c.unstagedDeployment(ref, now)
-	case kind == "apps/StatefulSet" && was != nil && now != nil && templateChanged(was, now):
-		return c.statefulSet(ref)
-	case kind == "apps/DaemonSet" && was != nil && now != nil && templateChanged(was, now):
-		return []Note{{
-			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
-			Message: fmt.Sprintf("DaemonSet %s gets its new pods by Kubernetes' own rolling update: it is not moved in stages",
-				ref.Name),
-			Fix: "set spec.updateStrategy to what the pods can bear, and watch the change",
-		}}
+	case (kind == "apps/StatefulSet" || kind == "apps/DaemonSet") && was != nil && now != nil && templateChanged(was, now):
+		return c.inPlace(ref, now)
 	}
 	return nil
 }
 
-// statefulSet says what of a change of its pods no stage protects.
-func (c comparison) statefulSet(ref rollout.Ref) []Note {
+// inPlace says what of a change of a workload's pods no stage protects, where they are replaced in place.
+func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
 	n, _ := size(c.in.Head.Render, spec)
@@ -209,8 +202,16 @@ func (c comparison) statefulSet(ref rollout.Ref) []Note {
 		return []Note{{
 			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
 			Message: fmt.Sprintf(
-				"StatefulSet %s gets its new pods by Kubernetes' own rolling update: no Rollout document names it", ref.Name),
-			Fix: "write a Rollout for it (docs/statefulsets.md), or set spec.updateStrategy to what the pods can bear",
+				"%s %s gets its new pods by Kubernetes' own rolling update: no Rollout document names it", ref.Kind, ref.Name),
+			Fix: fmt.Sprintf("write a Rollout for it (docs/%ss.md), or set spec.updateStrategy to what the pods can bear",
+				strings.ToLower(ref.Kind)),
+		}}
+	case hasSurge(now):
+		return []Note{{
+			Level: Hint, Code: "NoSurge", Object: ref.String(),
+			Message: fmt.Sprintf("%s %s has a maxSurge: at its steps no node has two pods, and one is without a pod that "+
+				"serves while it is replaced; the promotion has it", ref.Kind, ref.Name),
+			Fix: "leave the steps out if no node may be without one",
 		}}
 	case n == 1:
 		return []Note{{
@@ -222,6 +223,12 @@ func (c comparison) statefulSet(ref rollout.Ref) []Note {
 	default:
 		return nil
 	}
+}
+
+// hasSurge reports whether a node may have a pod of both versions in a workload's own rolling update.
+func hasSurge(o rollout.Object) bool {
+	surge := o.Map("spec", "updateStrategy", "rollingUpdate")["maxSurge"]
+	return surge != nil && surge != int64(0) && surge != "0%"
 }
 
 // sharedData is a ConfigMap or Secret whose content changes under a name that

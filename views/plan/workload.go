@@ -105,6 +105,9 @@ func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""
 	}
+	if spec.Workload.Kind == "DaemonSet" {
+		return 10, "an example: how many nodes there are Git does not say"
+	}
 	for _, o := range r.Objects {
 		target := o.Map("spec", "scaleTargetRef")
 		if target == nil || target["name"] != spec.Workload.Name || o.Namespace() != spec.Workload.Namespace {

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// readControllerRevision keeps what a pod of it refers to. The controller copies the
+// workload's annotations to each revision once, when it makes it.
+func readControllerRevision(obj any) (*revision, error) {
+	r, ok := obj.(*appsv1.ControllerRevision)
+	if !ok {
+		return nil, fmt.Errorf("watch of ControllerRevisions brought a %T", obj)
+	}
+	var data struct {
+		Spec struct{ Template corev1.PodTemplateSpec }
+	}
+	_ = json.Unmarshal(r.Data.Raw, &data) // of other controllers' it may be anything, and nothing is asked of those
+	return &revision{
+		stamp:   stampOf(&r.ObjectMeta),
+		kind:    "ControllerRevision",
+		hash:    rollout.Hash(r.Annotations[rollout.AnnotationHash]),
+		pin:     rollout.Pin{Label: rollout.LabelRevision, Value: cmp.Or(r.Labels[rollout.LabelRevision], r.Name)},
+		number:  int(r.Revision),
+		created: r.CreationTimestamp.Time,
+		configs: configsOf(&data.Spec.Template.Spec),
+	}, nil
+}
+
+// podsOfRevision are those of the pods that a workload owns itself.
+func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
+	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
+}

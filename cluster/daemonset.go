@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// daemonSets are apps/v1 DaemonSets: a ControllerRevision for each template, and pods that the DaemonSet owns itself,
+// one for each node that is to have one.
+var daemonSets = workloadKind{
+	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+	read:    readDaemonSet,
+	current: newestRevision,
+	pods:    podsOfRevision,
+	finish:  byNodes,
+	inUse: func(objects *kind, r *revision) bool { // pods are made of the newest template alone
+		l, known := objects.live.withUID(r.owner)
+		return known && l.workload != nil && l.workload.hash == r.hash
+	},
+}
+
+func readDaemonSet(u *unstructured.Unstructured) (*workload, error) {
+	var s appsv1.DaemonSet
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
+		return nil, fmt.Errorf("read DaemonSet %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	return &workload{
+		generation: s.Generation,
+		observed:   s.Status.ObservedGeneration,
+		replicas:   int(s.Status.DesiredNumberScheduled),
+		total:      int(s.Status.CurrentNumberScheduled),
+		updated:    int(s.Status.UpdatedNumberScheduled),
+		available:  int(s.Status.NumberAvailable),
+	}, nil
+}
+
+// newestRevision is the one that the controller made last, or gave the highest number when a template came back that
+// it has known before (k8s.io/kubernetes pkg/controller/daemon, update.go: constructHistory).
+func newestRevision(_ *workload, synced bool, revisions []*revision) *revision {
+	if !synced || len(revisions) == 0 {
+		return nil
+	}
+	return revisions[0]
+}
+
+// byNodes says how many nodes are, or will be, of each revision: those without a pod are of the newest one. Its hash is
+// the DaemonSet's, whatever it was made as. A revision with pods and without a hash was there when the DaemonSet was
+// adopted.
+func byNodes(w *workload, out *rollout.ObservedWorkload) {
+	left := w.replicas
+	for i := range out.Revisions {
+		r := &out.Revisions[i]
+		if r.Current && w.hash != "" {
+			r.Hash = w.hash
+		}
+		if !r.Current {
+			r.Desired, r.Base = r.Pods, r.Hash == "" && r.Pods > 0
+			left -= r.Pods
+		}
+	}
+	for i := range out.Revisions {
+		if out.Revisions[i].Current {
+			out.Revisions[i].Desired = max(0, left)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// node is what is kept of a node.
+type node struct {
+	stamp
+	labels map[string]string
+}
+
+func readNode(obj any) (*node, error) {
+	n, ok := obj.(*corev1.Node)
+	if !ok {
+		return nil, fmt.Errorf("watch of Nodes brought a %T", obj)
+	}
+	return &node{stamp: stampOf(&n.ObjectMeta), labels: n.Labels}, nil
+}
+
+// Nodes are the labels of all nodes by their names. The first call starts a watch: only who orders nodes needs the
+// right to see them.
+func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error) {
+	if c.kinds.context() == nil {
+		return nil, errNotStarted
+	}
+	c.seesNodes.Do(func() {
+		watchTyped(c.kinds.background, c.nodes, "nodes", &corev1.Node{}, c.kube.core.Nodes())
+	})
+	if err := c.nodes.await(ctx, firstList); err != nil {
+		return nil, explain(err, rollout.Ref{Kind: "Node"}, "list and watch")
+	}
+	all := map[string]map[string]string{}
+	c.nodes.each(func(n *node) bool { all[n.name] = n.labels; return true })
+	return all, nil
+}

@@ -1,0 +1,90 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// daemon is one version of a DaemonSet whose pods somebody else replaces, or its controller.
+func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
+	o := c.deployment("agent", version, 1)
+	o["kind"] = "DaemonSet"
+	spec := o.Map("spec")
+	delete(spec, "strategy")
+	delete(spec, "replicas")
+	spec["updateStrategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1)}}
+	if byHand {
+		spec["updateStrategy"] = map[string]any{"type": "OnDelete"}
+	}
+	o.Map("spec", "template", "spec")["terminationGracePeriodSeconds"] = int64(1)
+	return o
+}
+
+// awaitAgents waits for as many pods of each version, all of them ready.
+func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
+	c.Helper()
+	w := rollout.Workload{Kind: "DaemonSet", Namespace: c.Namespace(), Name: "agent"}
+	c.Await(c.T, "a DaemonSet is, of 3 nodes, "+want(3), func() bool {
+		live = c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
+		return live.Synced && live.Replicas > 0 && pods(live) == want(live.Replicas) && live.Complete == complete
+	})
+	return live
+}
+
+// isGoing fails if a pod is shown as one that stays, though it was evicted just now.
+func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
+	c.Helper()
+	for _, r := range c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w].Revisions {
+		for _, p := range r.Members {
+			if p.UID == evicted.UID && !p.Terminating {
+				c.Errorf("right after it was evicted, %s is shown as %+v", p.Name, p)
+			}
+		}
+	}
+}
+
+// evictions is what a release of a DaemonSet relies on.
+func evictions(c *clusterTest) {
+	all := func(version string) func(int) string {
+		return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
+	}
+	c.apply(c.daemon("v1", false))
+	live := c.awaitAgents(true, all("v1"))
+	one := live.Revisions[0]
+	if !one.Current || one.Base || one.Pin.Label != rollout.LabelRevision || one.Pin.Value == "" || one.Desired != live.Replicas {
+		c.Errorf("at rest its revision is %+v", one)
+	}
+	c.apply(c.daemon("v2", true))
+	live = c.awaitAgents(false, all("v1"))
+	fresh, found := live.Find("h1-v2")
+	if live.Hash != "h1-v2" || !found || !fresh.Current || fresh.Desired != 0 || fresh.Pin == one.Pin {
+		c.Errorf("when nothing is evicted it is %+v", live)
+	}
+	victim := membersOf(live, "v1")[1]
+	other := victim
+	other.UID = "another"
+	for _, p := range []rollout.Pod{other, victim} { // one alone is there
+		if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
+			c.Error(err)
+		}
+	}
+	c.isGoing(rollout.Workload{Kind: "DaemonSet", Namespace: c.Namespace(), Name: "agent"}, victim)
+	live = c.awaitAgents(false, func(n int) string { return fmt.Sprintf("v1 %d, v2 1", n-1) })
+	stays := func(p rollout.Pod) bool { return p.Node == victim.Node }
+	if news := membersOf(live, "v2"); news[0].Node != victim.Node || victim.Node == "" || slices.ContainsFunc(membersOf(live, "v1"), stays) {
+		c.Errorf("%+v was evicted, and the new pods are %+v", victim, news)
+	}
+	nodes, err := c.Nodes(c.Context())
+	if err != nil || len(nodes) != live.Replicas || nodes[victim.Node]["topology.kubernetes.io/zone"] == "" {
+		c.Errorf("of %d nodes the labels are %v, %v", live.Replicas, nodes, err)
+	}
+	c.apply(c.daemon("v1", false)) // its revision becomes the newest again
+	back := c.awaitAgents(true, all("v1"))
+	if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || !r.Current || back.Hash != "h1-v1" {
+		c.Errorf("back at v1 it is %+v", back)
+	}
+	c.apply(c.daemon("v2", false))
+	c.awaitAgents(true, all("v2"))
+}

@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// agents is the shop as a DaemonSet that replaces one pod at a time.
+func agents(extra string, steps ...string) shop {
+	return shop{kind: "DaemonSet", version: "v1", strategy: canary("", steps...),
+		extra: "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}\n" + extra}
+}
+
+// nodes are the versions of the pods that stay, by node.
+func (w *world) nodes() map[string]string {
+	w.t.Helper()
+	list, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "app=shop"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	on := map[string]string{}
+	for _, p := range list.Items {
+		if p.DeletionTimestamp == nil {
+			on[p.Spec.NodeName] = strings.TrimPrefix(p.Spec.Containers[0].Image, "shop:")
+		}
+	}
+	return on
+}
+
+// firstNodes are the ones that a release takes first, by the rule of the documentation.
+func firstNodes(all map[string]string, release rollout.Hash, n int) []string {
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		digest := func(node string) string {
+			sum := sha256.Sum256([]byte(string(release) + "\n" + node))
+			return string(sum[:])
+		}
+		return strings.Compare(digest(a), digest(b))
+	})
+	return slices.Sorted(slices.Values(names[:n]))
+}
+
+// onlyOn fails unless exactly these nodes have a version.
+func (w *world) onlyOn(version string, want []string) {
+	w.t.Helper()
+	var got []string
+	for node, v := range w.nodes() {
+		if v == version {
+			got = append(got, node)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		w.t.Errorf("%s is on %v, want %v", version, got, want)
+	}
+}
+
+// TestDaemonSetSteps: a step moves so many nodes, the first of the release's order, and no other; at any time one node at
+// most is without a ready pod; a release starts one pod on each.
+func TestDaemonSetSteps(t *testing.T) {
+	t.Parallel()
+	app := agents("", "setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}")
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	n := len(w.nodes())
+	if n != 10 {
+		t.Fatalf("%d nodes, want 10", n)
+	}
+	mark := w.pods.mark()
+	commit := w.push("v2", app.at("v2").files())
+	s := w.awaitStep(1, rollout.Paused)
+	w.pods.stays(t, 300*time.Millisecond)
+	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 2))
+	w.promote()
+	w.awaitStep(3, rollout.Paused)
+	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 5))
+	w.promote()
+	w.awaitHealthy(commit)
+	w.pods.awaitReady(t, map[string]int{"v2": n})
+	if low := w.pods.lowest(mark); low < n-1 {
+		t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
+	}
+	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n || v2 != n {
+		t.Errorf("%d pods of v1 and %d of v2 were started, want %d of each", v1, v2, n)
+	}
+	set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
+	if err != nil || set.Spec.UpdateStrategy.Type != "RollingUpdate" {
+		t.Errorf("in the end its strategy is %+v, %v", set.Spec.UpdateStrategy, err)
+	}
+}
+
+// TestDaemonSetNodeOrder: the nodes of a zone are taken first, and of the others as many as are still missing.
+func TestDaemonSetNodeOrder(t *testing.T) {
+	t.Parallel()
+	app := agents("", "setWeight: 40", "pause: {}")
+	app.strategy = strings.Replace(app.strategy, "      steps:", "      nodeOrder: [{matchLabels: {topology.kubernetes.io/zone: local-b}}]\n      steps:", 1)
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	w.push("v2", app.at("v2").files())
+	s := w.awaitStep(1, rollout.Paused)
+	others := w.nodes()
+	first := []string{"node-2", "node-5", "node-8"}
+	for _, node := range first {
+		delete(others, node)
+	}
+	want := append(first, firstNodes(others, s.Release.Hash, 1)...)
+	slices.Sort(want)
+	w.onlyOn("v2", want)
+}
+
+// TestDaemonSetGoesBack: an abort at 30 % replaces the pods of 3 nodes, and a version that crashes goes no further than the
+// first node and back by itself.
+func TestDaemonSetGoesBack(t *testing.T) {
+	t.Parallel()
+	app := agents("", "setWeight: 30", "pause: {}")
+	app.rollout = "  progressDeadlineSeconds: 5\n  progressDeadlineAbort: true\n"
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	mark := w.pods.mark()
+	w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
+	w.pods.awaitReady(t, map[string]int{"v1": 10})
+	if v1, v2, low := w.pods.count("v1"), w.pods.count("v2"), w.pods.lowest(mark); v1 != 13 || v2 != 3 || low < 9 {
+		t.Errorf("%d pods of v1 and %d of v2 were started, want 13 and 3; ready ones fell to %d", v1, v2, low)
+	}
+	w.push("v3", app.at("v3-crash").files())
+	w.await("back from v3", func(s rollout.State) bool {
+		return len(s.Rejected) == 2 && s.Phase == rollout.Degraded && s.Release == nil
+	})
+	w.pods.awaitReady(t, map[string]int{"v1": 10})
+	if v3, low := w.pods.count("v3-crash"), w.pods.lowest(mark); v3 != 1 || low < 9 {
+		t.Errorf("%d pods of v3 were started, and ready ones fell to %d", v3, low)
+	}
+	for node, version := range w.nodes() {
+		if version != "v1" {
+			t.Errorf("%s has %s", node, version)
+		}
+	}
+}
+
+// daemonLife releases to 30 % and returns the effects that it took and the nodes that were taken. Gitrollout is killed
+// before one of the effects; 0 is none.
+func daemonLife(t *testing.T, killed int) (effects []string) {
+	t.Helper()
+	app := agents("", "setWeight: 30", "pause: {}")
+	w := newWorld(t, app.files())
+	g := newGate(t, w)
+	g.at[killed], g.kill = killed > 0, w.restartAfterKill
+	remote, err := url.Parse(w.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
+	w.awaitHealthy(w.repo.Head())
+	mark := w.pods.mark()
+	w.push("v2", app.at("v2").files())
+	s := w.awaitStep(1, rollout.Paused)
+	w.awaitRestart(g)
+	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 3))
+	if v2, low := w.pods.count("v2"), w.pods.lowest(mark); v2 != 3 || low < 9 {
+		t.Errorf("%d pods of v2 were started, want 3; ready ones fell to %d", v2, low)
+	}
+	return g.effects()
+}
+
+// TestDaemonSetKilled: whoever goes on takes the nodes that the one before would have taken.
+func TestDaemonSetKilled(t *testing.T) {
+	t.Parallel()
+	killed := 0
+	for i, effect := range daemonLife(t, 0) {
+		if strings.Contains(effect, "/pods/") {
+			killed++
+			t.Run(fmt.Sprint("eviction ", killed), func(t *testing.T) { daemonLife(t, i+1) })
+		}
+	}
+	if killed != 3 {
+		t.Errorf("%d pods were evicted, want 3", killed)
+	}
+}
+
+// TestDaemonSetNodesComeAndGo adopts a DaemonSet without restarting a pod, and lets nodes join and leave at its steps:
+// those that join have the new version, and nobody waits for those that have left.
+func TestDaemonSetNodesComeAndGo(t *testing.T) {
+	t.Parallel()
+	app := agents("", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
+	w := newWorld(t, app.files())
+	label := func(node string, on bool) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"pool-%s":null}}}`, w.ns)
+		if on {
+			patch = strings.Replace(patch, "null", `"yes"`, 1)
+		}
+		if _, err := w.cluster.Kube.CoreV1().Nodes().Patch(context.Background(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 4 {
+		label(fmt.Sprintf("node-%d", i+1), true)
+	}
+	t.Cleanup(func() {
+		for i := range 6 {
+			label(fmt.Sprintf("node-%d", i+1), false)
+		}
+	})
+	pool := func(version string) map[string]string {
+		files := app.at(version).files()
+		files["shop.yaml"] = strings.Replace(files["shop.yaml"], "    spec:\n", "    spec:\n      nodeSelector: {pool-"+w.ns+": \"yes\"}\n", 1)
+		return files
+	}
+	w.push("a pool", pool("v1"))
+	manifest := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(manifest, []byte(pool("v1")["shop.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl("apply", "-f", manifest)
+	w.pods.awaitReady(t, map[string]int{"v1": 4})
+	mark := w.pods.mark()
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	if v1 := w.pods.count("v1"); v1 != 4 {
+		t.Fatalf("adopting it started %d pods", v1-4)
+	}
+	commit := w.push("v2", pool("v2"))
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 2})
+	label("node-5", true)
+	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 3})
+	w.promote()
+	w.awaitStep(3, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 1, "v2": 4})
+	for node, version := range w.nodes() {
+		if version == "v1" {
+			label(node, false)
+		}
+	}
+	w.pods.awaitReady(t, map[string]int{"v2": 4})
+	label("node-6", true)
+	w.promote()
+	w.awaitHealthy(commit)
+	w.pods.awaitReady(t, map[string]int{"v2": 5})
+	if low := w.pods.lowest(mark); low < 3 {
+		t.Errorf("ready pods fell to %d", low)
+	}
+}

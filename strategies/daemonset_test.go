@@ -1,0 +1,218 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
+
+// agentsAt is a DaemonSet at its first step, of so many percent, whose pods are those of a list: n is a new one, o an old
+// one, in capitals where they are not ready, and - a node whose pod is being made. Pod i is on node-i.
+func agentsAt(t *testing.T, percent int, pods string, change func(*rollout.Spec)) Input {
+	t.Helper()
+	h := oneWeb(func(s *rollout.Spec) {
+		*s = ofSet(rollout.Step{SetWeight: &percent}, rollout.Step{Pause: &rollout.Pause{}})
+		s.Workload, s.MaxUnavailable = agent, rollout.Amount{Value: 1}
+		if change != nil {
+			change(s)
+		}
+	})
+	h.push(version("v2"))
+	in := world(h)
+	in.State.Stable.Templates = h.at(commitID(0)).Staged()
+	of := func(commit string, ready, broken rune) rollout.Revision {
+		r := rollout.Revision{Name: "web-" + commit, Hash: h.at(commit).Templates[agent], Pin: rollout.Pin{Label: rollout.LabelRevision, Value: commit}}
+		for i, is := range pods {
+			if is == ready || is == broken {
+				r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), UID: fmt.Sprint(i), Ready: is == ready, Node: fmt.Sprintf("node-%d", i)})
+				r.Pods++
+			}
+			if is == ready {
+				r.ReadySince = append(r.ReadySince, in.Now.Add(-time.Minute))
+			}
+		}
+		r.Desired = r.Pods
+		return r
+	}
+	old, next := of(commitID(0), 'o', 'O'), of(commitID(1), 'n', 'N')
+	live := rollout.ObservedWorkload{Replicas: len(pods), Hash: old.Hash, Synced: true, Revisions: []rollout.Revision{old}}
+	live.Revisions[0].Current = true
+	in.Observed = rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{agent: live}}
+	d := Decide(in)
+	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != agent {
+		t.Fatalf("a release begins as %s", dump(d.State))
+	}
+	next.Current, next.Desired = true, len(pods)-old.Pods
+	old.Current = false
+	live.Hash, live.Revisions = next.Hash, []rollout.Revision{next, old}
+	in.Observed = rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{agent: live}}
+	in.State, in.Source, in.Answers = d.State, in.Head.Render, Answers{Healed: new(true)}
+	return in
+}
+
+func evicted(in Input) (nodes []string) {
+	for _, e := range Evictions(in) {
+		nodes = append(nodes, e.Pod.Node)
+	}
+	return nodes
+}
+
+// TestDaemonSetEvictions: a step takes as many nodes as it asks for and no more of those that serve than may be missing.
+func TestDaemonSetEvictions(t *testing.T) {
+	two := func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 2} }
+	for name, tc := range map[string]struct {
+		percent int
+		pods    string
+		change  func(*rollout.Spec)
+		want    int
+	}{
+		"the first":                       {30, "oooooooooo", nil, 1},
+		"two at once":                     {30, "oooooooooo", two, 2},
+		"never more than are asked for":   {10, "oooooooooo", two, 1},
+		"20 % of 10 is two":               {30, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 15, Percent: true} }, 2},
+		"one is being made":               {30, "-ooooooooo", nil, 0},
+		"one is being made, two may be":   {30, "-ooooooooo", two, 1},
+		"a new one is not ready":          {30, "Nooooooooo", nil, 0},
+		"a new one serves":                {30, "nooooooooo", nil, 1},
+		"as many as are asked for":        {30, "nnnooooooo", nil, 0},
+		"more than are asked for":         {30, "nnnnoooooo", nil, 0},
+		"those that nobody misses":        {30, "OOOOOOOOOO", nil, 3},
+		"an old one elsewhere is missing": {100, "oO", nil, 1},
+		"nothing is asked for":            {0, "oooo", nil, 0},
+		"one node waits for the promotion": {
+			50, "o", nil, 0},
+		"one node is all": {100, "o", nil, 1},
+		"no node":         {100, "", nil, 0},
+	} {
+		in := agentsAt(t, tc.percent, tc.pods, tc.change)
+		if got := evicted(in); len(got) != tc.want {
+			t.Errorf("%s: %v, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// TestDaemonSetEvictsInTurn: the nodes of a release are the same whoever asks and whatever has been done, and others than
+// those of the next release.
+func TestDaemonSetEvictsInTurn(t *testing.T) {
+	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true} })
+	all := evicted(in)
+	if len(all) != 6 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != 6 {
+		t.Fatalf("60 %% are %v", all)
+	}
+	live := in.Observed.Workloads[agent]
+	fresh, old := &live.Revisions[0], &live.Revisions[1]
+	for range 3 { // what went is not asked about again
+		i := slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })
+		old.Members = slices.Delete(old.Members, i, i+1)
+		old.ReadySince = old.ReadySince[1:]
+		fresh.Desired++
+		all = all[1:]
+		if got := evicted(in); !slices.Equal(got, all) {
+			t.Errorf("then %v, want %v", got, all)
+		}
+	}
+	going := &old.Members[slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })]
+	going.Terminating = true // counted as new by now
+	fresh.Desired++
+	if got := evicted(in); !slices.Equal(got, all[1:]) {
+		t.Errorf("while one is going %v, want %v", got, all[1:])
+	}
+
+	in = agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true} })
+	other, another := evicted(in), in.State.Release.Hash+"x"
+	live = in.Observed.Workloads[agent]
+	live.Hash, live.Revisions[0].Hash = another, another
+	in.Observed.Workloads[agent] = live
+	in.State.Release.Hash, in.State.Release.Templates = another, map[rollout.Workload]rollout.Hash{agent: another}
+	if got := evicted(in); len(got) != 6 || slices.Equal(got, other) {
+		t.Errorf("another release takes %v, as this one", got)
+	}
+}
+
+// TestDaemonSetNodeOrder: nodes that an earlier selector matches go first, all labels of it counting; while nobody knows
+// the labels, none goes.
+func TestDaemonSetNodeOrder(t *testing.T) {
+	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) {
+		s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true}
+		s.Canary.NodeOrder = []rollout.NodeSelector{{MatchLabels: map[string]string{"pool": "canary", "zone": "a"}},
+			{MatchLabels: map[string]string{"zone": "a"}}}
+	})
+	if got := evicted(in); got != nil || !OrdersNodes(in) {
+		t.Errorf("without labels %v; nodes are asked for: %t", got, OrdersNodes(in))
+	}
+	in.Observed.Nodes = map[string]map[string]string{
+		"node-7": {"pool": "canary", "zone": "a"}, "node-2": {"zone": "a"}, "node-4": {"zone": "a", "pool": "web"}, "node-1": {"pool": "canary"},
+	}
+	got := evicted(in)
+	if second := slices.Sorted(slices.Values(got[1:3])); len(got) != 6 || got[0] != "node-7" || !slices.Equal(second, []string{"node-2", "node-4"}) {
+		t.Errorf("the order is %v, want node-7, then 2 and 4, then others", got)
+	}
+	in.State.Phase = rollout.Healthy
+	if OrdersNodes(in) {
+		t.Error("nodes are asked for at rest")
+	}
+}
+
+// TestDaemonSetIsLeftAlone: nothing is deleted but for a step of what the cluster has been told.
+func TestDaemonSetIsLeftAlone(t *testing.T) {
+	for name, change := range map[string]func(*Input){
+		"a promotion": func(in *Input) { in.State.Phase = rollout.Promoting },
+		"a retreat": func(in *Input) {
+			in.State.Phase, in.State.Retreat = rollout.Aborting, &rollout.Retreat{To: in.State.Source}
+		},
+		"another template": func(in *Input) { ofAgent(in, func(w *rollout.ObservedWorkload) { w.Hash = "h1-other" }) },
+		"a spec that the controller has not seen": func(in *Input) {
+			ofAgent(in, func(w *rollout.ObservedWorkload) { w.Synced = false })
+		},
+		"a commit that is gone": func(in *Input) { in.Source = nil },
+		"a release without it":  func(in *Input) { in.State.Progress = nil },
+	} {
+		in := agentsAt(t, 30, "oooooooooo", nil)
+		if len(evicted(in)) != 1 {
+			t.Fatal("nothing is evicted without a change")
+		}
+		if change(&in); len(evicted(in)) != 0 {
+			t.Errorf("%s: %v is deleted", name, evicted(in))
+		}
+	}
+}
+
+func ofAgent(in *Input, change func(*rollout.ObservedWorkload)) {
+	w := in.Observed.Workloads[agent]
+	change(&w)
+	in.Observed.Workloads[agent] = w
+}
+
+// TestDaemonSetStep: a step has OnDelete, is done when as many nodes serve, and accepts nodes that have joined; the
+// promotion has the user's own strategy.
+func TestDaemonSetStep(t *testing.T) {
+	strategy := func(in Input) any {
+		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
+			if o.Ref() == agent.Ref() {
+				return o.Map("spec", "updateStrategy")["type"]
+			}
+		}
+		return "not there"
+	}
+	for pods, done := range map[string]bool{
+		"oooooooooo": false, "nnoooooooo": false, "nnNooooooo": false, "nn-ooooooo": false, "nnnooooooo": true, "nnnnoooooo": true,
+	} {
+		in := agentsAt(t, 30, pods, nil)
+		if got := strategy(in); got != "OnDelete" {
+			t.Errorf("%s: the strategy is %v", pods, got)
+		}
+		if moved := Decide(in).State.Progress[0].Step > 0; moved != done {
+			t.Errorf("%s: the step is done: %t, want %t", pods, moved, done)
+		}
+	}
+	in := agentsAt(t, 30, "nnnooooooo", nil)
+	in.State.Phase = rollout.Promoting
+	if got := strategy(in); got != nil {
+		t.Errorf("promoted, its strategy is %v", got)
+	}
+}
