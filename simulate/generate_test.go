@@ -42,7 +42,7 @@ type appSource struct {
 // workloadSource is one Deployment or StatefulSet and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // by which a StatefulSet makes its pods; "": a Deployment
+	policy           string // by which a StatefulSet makes its pods, or onNodes; "": a Deployment
 	label            string // of its pods; "": its name
 	plain, gone      bool
 	replicas         *int
@@ -164,16 +164,41 @@ func (w workloadSource) deployment() map[string]any {
 		delete(spec, "progressDeadlineSeconds")
 		spec["serviceName"], spec["podManagementPolicy"] = w.name, w.policy
 	}
+	if w.policy == onNodes {
+		delete(spec, "serviceName")
+		delete(spec, "podManagementPolicy")
+		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
+	}
 	return manifest("apps/v1", w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
 }
 
 // workload is how records name it.
 func (w workloadSource) workload() rollout.Workload {
 	out := rollout.Workload{Namespace: namespace, Name: w.name}
-	if w.policy != "" {
+	switch w.policy {
+	case "":
+	case onNodes:
+		out.Kind = "DaemonSet"
+	default:
 		out.Kind = "StatefulSet"
 	}
 	return out
+}
+
+// onNodes is what a DaemonSet has for a policy.
+const onNodes = "OnNodes"
+
+// asAgent makes a DaemonSet of a workload.
+func (w *workloadSource) asAgent(rng *rand.Rand) {
+	w.asSet(rng)
+	w.policy, w.services, w.replicas = onNodes, nil, nil
+	w.limits = [2]any{0, []any{1, 1, 1, 2, "25%", "100%"}[rng.IntN(6)]}
+	for _, key := range []string{"rebalance", "stableService", "canaryService"} {
+		delete(w.canary, key)
+	}
+	if rng.IntN(3) == 0 {
+		w.canary["nodeOrder"] = []any{map[string]any{"matchLabels": map[string]any{"topology.kubernetes.io/zone": "local-b"}}}
+	}
 }
 
 // asSet makes a StatefulSet of a workload: in place, with batches, and without what only a Deployment can do.

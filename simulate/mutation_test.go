@@ -60,6 +60,9 @@ var mutations = []mutation{
 	{"evictions are left out", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &sparingCluster{View: p.View}
 	}},
+	{"a DaemonSet loses two pods where one is to go", []string{"DaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &greedyCluster{View: p.View}
+	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
 	}},
@@ -179,6 +182,24 @@ func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Ob
 type sparingCluster struct{ *View }
 
 func (c *sparingCluster) Evict(context.Context, string, rollout.Pod) error { return nil }
+
+// greedyCluster deletes another pod, too.
+type greedyCluster struct{ *View }
+
+func (c *greedyCluster) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
+	for _, w := range c.cluster.Kube.Observe().Workloads {
+		for _, r := range w.Revisions {
+			i := slices.IndexFunc(r.Members, func(p rollout.Pod) bool { return p.UID == pod.UID })
+			j := slices.IndexFunc(r.Members, func(p rollout.Pod) bool { return p.UID != pod.UID && !p.Terminating })
+			if i >= 0 && j >= 0 {
+				if err := c.View.Evict(ctx, namespace, r.Members[j]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return c.View.Evict(ctx, namespace, pod)
+}
 
 // barrier lets nothing happen to apps while Git is being looked at or pushed to.
 type barrier struct {

@@ -77,6 +77,7 @@ type try struct {
 	back  bool // to a version from before the one that serves: no steps
 	walks map[rollout.Workload]*walk
 	low   map[rollout.Workload]int // the fewest pods that a workload has had since it began, or had none
+	nodes map[rollout.Workload]*nodesOf
 }
 
 // walk is how far the keys of a try reach for one workload: at[i] is when step i could begin.
@@ -305,7 +306,8 @@ func (p *promises) follow(id string, was, is rollout.State) {
 	if is.Release == nil || is.Phase == rollout.Aborting || p.tries[id] != nil {
 		return
 	}
-	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}, low: map[rollout.Workload]int{}}
+	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}, low: map[rollout.Workload]int{},
+		nodes: map[rollout.Workload]*nodesOf{}}
 	for _, d := range p.u.kube.Deployments {
 		t.scaled(d)
 	}
@@ -628,7 +630,10 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	d, legs := p.u.kube.Deployments[w], source.legs()
 	step := at(source, legs, pr)
 	pods, requests := most(legs, step, d.Replicas)
-	if t := p.tries[p.u.ids[app]]; t != nil && source.policy != "" {
+	switch t := p.tries[p.u.ids[app]]; {
+	case t != nil && source.policy == onNodes:
+		pods = t.taken(d, legs, step)
+	case t != nil && source.policy != "":
 		pods = max(pods, t.came(d, legs, step))
 	}
 	if p.unsure[w] && p.isUnderWay(source) {

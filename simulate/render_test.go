@@ -194,6 +194,9 @@ func (w workloadSource) spec() rollout.Spec {
 	if w.policy != "" {
 		s.Scaling, s.MaxSurge, s.MaxUnavailable = rollout.InPlace, rollout.Amount{}, rollout.Amount{}
 	}
+	if w.policy == onNodes {
+		s.MaxUnavailable = amount(w.limits[1])
+	}
 	s.Canary = &rollout.Canary{
 		StableService: text(c, "stableService"), CanaryService: text(c, "canaryService"),
 		MinPodsPerReplicaSet:       number(c, "minPodsPerReplicaSet", 0),
@@ -203,6 +206,9 @@ func (w workloadSource) spec() rollout.Spec {
 		s.Canary.AbortScaleDownDelaySeconds = 0
 	}
 	s.Canary.Rebalance, _ = c["rebalance"].(bool)
+	if _, ordered := c["nodeOrder"]; ordered {
+		s.Canary.NodeOrder = []rollout.NodeSelector{{MatchLabels: map[string]string{"topology.kubernetes.io/zone": "local-b"}}}
+	}
 	w.traffic(s.Canary)
 	if s.Canary.DynamicStableScale {
 		s.Canary.AbortScaleDownDelaySeconds = 0
@@ -268,8 +274,11 @@ func TestShortcut(t *testing.T) {
 				if seed%3 == 1 && w.canary != nil {
 					w.canary["steps"] = randomExperiments(rng, w.canary["steps"].([]any))
 				}
-				if seed%4 == 2 {
+				switch seed % 4 {
+				case 2:
 					w.asSet(rng)
+				case 3:
+					w.asAgent(rng)
 				}
 				if seed%2 == 1 {
 					randomAnalyses(rng, w)

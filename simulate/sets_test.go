@@ -135,8 +135,35 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + pods
 }
 
-// scaled notes the fewest pods that a workload has had since a try began, or since it had none.
+// nodesOf is what became of the nodes of a DaemonSet since a try began.
+type nodesOf struct {
+	now, most int // how many there are, and were at most
+	came      int // nodes that joined, and pods that went by themselves: both have the newest template
+}
+
+// taken is how many pods of a DaemonSet may be of the new version: what its steps let go of the most nodes that there were,
+// and what Kubernetes makes of the new version by itself.
+func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
+	pods, _ := most(legs, step, t.nodes[d.Workload].most)
+	return pods + t.nodes[d.Workload].came
+}
+
+// replaced notes that a pod goes by itself.
+func (p *promises) replaced(w rollout.Workload) {
+	if t := p.tries[p.u.ids[p.u.oracle.appOf(w)]]; t != nil && t.nodes[w] != nil {
+		t.nodes[w].came++
+	}
+}
+
+// scaled notes the fewest pods that a workload has had since a try began, or since it had none, and what became of nodes.
 func (t *try) scaled(d *kube.Deployment) {
+	n := t.nodes[d.Workload]
+	if n == nil {
+		n = &nodesOf{now: d.Replicas}
+		t.nodes[d.Workload] = n
+	}
+	n.came += max(0, d.Replicas-n.now)
+	n.now, n.most = d.Replicas, max(n.most, d.Replicas)
 	low, known := t.low[d.Workload]
 	switch {
 	case d.Replicas == 0:

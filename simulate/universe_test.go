@@ -36,6 +36,7 @@ type chaos struct {
 	analyses    bool // releases are measured, at steps, in the background and around switches
 	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
 	sets        bool // StatefulSets instead of Deployments
+	nodes       bool // of these, DaemonSets
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
 
@@ -134,7 +135,10 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		u.ids[first.apps[i].name] = first.apps[i].id
 		for j := range first.apps[i].workloads {
 			w := &first.apps[i].workloads[j]
-			if c.sets {
+			switch {
+			case c.nodes:
+				w.asAgent(u.rng)
+			case c.sets:
 				w.asSet(u.rng)
 			}
 			if c.experiments && w.canary != nil {
@@ -550,6 +554,7 @@ func (u *universe) kill() {
 			for _, p := range d.Sets[i].Live() {
 				if p.Ready && u.rng.IntN(3) == 0 {
 					u.oracle.guard(w).Excused++
+					u.promises.replaced(w)
 					p.Ready, p.Due = false, u.kube.Now.Add(time.Duration(u.rng.IntN(10))*time.Second)
 					p.Terminating = u.rng.IntN(2) == 0
 					u.note("KILL %s (terminating %t)", p.Name, p.Terminating)

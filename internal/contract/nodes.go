@@ -36,7 +36,11 @@ func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live 
 // isGoing fails if a pod is shown as one that stays, though it was evicted just now.
 func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	c.Helper()
-	for _, r := range c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w].Revisions {
+	live := c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
+	if fresh, _ := live.Find("h1-v2"); fresh.Desired != 1 {
+		c.Errorf("right after %s was evicted, %d nodes are of the new version", evicted.Name, fresh.Desired)
+	}
+	for _, r := range live.Revisions {
 		for _, p := range r.Members {
 			if p.UID == evicted.UID && !p.Terminating {
 				c.Errorf("right after it was evicted, %s is shown as %+v", p.Name, p)

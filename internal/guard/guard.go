@@ -83,6 +83,9 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 // or not (sync.go, scale), so each pod that is not ready may cost one that is.
 func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
+	if d.IsByNode() {
+		unavailable = min(d.Replicas, spec.MaxUnavailable.RoundUp(d.Replicas))
+	}
 	if surge == 0 && unavailable == 0 {
 		unavailable = min(1, d.Replicas)
 	}

@@ -27,6 +27,9 @@ func defaultUnavailable(o rollout.Object) rollout.Amount {
 	}
 }
 
+// IsByNode reports whether it is a DaemonSet.
+func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
+
 // nodeOf is the node of a DaemonSet's pod, "" of all others.
 func nodeOf(d *Deployment, p *Pod) string {
 	if !d.sets.byNode {

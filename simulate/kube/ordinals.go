@@ -228,7 +228,7 @@ func (d *Deployment) ask() {
 	for n, m := range d.members()[:d.Replicas] {
 		switch rs := m.of; {
 		case d.sets.update == nil:
-		case rs != nil:
+		case rs != nil && !(d.sets.byNode && m.Terminating):
 			rs.Replicas++
 		case n < d.sets.partition:
 			d.sets.base.Replicas++
