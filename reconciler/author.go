@@ -1,12 +1,14 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // since is a head with the commit that made it what it is, where several were pushed at once: that is the one
@@ -38,11 +40,13 @@ func (p *renders) isTraced(app, from string) bool {
 	return false
 }
 
-// signed is an app's promotion in the name of who wrote it. Where it concerns the release in flight, a process that has
-// not seen it come reads who that was, from the commit on that the app is at, and touches the app then. Until that is
-// known it is nobody's, with an error that holds up all but a retreat; it stays nobody's if it cannot be known.
-func (p *renders) signed(a *appView, s rollout.State, file *rollout.Promotion) (*rollout.Promotion, error) {
-	if file.Author != "" || s.Release == nil || s.Release.Hash != file.Release {
+// signed is an app's promotion in the name of who wrote it. Where it concerns the release in flight, or the one that
+// Git asks for, a process that has not seen it come reads who that was, from the commit on that the app is at, and
+// touches the app then. Until that is known it is nobody's, with an error that holds up all but a retreat.
+func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, error) {
+	s, file, head := in.State, in.Promotion, in.Head.Render
+	awaited := head != nil && head.Release() == file.Release && s.Stable != nil && s.Stable.Hash != file.Release
+	if file.Author != "" || s.Source == "" || !awaited && (s.Release == nil || s.Release.Hash != file.Release) {
 		return file, nil
 	}
 	p.mu.Lock()
@@ -68,7 +72,7 @@ func writer(line []Snapshot, p source.Promotion) string {
 	return ""
 }
 
-// trace reads the lines that isTraced and signed wait for. Where one cannot be had, the newest commit stays named. It
+// trace reads the lines that isTraced and signed wait for. Where one cannot be had, the newest commit is named. It
 // reports whether there was anything to do.
 func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 	p := l.renders
@@ -92,7 +96,7 @@ func (p *renders) leads(app string, v *view, line []Snapshot) {
 	tree := v.branch.Tree
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wrote[app] = writing{v.promotionOf(app).ID, writer(line, v.promotionOf(app))}
+	p.wrote[app] = writing{v.promotionOf(app).ID, cmp.Or(writer(line, v.promotionOf(app)), tree.Commit().Author)}
 	for _, s := range line {
 		p.ours[s.Commit().ID] = true
 	}

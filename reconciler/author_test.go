@@ -3,9 +3,12 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -113,8 +116,8 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 }
 
 // TestAStartNamesWhoPromoted: a promotion that was pushed while no process ran, with commits of others after it, lets a
-// release pass in the name of who wrote it. What the file does is done once that is known, or once nobody can know it,
-// and is nobody's then; an abort is done at once. A file that opens nothing makes nobody read history.
+// release pass in the name of who wrote it. What the file does is done once that is known; where it cannot be known, the
+// newest commit is named, as for releases. An abort is done at once. A file that opens nothing makes nobody read history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)
@@ -175,9 +178,36 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w, past := start(t, promote)
 		past.then = func() error { return errors.New("not within 1000 commits") }
 		w.settle()
-		want(t, w, past, "promoted by a promotion file", 1)
+		if said := strings.Join(w.git.messages, "\n"); !strings.Contains(said, "promoted by Cid") || past.lines != 1 {
+			t.Errorf("the history was read %d times, and the head's author is not named:\n%s", past.lines, said)
+		}
 		if s := w.state(); s.Phase != rollout.Healthy {
 			t.Errorf("%s, want it promoted", s.Phase)
+		}
+	})
+	t.Run("hold of what Git asks for", func(t *testing.T) {
+		w := newWorld(t, nil)
+		past := &pastOf{origin: w.git}
+		w.git.author = "Bob"
+		files := maps.Clone(w.git.commits[w.git.heads.Main].files)
+		files["apps/shop/app.yaml"] = version("v2")
+		next, err := source.NewReader("prod", render.New()).Render(tree{id: "c", files: files}, app("shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.commit("hold", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha2\nkind: Promotion\nrelease: " +
+			string(next.Release()) + "\ndecision: hold\n", "apps/shop/app.yaml": version("v2")})
+		w.settle()
+		w.git.author = "Cid"
+		w.commit("readme", map[string]string{"README.md": "not of the app\n"})
+		w.settle()
+		before := len(w.git.messages)
+		o := w.r.Options
+		o.Past = past
+		w.r = New(o)
+		w.settle()
+		if said := strings.Join(w.git.messages, "\n"); !strings.Contains(said, "hold by Bob") || len(w.git.messages) != before || past.lines != 1 {
+			t.Errorf("the history was read %d times, %d commits became %d:\n%s", past.lines, before, len(w.git.messages), said)
 		}
 	})
 	t.Run("hold", func(t *testing.T) {

@@ -199,10 +199,6 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	}
 	promotion, refused, err := r.approvals.of(s.view, a, head.Render, state)
 	unknown = errors.Join(unknown, err)
-	if promotion != nil {
-		promotion, err = r.renders.signed(a, state, promotion)
-		unknown = errors.Join(unknown, err)
-	}
 	if s.view.behind != nil {
 		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
 	}
@@ -211,6 +207,10 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	}, now)
 	if err != nil {
 		return nil, err
+	}
+	if promotion != nil { // not before the commit is here that a retreat needs
+		s.input.Promotion, err = r.renders.signed(a, s.input)
+		unknown = errors.Join(unknown, err)
 	}
 	if why := s.input.Observed.Unseen; why != "" {
 		unknown = errors.Join(unknown, fmt.Errorf("nothing advances while the cluster is not seen: %s", why))

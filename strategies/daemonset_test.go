@@ -210,6 +210,12 @@ func TestDaemonSetStep(t *testing.T) {
 			t.Errorf("%s: the step is done: %t, want %t", pods, moved, done)
 		}
 	}
+	if got := Explain(agentsAt(t, 30, "nnnnoooooo", nil))[0].Surplus; got != "4 of 10 new, 3 asked: a node that has no pod gets a new one" {
+		t.Errorf("of a node that joined it is said: %q", got)
+	}
+	if got := Explain(agentsAt(t, 30, "nnnooooooo", nil))[0].Surplus; got != "" {
+		t.Errorf("of no surplus it is said: %q", got)
+	}
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	in.State.Phase = rollout.Promoting
 	if got := strategy(in); got != nil {
