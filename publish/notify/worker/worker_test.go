@@ -436,6 +436,7 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 			c := w.commit("shop", "cart")
 			p.Notify(w.config, c.ID, c)
 			time.Sleep(20 * time.Minute)
+			synctest.Wait()
 		}
 		if len(w.reports) != 2 || tries > 60 {
 			t.Errorf("%d tries, reported %q", tries, w.reports)
@@ -446,6 +447,7 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 			c := w.commit("shop")
 			p.Notify(w.config, c.ID, c)
 			time.Sleep(20 * time.Minute)
+			synctest.Wait()
 			if asked := w.reads - reads; asked > 20 {
 				t.Errorf("%d tries to read the record in 20 minutes", asked)
 			}
