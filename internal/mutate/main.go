@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,8 +20,9 @@ func main() {
 	n := flag.Int("n", 100, "how many mutants to draw")
 	seeds := flag.String("seed", "1", "what is drawn, several with commas, -n by each: the same seed and code draw the same mutants")
 	limit := flag.Duration("limit", 10*time.Minute, "the time that the tests have; a mutant that uses it up is caught")
+	own := flag.Bool("own", false, "ask the tests of a mutant's own package alone")
 	flag.Parse()
-	if err := run(*n, *seeds, *limit, flag.Args()); err != nil {
+	if err := run(*n, *seeds, *limit, *own, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -33,10 +33,9 @@ const (
 	caught   = "caught"
 	lives    = "lives" // through the tests of its package: others are asked later
 	survives = "SURVIVES"
-	noGo     = "no program" // the compiler refuses it: another one is drawn
 )
 
-func run(n int, seeds string, limit time.Duration, patterns []string) error {
+func run(n int, seeds string, limit time.Duration, own bool, patterns []string) error {
 	root, module, err := module()
 	if err != nil {
 		return err
@@ -45,28 +44,27 @@ func run(n int, seeds string, limit time.Duration, patterns []string) error {
 	if err != nil {
 		return err
 	}
-	var all []mutant
+	sources, all := map[string][]*source{}, []*mutant{}
 	for _, folder := range folders {
-		found, err := mutantsOf(root, folder)
-		if err != nil {
+		if sources[folder], err = sourcesOf(root, folder); err != nil {
 			return err
 		}
-		all = append(all, found...)
+		for _, s := range sources[folder] {
+			all = append(all, s.mutants...)
+		}
 	}
 	fmt.Printf("%d mutants in %d packages, of which %d are drawn by each of the seeds %s\n", len(all), len(folders), n, seeds)
-	covdata, err := exec.Command("go", "tool", "-n", "covdata").Output()
+	compiler, err := newChecker(root, module, folders)
 	if err != nil {
-		return fmt.Errorf("go tool -n covdata: %w", err)
+		return err
 	}
-	slow := []string{"./cmd/gitrollout", "./cluster", "./simulate"}
-	tests := tests{root, module, strings.TrimSpace(string(covdata)), limit, slow, 10 * time.Second, map[string]*asked{}}
 	var drawn []draw
 	for word := range strings.SplitSeq(seeds, ",") {
 		seed, err := strconv.ParseUint(word, 10, 64)
 		if err != nil {
 			return fmt.Errorf("seed %q: %w", word, err)
 		}
-		more, err := tests.draw(n, seed, slices.Clone(all))
+		more, err := compiler.draw(n, seed, slices.Clone(all), sources)
 		if err != nil {
 			return err
 		}
@@ -75,9 +73,20 @@ func run(n int, seeds string, limit time.Duration, patterns []string) error {
 	if len(drawn) == 0 {
 		return errors.New("there was nothing to change")
 	}
+	tests, err := compiler.tests(root, sources, drawn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tests.copy.dir) }()
+	tests.limit, tests.slow, tests.divided = limit, []string{"./cmd/gitrollout", "./cluster", "./simulate"}, 10*time.Second
+	for i, d := range drawn {
+		if err := tests.ask(&drawn[i], []string{"./" + filepath.Dir(d.file)}); err != nil {
+			return err
+		}
+	}
 	found := 0
 	for _, d := range drawn {
-		if d.verdict == lives {
+		if d.verdict == lives && !own {
 			if err := tests.ask(&d, others(filepath.Dir(d.file))); err != nil {
 				return err
 			}
@@ -92,41 +101,62 @@ func run(n int, seeds string, limit time.Duration, patterns []string) error {
 
 // draw is a mutant that was drawn, and what became of it.
 type draw struct {
-	mutant
-	number  string // "7:12", the twelfth of seed 7
+	*mutant
+	label   string // "7:12", the twelfth of seed 7
 	verdict string
 }
 
-// draw tries n mutants of all on the tests of their packages.
-func (t tests) draw(n int, seed uint64, all []mutant) (drawn []draw, err error) {
+// draw takes n mutants of all. Where the compiler would refuse one, another one is drawn.
+func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*source) (drawn []draw, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, m := range all {
 		if len(drawn) == n {
 			break
 		}
-		d := draw{mutant: m, number: fmt.Sprintf("%d:%d", seed, len(drawn)+1)}
-		if err := t.ask(&d, []string{"./" + filepath.Dir(m.file)}); err != nil {
+		folder := filepath.Dir(m.file)
+		is, err := c.program(folder, sources[folder], m)
+		if err != nil {
 			return nil, err
 		}
-		if d.verdict != noGo {
-			drawn = append(drawn, d)
+		if is {
+			drawn = append(drawn, draw{mutant: m, label: fmt.Sprintf("%d:%d", seed, len(drawn)+1)})
 		}
 	}
 	return drawn, nil
+}
+
+// tests are those that are asked about what was drawn.
+func (c *checker) tests(root string, sources map[string][]*source, drawn []draw) (t tests, err error) {
+	t = tests{root: root, drawn: map[string]int{}, known: map[string]*asked{}, files: map[string]*source{}}
+	var mutants []*mutant
+	for _, d := range drawn {
+		if !slices.Contains(mutants, d.mutant) { // by one seed already
+			mutants = append(mutants, d.mutant)
+			d.mutant.number = len(mutants)
+		}
+		t.drawn["./"+filepath.Dir(d.file)]++
+	}
+	for _, files := range sources {
+		for _, s := range files {
+			t.files[s.name] = s
+		}
+	}
+	t.copy, err = c.weave(root, sources, mutants)
+	return t, err
 }
 
 // ask has the tests of packages tried on a mutant, and says what they say.
 func (t tests) ask(d *draw, patterns []string) error {
 	began, first := time.Now(), d.verdict == ""
 	by, err := "", error(nil)
-	if d.verdict, by, err = t.try(d.mutant, patterns); err != nil || d.verdict == noGo {
+	if d.verdict, by, err = t.try(d.mutant, patterns); err != nil {
 		return err
 	}
 	if first && d.verdict == survives && len(others(filepath.Dir(d.file))) > 0 {
 		d.verdict = lives
 	}
-	fmt.Printf("%s %-8s %s:%d %s%s %.0fs\n", d.number, d.verdict, d.file, d.at[0], d.what, by, time.Since(began).Seconds())
+	fmt.Printf("%s %-8s %s:%d %s%s %.0fs\n", d.label, d.verdict, d.file, d.at[0], d.what, by, time.Since(began).Seconds())
 	return nil
 }
 
@@ -167,30 +197,20 @@ func product(root string, patterns []string) (folders []string, err error) {
 
 // tests runs the tests of packages on mutants.
 type tests struct {
-	root, module string
-	covdata      string // the program that reads coverage
-	limit        time.Duration
-	slow         []string // the packages whose tests take so long that it is worth knowing what each of them runs
+	root  string
+	copy  *build             // that holds all mutants
+	files map[string]*source // by their names
+	drawn map[string]int     // how many mutants, of packages as "./git/wire"
+	known map[string]*asked  // of packages
+	limit time.Duration
+	slow  []string // the packages whose tests take so long that it is worth knowing what each of them runs
 	// What a test may take that is asked as a whole. One that takes longer is asked by its subtests, where each of them
 	// passes by itself.
 	divided time.Duration
-	known   map[string]*asked // of packages, as "./git/wire"
 }
 
-// try builds the mutant and runs the tests of packages that can notice it until one of them fails.
-func (t tests) try(m mutant, patterns []string) (verdict, by string, err error) {
-	dir, err := os.MkdirTemp("", "mutant")
-	if err != nil {
-		return "", "", err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	overlay, err := t.overlay(dir, m)
-	if err != nil {
-		return "", "", err
-	}
-	if t.build(overlay, "list", "-export", "./"+filepath.Dir(m.file)) != nil { // compiles, and links nothing
-		return noGo, "", nil
-	}
+// try runs the tests of packages that can notice a mutant until one of them fails.
+func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error) {
 	asking, err := product(t.root, patterns)
 	if err != nil {
 		return "", "", err
@@ -198,11 +218,7 @@ func (t tests) try(m mutant, patterns []string) (verdict, by string, err error) 
 	for _, folder := range asking {
 		pkg := "./" + folder
 		if t.known[pkg] == nil {
-			about := t.pass
-			if slices.Contains(t.slow, pkg) {
-				about = t.learn
-			}
-			if t.known[pkg], err = about(pkg); err != nil {
+			if t.known[pkg], err = t.about(pkg); err != nil {
 				return "", "", err
 			}
 		}
@@ -210,55 +226,39 @@ func (t tests) try(m mutant, patterns []string) (verdict, by string, err error) 
 		if len(able) == 0 {
 			continue
 		}
-		binary := filepath.Join(dir, "test")
-		if t.build(overlay, "test", "-c", "-o", binary, pkg) != nil {
-			return noGo, "", nil
+		q := question{binary: t.known[pkg].binary, mutant: m.number}
+		if m.own {
+			if q.binary, err = t.byItself(pkg, m); err != nil {
+				return "", "", err
+			}
+			defer func() { _ = os.RemoveAll(filepath.Dir(q.binary)) }()
 		}
-		if name := t.fails(pkg, binary, able); name != "" {
+		if name := t.fails(pkg, q, able); name != "" {
 			return caught, " (" + pkg + " " + name + ")", nil
 		}
 	}
 	return survives, "", nil
 }
 
-// build calls go test -c, or go list -export. Go's own linker takes a fifth of the time of the system's, which Go would take for
-// tests that import the package plugin.
-func (t tests) build(overlay, command string, arguments ...string) error {
-	flags := []string{command, "-overlay=" + overlay, "-ldflags=-w -linkmode=internal"}
-	cmd := exec.Command("go", append(flags, arguments...)...)
-	cmd.Dir = t.root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
-}
-
-// overlay writes the changed file and what tells the compiler to read it.
-func (t tests) overlay(dir string, m mutant) (string, error) {
-	path := filepath.Join(t.root, m.file)
-	content, err := os.ReadFile(path)
+// byItself builds the tests of a package with one mutant and nothing else, for one that cannot be switched.
+func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
+	one, err := newBuild(t.root)
 	if err != nil {
 		return "", err
 	}
-	changed, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, m.apply(content), 0o600); err != nil {
-		return "", err
-	}
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	if err != nil {
-		return "", err
-	}
-	return overlay, os.WriteFile(overlay, replace, 0o600)
+	s := t.files[m.file]
+	binary = filepath.Join(one.dir, "test")
+	return binary, errors.Join(one.add(s.path, m.apply(s.content)), one.compile(pkg, binary))
 }
 
 // quick is what a test may take that is asked before the others.
 const quick = 2 * time.Second
 
 // fails names the first test that fails with the mutant, and fails again: on a busy machine one may fail by chance.
-func (t tests) fails(pkg, binary string, able []test) string {
+func (t tests) fails(pkg string, q question, able []test) string {
 	for _, group := range groups(able) {
 		for len(group) > 0 {
-			name, failed := t.first(pkg, binary, group)
+			name, failed := t.first(pkg, q, group)
 			if !failed {
 				break
 			}
@@ -267,7 +267,7 @@ func (t tests) fails(pkg, binary string, able []test) string {
 			if at >= 0 {
 				suspects = group[at : at+1]
 			}
-			if _, again := t.first(pkg, binary, suspects); again {
+			if _, again := t.first(pkg, q, suspects); again {
 				return cmp.Or(name, "its process ends")
 			}
 			if at < 0 {
@@ -300,15 +300,16 @@ func groups(able []test) (all [][]test) {
 var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |running tests:\n\t)(\w+)`)
 
 // first reports whether one of the tests fails, and which. They have ten times what they took where nothing was
-// changed, and a minute: a mutant that uses this up is noticed.
-func (t tests) first(pkg, binary string, group []test) (name string, failed bool) {
-	names, limit := []string{}, time.Minute
+// changed, and 20 seconds: a mutant that uses this up is noticed.
+func (t tests) first(pkg string, q question, group []test) (name string, failed bool) {
+	q.names, q.limit = nil, 20*time.Second
 	for _, x := range group {
-		names, limit = append(names, x.name), limit+10*x.took
+		q.names, q.limit = append(q.names, x.name), q.limit+10*x.took
 	}
-	out, err := t.run(pkg, binary, min(limit, t.limit), names)
-	if found := failure.FindStringSubmatch(out); found != nil {
+	q.limit = min(q.limit, t.limit)
+	said := t.run(pkg, q)
+	if found := failure.FindStringSubmatch(said.out); found != nil {
 		name = found[1]
 	}
-	return name, err != nil
+	return name, said.err != nil
 }

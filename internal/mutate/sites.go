@@ -18,10 +18,14 @@ type mutant struct {
 	begin, end int
 	text       string
 	what       string // in words, "< becomes <="
+	node       ast.Node
+	body       *ast.BlockStmt // of the function that it is in
+	number     int            // of those that were drawn
+	own        bool           // it has to be compiled by itself
 }
 
 // apply is the file's content with the change.
-func (m mutant) apply(content []byte) []byte {
+func (m *mutant) apply(content []byte) []byte {
 	changed := append([]byte{}, content[:m.begin]...)
 	return append(append(changed, m.text...), content[m.end:]...)
 }
@@ -33,66 +37,79 @@ var opposites = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// mutantsOf lists every mutant of the product's files in a folder, in order of
-// their places.
-func mutantsOf(root, folder string) ([]mutant, error) {
+// source is a file of the product, and what can be changed in it, in order of the places: what is around something comes
+// before what is in it.
+type source struct {
+	name, path string // below the module's root, and where it is
+	content    []byte
+	set        *token.FileSet
+	file       *ast.File
+	mutants    []*mutant
+}
+
+// sourcesOf reads the product's files in a folder.
+func sourcesOf(root, folder string) (all []*source, err error) {
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 	if err != nil {
 		return nil, err
 	}
 	sort.Strings(files)
-	var all []mutant
+	set := token.NewFileSet()
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		found, err := mutantsIn(root, file)
+		found, err := read(set, root, file)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
+		all = append(all, found)
 	}
 	return all, nil
 }
 
-func mutantsIn(root, file string) ([]mutant, error) {
-	content, err := os.ReadFile(file)
+func read(set *token.FileSet, root, path string) (*source, error) {
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, file, content, 0)
+	parsed, err := parser.ParseFile(set, path, content, 0)
 	if err != nil {
 		return nil, err
 	}
-	name, err := filepath.Rel(root, file)
+	name, err := filepath.Rel(root, path)
 	if err != nil {
 		return nil, err
 	}
-	c := collector{set: set, content: content, file: name}
+	c := collector{source: &source{name: name, path: path, content: content, set: set, file: parsed}}
 	for _, decl := range parsed.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
+			c.body = f.Body
 			ast.Inspect(f.Body, c.visit)
 		}
 	}
-	return c.found, nil
+	return c.source, nil
+}
+
+// offset is where in the file something is.
+func (s *source) offset(at token.Pos) int { return s.set.Position(at).Offset }
+
+func (s *source) text(n ast.Node) string {
+	return string(s.content[s.offset(n.Pos()):s.offset(n.End())])
 }
 
 // collector finds the mutants of one file.
 type collector struct {
-	set     *token.FileSet
-	content []byte
-	file    string
-	found   []mutant
+	*source
+	body *ast.BlockStmt
 }
 
-func (c *collector) add(begin, end token.Pos, text, what string) {
+func (c *collector) add(node ast.Node, begin, end token.Pos, text, what string) {
 	at := c.set.Position(begin)
-	c.found = append(c.found, mutant{c.file, [2]int{at.Line, at.Column}, at.Offset, c.set.Position(end).Offset, text, what})
-}
-
-func (c *collector) source(n ast.Node) string {
-	return string(c.content[c.set.Position(n.Pos()).Offset:c.set.Position(n.End()).Offset])
+	c.mutants = append(c.mutants, &mutant{
+		file: c.name, at: [2]int{at.Line, at.Column}, begin: at.Offset, end: c.offset(end),
+		text: text, what: what, node: node, body: c.body,
+	})
 }
 
 func (c *collector) visit(n ast.Node) bool {
@@ -100,19 +117,19 @@ func (c *collector) visit(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		if other, ok := opposites[n.Op]; ok && !isText(n) {
 			end := n.OpPos + token.Pos(len(n.Op.String()))
-			c.add(n.OpPos, end, other.String(), n.Op.String()+" becomes "+other.String())
+			c.add(n, n.OpPos, end, other.String(), n.Op.String()+" becomes "+other.String())
 		}
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			c.add(n.OpPos, n.OpPos+1, "", "! goes from "+c.source(n))
+			c.add(n, n.OpPos, n.OpPos+1, "", "! goes from "+c.text(n))
 		}
 	case *ast.BasicLit:
 		if v, err := strconv.Atoi(n.Value); err == nil && n.Kind == token.INT {
-			c.add(n.Pos(), n.End(), strconv.Itoa(v+1), n.Value+" becomes "+strconv.Itoa(v+1))
+			c.add(n, n.Pos(), n.End(), strconv.Itoa(v+1), n.Value+" becomes "+strconv.Itoa(v+1))
 		}
 	case *ast.Ident:
 		if other := map[string]string{"true": "false", "false": "true"}[n.Name]; other != "" {
-			c.add(n.Pos(), n.End(), other, n.Name+" becomes "+other)
+			c.add(n, n.Pos(), n.End(), other, n.Name+" becomes "+other)
 		}
 	case *ast.BlockStmt:
 		c.statements(n.List)
@@ -128,14 +145,14 @@ func (c *collector) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
 		case *ast.ExprStmt:
-			c.add(s.Pos(), s.End(), "", "left out: "+firstLine(c.source(s)))
+			c.add(s, s.Pos(), s.End(), "", "left out: "+firstLine(c.text(s)))
 		case *ast.AssignStmt:
 			if s.Tok != token.DEFINE {
-				c.add(s.Pos(), s.End(), "", "left out: "+firstLine(c.source(s)))
+				c.add(s, s.Pos(), s.End(), "", "left out: "+firstLine(c.text(s)))
 			}
 		case *ast.IfStmt:
-			c.add(s.Cond.Pos(), s.Cond.End(), "("+c.source(s.Cond)+") || true", "always: if "+c.source(s.Cond))
-			c.add(s.Cond.Pos(), s.Cond.End(), "("+c.source(s.Cond)+") && false", "never: if "+c.source(s.Cond))
+			c.add(s, s.Cond.Pos(), s.Cond.End(), "("+c.text(s.Cond)+") || true", "always: if "+c.text(s.Cond))
+			c.add(s, s.Cond.Pos(), s.Cond.End(), "("+c.text(s.Cond)+") && false", "never: if "+c.text(s.Cond))
 		}
 	}
 }

@@ -29,10 +29,11 @@ func TestMutants(t *testing.T) {
 	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := mutantsOf(dir, ".")
+	files, err := sourcesOf(dir, ".")
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := files[0].mutants
 	got := map[string]bool{}
 	for _, m := range all {
 		got[m.what] = true

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/mutate/on"
+)
+
+// asked is what is known of the tests of a package, from a run where no mutant is on.
+type asked struct {
+	tests  []test
+	binary string
+}
+
+// test is one test function, with the mutants that it came by.
+type test struct {
+	name  string // "TestX", or "TestX/part"
+	took  time.Duration
+	ran   map[int]bool
+	parts []string // its subtests, while they are looked for
+}
+
+// worth is how long it may take to ask all tests of a package about each of its mutants. Where that takes longer, it is
+// worth knowing what each of them runs.
+const worth = 3 * time.Minute
+
+// about says what is to be known of a package's tests.
+func (t tests) about(pkg string) (*asked, error) {
+	known := &asked{binary: filepath.Join(t.copy.dir, strings.ReplaceAll(pkg[2:], "/", "_")+".test")}
+	if err := t.copy.compile(pkg, known.binary); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(known.binary); err != nil {
+		return known, nil // it has none
+	}
+	names, err := t.names(pkg, known.binary)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(t.slow, pkg) {
+		began := time.Now()
+		known.tests = t.pass(pkg, known.binary, names)
+		if len(known.tests) == 0 || time.Since(began)*time.Duration(t.drawn[pkg]) < worth {
+			return known, nil
+		}
+	}
+	known.tests = t.learn(pkg, known.binary, names)
+	return known, nil
+}
+
+// passed is a test in the output of all.
+var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
+
+// pass lists the tests of a package that pass where no mutant is on. Which of them came by which is not known.
+func (t tests) pass(pkg, binary string, names []string) (found []test) {
+	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})
+	for _, line := range passed.FindAllStringSubmatch(all.out, -1) {
+		seconds, _ := strconv.ParseFloat(line[2], 64)
+		found = append(found, test{name: line[1], took: time.Duration(seconds * float64(time.Second)), ran: all.ran})
+		names = slices.DeleteFunc(names, func(name string) bool { return name == line[1] })
+	}
+	if all.err != nil {
+		fmt.Printf("%s without any mutant: %v, and not asked are %s\n", pkg, all.err, strings.Join(names, ", "))
+	}
+	return found
+}
+
+// learn runs each test of a package by itself. One that fails without any mutant is not asked about one.
+func (t tests) learn(pkg, binary string, names []string) (found []test) {
+	for _, x := range t.each(pkg, binary, names, true) {
+		if x.took > t.divided && len(x.parts) > 1 {
+			if parts := t.each(pkg, binary, x.parts, false); len(parts) == len(x.parts) {
+				found = append(found, parts...)
+				continue
+			}
+		}
+		x.parts = nil
+		found = append(found, x)
+	}
+	return found
+}
+
+// each runs tests one by one, and leaves out those that fail.
+func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
+	ran, failed := make([]test, len(names)), make([]error, len(names))
+	var several sync.WaitGroup
+	free := make(chan struct{}, 4) // at once: they wait for servers, most of the time
+	for i, name := range names {
+		free <- struct{}{}
+		several.Go(func() {
+			defer func() { <-free }()
+			if ran[i], failed[i] = t.alone(pkg, binary, name); failed[i] != nil {
+				ran[i], failed[i] = t.alone(pkg, binary, name) // a busy machine may have kept it too long
+			}
+		})
+	}
+	several.Wait()
+	for i, err := range failed {
+		switch {
+		case err == nil:
+			passed = append(passed, ran[i])
+		case tell:
+			fmt.Printf("%s %s fails without any mutant and is not asked: %v\n", pkg, names[i], err)
+		}
+	}
+	return passed
+}
+
+// names lists a package's tests, seeds of fuzz tests and examples.
+func (t tests) names(pkg, binary string) (names []string, err error) {
+	list := exec.Command(binary, "-test.list=^(Test|Fuzz|Example)")
+	list.Dir = filepath.Join(t.root, pkg)
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", pkg, err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// part is a subtest of the first level in the output of a test.
+var part = regexp.MustCompile(`(?m)^    --- PASS: (\w+/\S+) `)
+
+// alone runs one test, and says which mutants it and the processes that it starts come by.
+func (t tests) alone(pkg, binary, name string) (test, error) {
+	began := time.Now()
+	one := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: []string{name}, all: true})
+	if one.err != nil {
+		return test{}, fmt.Errorf("%w: %s", one.err, one.out)
+	}
+	x := test{name: name, took: time.Since(began), ran: one.ran}
+	for _, found := range part.FindAllStringSubmatch(one.out, -1) {
+		if !strings.Contains(name, "/") {
+			x.parts = append(x.parts, found[1])
+		}
+	}
+	return x, nil
+}
+
+// question is what a package's tests are asked.
+type question struct {
+	binary string
+	mutant int // that is on
+	limit  time.Duration
+	names  []string // of whole tests, or of subtests of one
+	all    bool     // whether they go on when one has failed, and are all told of
+}
+
+// answer is what a run of tests said.
+type answer struct {
+	out string
+	ran map[int]bool // the mutants that it came by, where these are noted
+	err error
+}
+
+// memory is what a test's process may take of it, in KiB: a mutant that never ends must not take all that there is.
+const memory = 8 << 20
+
+// run asks tests. Their program has a folder of its own, where it finds which mutant is on.
+func (t tests) run(pkg string, q question) (a answer) {
+	dir, err := os.MkdirTemp(t.copy.dir, "run")
+	if err != nil {
+		return answer{err: err}
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program := filepath.Join(dir, "test")
+	chosen := os.WriteFile(filepath.Join(dir, on.Chosen), []byte(strconv.Itoa(q.mutant)), 0o600)
+	if err := errors.Join(os.Link(q.binary, program), chosen); err != nil {
+		return answer{err: err}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second) // the test itself says where it hangs
+	defer cancel()
+	flags := []string{"-test.short", "-test.timeout=" + q.limit.String(), "-test.run=" + pattern(q.names)}
+	if flags = append(flags, "-test.failfast"); q.all {
+		flags[len(flags)-1] = "-test.v"
+	}
+	bounded := []string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memory), program}
+	cmd := exec.CommandContext(ctx, "sh", append(bounded, flags...)...)
+	cmd.Dir, cmd.WaitDelay = filepath.Join(t.root, pkg), 10*time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	a.err = cmd.Run()
+	a.out, a.ran = out.String(), map[int]bool{}
+	noted, _ := os.ReadFile(filepath.Join(dir, on.Ran)) // there is none where none was come by
+	for line := range strings.FieldsSeq(string(noted)) {
+		n, err := strconv.Atoi(line)
+		a.ran[n], a.err = true, errors.Join(a.err, err)
+	}
+	return a
+}
+
+// pattern is for -test.run.
+func pattern(names []string) string {
+	parents, parts := map[string]bool{}, []string{}
+	for _, name := range names {
+		parent, rest, is := strings.Cut(name, "/")
+		parents[parent] = true
+		if is {
+			parts = append(parts, regexp.QuoteMeta(rest))
+		}
+	}
+	pattern := "^(" + strings.Join(slices.Sorted(maps.Keys(parents)), "|") + ")$"
+	if len(parts) > 0 {
+		pattern += "/^(" + strings.Join(parts, "|") + ")$"
+	}
+	return pattern
+}
+
+// who lists the tests that can notice a mutant, the quick ones first: those that came by it.
+func (a *asked) who(m *mutant) []test {
+	able := slices.DeleteFunc(slices.Clone(a.tests), func(t test) bool { return !t.ran[m.number] })
+	slices.SortStableFunc(able, func(x, y test) int { return int(x.took - y.took) })
+	return able
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWho asks the tests that came by a mutant, the quick ones first.
+func TestWho(t *testing.T) {
+	known := asked{tests: []test{
+		{name: "TestSlow", took: time.Minute, ran: map[int]bool{1: true, 2: true}},
+		{name: "TestQuick", took: time.Second, ran: map[int]bool{1: true}},
+	}}
+	for number, want := range [][]string{nil, {"TestQuick", "TestSlow"}, {"TestSlow"}} {
+		var got []string
+		for _, x := range known.who(&mutant{number: number}) {
+			got = append(got, x.name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("mutant %d: %s", number, diff)
+		}
+	}
+}
+
+// TestGroups asks the quick first, and the subtests of one test apart from all others.
+func TestGroups(t *testing.T) {
+	var got [][]string
+	for _, group := range groups([]test{
+		{name: "TestA", took: 1}, {name: "TestS/a", took: 2}, {name: "TestB", took: 3},
+		{name: "TestS/b", took: time.Minute}, {name: "TestC", took: time.Minute},
+	}) {
+		var names []string
+		for _, x := range group {
+			names = append(names, x.name)
+		}
+		got = append(got, names)
+	}
+	if diff := cmp.Diff([][]string{{"TestA", "TestB"}, {"TestS/a", "TestS/b"}, {"TestC"}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// moduleOf writes the files of a module of one package, in its folder a, and returns what is drawn of it
+// and who is asked about it.
+func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
+	t.Helper()
+	root := t.TempDir()
+	files["go.mod"] = "module example.org/m\n\ngo 1.26\n"
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sources := map[string][]*source{}
+	var err error
+	if sources["a"], err = sourcesOf(root, "a"); err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := newChecker(root, "example.org/m", []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := compiler.draw(1000, 1, sources["a"][0].mutants, sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asking, err := compiler.tests(root, sources, drawn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(asking.copy.dir) })
+	asking.limit = time.Minute
+	return drawn, asking
+}
+
+// TestTry tries the mutants of a small package: one that a test notices, one that a subtest does, one in a process
+// that a test starts with an empty environment, one that only a test runs which is broken anyway, one that cannot be
+// switched, one that does not compile, and one that a test runs which fails by chance.
+func TestTry(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "mark")
+	t.Setenv("MARK", mark)
+	drawn, asking := moduleOf(t, map[string]string{"a/a.go": `package a
+
+func Less(x, y int) bool { return x < y }
+func Broken(x int) bool { return x != 0 }
+func Chance(x, y bool) bool { return x && y }
+func Sum(x, y int) int { return x*1 + y }
+func Text(x, y string) string { return x + y }
+func Room() int { return len([4]int{}) }
+func Elsewhere(x bool) bool { return !x }
+`, "a/a_test.go": `package a
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		os.Exit(m.Run())
+	}
+	if Elsewhere(true) {
+		os.Exit(1)
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env, cmd.Dir = []string{}, "/"
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLess(t *testing.T) {
+	if Less(1, 1) {
+		t.Error("1 < 1")
+	}
+}
+
+func TestRoom(t *testing.T) {
+	if Room() != 4 {
+		t.Error("not 4")
+	}
+}
+
+func TestParts(t *testing.T) {
+	t.Run("a sum", func(t *testing.T) {
+		if Sum(1, 1) != 2 {
+			t.Error("1 + 1 != 2")
+		}
+	})
+	t.Run("another", func(t *testing.T) {})
+}
+
+func TestBroken(t *testing.T) { t.Error(Broken(1)) }
+
+func TestByChance(t *testing.T) {
+	Chance(true, true)
+	if os.Remove(os.Getenv("MARK")) == nil {
+		t.Error("fails once")
+	}
+}
+`})
+	want := map[string]string{
+		"3: < becomes <=": caught + " (./a TestLess)", "4: != becomes ==": survives, "4: 0 becomes 1": survives,
+		"5: && becomes ||": survives, "6: + becomes -": caught + " (./a TestParts)",
+		"6: * becomes /": survives, "6: 1 becomes 2": caught + " (./a TestParts)",
+		"8: 4 becomes 5": caught + " (./a TestRoom)", "9: ! goes from !x": caught + " (./a TestElsewhere)",
+	}
+	for name, slow := range map[string][]string{"a package of quick tests": nil, "a package of slow ones": {"./a"}} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Remove(mark)
+			got := map[string]string{}
+			asking.slow, asking.known = slow, map[string]*asked{}
+			for _, d := range drawn {
+				verdict, by, err := asking.try(d.mutant, []string{"./a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if what := fmt.Sprintf("%d: %s", d.at[0], d.what); d.own != (what == "8: 4 becomes 5") {
+					t.Errorf("%s is built by itself: %t", what, d.own)
+				}
+				got[fmt.Sprintf("%d: %s", d.at[0], d.what)] = verdict + by
+				if err := os.WriteFile(mark, nil, 0o600); err != nil { // from the second mutant on
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestSwitched: what a mutant does that is switched on beside all others is what it does where nothing but it was
+// built, to the last call.
+func TestSwitched(t *testing.T) {
+	drawn, asking := moduleOf(t, map[string]string{"a/a.go": `package a
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+type size int64
+
+type reader interface{ Len() int }
+
+func told(what string, is bool) bool { fmt.Print(what, " "); return is }
+
+func Write(x, y int, s size, f float64, texts []string) {
+	if told("a", x < y) && told("b", !(x == 2)) || told("c", y >= 3) && (told("d", f > 0.5) || x <= 1) {
+		fmt.Print("first ")
+	} else if x != y && true {
+		fmt.Print("second ")
+	}
+	s = s*2 + 7 - size(x)/1
+	f += float64(x)/3 + 10/4.0 + 3/2
+	wait := 5 * time.Second
+	const fixed = 3
+	switch fixed + x {
+	case 4, 1 + 1:
+		wait = 2 * time.Minute
+		fmt.Print("moved ")
+	}
+	var none error
+	if err := errors.New("x"); none == nil && none != err {
+		texts = append(texts[:len(texts)-1], strings.SplitN("a,b,c", ",", 2)...)
+	}
+	var r reader = strings.NewReader("four")
+	if _, is := r.(*strings.Reader); is == true && r.Len() != 4 {
+		fmt.Print("text ")
+	}
+	if !told("e", x > 1) &&
+		x < 3 {
+		fmt.Print(s, f, wait, texts, [3]string{1: "middle"}, uint8(200+x), 1<<3, -1)
+	}
+	func() { x = 9 /* a comment */ }()
+	fmt.Println(x, y, s, f, wait, texts, none)
+}
+`, "a/a_test.go": `package a
+
+import "testing"
+
+func TestWrite(t *testing.T) {
+	for x := range 4 {
+		for y := range 5 {
+			Write(x, y, size(x), float64(y)/4, []string{"a", "b"})
+		}
+	}
+}
+`})
+	known, err := asking.about("./a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(binary string, number int) string {
+		a := asking.run("./a", question{binary: binary, mutant: number, limit: time.Minute, names: []string{"TestWrite"}})
+		out, _, _ := strings.Cut(a.out, "--- FAIL") // how long it took, and addresses
+		return out
+	}
+	asIs, switched := said(known.binary, 0), 0
+	for _, d := range drawn {
+		if d.own {
+			continue
+		}
+		binary, err := asking.byItself("./a", d.mutant)
+		if err != nil {
+			t.Fatalf("line %d: %s: %v", d.at[0], d.what, err)
+		}
+		one, other := said(binary, 0), said(known.binary, d.number)
+		if diff := cmp.Diff(one, other); diff != "" {
+			t.Errorf("line %d: %s: %s", d.at[0], d.what, diff)
+		}
+		if one != asIs {
+			switched++
+		}
+	}
+	if switched < 60 {
+		t.Errorf("of %d mutants, %d are switched and can be seen", len(drawn), switched)
+	}
+}

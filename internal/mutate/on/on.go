@@ -1,0 +1,138 @@
+// Package on is part of a build that holds many mutants: it says which one of them is on. The program internal/mutate
+// weaves calls of it into copies of the product's files; nothing else imports it. Its neighbour there is switch.go.
+package on
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Noting instead of a mutant's number has none on, and those noted that the program comes by.
+const Noting = -1
+
+// The files are beside the program itself: a process that it starts anew, with an empty environment or elsewhere, has
+// the same mutant on.
+const (
+	Chosen = "mutant" // has the number
+	Ran    = "ran"    // is written, a number in each line
+)
+
+var (
+	beside = folder()
+	chosen = read()
+	noted  [1 << 17]atomic.Bool // more than there are mutants; loops come by one millions of times
+)
+
+func folder() string {
+	program, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return filepath.Dir(program)
+}
+
+func read() int {
+	content, err := os.ReadFile(filepath.Join(beside, Chosen))
+	if os.IsNotExist(err) {
+		return 0
+	}
+	n, failed := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil || failed != nil {
+		panic("which mutant is on cannot be read")
+	}
+	return n
+}
+
+// Is reports whether mutant n is on.
+func Is(n int) bool {
+	if chosen == Noting {
+		note(n)
+	}
+	return chosen == n
+}
+
+// note writes at once: the process may be killed.
+func note(n int) {
+	if noted[n].Load() || noted[n].Swap(true) {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(beside, Ran), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.WriteString(strconv.Itoa(n) + "\n"); err != nil {
+		panic(err)
+	}
+}
+
+// Or is a value, or another one with the mutant.
+func Or[T any](n int, value, other T) T {
+	if Is(n) {
+		return other
+	}
+	return value
+}
+
+// Less is a < b, or a <= b with the mutant.
+func Less[T cmp.Ordered](n int, a, b T) bool {
+	if Is(n) {
+		return a <= b
+	}
+	return a < b
+}
+
+// Most is a <= b, or a < b with the mutant.
+func Most[T cmp.Ordered](n int, a, b T) bool {
+	if Is(n) {
+		return a < b
+	}
+	return a <= b
+}
+
+// More is a > b, or a >= b with the mutant.
+func More[T cmp.Ordered](n int, a, b T) bool { return Less(n, b, a) }
+
+// Least is a >= b, or a > b with the mutant.
+func Least[T cmp.Ordered](n int, a, b T) bool { return Most(n, b, a) }
+
+// number is what can be reckoned with.
+type number interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
+}
+
+// Sum is a + b, or a - b with the mutant.
+func Sum[T number](n int, a, b T) T {
+	if Is(n) {
+		return a - b
+	}
+	return a + b
+}
+
+// Difference is a - b, or a + b with the mutant.
+func Difference[T number](n int, a, b T) T {
+	if Is(n) {
+		return a + b
+	}
+	return a - b
+}
+
+// Product is a * b, or a / b with the mutant.
+func Product[T number](n int, a, b T) T {
+	if Is(n) {
+		return a / b
+	}
+	return a * b
+}
+
+// Quotient is a / b, or a * b with the mutant.
+func Quotient[T number](n int, a, b T) T {
+	if Is(n) {
+		return a * b
+	}
+	return a / b
+}
