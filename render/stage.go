@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -111,11 +113,11 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 		from.ProgressDeadlineSeconds, deadline, defaultProgressDeadline)
 	mergeCount("revisionHistoryLimit", d.form.RevisionHistoryLimit, from.RevisionHistoryLimit, into, 0)
 	if d.spec.ProgressDeadlineSeconds <= d.spec.MinReadySeconds {
-		blamed := other
-		if d.form.ProgressDeadlineSeconds != nil || d.form.MinReadySeconds != nil {
-			blamed = own
+		blamed, fix := other, ""
+		if d.form.ProgressDeadlineSeconds != nil || d.form.MinReadySeconds != nil || d.workload.Kind != "" {
+			blamed, fix = own, fmt.Sprintf("set it to more than %d in the Rollout document", d.spec.MinReadySeconds)
 		}
-		blamed.Fail("spec.progressDeadlineSeconds", "", "%d is not more than minReadySeconds %d, so no release could keep it",
+		blamed.Fail("spec.progressDeadlineSeconds", fix, "%d is not more than minReadySeconds %d, so no release could keep it",
 			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
 	if c := d.spec.Canary; c != nil && c.Rebalance && d.workload.Kind != "StatefulSet" {

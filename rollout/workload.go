@@ -44,6 +44,9 @@ func (w Workload) String() string {
 	return w.Namespace + "/" + w.Name
 }
 
+// Title names the workload as a sentence does: Deployment shop/web.
+func (w Workload) Title() string { return w.Ref().Kind + " " + w.Namespace + "/" + w.Name }
+
 // Ref returns the workload's object reference.
 func (w Workload) Ref() Ref {
 	ref := WorkloadKinds[max(0, w.kind())]

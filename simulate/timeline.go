@@ -198,7 +198,10 @@ func (s *Story) statusOf(a rollout.App) string {
 			phase += fmt.Sprintf(" %s %d/%d %s (%d%%)", p.Workload.Name, min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
 		}
 	}
-	if phase == "" {
+	switch {
+	case state.Unhealthy != "":
+		phase = string(rollout.Degraded) // as get has it
+	case phase == "":
 		phase = "Unknown"
 	}
 	at := "nothing"
@@ -222,8 +225,10 @@ func (s *Story) statusOf(a rollout.App) string {
 	if waiting != "" {
 		parts = append(parts, waiting)
 	}
-	if state.Reason != "" && !strings.Contains(waiting, state.Reason) {
-		parts = append(parts, state.Reason)
+	for _, why := range []string{state.Reason, state.Unhealthy} {
+		if why != "" && !strings.Contains(waiting, why) {
+			parts = append(parts, why)
+		}
 	}
 	return strings.Join(parts, " | ")
 }

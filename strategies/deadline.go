@@ -94,7 +94,7 @@ func deadlines(in Input) (all []deadline) {
 			since = promotedAt(s)
 		}
 		step := orElse(pr.Name, "first deployment")
-		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.fresh.Problem)
+		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.problem())
 		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !isMoving(in) // whom all users are on is not taken back
 		all = append(all, d)
 	}

@@ -278,6 +278,7 @@ func TestGates(t *testing.T) {
 	h.push(version("v2"))
 	hash := h.at(commitID(1)).Release()
 	stable := set(h, commitID(0), 8, 8)
+	ailing := rollout.Revision{Hash: stable.Hash, Desired: 8, Pods: 8, Problem: "pod web-7: CrashLoopBackOff"}
 	fresh := func(ready int) rollout.Revision { return set(h, commitID(1), 2, ready) }
 	cases := map[string]struct {
 		reason    string
@@ -298,6 +299,22 @@ func TestGates(t *testing.T) {
 		"Problem": {
 			"and why", 0, time.Hour, []rollout.Revision{stable, {Hash: hash, Desired: 2, Pods: 2, Problem: "ImagePullBackOff"}},
 			nil, nil, verdict{text: "pods of the new version: 0 of 2 serve (ImagePullBackOff)"},
+		},
+		"StableProblem": {
+			"and of whom it waits for where pods are replaced in place", 0, time.Hour,
+			[]rollout.Revision{ailing, fresh(0)}, nil, nil,
+			verdict{text: "pods of the new version: 0 of 2 serve (stable pod web-7: CrashLoopBackOff)"},
+		},
+		"StableProblemBeside": {
+			"the new version's own comes first", 0, time.Hour,
+			[]rollout.Revision{ailing, {Hash: hash, Desired: 2, Problem: "x"}}, nil, nil,
+			verdict{text: "pods of the new version: 0 of 2 serve (x)"},
+		},
+		"StableProblemOfSurge": {
+			"new pods beside the stable ones do not wait for them", 0, time.Hour,
+			[]rollout.Revision{ailing, fresh(0)}, nil,
+			func(in *Input) { in.Head.Render.Specs[0].Scaling = rollout.Surge },
+			verdict{text: "pods of the new version: 0 of 2 serve"},
 		},
 		"TooYoung": {
 			"ready is not yet serving", 0, 10 * time.Second, []rollout.Revision{stable, fresh(2)}, nil, nil,
@@ -613,5 +630,18 @@ func TestUnreportedPodsCount(t *testing.T) {
 	sets[1].Pods = 0
 	if d := Decide(in); d.State.Phase != rollout.Progressing {
 		t.Errorf("without them it is %s: %s", d.State.Phase, d.Subject)
+	}
+}
+
+// TestOverdueNamesWhatItWaitsFor: where pods are replaced in place, the one that does not get ready may be a stable one.
+func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
+	h := oneWeb(nil)
+	h.push(version("v2"))
+	ailing := set(h, commitID(0), 8, 7)
+	ailing.Problem = "pod web-7: CrashLoopBackOff"
+	in := inFlight(h, 0, ailing, set(h, commitID(1), 2, 0))
+	in.Now = noon.Add(24 * time.Hour)
+	if d, is := overdue(in); !is || !strings.HasSuffix(d.reason, ": stable pod web-7: CrashLoopBackOff") {
+		t.Errorf("overdue: %t, %q", is, d.reason)
 	}
 }

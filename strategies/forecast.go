@@ -139,7 +139,9 @@ func (c *forecaster) open() string {
 // stage passes the time that a stage takes at least.
 func (c *forecaster) stage() ForecastStage {
 	s := c.plan.stages[c.step]
-	n := c.plan.countsAt(c.step, c.in.Replicas)
+	m := moving{plan: c.plan, n: c.in.Replicas, fresh: rollout.Revision{Desired: c.last.canary}}
+	m.Workload, m.Step = c.in.Spec.Workload, c.step
+	n := m.kind().reached(m, m.want()) // some kinds keep the new pods of an earlier, larger step
 	out := ForecastStage{
 		Name: s.name, Text: s.text, Weight: s.weight, Canary: n.canary, Stable: n.stable, Enters: c.moment(),
 	}

@@ -24,9 +24,9 @@ func decideInFlight(in Input) Decision {
 	case s.Former != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash):
 		return keepFormer(in)
 	case isLost:
-		return withoutDocument(in, hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s %s was "+
+		return withoutDocument(in, hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s was "+
 			"removed while its release %s is in flight; restore it, revert the release, or promote it fully first",
-			missing.Ref().Kind, missing, s.Release.Hash), in.Head.Commit.ID))
+			missing.Title(), s.Release.Hash), in.Head.Commit.ID))
 	case isRenamed:
 		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all pods "+
 			"of it would start at once; give it its name back, abort the release, or promote it fully",

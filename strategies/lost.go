@@ -69,7 +69,8 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 			continue
 		}
 		from := slices.MinFunc(left, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
-		return fmt.Sprintf("%s %s left Git and %s came with another version", w.Ref().Kind, from, w), true
+		return fmt.Sprintf("%s left Git and %s came with another version", from.Title(),
+			strings.TrimPrefix(w.Title(), from.Ref().Kind+" ")), true
 	}
 	return "", false
 }

@@ -75,6 +75,15 @@ func releaseSpecs(in Input) []rollout.Spec {
 	}
 }
 
+// problem is what keeps pods of the new version from serving, as the cluster says: something of them, or, where they
+// take the place of stable pods, something of one of those, for which the next has to wait.
+func (m moving) problem() string {
+	if m.fresh.Problem != "" || m.stable.Problem == "" || m.spec.Scaling != rollout.InPlace {
+		return m.fresh.Problem
+	}
+	return "stable " + m.stable.Problem
+}
+
 // stage is the one in progress, the zero value after the last one.
 func (m moving) stage() stage {
 	s, _ := m.at(m.Step)

@@ -78,14 +78,14 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	problem := ""
 	switch {
 	case len(strange) > 0:
-		problem = fmt.Sprintf("%s %s already runs a template that differs from Git, and no release is on record; "+
+		problem = fmt.Sprintf("%s already runs a template that differs from Git, and no release is on record; "+
 			"commit what runs first (it is adopted without a restart), "+
 			"or replace it at once with a promotion file: release: %s, through: full",
-			strange[0].Ref().Kind, strange[0], release.Hash)
+			strange[0].Title(), release.Hash)
 	case len(halfDone) > 0:
-		problem = fmt.Sprintf("%s %s is in the middle of a release, and no release is on record; restore the state branch, "+
+		problem = fmt.Sprintf("%s is in the middle of a release, and no release is on record; restore the state branch, "+
 			"or finish the release at once with a promotion file: release: %s, through: full",
-			halfDone[0].Ref().Kind, halfDone[0], release.Hash)
+			halfDone[0].Title(), release.Hash)
 	default:
 		s.Phase, s.Source, s.Stable, s.Verified = rollout.Healthy, in.Head.Commit.ID, &release, remember(nil, release.Hash)
 		return Decision{State: s, Subject: fmt.Sprintf("%s adopted at %s", s.App, rollout.ShortID(release.Commit))}, true

@@ -24,11 +24,11 @@ func (podsWait) verdict(in Input, m moving) verdict {
 	serving := m.fresh.Serving(in.Now, ready)
 	switch {
 	case !m.exists:
-		return verdict{text: m.Workload.Ref().Kind + " " + m.Workload.String() + " to exist"}
+		return verdict{text: m.Workload.Title() + " to exist"}
 	case serving < want.canary:
 		v := verdict{text: fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.canary)}
-		if m.fresh.Problem != "" {
-			v.text += " (" + m.fresh.Problem + ")"
+		if problem := m.problem(); problem != "" {
+			v.text += " (" + problem + ")"
 		}
 		v.due = servesNext(in.Now, ready, m.fresh)
 		return v

@@ -57,6 +57,7 @@ func TestSimulate(t *testing.T) {
 		"an abort needs no push":      {"start\npush v2\nabort\n  expect Degraded | 5 blue\nrevert\n  expect Healthy\n", 0, "", ""},
 		"an API server that is down":  {"start\napi down\npush v2\n  error the API server does not answer\napi up\n+2m\n  expect Paused\n", 0, "", ""},
 		"pods die":                    {"start\nslow blue 30s\nkill blue 2\n  expect Healthy | 5 blue (3 ready)\n+1m\n  expect Healthy | 5 blue\n", 0, "  expect Healthy at #0 | shop: 5 blue (3 ready)\n", ""},
+		"pods that stay away":         {"start\nnever blue\nkill blue 2\n+11m\n  expect Degraded | 5 blue (3 ready)\n", 0, "3 of 5 pods are ready", ""},
 		"a crash moves nothing":       {"start\npush v2\ncrash\n  expect Paused | 4 blue, 1 v2\n", 0, "", ""},
 		"an autoscaler is undone":     {"start\nscale shop 10\n  expect 5 blue\n", 0, "", ""},
 		"an unknown command":          {"start\nlaunch v2\n", 2, "", `line 2: "launch" is not a command`},

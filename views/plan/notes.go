@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -38,6 +39,7 @@ func notes(in Input, a App) []Note {
 		was := c.before[o.Object]
 		if now := c.after[o.Object]; now != nil && was != nil {
 			all = append(all, c.immutable(o.Object, was, now)...)
+			all = append(all, renumbered(o.Object, was, now)...)
 		}
 	}
 	for _, o := range a.Objects {
@@ -82,12 +84,12 @@ var fixed = map[string][][]string{
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
 	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
-		before, had := at(was, path)
-		after, has := at(now, path)
+		field := strings.Join(path, ".")
+		before, had := at(was, path, field)
+		after, has := at(now, path, field)
 		if !had || !has || reflect.DeepEqual(before, after) {
 			continue
 		}
-		field := strings.Join(path, ".")
 		all = append(all, Note{
 			Level: Refused, Code: "Immutable", Object: ref.String(),
 			Message: fmt.Sprintf("%s of %s %s cannot be changed: the API server refuses it", field, ref.Kind, ref.Name),
@@ -105,9 +107,36 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-func at(o rollout.Object, path []string) (any, bool) {
-	m := o.Map(path[:len(path)-1]...)
-	v, ok := m[path[len(path)-1]]
+// renumbered says that other ordinals are other pods: those outside of them are deleted and those in them are made,
+// one after another, whatever the step.
+func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
+	const field = "start"
+	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
+	if ref.Group != "apps" || cmp.Or(from, any(int64(0))) == cmp.Or(to, any(int64(0))) {
+		return nil
+	}
+	return []Note{{
+		Level: AtOnce, Code: "Ordinals", Object: ref.String(),
+		Message: fmt.Sprintf("%s %s numbers its pods from %v instead of %v: pods outside of the new ordinals are deleted, "+
+			"and those in them are made, with volumes of their own, whatever the step", ref.Kind, ref.Name,
+			cmp.Or(to, any(int64(0))), cmp.Or(from, any(int64(0)))),
+		Fix: "leave spec.ordinals as it is in a release, and change it by itself",
+	}}
+}
+
+// unset are fixed fields that are not the server's choice where a manifest leaves them out, with what they are then
+// (the defaults of apps/v1, batch/v1, core/v1 and storage.k8s.io/v1).
+var unset = map[string]any{
+	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
+	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
+}
+
+// at returns what a field of an object is, and false where only the API server knows it.
+func at(o rollout.Object, path []string, field string) (any, bool) {
+	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
+	if list, is := v.([]any); is && len(list) == 0 || v == nil {
+		v, ok = unset[field]
+	}
 	return v, ok
 }
 
