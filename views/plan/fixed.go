@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// fixed are fields that the API server lets nobody change (apps/v1 and batch/v1
+// validation: "field is immutable"), by kind.
+var fixed = map[string][][]string{
+	"apps/Deployment": {{"spec", "selector"}},
+	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
+		{"spec", "volumeClaimTemplates"}, {"spec", "podManagementPolicy"}},
+	"apps/DaemonSet":  {{"spec", "selector"}},
+	"apps/ReplicaSet": {{"spec", "selector"}},
+	"batch/Job":       {{"spec", "selector"}, {"spec", "template"}, {"spec", "completionMode"}},
+	"/Service":        {{"spec", "clusterIP"}},
+	"/Secret":         {{"type"}},
+	"/PersistentVolumeClaim": {{"spec", "accessModes"}, {"spec", "storageClassName"},
+		{"spec", "volumeName"}, {"spec", "selector"}},
+	"storage.k8s.io/StorageClass":                  {{"provisioner"}, {"parameters"}, {"reclaimPolicy"}},
+	"rbac.authorization.k8s.io/RoleBinding":        {{"roleRef"}},
+	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
+}
+
+// immutable finds changes that the API server refuses.
+func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
+	var all []Note
+	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
+		field := strings.Join(path, ".")
+		before, had := at(was, path, field)
+		after, has := at(now, path, field)
+		if !had || !has || reflect.DeepEqual(before, after) {
+			continue
+		}
+		all = append(all, Note{
+			Level: Refused, Code: "Immutable", Object: ref.String(),
+			Message: fmt.Sprintf("%s of %s %s cannot be changed: the API server refuses it", field, ref.Kind, ref.Name),
+			Fix:     fmt.Sprintf("leave %s as it is, or give the %s a new name and remove the old one later", field, ref.Kind),
+		})
+	}
+	if is, _ := was["immutable"].(bool); is && isData(ref) && !(reflect.DeepEqual(was["data"], now["data"]) &&
+		reflect.DeepEqual(was["binaryData"], now["binaryData"]) && reflect.DeepEqual(was["stringData"], now["stringData"])) {
+		all = append(all, Note{
+			Level: Refused, Code: "Immutable", Object: ref.String(),
+			Message: fmt.Sprintf("%s %s is immutable: the API server refuses new content", ref.Kind, ref.Name),
+			Fix:     "use a configMapGenerator or secretGenerator, which gives new content a new name",
+		})
+	}
+	return all
+}
+
+// renumbered says that other ordinals are other pods: those outside of them are deleted and those in them are made,
+// one after another, whatever the step.
+func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
+	const field = "start"
+	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
+	if ref.Group != "apps" || cmp.Or(from, any(int64(0))) == cmp.Or(to, any(int64(0))) {
+		return nil
+	}
+	return []Note{{
+		Level: AtOnce, Code: "Ordinals", Object: ref.String(),
+		Message: fmt.Sprintf("%s %s numbers its pods from %v instead of %v: pods outside of the new ordinals are deleted, "+
+			"and those in them are made, with volumes of their own, whatever the step", ref.Kind, ref.Name,
+			cmp.Or(to, any(int64(0))), cmp.Or(from, any(int64(0)))),
+		Fix: "leave spec.ordinals as it is in a release, and change it by itself",
+	}}
+}
+
+// unset are fixed fields that are not the server's choice where a manifest leaves them out, with what they are then
+// (the defaults of apps/v1, batch/v1, core/v1 and storage.k8s.io/v1).
+var unset = map[string]any{
+	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
+	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
+}
+
+// at returns what a field of an object is, and false where only the API server knows it.
+func at(o rollout.Object, path []string, field string) (any, bool) {
+	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
+	if list, is := v.([]any); is && len(list) == 0 || v == nil {
+		v, ok = unset[field]
+	}
+	return v, ok
+}
