@@ -325,7 +325,8 @@ var namesAKind = map[string]string{
 	"cluster/errors.go":         "the API server's words",
 	"views/doctor/cluster.go":   "what the loop watches",
 	"cluster/prune.go":          "kinds that run pods",
-	"views/plan/notes.go":       "what Kubernetes does to a kind that has no stages, and its fields that cannot change",
+	"views/plan/notes.go":       "what Kubernetes does to a kind that has no stages",
+	"views/plan/fixed.go":       "fields of a kind that cannot change",
 }
 
 func TestKindsAreNamedInTheirFiles(t *testing.T) {
