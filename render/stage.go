@@ -117,7 +117,8 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 		if d.form.ProgressDeadlineSeconds != nil || d.form.MinReadySeconds != nil || d.workload.Kind != "" {
 			blamed, fix = own, fmt.Sprintf("set it to more than %d in the Rollout document", d.spec.MinReadySeconds)
 		}
-		blamed.Fail("spec.progressDeadlineSeconds", fix, "%d is not more than minReadySeconds %d, so no release could keep it",
+		blamed.Fail("spec.progressDeadlineSeconds", fix,
+			"%d is not more than minReadySeconds %d, so no release could keep it",
 			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
 	if c := d.spec.Canary; c != nil && c.Rebalance && d.workload.Kind != "StatefulSet" {
