@@ -39,6 +39,9 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	var result Result
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
+		if o.Annotation(rollout.AnnotationSealed) != "" {
+			continue // its values are not known here: it stays as it is
+		}
 		d, err := c.prepare(app, o)
 		if err != nil {
 			return result, err

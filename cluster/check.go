@@ -16,6 +16,9 @@ import (
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	var all []*desired
 	for _, o := range objects {
+		if o.Annotation(rollout.AnnotationSealed) != "" {
+			continue // its values are not known here: it stays as it is
+		}
 		d, err := c.prepare(app, o)
 		if err != nil {
 			return err

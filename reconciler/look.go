@@ -303,6 +303,8 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
 		touched = append(touched, l.record.proposers()...) // to be compared with what is there now
+	} else {
+		l.renders.retry(next.branch.Tree, next.line, listed)
 	}
 	if was != nil {
 		for _, name := range sortedKeys(was.apps) {

@@ -375,7 +375,7 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 		}
 	}()
 	if !j.head {
-		return p.reader.Render(tree, j.app)
+		return p.orSealed(tree, j.app)
 	}
 	r, err = p.reader.RenderHead(tree, j.app)
 	if reason := rollout.ReasonOf(err); reason == rollout.HeldForbidden || reason == rollout.HeldPolicy {

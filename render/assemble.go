@@ -126,8 +126,10 @@ func (a *assembly) render() (*rollout.Render, error) {
 		return nil, tooLarge(a.file)
 	}
 	sum := sha256.Sum256(raw)
+	app := a.app
+	app.Sealed = false // it is how the app was rendered, not what it is
 	return &rollout.Render{
-		App:       a.app,
+		App:       app,
 		Objects:   a.objects,
 		Specs:     a.specs,
 		Templates: a.templates,

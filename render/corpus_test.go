@@ -68,6 +68,9 @@ func TestSameBytesAsKustomize(t *testing.T) {
 		checkout := t.TempDir()
 		writeFiles(t, checkout, files)
 		for _, dir := range kustomizations(files) {
+			if strings.HasPrefix(dir, "encrypted/") {
+				continue // kustomize takes what is encrypted for what it says
+			}
 			t.Run(filepath.Base(feature)+"/"+dir, func(t *testing.T) { compare(t, tree, checkout, dir, feature == "testdata/corpus/openapi") })
 			builds++
 		}

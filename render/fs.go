@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -67,6 +68,10 @@ type treeFS struct {
 	total   int
 	refused *rollout.InvalidError // the first thing that was refused, whatever kustomize makes of it
 	failed  error                 // the tree could not be read
+
+	unlock    func([]sops.Lock) ([]byte, error) // data keys of encrypted files; nil: they are sealed
+	keysIn    string                            // the Secret of the keys
+	encrypted map[string][]sops.Lock            // such files that were read
 }
 
 var _ filesys.FileSystem = (*treeFS)(nil)
@@ -74,7 +79,7 @@ var _ filesys.FileSystem = (*treeFS)(nil)
 func newTreeFS(tree Tree) *treeFS {
 	return &treeFS{
 		tree: tree, made: map[string][]byte{}, listed: map[string]bool{}, asked: map[string]lookup{},
-		blobs: map[string][]byte{},
+		blobs: map[string][]byte{}, encrypted: map[string][]sops.Lock{},
 	}
 }
 
@@ -232,6 +237,11 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	if f.total += len(content); f.total > maxTotal {
 		return nil, f.refuse(real, fmt.Sprintf("brings the files of this app to more than %d bytes", maxTotal),
 			"split the app")
+	}
+	if sops.Is(content) {
+		if content, err = f.decrypt(real, content); err != nil {
+			return nil, err
+		}
 	}
 	f.blobs[real] = content
 	return content, nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -99,13 +100,16 @@ func (r *Renderer) Render(tree Tree, app rollout.App, commit rollout.Commit) (*r
 		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		r.keep(built, found)
+		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a key may come
+			r.keep(built, found)
+		}
 	}
 	if found.invalid != nil {
 		return nil, found.invalid
 	}
 	out := *found.render
 	out.App, out.Commit = app, commit
+	out.App.Sealed = false
 	return &out, nil
 }
 
@@ -153,6 +157,9 @@ type InProcess struct {
 	// CheckProvider lets metric providers look at their blocks of analysis templates. Nil: any block of any
 	// provider is accepted.
 	CheckProvider func(kind string, config map[string]any) error
+	// Unlock returns the data key of a file that is encrypted, by the keys that the app may use. Nil: Secrets that are
+	// encrypted in Git are rendered without their values, and annotated rollout.AnnotationSealed.
+	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
 // Build is Builder's.
@@ -168,29 +175,49 @@ func (b InProcess) Build(tree Tree, app rollout.App) (*rollout.Render, Looked, e
 // render checks what the app's kustomizations refer to, builds them, and
 // takes the Rollout documents out of what was built.
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
-	var listed []string
-	if app.Plain {
-		var err error
-		if listed, err = fs.plain(app); err != nil {
-			return nil, err
-		}
-	}
-	plan, err := inspect(fs, app)
+	plan, objects, err := build(fs, app)
 	if err != nil {
 		return nil, err
 	}
-	variables, err := fs.variables(app)
-	if err != nil {
+	a := &assembly{fs: fs, app: app, file: plan.file, checkProvider: b.CheckProvider, warnings: plan.warnings}
+	if objects, err = b.open(a, objects); err != nil {
 		return nil, err
 	}
-	a := &assembly{fs: fs, app: app, file: plan.file, checkProvider: b.CheckProvider}
-	objects, err := kustomize(fs, app.Path, &plan, variables)
-	if err != nil {
-		return nil, a.blame(fs.orNoObject(app.Path, listed, err), rollout.Ref{})
-	}
-	a.warnings = plan.warnings
 	if err := a.assemble(objects); err != nil {
 		return nil, err
 	}
 	return a.render()
+}
+
+// build is what kustomize makes of an app. A file that cannot be decrypted is the error, whatever came of it.
+func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
+	plan, objects, err := buildAll(fs, app)
+	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {
+		err = r
+	}
+	return plan, objects, err
+}
+
+func buildAll(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
+	var listed []string
+	if app.Plain {
+		var err error
+		if listed, err = fs.plain(app); err != nil {
+			return plan{}, nil, err
+		}
+	}
+	plan, err := inspect(fs, app)
+	if err != nil {
+		return plan, nil, err
+	}
+	variables, err := fs.variables(app)
+	if err != nil {
+		return plan, nil, err
+	}
+	objects, err := kustomize(fs, app.Path, &plan, variables)
+	if err != nil {
+		a := &assembly{fs: fs, app: app, file: plan.file}
+		return plan, nil, a.blame(fs.orNoObject(app.Path, listed, err), rollout.Ref{})
+	}
+	return plan, objects, nil
 }

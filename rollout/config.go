@@ -66,6 +66,8 @@ type AppGlob struct {
 	Directory *Directory // folders without a kustomization are apps, too; nil: they are not
 	Helm      *Helm      // folders of charts are apps, too; nil: they are not
 	Variables Variables  // of its apps' objects
+	// Decryption is the Secret that has the keys of its apps' encrypted files; "" if they have none.
+	Decryption string
 
 	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
 	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
@@ -120,9 +122,28 @@ type appGlobFile struct {
 	Substitute     map[string]string    `json:"substitute"`
 	SubstituteFrom []substituteFromFile `json:"substituteFrom" max:"20" fix:"put them into fewer files"`
 
+	Decryption *decryptionFile `json:"decryption"`
+
 	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
 	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
 	ServiceAccount   string   `json:"serviceAccount" is:"account"`
+}
+
+// decryptionFile has Flux's names.
+type decryptionFile struct {
+	Provider  string        `json:"provider" needs:"write provider: sops" oneOf:"sops"`
+	SecretRef secretRefFile `json:"secretRef" needs:"name the Secret that has the keys: secretRef: {name: sops-age}"`
+}
+
+func (d *decryptionFile) secret() string {
+	if d == nil {
+		return ""
+	}
+	return d.SecretRef.Name
+}
+
+type secretRefFile struct {
+	Name string `json:"name" needs:"name a Secret in the app's namespace" is:"object"`
 }
 
 type substituteFromFile struct {
@@ -247,8 +268,8 @@ func checkBranch(branch string) string {
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
 		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
-		ServiceAccount: raw.ServiceAccount,
-		field:          field, file: file}
+		ServiceAccount: raw.ServiceAccount, Decryption: raw.Decryption.secret(),
+		field: field, file: file}
 	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
 		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
@@ -331,8 +352,8 @@ func (g AppGlob) App(dir string) (App, error) {
 	}
 	app := App{Name: name, Path: dir, Namespace: g.Namespace,
 		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
-		Variables: g.Variables,
-		Limits:    g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " ")}
+		Variables: g.Variables, Decryption: g.Decryption,
+		Limits: g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " ")}
 	if g.Helm != nil {
 		app.Helm = *g.Helm
 	}

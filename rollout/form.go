@@ -115,6 +115,8 @@ var formats = map[string]Format{
 		"the name of a namespace", "use lower-case letters, digits and -, and * for any of them"},
 	"account": {regexp.MustCompile(`^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`),
 		"a service account", "write namespace/name, or the name of one in the app's namespace"},
+	"object": {regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`),
+		"the name of an object", "use lower-case letters, digits, - and ."},
 	"groupKind": {regexp.MustCompile(`^([-.a-z0-9*]+/)?[A-Za-z0-9*]+$`),
 		"a kind", "write group/Kind, or Kind for one of the core group"},
 	"kinds": {regexp.MustCompile(`^([-.a-z0-9*?]*/)?[A-Z*?][A-Za-z0-9*?]*$`),

@@ -30,6 +30,9 @@ type App struct {
 	APIVersions string // that charts are told besides those that Kubernetes has by itself, with spaces between
 
 	Variables Variables // of its objects
+
+	Decryption string // the Secret in its Namespace with the keys of its files; those of now, also for older commits
+	Sealed     bool   // encrypted files are not opened, and the Secrets that are made of them stay as they are
 }
 
 // Variables are what ${name} stands for in the objects that an app was built to. The zero value leaves them as they

@@ -93,6 +93,7 @@ type HeldReason string
 const (
 	HeldInvalidInput   HeldReason = "InvalidInput"      // what Git asks for cannot be read, or the API server refuses it
 	HeldForbidden      HeldReason = "Forbidden"         // Git asks for what the configuration does not let the app touch
+	HeldUndecryptable  HeldReason = "Undecryptable"     // a file of Git is encrypted, and no key of the app opens it
 	HeldPolicy         HeldReason = "Policy"            // Git asks for what the policy of the cluster refuses
 	HeldContested      HeldReason = "Contested"         // Git has an object in this app that another app has
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight

@@ -97,6 +97,9 @@ const (
 	AnnotationGenerated = "gitrollout.dev/generated-by"
 	// on an experiment's objects and pods: the name of their Deployment
 	LabelExperiment = "gitrollout.dev/experiment"
+	// AnnotationSealed is on Secrets of a render whose values nobody has decrypted; they are never applied.
+	AnnotationSealed = "gitrollout.dev/sealed"
+
 	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
 
 	// LabelPodHash is the Deployment controller's own label on ReplicaSets and

@@ -94,6 +94,10 @@ func (c *diffCommand) app(ctx context.Context, w *world, server *cluster.DryRunn
 	}
 	differences := 0
 	for _, o := range objects {
+		if o.Annotation(rollout.AnnotationSealed) != "" {
+			fmt.Fprintf(c.err, "%s is encrypted in Git, and is not compared: there is no key here\n", o.Ref())
+			continue
+		}
 		live, after, err := server.Compare(ctx, o)
 		if err != nil {
 			return differences, fmt.Errorf("%s: %w", o.Ref(), err)

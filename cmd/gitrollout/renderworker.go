@@ -50,6 +50,15 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(render.BuildBy(s.workers))
 }
 
+// newOpener is newRenderer for who applies: it opens encrypted files.
+func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
+	if s.workers == nil {
+		return render.New(render.BuildBy(render.InProcess{CheckProvider: provider.Check, Unlock: unlock}))
+	}
+	s.workers.Unlock = unlock
+	return newRenderer(s, log)
+}
+
 // newRenderWorker is what a process that renders runs; its argument is what memory it may have, in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
@@ -64,7 +73,9 @@ func newRenderWorker(s streams) *cobra.Command {
 			if err := worker.Limit(memory); err != nil {
 				return err
 			}
-			return worker.Serve(s.in, s.out, render.InProcess{CheckProvider: provider.Check}, func() { os.Exit(0) })
+			return worker.Serve(s.in, s.out, func(unlock worker.Unlock) render.Builder {
+				return render.InProcess{CheckProvider: provider.Check, Unlock: unlock}
+			}, func() { os.Exit(0) })
 		},
 	}
 }

@@ -76,8 +76,8 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo,
-		renderer: newRenderer(s, log)}
+	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo}
+	l.renderer = newOpener(s, log, (&keyring{loop: l, as: keys.as}).unlock)
 	config.Wrap(beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
 	if l.client, err = cluster.New(config, l.asked()); err != nil {

@@ -34,8 +34,11 @@ var table = map[string]rule{
 	"views/doctor":       {own: []string{"reconciler/source", "render", "render/policy", "rollout", "strategies"}, others: kubernetes},
 	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/worktree":    {own: []string{"render", "rollout"}},
-	"render/worker":      {own: []string{"render", "rollout", "traffic"}},
-	"render/policy":      {own: []string{"render", "rollout"}, pure: true},
+	"render/worker":      {own: []string{"render", "render/sops", "rollout", "traffic"}},
+	"render/sops": {others: []string{
+		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
+	}},
+	"render/policy": {own: []string{"render", "rollout"}, pure: true},
 	"render/scaffold": {own: []string{"render", "render/chart", "rollout"}, others: []string{
 		"helm.sh/helm/v4/pkg/strvals", "sigs.k8s.io/yaml",
 	}},
@@ -48,7 +51,7 @@ var table = map[string]rule{
 		"helm.sh/helm/v4/pkg/chart", "helm.sh/helm/v4/pkg/engine", "helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/release/v1/util",
 		"sigs.k8s.io/yaml",
 	}},
-	"render": {own: []string{"analysis", "render/chart", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{
+	"render": {own: []string{"analysis", "render/chart", "render/sops", "rollout/experiment", "rollout", "rollout/schedule", "traffic"}, others: []string{
 		"github.com/fluxcd/pkg/envsubst",
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
 	}},
@@ -74,7 +77,7 @@ var table = map[string]rule{
 			"publish/call", "publish/forge", "publish/metrics", "publish/tracing",
 			"publish/notify", "publish/notify/service", "publish/notify/worker",
 			"reconciler", "reconciler/measure", "reconciler/propose", "reconciler/source",
-			"render", "render/policy", "render/scaffold", "render/schema", "render/vendoring", "render/worker", "render/worktree", "rollout", "simulate", "strategies",
+			"render", "render/policy", "render/scaffold", "render/schema", "render/sops", "render/vendoring", "render/worker", "render/worktree", "rollout", "simulate", "strategies",
 			"views/dashboard", "views/doctor", "views/plan", "views/status", "views/terminal",
 		},
 		others: append([]string{
@@ -105,6 +108,9 @@ var table = map[string]rule{
 	"internal/e2e/dashboard": {},
 	"internal/docpage":       {others: []string{"github.com/google/go-cmp/cmp"}},
 	"internal/oidctest":      {},
+	"internal/sopstest": {others: []string{
+		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
+	}},
 }
 
 // nested are modules of their own that do not use the product, and whose libraries

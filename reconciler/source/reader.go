@@ -86,7 +86,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 				continue
 			}
 			if then, err := glob.App(now.Path); err == nil && then.Name == now.Name {
-				then.Limits = now.Limits
+				then.Limits, then.Decryption, then.Sealed = now.Limits, now.Decryption, now.Sealed
 				return then
 			}
 		}
@@ -98,7 +98,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range names {
 		for _, then := range apps {
 			if then.Name == name {
-				then.Name, then.Limits = now.Name, now.Limits
+				then.Name, then.Limits, then.Decryption, then.Sealed = now.Name, now.Limits, now.Decryption, now.Sealed
 				return then
 			}
 		}

@@ -30,6 +30,9 @@ type Options struct {
 	Idle time.Duration
 	// Trouble is told of each worker that was given up, with the stack if it panicked. May be nil.
 	Trouble func(app string, cause string, stack []byte)
+	// Unlock returns data keys by keys that no worker has, as render.InProcess' does. It is set before the first
+	// build. Nil: encrypted files are not opened.
+	Unlock Unlock
 }
 
 // Pool is a render.Builder by workers. They are started when they are needed. One app has one of them at a time, so
@@ -66,12 +69,13 @@ func (p *Pool) Build(tree render.Tree, app rollout.App) (*rollout.Render, render
 	}
 	defer func() { p.finish(app.Name, asked) }()
 	limits := app.Limits.OrDefault()
+	app.Sealed = app.Sealed || p.Unlock == nil
 	for again := false; ; again = true {
 		w, err := p.take(limits.Memory)
 		if err != nil {
 			return nil, render.Looked{}, err
 		}
-		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}}
+		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}, unlock: p.Unlock}
 		done, late, err := w.build(s, app, limits.RenderTime)
 		asked = s.worthwhile()
 		closed := p.put(w, err == nil)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -90,6 +91,8 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 			o = s.lookup(*said.Lookup)
 		case said.List != nil:
 			o = s.readDir(*said.List)
+		case said.Locks != nil:
+			o = s.unlocked(app, said.Locks)
 		default:
 			o = s.read(said.Read)
 		}
@@ -126,6 +129,7 @@ type session struct {
 	failed error           // the tree could not be read
 	shown  map[string]bool // paths that the worker knows of
 	listed []string        // folders of which it knows all that they have
+	unlock Unlock
 }
 
 // known is what the worker could know of, on which what became of it may depend.
@@ -223,6 +227,18 @@ func (s *session) list(dir string, a *answer) {
 }
 
 var isManifest = regexp.MustCompile(`(?i)^kustomization$|\.(ya?ml|json|env|properties)$`)
+
+// unlocked answers the data key of an encrypted file, or why there is none.
+func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
+	if s.unlock == nil {
+		return order{Locked: sops.ErrLocked.Error()}
+	}
+	key, err := s.unlock(app, locks)
+	if err != nil {
+		return order{Locked: err.Error()}
+	}
+	return order{Key: key}
+}
 
 // read answers what is in a file.
 func (s *session) read(id string) order {

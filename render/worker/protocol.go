@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -21,6 +22,8 @@ type order struct {
 	Answer  *answer
 	Content *[]byte // of the file that was asked for, nil if it is too large to be kept
 	Failed  bool    // the tree could not be read
+	Key     []byte  // of the file whose locks were sent, nil if there is none
+	Locked  string  // why there is none
 }
 
 // answer is what is at Path and, where that is not too much, what else is in its folder: most of it is asked for
@@ -37,9 +40,10 @@ type answer struct {
 // word is what the worker says: a question about the tree, or what came of the build. Of a folder the whole content is
 // the answer's Folder.
 type word struct {
-	Lookup *string // a path
-	List   *string // a folder
-	Read   string  // the id of a file
+	Lookup *string     // a path
+	List   *string     // a folder
+	Read   string      // the id of a file
+	Locks  []sops.Lock // of an encrypted file, to have its data key: the keys stay with who asks
 	Done   *outcome
 }
 

@@ -9,12 +9,19 @@ import (
 	"runtime/debug"
 
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// Builder makes what builds an app, with what returns the data keys of its encrypted files.
+type Builder func(unlock Unlock) render.Builder
+
+// Unlock returns data keys, as render.InProcess' does.
+type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
+
 // Serve is a worker: it builds what is asked for on in and says what came of it on out, until in ends. A build that
 // is under way then is given up: orphaned is called, which is to end the process.
-func Serve(in io.Reader, out io.Writer, builder render.Builder, orphaned func()) error {
+func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
 		for {
@@ -43,7 +50,7 @@ func Serve(in io.Reader, out io.Writer, builder render.Builder, orphaned func())
 			for _, a := range o.Ahead {
 				tree.keep(a)
 			}
-			if err := tell(out, build(builder, tree, *o.App)); err != nil {
+			if err := tell(out, build(builder(tree.unlock), tree, *o.App)); err != nil {
 				return err
 			}
 		}
@@ -155,6 +162,20 @@ func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 		return nil, rollout.ErrTooLarge
 	}
 	return *o.Content, nil
+}
+
+// unlock has the other side open a file's data key.
+func (t *remoteTree) unlock(_ rollout.App, locks []sops.Lock) ([]byte, error) {
+	o, err := t.ask(word{Locks: locks})
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Locked == sops.ErrLocked.Error():
+		return nil, sops.ErrLocked
+	case o.Locked != "":
+		return nil, errors.New(o.Locked)
+	}
+	return o.Key, nil
 }
 
 // folderOf splits a path of a tree.

@@ -21,7 +21,9 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/attacks"
+	"gitrollout.dev/gitrollout/internal/sopstest"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -33,7 +35,9 @@ func TestMain(m *testing.M) {
 			err = Limit(memory)
 		}
 		if err == nil {
-			err = Serve(os.Stdin, os.Stdout, deeds{render.InProcess{CheckProvider: provider.Check}}, func() { os.Exit(0) })
+			err = Serve(os.Stdin, os.Stdout, func(unlock Unlock) render.Builder {
+				return deeds{render.InProcess{CheckProvider: provider.Check, Unlock: unlock}}
+			}, func() { os.Exit(0) })
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -387,5 +391,48 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	_, _, err := pool(t, 1).Build(tree, app)
 	if !sameError(want, err) || !strings.Contains(fmt.Sprint(err), "a/large.bin is too large") {
 		t.Errorf("error %v, here %v", err, want)
+	}
+}
+
+// TestKeysStayOutside: a worker opens an encrypted file with what the asking process makes of its locks, and has no key. What
+// that process says of a failure is what is said, and one without keys has nothing opened.
+func TestKeysStayOutside(t *testing.T) {
+	key := sopstest.Age(t)
+	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := files{"a/kustomization.yaml": "resources: [secret.yaml]\n",
+		"a/secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter2}\n", key)}
+	app := rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "keys"}
+	for name, c := range map[string]struct {
+		unlock    Unlock
+		want, err string
+	}{
+		"with keys": {func(of rollout.App, locks []sops.Lock) ([]byte, error) {
+			if of != app || len(locks) != 1 || locks[0].Kind != sops.KindAge {
+				t.Errorf("asked for %+v by %+v", locks, of)
+			}
+			return keys.Unlock(locks)
+		}, "hunter2", ""},
+		"with another key": {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, sops.ErrLocked }, "", "no key in Secret shop/keys opens it"},
+		"with no Secret":   {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, errors.New("the Secret is gone") }, "", "a/secret.yaml: the Secret is gone"},
+		"without keys":     {nil, rollout.AnnotationSealed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pool(t, 1)
+			p.Unlock = c.unlock
+			built, _, err := p.Build(tree, app)
+			switch {
+			case c.err != "":
+				if err == nil || !strings.Contains(err.Error(), c.err) || rollout.ReasonOf(err) != rollout.HeldUndecryptable {
+					t.Errorf("error %v, want %s", err, c.err)
+				}
+			case err != nil:
+				t.Error(err)
+			case !strings.Contains(fmt.Sprint(built.Objects), c.want):
+				t.Errorf("built %v, want %s", built.Objects, c.want)
+			}
+		})
 	}
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/render/sops"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// keyring has the keys of each app's encrypted files: those in the Secret that the app's entry names, in the
+// namespace of that entry, read as the app's own account. So no app has files opened that another one's key is for.
+type keyring struct {
+	loop *loop
+	as   func(ctx context.Context, app rollout.App) context.Context
+
+	mu    sync.Mutex
+	known map[string]heldKeys // by app, for the few files of one build
+}
+
+// heldKeys are the keys of one Secret, or why there are none.
+type heldKeys struct {
+	secret string
+	until  time.Time
+	keys   *sops.Keys
+	err    error
+}
+
+// keysFor is how long keys are kept: a build asks once for each of its files.
+const keysFor = 5 * time.Second
+
+// unlock is render.InProcess'. What it says of a failure holds the app, and is the same each time.
+func (k *keyring) unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
+	keys, err := k.of(app)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Unlock(locks)
+}
+
+func (k *keyring) of(app rollout.App) (*sops.Keys, error) {
+	now := k.loop.App(app.Name) // a build has no account, and an older commit may have had another namespace
+	k.mu.Lock()
+	held, known := k.known[app.Name]
+	k.mu.Unlock()
+	secret := now.Namespace + "/" + now.Decryption + " " + now.ServiceAccount
+	if known && held.secret == secret && time.Now().Before(held.until) {
+		return held.keys, held.err
+	}
+	held = heldKeys{secret: secret}
+	held.keys, held.err = k.read(now)
+	held.until = time.Now().Add(keysFor)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == nil {
+		k.known = map[string]heldKeys{}
+	}
+	k.known[app.Name] = held
+	return held.keys, held.err
+}
+
+func (k *keyring) read(app rollout.App) (*sops.Keys, error) {
+	ctx := k.as(context.Background(), app)
+	data, err := k.loop.client.SecretData(ctx, app.Namespace, app.Decryption, "")
+	var keys *sops.Keys
+	if err == nil {
+		if keys, err = sops.ReadKeys(data); err != nil {
+			err = fmt.Errorf("Secret %s/%s %w", app.Namespace, app.Decryption, err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("is encrypted by SOPS, and its keys cannot be had: %w", err)
+	}
+	return keys, nil
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// decrypting is an entry whose apps' keys are in a Secret.
+const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
+
+// encrypted is a version of the app with a Secret from a manifest and one from a generator, whose pods have the latter.
+func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
+	w.Helper()
+	files := version(tag, halfThenGate)
+	return with(files, map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, secret.yaml]\nsecretGenerator: [{name: made, envs: [made.env]}]\n",
+		"secret.yaml":        sopstest.Manifest(w, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData: {password: "+value+"}\n", key),
+		"made.env":           sopstest.Whole(w, "made.env", "PASSWORD="+value+"\n", key),
+		"app.yaml":           strings.Replace(files["app.yaml"], "- {name: app,", "- {name: app, envFrom: [{secretRef: {name: made}}],", 1),
+	})
+}
+
+// keep puts keys into the Secret of a namespace, in place of those that it had.
+func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
+	w.Helper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sops-keys"}, StringData: map[string]string{}}
+	for _, key := range keys {
+		s.StringData[key.Name] = key.Secret
+	}
+	secrets := w.kube.Kube.CoreV1().Secrets(namespace)
+	_ = secrets.Delete(w.Context(), s.Name, metav1.DeleteOptions{})
+	if _, err := secrets.Create(w.Context(), s, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// secretValues are the values of the Secrets plain and made in the cluster, and what made is called.
+func (w *loopWorld) secretValues() (plain, made, name string) {
+	w.Helper()
+	all, err := w.kube.Kube.CoreV1().Secrets(w.ns).List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, s := range all.Items {
+		switch {
+		case s.Name == "plain":
+			plain = string(s.Data["password"])
+		case strings.HasPrefix(s.Name, "made-"):
+			made += string(s.Data["PASSWORD"]) + " "
+			name += s.Name + " "
+		}
+	}
+	return plain, strings.TrimSpace(made), strings.TrimSpace(name)
+}
+
+// TestEncryptedSecrets: without its key an app is held and nothing is written; with it, it is released, and costs nothing
+// at rest. A key of either kind will do.
+func TestEncryptedSecrets(t *testing.T) {
+	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
+		t.Run(kind, func(t *testing.T) {
+			key := make(t)
+			w := newLoopWorld(t, version("v0", halfThenGate))
+			w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
+			w.push("v1", w.encrypted("v1", "hunter2-planted", key))
+			p := w.start()
+			s := p.awaitHeld("is encrypted by SOPS, and its keys cannot be had", "Secret "+w.ns+"/sops-keys")
+			if s.Held.Reason != rollout.HeldUndecryptable || w.hasDeployment() {
+				t.Fatalf("held %+v, written: %t", s.Held, w.hasDeployment())
+			}
+			w.keep(w.ns, sopstest.Age(t))
+			p.awaitHeld("and no key in Secret " + w.ns + "/sops-keys opens it")
+			w.keep(w.ns, key)
+			p.awaitHealthy(w.repo.Head())
+			if plain, made, _ := w.secretValues(); plain != "hunter2-planted" || made != "hunter2-planted" {
+				t.Errorf("the Secrets hold %q and %q", plain, made)
+			}
+			w.wantNoWrites(p)
+		})
+	}
+}
+
+// wantNoWrites looks some times at a world at rest: nothing is written, and nothing is rendered, for which a key would be
+// asked for.
+func (w *loopWorld) wantNoWrites(p *loopProcess) {
+	w.Helper()
+	_ = p.passes(3)
+	before := p.renderer.Builds()
+	p.wantNoWrites(5)
+	if n := p.renderer.Builds() - before; n != 0 {
+		w.Errorf("%d builds at rest", n)
+	}
+}
+
+// TestAKeyIsForItsApps: a file that is encrypted for another app's key is opened for nobody else, although the process reads
+// both keys, and an app whose account may not read the Secret has none.
+func TestAKeyIsForItsApps(t *testing.T) {
+	key := sopstest.Age(t)
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	theirs := w.kube.Namespace(t)
+	w.keep(w.ns, key)
+	w.keep(theirs, sopstest.Age(t))
+	thief := "thief-" + w.ns
+	config := w.config(strings.Replace(decrypting, "apps/*", "apps/"+w.app, 1)) + strings.Replace(decrypting, "apps/*", "apps/"+thief, 1) + "\n  namespace: " + theirs + "\n"
+	w.repo.CommitFiles("keys", map[string]string{configFile: config})
+	w.push("secrets", w.encrypted("v1", "hunter2-planted", key))
+	w.pushAs(thief, "stolen", w.encrypted("v1", "hunter2-planted", key))
+	p := w.start()
+	p.await("released", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
+	s := p.awaitOf(thief, "held", func(s rollout.State) bool { return s.Held != nil })
+	if s.Held.Reason != rollout.HeldUndecryptable || !strings.Contains(s.Held.Message, "no key in Secret "+theirs+"/sops-keys opens it") {
+		t.Errorf("held %+v", s.Held)
+	}
+	w.repo.Pull()
+	w.repo.CommitFiles("an account", map[string]string{configFile: strings.Replace(config, "  namespace: "+w.ns, "  serviceAccount: deployer\n  namespace: "+w.ns, 1)})
+	w.grantDeployer()
+	w.push("another value", w.encrypted("v1", "hunter3-planted", key))
+	p.awaitHeld("its keys cannot be had", `User "system:serviceaccount:`+w.ns+`:deployer" cannot get resource "secrets"`)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "patch", "delete"}}}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "keys"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "deployer", Namespace: w.ns}}}
+	if _, err := w.kube.Kube.RbacV1().Roles(w.ns).Create(w.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.kube.Kube.RbacV1().RoleBindings(w.ns).Create(w.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
+}
+
+// TestARetreatWithoutItsKey aborts a release after its stable version's key has gone, in a process that has never had that
+// key: the version comes back with the pods' Secrets as they are, and the release that has its key goes on before.
+func TestARetreatWithoutItsKey(t *testing.T) {
+	old, next := sopstest.Age(t), sopstest.Age(t)
+	w := newLoopWorld(t, version("v0", halfThenGate))
+	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
+	w.keep(w.ns, old)
+	first := w.push("v1", w.encrypted("v1", "hunter1-planted", old))
+	p := w.start()
+	p.awaitHealthy(first)
+	_, _, stable := w.secretValues()
+	w.keep(w.ns, next)
+	second := w.push("v2", w.encrypted("v2", "hunter2-planted", next))
+	s := p.awaitPaused(second)
+	p.end()
+
+	p = w.start()
+	if err := p.passes(5); err != nil {
+		t.Errorf("a process that has never had the old key: %v", err)
+	}
+	if s := w.state(); s.Phase != rollout.Paused || s.Held != nil {
+		t.Fatalf("it is %s, held %+v", s.Phase, s.Held)
+	}
+	w.decide(s.Release.Hash, "abort", "")
+	p.await("back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.image() == "v1" })
+	if err := p.passes(5); err != nil {
+		t.Errorf("after the retreat: %v", err)
+	}
+	if from := w.deployment().Spec.Template.Spec.Containers[0].EnvFrom; len(from) != 1 || from[0].SecretRef.Name != stable {
+		t.Errorf("the pods have %+v, want %s", from, stable)
+	}
+	if plain, made, _ := w.secretValues(); !strings.Contains(made, "hunter1-planted") || plain != "hunter2-planted" {
+		t.Errorf("the Secrets hold %q and %q", plain, made)
+	}
+}
+
+// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, and looks for their values in all that is
+// logged, recorded, proposed, shown or counted, with the key and without.
+func TestDecryptedValuesStayInside(t *testing.T) {
+	key := sopstest.Age(t)
+	w := newLoopWorld(t, version("v0", halfThenGate))
+	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
+	w.keep(w.ns, key)
+	first := w.push("v1", w.encrypted("v1", "Planted1x9Zq", key))
+	p := w.start()
+	p.awaitHealthy(first)
+	second := w.push("v2", w.encrypted("v2", "Planted2x9Zq", key))
+	s := p.awaitPaused(second)
+	search := func(where, text string) {
+		t.Helper()
+		for _, planted := range []string{"Planted", base64.StdEncoding.EncodeToString([]byte("Planted1x9Zq"))[:8], strings.TrimSpace(strings.Split(key.Secret, "\n")[0])} {
+			if at := strings.Index(text, planted); at >= 0 {
+				t.Errorf("%s: …%s…", where, text[max(0, at-200):min(len(text), at+60)])
+			}
+		}
+	}
+	all := func() {
+		t.Helper()
+		for _, args := range [][]string{{"get"}, {"get", w.app, "-o", "json"}, {"explain", w.app}, {"history", w.app}, {"render", w.app}, {"render", w.app, "--with-state"}, {"validate"}, {"plan", "--base", first}, {"diff"}} {
+			if args[0] == "diff" || args[0] == "render" && len(args) > 2 {
+				args = append(args, "--kubeconfig", w.api.kubeconfig)
+			}
+			var out strings.Builder
+			run(w.Context(), append(args, "--repo", w.server.URL, "--cluster", "test"), strings.NewReader(""), &out, &out)
+			search(strings.Join(args, " "), out.String())
+		}
+	}
+	all()
+	w.decide(s.Release.Hash, "abort", "")
+	p.await("back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.image() == "v1" })
+	manifest := w.encrypted("v3", "Planted3x9Zq", key)
+	for name, files := range map[string]map[string]string{
+		"no Secret":        {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {password: Planted4x9Zq}\n", key)},
+		"refused":          {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: \"{Planted5x9Zq\"}\n", key)},
+		"no base64":        {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\ndata: {password: \"!Planted6x9Zq!\"}\n", key)},
+		"a line of no env": {"kustomization.yaml": "secretGenerator: [{name: made, envs: [made]}]\n", "made": sopstest.Whole(t, "made", "Planted7 x9Zq\n", key)},
+		"broken YAML":      {"kustomization.yaml": "resources: [made.bin]\n", "made.bin": sopstest.Whole(t, "made.bin", "a: [Planted8x9Zq\n", key)},
+		"a changed file":   {"secret.yaml": strings.Replace(manifest["secret.yaml"], "kind: Secret", "kind: Secret\ntype: Opaque", 1)},
+		"a key too odd":    {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData: {\"a b\": Planted9x9Zq}\n", key)},
+	} {
+		w.push("good", w.encrypted("v1", "Planted1x9Zq", key))
+		p.await("not held", func(s rollout.State) bool { return s.Held == nil })
+		w.push(name, with(w.encrypted("v3", "Planted3x9Zq", key), files))
+		held := p.await(name+" is held", func(s rollout.State) bool { return s.Held != nil })
+		t.Logf("%s: %s", name, held.Held.Message)
+		all()
+	}
+	search("the log", w.log.String())
+	for _, id := range strings.Fields(w.repo.InBare("rev-list", "--objects", "--all", "--not", "main", "--no-object-names")) {
+		if kind := w.repo.InBare("cat-file", "-t", id); strings.TrimSpace(kind) != "tree" {
+			search("what was pushed", w.repo.InBare("cat-file", "-p", id))
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/render/sops"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const secretManifest = `apiVersion: v1
+kind: Secret
+metadata: {name: db}
+stringData:
+  password: hunter2-in-git
+  user: postgres
+`
+
+// encryptedApp is an app with decryption, and its files with what is at the given paths.
+func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
+	all := map[string]string{
+		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
+		"a/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {a: b}}\n" +
+			"  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: db, image: \"postgres:16\", envFrom: [{secretRef: {name: db}}]}]}\n",
+	}
+	maps.Copy(all, files)
+	return rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "sops-keys"}, all
+}
+
+// opener builds with keys.
+func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
+	data := map[string]string{}
+	for _, k := range keys {
+		data[k.Name] = k.Secret
+	}
+	k, err := sops.ReadKeys(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(BuildBy(InProcess{Unlock: func(app rollout.App, locks []sops.Lock) ([]byte, error) {
+		if app.Decryption != "sops-keys" {
+			t.Errorf("asked for the keys in %q", app.Decryption)
+		}
+		return k.Unlock(locks)
+	}}))
+}
+
+// secretOf is the values of the only Secret of a render, as text.
+func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]string) {
+	t.Helper()
+	values = map[string]string{}
+	for _, o := range r.Objects {
+		if o.Kind() != "Secret" {
+			continue
+		}
+		name = o.Name()
+		for _, field := range []string{"data", "stringData"} {
+			for key := range o.Map(field) {
+				each(rollout.Object{"apiVersion": "v1", "kind": "Secret", field: map[string]any{key: o.Map(field)[key]}},
+					func(at, text string) {
+						if strings.HasPrefix(at, field) {
+							values[key] = text
+						}
+					})
+			}
+		}
+	}
+	return name, values
+}
+
+// TestEncryptedFiles builds apps whose encrypted values come from each place that may have some, with keys of both kinds,
+// and without any: names, and all but the values, are the same.
+func TestEncryptedFiles(t *testing.T) {
+	keys := map[string]sopstest.Key{"age": sopstest.Age(t), "pgp": sopstest.PGP(t)}
+	chart := map[string]string{
+		"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
+		"a/charts/db/Chart.yaml":         "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+		"a/charts/db/templates/all.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: {{ .Values.password }}, user: {{ .Values.user }}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, annotations: {checksum/secret: {{ .Values.password | sha256sum }}}}\n",
+	}
+	values := "password: hunter2-in-git\nuser: postgres\n"
+	for kind, key := range keys {
+		for name, files := range map[string]map[string]string{
+			"a manifest": {"a/secret.yaml": sopstest.Manifest(t, secretManifest, key)},
+			"a manifest of which all is encrypted but what names it": {"a/secret.yaml": sopstest.Encrypt(t, "secret.yaml", secretManifest,
+				"^(stringData|type)$", func(k string) bool { return k == "stringData" || k == "type" }, key)},
+			"a .env of a generator": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, envs: [db.env]}]\n",
+				"a/db.env": sopstest.Whole(t, "db.env", "password=hunter2-in-git\nuser=postgres\n", key)},
+			"files of a generator": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, files: [password, user=u.bin]}]\n",
+				"a/password": sopstest.Whole(t, "password", "hunter2-in-git", key), "a/u.bin": sopstest.Whole(t, "u.bin", "postgres", key)},
+			"a .env that is encrypted as a whole": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, files: [password, user=u.env]}]\n",
+				"a/password": sopstest.Whole(t, "password", "hunter2-in-git", key), "a/u.env": sopstest.Whole(t, "u", "postgres", key)},
+			"a patch": {"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\npatches: [{path: patch.yaml}]\n",
+				"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n", "a/patch.yaml": sopstest.Manifest(t, secretManifest, key)},
+			"values of a chart": {"a/values.yaml": sopstest.Whole(t, "values.yaml", values, key)},
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				if name == "values of a chart" {
+					maps.Copy(files, chart)
+				}
+				app, all := encryptedApp(files)
+				tree := newTree(all)
+				open, err := opener(t, key).Render(tree, app, rollout.Commit{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				secret, got := secretOf(t, open)
+				if diff := cmp.Diff(map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				sealed, err := New().Render(tree, app, rollout.Commit{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				withoutKey, values := secretOf(t, sealed)
+				if withoutKey != secret {
+					t.Errorf("the Secret is %s, and %s for who has no key", secret, withoutKey)
+				}
+				for key, value := range values {
+					if !sops.IsSealed(value) {
+						t.Errorf("without a key %s is %q", key, value)
+					}
+				}
+				if diff := cmp.Diff(open.Templates, sealed.Templates); diff != "" {
+					t.Errorf("templates (-open +sealed):\n%s", diff)
+				}
+				if text, _ := json.Marshal(sealed.Objects); strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), rollout.AnnotationSealed) {
+					t.Errorf("without a key: %s", text)
+				}
+				if text, _ := json.Marshal(open.Objects); strings.Contains(string(text), rollout.AnnotationSealed) {
+					t.Errorf("with a key: %s", text)
+				}
+			})
+		}
+	}
+}
+
+// TestEncryptedIsHeld: what cannot be decrypted, or would be elsewhere than in a Secret, is refused by the file, with the
+// fix, and without a value.
+func TestEncryptedIsHeld(t *testing.T) {
+	key, other := sopstest.Age(t), sopstest.Age(t)
+	manifest := sopstest.Manifest(t, secretManifest, key)
+	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {password: hunter2-in-git}\n"
+	sealedLine := manifest[strings.Index(manifest, "ENC["):]
+	sealedLine = sealedLine[:strings.Index(sealedLine, "]")+1]
+	for name, c := range map[string]struct {
+		file, content string
+		more          map[string]string
+		no            bool // no decryption in the entry
+		want          string
+	}{
+		"another key":      {file: "a/secret.yaml", content: sopstest.Manifest(t, secretManifest, other), want: "no key in Secret shop/sops-keys opens it; put one of those keys there"},
+		"no entry":         {file: "a/secret.yaml", content: manifest, no: true, want: "a/secret.yaml: is encrypted by SOPS, and the app's entry names no keys; add decryption"},
+		"a value changed":  {file: "a/secret.yaml", content: strings.Replace(manifest, "name: db", "name: du", 1), want: "a/secret.yaml: was changed by something else than sops"},
+		"no code":          {file: "a/secret.yaml", content: strings.Replace(manifest, "  mac:", "  mad:", 1), want: "has no sops.mac"},
+		"a plain value":    {file: "a/secret.yaml", content: strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), want: "data.x is to be encrypted, and is not"},
+		"a cloud's key":    {file: "a/secret.yaml", content: strings.Replace(manifest, "  age:", "  kms:", 1), want: "keys of age and OpenPGP alone are read; add such a recipient: sops rotate"},
+		"without notes":    {file: "a/secret.yaml", content: manifest[:strings.Index(manifest, "sops:")], want: "stringData.password: holds a value that SOPS has encrypted"},
+		"in a literal":     {file: "a/secret.yaml", content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {x: \"" + sealedLine + "\"}\n", want: "data.x: holds a value that SOPS has encrypted"},
+		"an INI file":      {file: "a/secret.yaml", content: secretManifest, more: map[string]string{"a/x.ini": "[a]\nb = ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\n[sops]\nmac = x\n", "a/kustomization.yaml": "resources: [secret.yaml]\nsecretGenerator: [{name: x, files: [x.ini]}]\n"}, want: "a/x.ini: is an INI file"},
+		"into a ConfigMap": {file: "a/secret.yaml", content: sopstest.Encrypt(t, "secret.yaml", config, "^data$", func(k string) bool { return k == "data" }, key), want: "ConfigMap//db: data.password depends on values that are encrypted"},
+		"into how many": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
+			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+			"a/charts/db/templates/all.yaml": "{{ if eq .Values.password \"hunter2-in-git\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\n{{ end }}\n",
+			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: hunter2-in-git\n", key)}, want: "a/values.yaml: which objects there are depends on values that are encrypted"},
+		"into replicas": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
+			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+			"a/charts/db/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {n: \"{{ .Values.replicas }}\"}\n",
+			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "ConfigMap//db: data.n depends on values that are encrypted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, all := encryptedApp(map[string]string{c.file: c.content})
+			maps.Copy(all, c.more)
+			if c.no {
+				app.Decryption = ""
+			}
+			_, err := opener(t, key).Render(newTree(all), app, rollout.Commit{})
+			var invalid *rollout.InvalidError
+			if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want %s", err, c.want)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error tells the value: %v", err)
+			}
+		})
+	}
+}
+
+// TestEncryptedExample opens the example's files with the key that they are for, and renders them without.
+func TestEncryptedExample(t *testing.T) {
+	files := map[string]string{}
+	for _, name := range []string{"kustomization.yaml", "deployment.yaml", "rollout.yaml", "database.yaml", "api.env"} {
+		data, err := os.ReadFile("../examples/encrypted/apps/shop/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["apps/shop/"+name] = string(data)
+	}
+	secret, err := os.ReadFile("sops/testdata/test.agekey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Decryption: "sops-keys"}
+	open, err := opener(t, sopstest.Key{Name: "test.agekey", Secret: string(secret)}).Render(newTree(files), app, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"password": "example-of-a-password", "user": "postgres", "API_TOKEN": "example-of-a-token"}
+	if _, got := secretOf(t, open); !cmp.Equal(want, got) {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+	}
+	sealed, err := New().Render(newTree(files), app, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open.Release() != sealed.Release() || len(sealed.Warnings) != 1 || !strings.Contains(sealed.Warnings[0], "apps/shop/api.env, apps/shop/database.yaml is not looked at") {
+		t.Errorf("release %s with the key and %s without, warnings %q", open.Release(), sealed.Release(), sealed.Warnings)
+	}
+}
+
+// TestAnUnchangedFileAsksForNoKey: what is built once is built no more, with or without a key; a file that no key opens is
+// tried again each time, since a key may come.
+func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
+	key, asked := sopstest.Age(t), 0
+	keys := &sops.Keys{}
+	r := New(BuildBy(InProcess{Unlock: func(_ rollout.App, locks []sops.Lock) ([]byte, error) {
+		asked++
+		return keys.Unlock(locks)
+	}}))
+	app, files := encryptedApp(map[string]string{"a/secret.yaml": sopstest.Manifest(t, secretManifest, key)})
+	for want := 1; want <= 2; want++ {
+		if _, err := r.Render(newTree(files), app, rollout.Commit{}); rollout.ReasonOf(err) != rollout.HeldUndecryptable || asked != want {
+			t.Fatalf("asked %d times, error %v", asked, err)
+		}
+	}
+	keys, _ = sops.ReadKeys(map[string]string{key.Name: key.Secret})
+	for range 3 {
+		if _, err := r.Render(newTree(files), app, rollout.Commit{}); err != nil || asked != 3 {
+			t.Fatalf("asked %d times, error %v", asked, err)
+		}
+	}
+}

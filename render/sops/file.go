@@ -1,0 +1,296 @@
+package sops
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// File is an encrypted file.
+type File struct {
+	form    form
+	docs    []*yaml.Node // mappings, without what SOPS notes of itself
+	locks   []Lock
+	rules   rules
+	mac     string
+	partly  bool   // the code is of what is encrypted alone
+	changed string // as the code of the file is bound to it
+}
+
+// Lock is the data key of a file as it is encrypted for one recipient.
+type Lock struct {
+	Kind      string // KindAge, KindPGP, or what SOPS calls it
+	Recipient string
+	Encrypted string
+}
+
+// The kinds of recipients whose keys are read.
+const (
+	KindAge = "age"
+	KindPGP = "pgp"
+)
+
+// form is how a file is written.
+type form int
+
+const (
+	formYAML form = iota
+	formJSON
+	formBinary // any bytes, as the one value of a JSON object
+	formDotenv
+)
+
+var (
+	sealedValue = []byte("ENC[AES256_GCM,data:")
+	noted       = regexp.MustCompile(`(?m)^\s*"?sops"?\s*:|"sops"\s*:|^sops_mac=|^\[sops\]`)
+	iniSection  = regexp.MustCompile(`(?m)^\[sops\]`)
+	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
+)
+
+// Is reports whether a file is one that SOPS has encrypted, as far as can be told without reading all of it.
+func Is(content []byte) bool {
+	return bytes.Contains(content, []byte("sops")) && noted.Match(content) &&
+		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
+}
+
+// Read reads an encrypted file. Errors say what is wrong with it, and hold nothing of its values. It is nil if what
+// looked like a file of SOPS is none.
+func Read(name string, content []byte) (*File, error) {
+	f := &File{}
+	var notes map[string]any
+	var err error
+	trimmed := bytes.TrimSpace(content)
+	switch {
+	case bytes.HasPrefix(trimmed, []byte("{")):
+		f.form = formJSON
+		var doc *yaml.Node
+		if doc, err = readJSON(trimmed); err != nil {
+			return nil, nil
+		}
+		f.docs = []*yaml.Node{doc}
+		if ext := path.Ext(name); !slices.Contains([]string{".json", ".yaml", ".yml"}, ext) {
+			f.form = formBinary
+		}
+		notes, err = f.take()
+	case dotenvMAC.Match(content):
+		f.form = formDotenv
+		notes, err = f.readDotenv(content)
+	case iniSection.Match(content):
+		return nil, fmt.Errorf("is an INI file encrypted by SOPS, which is not read value by value: encrypt it as a whole, " +
+			"with sops encrypt --input-type binary")
+	default:
+		notes, err = f.readYAML(content)
+	}
+	if err != nil || notes == nil {
+		return nil, err
+	}
+	return f, f.note(notes)
+}
+
+// readYAML reads documents. What is no YAML, or holds no notes of SOPS, is no file of SOPS.
+func (f *File) readYAML(content []byte) (map[string]any, error) {
+	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
+		var doc yaml.Node
+		err := decoder.Decode(&doc)
+		if err == io.EOF {
+			break
+		}
+		if err != nil || len(doc.Content) != 1 {
+			return nil, nil
+		}
+		f.docs = append(f.docs, doc.Content[0])
+	}
+	for _, doc := range f.docs {
+		if doc.Kind != yaml.MappingNode {
+			return nil, nil
+		}
+	}
+	return f.take()
+}
+
+// take takes the notes of SOPS out of the documents: each has them, and those of the first count.
+func (f *File) take() (notes map[string]any, err error) {
+	for i, doc := range f.docs {
+		for at := 0; at < len(doc.Content); {
+			if doc.Content[at].Value != "sops" {
+				at += 2
+				continue
+			}
+			if value := doc.Content[at+1]; i == 0 && value.Kind == yaml.MappingNode && notes == nil {
+				if hasAlias(value) || value.Decode(&notes) != nil {
+					return nil, fmt.Errorf("has notes of SOPS that cannot be read")
+				}
+			}
+			doc.Content = slices.Delete(doc.Content, at, at+2)
+		}
+	}
+	if notes["mac"] == nil && notes["lastmodified"] == nil {
+		return nil, nil // something else of that name
+	}
+	return notes, nil
+}
+
+func hasAlias(n *yaml.Node) bool {
+	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
+}
+
+// readDotenv reads NAME=value, line by line.
+func (f *File) readDotenv(content []byte) (map[string]any, error) {
+	doc, notes := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}, map[string]any{}
+	for line := range strings.SplitSeq(string(content), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, is := strings.Cut(line, "=")
+		if !is {
+			return nil, fmt.Errorf("has a line that is not NAME=value")
+		}
+		value = strings.ReplaceAll(value, `\n`, "\n")
+		if note, ours := strings.CutPrefix(name, "sops_"); ours {
+			place(notes, note, value)
+			continue
+		}
+		doc.Content = append(doc.Content, text(name), text(value))
+	}
+	f.docs = []*yaml.Node{doc}
+	return notes, nil
+}
+
+// place puts a value where its flat name says, as in age__list_0__map_enc. Lists are mappings by number.
+func place(into map[string]any, name, value string) {
+	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
+		func(r rune) bool { return r == 0 })
+	for i, part := range parts {
+		if i == len(parts)-1 {
+			into[part] = value
+			return
+		}
+		below, is := into[part].(map[string]any)
+		if !is {
+			below = map[string]any{}
+			into[part] = below
+		}
+		into = below
+	}
+}
+
+// text is a node that is a text whatever it looks like.
+func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+
+// note reads what SOPS has noted.
+func (f *File) note(notes map[string]any) (err error) {
+	is := func(key string) string {
+		if v := notes[key]; v != nil {
+			return fmt.Sprint(v)
+		}
+		return ""
+	}
+	if when, isTime := notes["lastmodified"].(time.Time); isTime { // not in quotes
+		notes["lastmodified"] = when.Format(time.RFC3339)
+	}
+	when, err := time.Parse(time.RFC3339, is("lastmodified"))
+	if err != nil {
+		return fmt.Errorf("has no sops.lastmodified that is a time")
+	}
+	f.mac, f.changed = is("mac"), when.Format(time.RFC3339)
+	if f.mac == "" {
+		return fmt.Errorf("has no sops.mac, without which nobody knows whether it was changed: encrypt it again")
+	}
+	if is("encrypted_comment_regex")+is("unencrypted_comment_regex") != "" {
+		return fmt.Errorf("is encrypted by what its comments say (sops.encrypted_comment_regex), which is not read: " +
+			"encrypt it with --encrypted-regex")
+	}
+	if len(entries(notes["key_groups"])) > 1 {
+		return fmt.Errorf("needs keys of several groups (sops.key_groups), which is not supported: " +
+			"encrypt it for one group")
+	}
+	f.partly = is("mac_only_encrypted") == "true"
+	if err := f.rules.read(is); err != nil {
+		return err
+	}
+	groups := []map[string]any{notes}
+	groups = append(groups, entries(notes["key_groups"])...)
+	for _, group := range groups {
+		for kind, recipient := range map[string]string{KindAge: "recipient", KindPGP: "fp", "kms": "arn",
+			"gcp_kms": "resource_id", "azure_kv": "vault_url", "hc_vault": "vault_address", "hckms": "key_id"} {
+			for _, e := range entries(group[kind]) {
+				f.locks = append(f.locks, Lock{Kind: kind, Recipient: fmt.Sprint(e[recipient]), Encrypted: fmt.Sprint(e["enc"])})
+			}
+		}
+	}
+	slices.SortStableFunc(f.locks, func(a, b Lock) int { return strings.Compare(a.Kind, b.Kind) })
+	return nil
+}
+
+// entries are the mappings of a list, which may be one by number.
+func entries(v any) (all []map[string]any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			if m, is := e.(map[string]any); is {
+				all = append(all, m)
+			}
+		}
+	case map[string]any:
+		for i := range len(v) {
+			if m, is := v[fmt.Sprint(i)].(map[string]any); is {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// Locks are how the file's data key is locked, by kind.
+func (f *File) Locks() []Lock { return f.locks }
+
+// rules say which values are encrypted.
+type rules struct {
+	suffix, regex string
+	matches       *regexp.Regexp
+	encrypts      bool // what matches, or else what does not
+}
+
+func (r *rules) read(is func(string) string) (err error) {
+	n := 0
+	for _, rule := range []struct {
+		key      string
+		into     *string
+		encrypts bool
+	}{
+		{"unencrypted_suffix", &r.suffix, false}, {"encrypted_suffix", &r.suffix, true},
+		{"unencrypted_regex", &r.regex, false}, {"encrypted_regex", &r.regex, true},
+	} {
+		if v := is(rule.key); v != "" {
+			*rule.into, r.encrypts = v, rule.encrypts
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return fmt.Errorf("has more than one rule of what is encrypted (sops.encrypted_regex and the like)")
+	case n == 0:
+		r.suffix = "_unencrypted"
+	}
+	if r.regex != "" {
+		if r.matches, err = regexp.Compile(r.regex); err != nil {
+			return fmt.Errorf("has a sops.encrypted_regex that is none")
+		}
+	}
+	return nil
+}
+
+// encrypted reports whether the values at a path are.
+func (r *rules) encrypted(path []string) bool {
+	matches := slices.ContainsFunc(path, func(key string) bool {
+		return r.matches != nil && r.matches.MatchString(key) || r.suffix != "" && strings.HasSuffix(key, r.suffix)
+	})
+	return matches == r.encrypts
+}

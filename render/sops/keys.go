@@ -1,0 +1,118 @@
+package sops
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	"filippo.io/age/armor"
+	"github.com/ProtonMail/go-crypto/openpgp"
+	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
+)
+
+// Keys open the data keys of files.
+type Keys struct {
+	age []age.Identity
+	pgp openpgp.EntityList
+}
+
+// ReadKeys reads the keys of a Secret, or of anything else with names and contents: those of age in entries whose names
+// end in .agekey, and armored ones of OpenPGP, without a passphrase, in those that end in .asc. Errors hold nothing of
+// the contents.
+func ReadKeys(data map[string]string) (*Keys, error) {
+	k := &Keys{}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		switch path.Ext(name) {
+		case ".agekey":
+			found, err := age.ParseIdentities(strings.NewReader(data[name]))
+			if err != nil {
+				return nil, fmt.Errorf("%s holds no keys of age, as age-keygen writes them", name)
+			}
+			k.age = append(k.age, found...)
+		case ".asc":
+			found, err := openpgp.ReadArmoredKeyRing(strings.NewReader(data[name]))
+			if err != nil {
+				return nil, fmt.Errorf("%s holds no keys of OpenPGP, as gpg --export-secret-keys --armor writes them", name)
+			}
+			k.pgp = append(k.pgp, found...)
+		}
+	}
+	if len(k.age)+len(k.pgp) == 0 {
+		return nil, errors.New("has no entry whose name ends in .agekey or .asc")
+	}
+	return k, nil
+}
+
+// The bounds of a lock: what of it is read.
+const (
+	mostLocks  = 100
+	mostLock   = 64 << 10
+	mostOpened = 64 // bytes of a data key, which has 32
+)
+
+// ErrLocked is a file that none of the keys opens.
+var ErrLocked = errors.New("none of the keys opens it")
+
+// Unlock returns the data key that is locked, by the first lock that a key fits. The locks are somebody else's words.
+func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
+	for _, l := range locks[:min(len(locks), mostLocks)] {
+		if len(l.Encrypted) > mostLock {
+			continue
+		}
+		var opened io.Reader
+		var err error
+		switch {
+		case l.Kind == KindAge && len(k.age) > 0:
+			opened, err = age.Decrypt(armor.NewReader(strings.NewReader(l.Encrypted)), k.age...)
+		case l.Kind == KindPGP && len(k.pgp) > 0:
+			opened, err = k.message(l.Encrypted)
+		default:
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if key, err := io.ReadAll(io.LimitReader(opened, mostOpened)); err == nil && len(key) == 32 {
+			return key, nil
+		}
+	}
+	return nil, ErrLocked
+}
+
+// message opens a message of OpenPGP. Keys with a passphrase open nothing.
+func (k *Keys) message(armored string) (io.Reader, error) {
+	block, err := pgparmor.Decode(strings.NewReader(armored))
+	if err != nil {
+		return nil, err
+	}
+	message, err := openpgp.ReadMessage(block.Body, k.pgp, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return message.UnverifiedBody, nil
+}
+
+// Recipients names for whom a file is encrypted, for people.
+func Recipients(locks []Lock) string {
+	var names []string
+	for _, l := range locks[:min(len(locks), 5)] {
+		names = append(names, l.Kind+" "+l.Recipient[:min(len(l.Recipient), 80)])
+	}
+	switch {
+	case len(locks) > 5:
+		names = append(names, fmt.Sprintf("%d more", len(locks)-5))
+	case len(locks) == 0:
+		return "nobody"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Readable reports whether one of the locks is of a kind whose keys are read.
+func Readable(locks []Lock) bool {
+	return slices.ContainsFunc(locks, func(l Lock) bool { return l.Kind == KindAge || l.Kind == KindPGP })
+}

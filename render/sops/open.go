@@ -1,0 +1,297 @@
+package sops
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// ErrChanged is a file whose values are not those that were encrypted.
+var ErrChanged = errors.New("was changed by something else than sops, or the key is another file's " +
+	"(its MAC does not match): take it back to what sops wrote, or encrypt it again")
+
+// errPlain is a value that everybody can read and nobody was to.
+var errPlain = errors.New("is to be encrypted, and is not: run sops encrypt, or sops edit, and commit what it writes")
+
+// partlySeed is what the code begins with where it is of encrypted values alone, as SOPS has it.
+var partlySeed = sha256.Sum256([]byte("sops"))
+
+// Open returns the file as it was before it was encrypted, without its comments. Its values are those that SOPS has
+// encrypted, or the error is ErrChanged. It may be called once.
+func (f *File) Open(dataKey []byte) ([]byte, error) {
+	block, err := aes.NewCipher(dataKey)
+	if err != nil {
+		return nil, errors.New("has a data key that is none")
+	}
+	w := walk{file: f, block: block, sum: sha512.New()}
+	if f.partly {
+		w.sum.Write(partlySeed[:])
+	}
+	if err := w.all(); err != nil {
+		return nil, err
+	}
+	want, _, err := w.decrypt(f.mac, f.changed)
+	got := fmt.Sprintf("%X", w.sum.Sum(nil))
+	if text, is := want.(string); err != nil || !is || subtle.ConstantTimeCompare([]byte(text), []byte(got)) != 1 {
+		return nil, ErrChanged
+	}
+	return f.print()
+}
+
+// Seal returns the file with something else in place of each encrypted value, which is another one for another
+// encrypted value and tells nothing about it. It is of the value's type, and both plain text and base64. It may be
+// called once.
+func (f *File) Seal() ([]byte, error) {
+	w := walk{file: f, sum: sha512.New()}
+	if err := w.all(); err != nil {
+		return nil, err
+	}
+	return f.print()
+}
+
+// IsSealed reports whether a text holds something that Seal has put there.
+func IsSealed(text string) bool {
+	return strings.Contains(text, sealMark) || strings.Contains(text, sealWord)
+}
+
+// IsEncrypted reports whether a text holds an encrypted value.
+func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
+
+// sealWord has a multiple of three bytes, so that its base64 is the beginning of that of whatever follows it.
+const sealWord = "gitrollout-sealed:"
+
+var sealMark = base64.StdEncoding.EncodeToString([]byte(sealWord))
+
+var (
+	value    = regexp.MustCompile(`^ENC\[AES256_GCM,data:(.+),iv:(.+),tag:(.+),type:(.+)\]$`)
+	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
+)
+
+// walk goes through all values in their order. Without a block it seals.
+type walk struct {
+	file  *File
+	block cipher.Block
+	sum   hash.Hash
+}
+
+func (w *walk) all() error {
+	for _, doc := range w.file.docs {
+		if _, err := w.node(doc, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node opens a value in place, and reports whether it was a comment, which is left out.
+func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	switch n.Kind {
+	case yaml.MappingNode:
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			key.HeadComment, key.LineComment, key.FootComment = "", "", ""
+			if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || seen[key.Value] && w.file.form != formDotenv {
+				return false, at(path, "has a key that is no text, or is there twice")
+			}
+			seen[key.Value] = true
+			if _, err := w.node(n.Content[i+1], append(slices.Clip(path), key.Value)); err != nil {
+				return false, err
+			}
+		}
+	case yaml.SequenceNode:
+		left := n.Content[:0]
+		for _, item := range n.Content {
+			comment, err := w.node(item, path)
+			if err != nil {
+				return false, err
+			}
+			if !comment {
+				left = append(left, item)
+			}
+		}
+		n.Content = left
+	case yaml.ScalarNode:
+		return w.scalar(n, path)
+	default:
+		return false, at(path, "is an alias, which sops does not write")
+	}
+	return false, nil
+}
+
+func at(path []string, format string, args ...any) error {
+	return fmt.Errorf("%s "+format, append([]any{strings.Join(path, ".")}, args...)...)
+}
+
+func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return false, at(path, "cannot be read")
+	}
+	if v == nil {
+		return false, nil
+	}
+	encrypted := w.file.rules.encrypted(path)
+	if encrypted {
+		sealed, is := v.(string)
+		if !is {
+			return false, at(path, "%w", errPlain)
+		}
+		if v, comment, err = w.decrypt(sealed, strings.Join(path, ":")+":"); err != nil {
+			return false, at(path, "%w", err)
+		}
+		if !comment {
+			if err := n.Encode(v); err != nil {
+				return false, at(path, "cannot be written")
+			}
+		}
+	}
+	if !comment && (encrypted || !w.file.partly) {
+		w.sum.Write(plain(v))
+	}
+	return comment, nil
+}
+
+// plain are the bytes of a value of which the code is.
+func plain(v any) []byte {
+	switch v := v.(type) {
+	case string:
+		return []byte(v)
+	case []byte:
+		return v
+	case bool:
+		if v {
+			return []byte("True")
+		}
+		return []byte("False")
+	case float64:
+		return strconv.AppendFloat(nil, v, 'f', -1, 64)
+	case time.Time:
+		text, _ := v.MarshalText()
+		return text
+	default:
+		return fmt.Append(nil, v)
+	}
+}
+
+// decrypt returns what an encrypted value was, and whether that is a comment.
+func (w *walk) decrypt(sealed, about string) (v any, comment bool, err error) {
+	if sealed == "" {
+		return "", false, nil
+	}
+	parts := value.FindStringSubmatch(sealed)
+	if parts == nil {
+		return nil, false, errPlain
+	}
+	if w.block == nil {
+		return seal(sealed, parts[4]), parts[4] == "comment", nil
+	}
+	var raw [3][]byte
+	for i := range raw {
+		if raw[i], err = base64.StdEncoding.DecodeString(parts[i+1]); err != nil {
+			return nil, false, ErrChanged
+		}
+	}
+	if len(raw[1]) == 0 || len(raw[1]) > 64 {
+		return nil, false, ErrChanged
+	}
+	gcm, err := cipher.NewGCMWithNonceSize(w.block, len(raw[1]))
+	if err != nil {
+		return nil, false, ErrChanged
+	}
+	opened, err := gcm.Open(nil, raw[1], append(raw[0], raw[2]...), []byte(about))
+	if err != nil {
+		return nil, false, ErrChanged
+	}
+	v, err = typed(parts[4], opened)
+	return v, parts[4] == "comment", err
+}
+
+func typed(kind string, opened []byte) (v any, err error) {
+	text := string(opened)
+	switch kind {
+	case "str", "bytes", "comment":
+		return text, nil
+	case "int":
+		v, err = strconv.Atoi(text)
+	case "float":
+		v, err = strconv.ParseFloat(text, 64)
+	case "bool":
+		v, err = strconv.ParseBool(text)
+	case "time":
+		when := time.Time{}
+		err = when.UnmarshalText(opened)
+		v = when
+	default:
+		err = ErrChanged
+	}
+	if err != nil {
+		return nil, errors.New("is not of the type that it was encrypted with")
+	}
+	return v, nil
+}
+
+// seal is what stands in place of an encrypted value.
+func seal(sealed, kind string) any {
+	sum := sha256.Sum256([]byte(sealed))
+	switch kind {
+	case "int":
+		return 1 + int(sum[0])<<8 + int(sum[1])
+	case "float":
+		return 0.5 + float64(sum[0])
+	case "bool":
+		return sum[0]&1 == 1
+	case "time":
+		return time.Unix(int64(sum[0])<<16+int64(sum[1]), 0).UTC()
+	default:
+		return base64.StdEncoding.EncodeToString([]byte(sealWord + hex.EncodeToString(sum[:6])))
+	}
+}
+
+// print returns the file in its form.
+func (f *File) print() ([]byte, error) {
+	var out bytes.Buffer
+	switch f.form {
+	case formJSON:
+		if err := writeJSON(&out, f.docs[0]); err != nil {
+			return nil, err
+		}
+		out.WriteByte('\n')
+	case formBinary:
+		if c := f.docs[0].Content; len(c) == 2 && c[0].Value == "data" && c[1].Kind == yaml.ScalarNode {
+			return []byte(c[1].Value), nil
+		}
+		return nil, errors.New("is JSON by its content and not by its name: call it .json")
+	case formDotenv:
+		for c := f.docs[0].Content; len(c) > 1; c = c[2:] {
+			fmt.Fprintf(&out, "%s=%s\n", c[0].Value, strings.ReplaceAll(c[1].Value, "\n", `\n`))
+		}
+	default:
+		encoder := yaml.NewEncoder(&out)
+		for _, doc := range f.docs {
+			if err := encoder.Encode(doc); err != nil {
+				return nil, errors.New("cannot be written as YAML")
+			}
+		}
+		if err := encoder.Close(); err != nil {
+			return nil, errors.New("cannot be written as YAML")
+		}
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,218 @@
+package sops
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"gitrollout.dev/gitrollout/internal/sopstest"
+)
+
+func read(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func testKeys(t testing.TB) *Keys {
+	t.Helper()
+	k, err := ReadKeys(map[string]string{"test.agekey": read(t, "test.agekey")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func opened(k *Keys, name, content string) (string, error) {
+	f, err := Read(name, []byte(content))
+	if err != nil {
+		return "", err
+	}
+	if f == nil {
+		return content, nil
+	}
+	key, err := k.Unlock(f.Locks())
+	if err != nil {
+		return "", err
+	}
+	plain, err := f.Open(key)
+	return string(plain), err
+}
+
+// meaning is what a file says, so that two can be compared: all its documents, or its lines but for comments.
+func meaning(t testing.TB, name, content string) any {
+	t.Helper()
+	switch filepath.Ext(name) {
+	case ".yaml", ".json":
+		var all []any
+		for decoder := yaml.NewDecoder(strings.NewReader(content)); ; {
+			var doc any
+			if err := decoder.Decode(&doc); err != nil {
+				return all
+			}
+			all = append(all, doc)
+		}
+	case ".env":
+		return slices.DeleteFunc(strings.Split(content, "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+	default:
+		return content
+	}
+}
+
+// encrypted are the files that SOPS itself has encrypted.
+func encrypted(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*-*")
+	if err != nil || len(files) != 16 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for i, f := range files {
+		files[i] = filepath.Base(f)
+	}
+	return files
+}
+
+// TestFilesOfSOPS opens what SOPS itself has encrypted.
+func TestFilesOfSOPS(t *testing.T) {
+	for _, name := range encrypted(t) {
+		t.Run(name, func(t *testing.T) {
+			content := read(t, name)
+			if !Is([]byte(content)) {
+				t.Fatal("is not taken for a file of SOPS")
+			}
+			got, err := opened(testKeys(t), name, content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, plain, _ := strings.Cut(name, "-")
+			if diff := cmp.Diff(meaning(t, name, read(t, "plain/"+plain)), meaning(t, name, got)); diff != "" {
+				t.Errorf("(-encrypted +opened):\n%s", diff)
+			}
+			if strings.Contains(got, "ENC[") || strings.Contains(got, "sops") {
+				t.Errorf("something is left: %s", got)
+			}
+		})
+	}
+}
+
+// TestSealed: a seal needs no key, holds nothing of the values, and is the same each time.
+func TestSealed(t *testing.T) {
+	for _, name := range encrypted(t) {
+		var first string
+		for i := range 2 {
+			f, err := Read(name, []byte(read(t, name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sealed, err := f.Seal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 1 && string(sealed) != first {
+				t.Errorf("%s is another one the second time", name)
+			}
+			first = string(sealed)
+			if strings.Contains(first, "hunter2") || strings.Contains(first, "ENC[") || !IsSealed(first) {
+				t.Errorf("%s: %s", name, first)
+			}
+		}
+	}
+}
+
+// TestWhatWasChanged changes each byte of an encrypted file: it is refused, or its values are the same. Of keys, those
+// above encrypted values alone count, which is how SOPS does it.
+func TestWhatWasChanged(t *testing.T) {
+	k, name := testKeys(t), "regex-secret.yaml"
+	content := read(t, name)
+	want, refused := values(meaning(t, name, read(t, "plain/secret.yaml"))), 0
+	for i := range content {
+		changed := []byte(content)
+		changed[i] ^= 1
+		got, err := opened(k, name, string(changed))
+		if err != nil {
+			refused++
+			continue
+		}
+		if diff := cmp.Diff(want, values(meaning(t, name, got))); diff != "" && !strings.Contains(got, "ENC[") {
+			t.Fatalf("byte %d, %q instead of %q, goes unnoticed:\n%s", i, changed[i], content[i], diff)
+		}
+	}
+	if refused < len(content)/2 {
+		t.Errorf("%d of %d changes are refused", refused, len(content))
+	}
+}
+
+// values are all that is no key, sorted.
+func values(v any) (all []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, below := range v {
+			all = append(all, values(below)...)
+		}
+	case []any:
+		for _, below := range v {
+			all = append(all, values(below)...)
+		}
+	default:
+		if v != nil && v != "" { // SOPS cannot tell these from each other
+			all = append(all, fmt.Sprint(v))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestLocked: a key that does not fit opens nothing, and none of the errors has anything of a key.
+func TestLocked(t *testing.T) {
+	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
+	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {
+		k, err := ReadKeys(map[string]string{key.Name: key.Secret, "README": "no key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := opened(k, "a.env", secret); !errors.Is(err, ErrLocked) {
+			t.Errorf("error %v", err)
+		}
+	}
+	for name, content := range map[string]string{"a.agekey": "AGE-SECRET-KEY-1PLANTED", "a.asc": "planted", "a.txt": "PLANTED", "": ""} {
+		if _, err := ReadKeys(map[string]string{name: content}); err == nil || strings.Contains(strings.ToUpper(err.Error()), "PLANTED") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestWhatIsNoFileOfSOPS is read as it is.
+func TestWhatIsNoFileOfSOPS(t *testing.T) {
+	for name, content := range map[string]string{
+		"a.yaml": "sops: {of: ours}\nlastmodified: x\n", "b.yaml": "a: ENC[AES256_GCM,data:\n", "c.md": "# sops\n\nsops: writes ENC[AES256_GCM,data:…\n",
+		"d.json": `{"sops": 1, "a": "ENC[AES256_GCM,data:"}`, "e.yaml": "- sops:\n- ENC[AES256_GCM,data:\n", "f": "sops:\n\x00ENC[AES256_GCM,data:",
+	} {
+		if got, err := opened(testKeys(t), name, content); err != nil || got != content {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// FuzzRead reads any bytes without a panic, and never opens what was not encrypted with the key.
+func FuzzRead(f *testing.F) {
+	for _, name := range encrypted(f) {
+		f.Add(name, read(f, name))
+	}
+	f.Fuzz(func(t *testing.T, name, content string) {
+		for _, open := range []func(*File) ([]byte, error){(*File).Seal, func(file *File) ([]byte, error) { return file.Open(make([]byte, 32)) }} {
+			if file, err := Read(name, []byte(content)); err == nil && file != nil {
+				_, _ = open(file)
+			}
+		}
+	})
+}
