@@ -37,8 +37,17 @@ type test struct {
 // worth knowing what each of them runs.
 const worth = 3 * time.Minute
 
-// about says what is to be known of a package's tests.
-func (t tests) about(pkg string) (*asked, error) {
+// about says what is to be known of a package's tests, for which they run when it is asked first.
+func (t tests) about(pkg string) (known *asked, err error) {
+	t.knows.Lock()
+	defer t.knows.Unlock()
+	if t.known[pkg] == nil {
+		t.known[pkg], err = t.find(pkg)
+	}
+	return t.known[pkg], err
+}
+
+func (t tests) find(pkg string) (*asked, error) {
 	known := &asked{binary: filepath.Join(t.copy.dir, strings.ReplaceAll(pkg[2:], "/", "_")+".test")}
 	if err := t.copy.compile(pkg, known.binary); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@
 //
 //	go run ./internal/mutate -n 100 -seed 7
 //	go run ./internal/mutate -n 20 -seed 7,8 ./strategies ./rollout
-//	go run ./internal/mutate -n 9999 -own ./git/wire
+//	go run ./internal/mutate -n 9999 -own -p 4 ./git/wire
 //
 // It prints a line for each mutant, a second one for those that lived through their package's tests,
 // and how many of them were caught. What is drawn depends on the code and on -seed alone; where -n is

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,8 +22,9 @@ func main() {
 	seeds := flag.String("seed", "1", "what is drawn, several with commas, -n by each: the same seed and code draw the same mutants")
 	limit := flag.Duration("limit", 10*time.Minute, "the time that the tests have; a mutant that uses it up is caught")
 	own := flag.Bool("own", false, "ask the tests of a mutant's own package alone")
+	several := flag.Int("p", 2, "how many mutants are asked about at once")
 	flag.Parse()
-	if err := run(*n, *seeds, *limit, *own, flag.Args()); err != nil {
+	if err := run(*n, *seeds, *limit, *own, *several, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -35,7 +37,7 @@ const (
 	survives = "SURVIVES"
 )
 
-func run(n int, seeds string, limit time.Duration, own bool, patterns []string) error {
+func run(n int, seeds string, limit time.Duration, own bool, several int, patterns []string) error {
 	root, module, err := module()
 	if err != nil {
 		return err
@@ -79,21 +81,9 @@ func run(n int, seeds string, limit time.Duration, own bool, patterns []string) 
 	}
 	defer func() { _ = os.RemoveAll(tests.copy.dir) }()
 	tests.limit, tests.slow, tests.divided = limit, []string{"./cmd/gitrollout", "./cluster", "./simulate"}, 10*time.Second
-	for i, d := range drawn {
-		if err := tests.ask(&drawn[i], []string{"./" + filepath.Dir(d.file)}); err != nil {
-			return err
-		}
-	}
-	found := 0
-	for _, d := range drawn {
-		if d.verdict == lives && !own {
-			if err := tests.ask(&d, others(filepath.Dir(d.file))); err != nil {
-				return err
-			}
-		}
-		if d.verdict == caught {
-			found++
-		}
+	found, err := tests.askAll(drawn, own, several)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("%d of %d caught (%d %%)\n", found, len(drawn), 100*found/len(drawn))
 	return nil
@@ -128,7 +118,7 @@ func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*
 
 // tests are those that are asked about what was drawn.
 func (c *checker) tests(root string, sources map[string][]*source, drawn []draw) (t tests, err error) {
-	t = tests{root: root, drawn: map[string]int{}, known: map[string]*asked{}, files: map[string]*source{}}
+	t = tests{root: root, drawn: map[string]int{}, knows: &sync.Mutex{}, known: map[string]*asked{}, files: map[string]*source{}}
 	var mutants []*mutant
 	for _, d := range drawn {
 		if !slices.Contains(mutants, d.mutant) { // by one seed already
@@ -144,6 +134,41 @@ func (c *checker) tests(root string, sources map[string][]*source, drawn []draw)
 	}
 	t.copy, err = c.weave(root, sources, mutants)
 	return t, err
+}
+
+// askAll asks the packages of all mutants and, unless these alone are asked, then the others about those that live.
+func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error) {
+	err = atOnce(several, drawn, func(d *draw) error { return t.ask(d, []string{"./" + filepath.Dir(d.file)}) })
+	if err != nil {
+		return 0, err
+	}
+	err = atOnce(several, drawn, func(d *draw) error {
+		if d.verdict != lives || own {
+			return nil
+		}
+		return t.ask(d, others(filepath.Dir(d.file)))
+	})
+	for _, d := range drawn {
+		if d.verdict == caught {
+			found++
+		}
+	}
+	return found, err
+}
+
+// atOnce does something with all that is drawn, a few at a time: tests wait, most of the time.
+func atOnce(few int, drawn []draw, do func(*draw) error) error {
+	failed, free := make([]error, len(drawn)), make(chan struct{}, few)
+	var several sync.WaitGroup
+	for i := range drawn {
+		free <- struct{}{}
+		several.Go(func() {
+			defer func() { <-free }()
+			failed[i] = do(&drawn[i])
+		})
+	}
+	several.Wait()
+	return errors.Join(failed...)
 }
 
 // ask has the tests of packages tried on a mutant, and says what they say.
@@ -201,7 +226,8 @@ type tests struct {
 	copy  *build             // that holds all mutants
 	files map[string]*source // by their names
 	drawn map[string]int     // how many mutants, of packages as "./git/wire"
-	known map[string]*asked  // of packages
+	knows *sync.Mutex
+	known map[string]*asked // of packages
 	limit time.Duration
 	slow  []string // the packages whose tests take so long that it is worth knowing what each of them runs
 	// What a test may take that is asked as a whole. One that takes longer is asked by its subtests, where each of them
@@ -217,16 +243,15 @@ func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error)
 	}
 	for _, folder := range asking {
 		pkg := "./" + folder
-		if t.known[pkg] == nil {
-			if t.known[pkg], err = t.about(pkg); err != nil {
-				return "", "", err
-			}
+		known, err := t.about(pkg)
+		if err != nil {
+			return "", "", err
 		}
-		able := t.known[pkg].who(m)
+		able := known.who(m)
 		if len(able) == 0 {
 			continue
 		}
-		q := question{binary: t.known[pkg].binary, mutant: m.number}
+		q := question{binary: known.binary, mutant: m.number}
 		if m.own {
 			if q.binary, err = t.byItself(pkg, m); err != nil {
 				return "", "", err
