@@ -31,7 +31,9 @@ func packed(t *testing.T, entries ...entry) []byte {
 		if h.Typeflag == 0 {
 			h.Typeflag = tar.TypeReg
 		}
-		h.Mode, h.Size = 0o644, int64(len(e.content))
+		if h.Typeflag != tar.TypeXGlobalHeader {
+			h.Mode, h.Size = 0o644, int64(len(e.content))
+		}
 		if err := archive.WriteHeader(&h); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,450 @@
+package vendoring
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// TestBounds: an archive at the bounds is brought in, to the last byte, entry and letter.
+func TestBounds(t *testing.T) {
+	most := make([]entry, 0, maxEntries)
+	for i := range maxEntries - 1 {
+		most = append(most, special(fmt.Sprintf("d%d/", i), tar.TypeDir, ""))
+	}
+	half := strings.Repeat("x", maxBytes/2)
+	long := strings.Repeat("a/", maxPath/2-1) + "bc"
+	for name, c := range map[string]struct {
+		archive []byte
+		want    int
+	}{
+		"bytes":             {packed(t, plain("a", half), plain("b", half)), 2},
+		"entries":           {packed(t, append(most, plain("a", "x"))...), 1},
+		"letters of a path": {packed(t, plain(long, "x")), 1},
+		"what git archive adds": {packed(t, entry{tar.Header{Typeflag: tar.TypeXGlobalHeader,
+			PAXRecords: map[string]string{"comment": "1f2e"}}, ""}, special("./", tar.TypeDir, ""), plain("./a", "x")), 1},
+		"names that differ": {packed(t, plain("a/git~1a", "x"), plain("a/.github/x", "x"), plain("a/x.git", "x"), plain("b/x", "y")), 4},
+	} {
+		if all, err := unzip(c.archive); err != nil || len(all) != c.want {
+			t.Errorf("%s: %d files, error %v, want %d", name, len(all), err, c.want)
+		}
+	}
+	for name, archive := range map[string][]byte{
+		"a shortened name":       packed(t, plain("a/GIT~1/config", "x")),
+		"a folder of Git's name": packed(t, special(".git/", tar.TypeDir, ""), plain("a", "x")),
+		"a letter more":          packed(t, plain("a"+long, "x")),
+	} {
+		if all, err := unzip(archive); err == nil {
+			t.Errorf("%s: %d files, and no error", name, len(all))
+		}
+	}
+}
+
+// TestTheSameTree: two sets of files have the same digest if they are the same, and only then.
+func TestTheSameTree(t *testing.T) {
+	seen := map[string]int{}
+	for i, f := range []files{
+		{"a": []byte("x")}, {"a": []byte("y")}, {"b": []byte("x")}, {"a": []byte("x"), "b": nil}, {"a": nil, "b": []byte("x")}, {},
+	} {
+		if other, known := seen[f.tree()]; known {
+			t.Errorf("sets %d and %d have one digest", other, i)
+		}
+		seen[f.tree()] = i
+	}
+	if one, other := (files{"a": []byte("x"), "b": nil}), (files{"b": {}, "a": []byte("x")}); one.tree() != other.tree() {
+		t.Error("the order counts")
+	}
+}
+
+// TestNewest: of what a range allows, the newest; the locked version as long as it is there; and what is no version is
+// never taken for one.
+func TestNewest(t *testing.T) {
+	for name, c := range map[string]struct {
+		versions []string
+		wants    string
+		locked   *Pin
+		want     string
+		err      string
+	}{
+		"the newest is first":       {[]string{"1.10.0", "1.9.0"}, "^1", nil, "1.10.0", ""},
+		"the newest is last":        {[]string{"1.9.0", "1.10.0"}, "^1", nil, "1.10.0", ""},
+		"what is no version":        {[]string{"latest", "1.0.0", "main"}, "^1", nil, "1.0.0", ""},
+		"what the range leaves":     {[]string{"1.0.0", "2.0.0"}, "<2", nil, "1.0.0", ""},
+		"a word that is there":      {[]string{"latest", "1.0.0"}, "latest", nil, "latest", ""},
+		"the locked one":            {[]string{"1.0.0", "1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "1.0.0", ""},
+		"the locked one has gone":   {[]string{"1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "", "version 1.0.0, which is locked, is not there"},
+		"nothing in the range":      {[]string{"1.0.0", "latest"}, ">1", nil, "", "none of its 2 versions is >1"},
+		"neither version nor range": {[]string{"1.0.0"}, "stable", nil, "", `"stable" is no version and no range`},
+	} {
+		got, err := newest(c.versions, c.wants, c.locked)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %q, error %v, want %q %s", name, got, err, c.want, c.err)
+		}
+	}
+}
+
+// bench is a server at 127.0.0.1 and a getter that knows ann there.
+func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	return &Getter{Login: func(of string) (string, string) {
+		if of == host {
+			return "ann", "secret"
+		}
+		return "", ""
+	}}, host
+}
+
+// TestGet follows redirects within bounds and to https alone, takes answers within a bound, and never says a query.
+func TestGet(t *testing.T) {
+	g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
+		switch n, err := strconv.Atoi(strings.TrimPrefix(req.URL.Path, "/hops/")); {
+		case err == nil && n > 0:
+			http.Redirect(to, req, fmt.Sprintf("/hops/%d?token=secret", n-1), http.StatusFound)
+		case err == nil:
+			_, _ = to.Write([]byte(req.Header.Get("Accept")))
+		case req.URL.Path == "/plain":
+			http.Redirect(to, req, "http://charts.example.com/x?token=secret", http.StatusFound)
+		case req.URL.Path == "/cut":
+			to.Header().Set("Content-Length", "10")
+			_, _ = to.Write([]byte("x"))
+		case req.URL.Path == "/full", req.URL.Path == "/more":
+			_, _ = to.Write(bytes.Repeat([]byte("x"), maxAnswer))
+			if req.URL.Path == "/more" {
+				_, _ = to.Write([]byte("x"))
+			}
+		}
+	})
+	for path, want := range map[string]string{
+		"/hops/0": "", "/hops/10": "", "/hops/11": "which is not asked", "/plain": "it leads to charts.example.com, which is not asked",
+		"/cut": "unexpected EOF", "/full": "", "/more": "is more than 64 MiB",
+	} {
+		a, err := g.get(t.Context(), "http://"+host+path+"?token=secret", "", "text/x")
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", path, err, want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), host+path+": ")) {
+			t.Errorf("%s: the error is %v", path, err)
+		}
+		if err == nil && strings.HasPrefix(path, "/hops") && (string(a.body) != "text/x" || a.status != http.StatusOK) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if _, err := g.get(t.Context(), "http://127.0.0.1:1/x?token=secret", "", ""); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("nobody is there: %v", err)
+	}
+	if _, err := g.get(t.Context(), "::", "", ""); err == nil || !strings.Contains(err.Error(), `"::" is no address`) {
+		t.Errorf("no address: %v", err)
+	}
+	used := false
+	g.Client = &http.Client{Transport: transport(func(*http.Request) { used = true })}
+	if _, err := g.get(t.Context(), "https://charts.example.com/x", "", ""); err != nil || !used {
+		t.Errorf("its own client is used: %t, error %v", used, err)
+	}
+}
+
+// transport answers all with nothing.
+type transport func(*http.Request)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	f(req)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
+}
+
+// TestCredentialsOfRegistries: a registry may want a password or a token of another server, which are given for as long
+// as it is asked; what gives none is an error, and nobody is asked twice for one.
+func TestCredentialsOfRegistries(t *testing.T) {
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret"))
+	for name, c := range map[string]struct {
+		challenge, given string
+		accepts          string
+		want             string
+		asked            int
+	}{
+		"a password":             {`Basic realm="x"`, "", basic, "", 3},
+		"a token":                {`Bearer realm="http://HOST/token",service="s",scope="a b"`, `{"token": "t"}`, "Bearer t", "", 4},
+		"a token of two names":   {`Bearer realm="http://HOST/token"`, `{"access_token": "a"}`, "Bearer a", "", 4},
+		"the first of two":       {`bearer realm="http://HOST/token"`, `{"token": "t", "access_token": "a"}`, "Bearer t", "", 4},
+		"one that does not help": {`Bearer realm="http://HOST/token"`, `{"token": "t"}`, "Bearer other", "answers 401", 3},
+		"none":                   {`Bearer realm="http://HOST/token"`, `{}`, "", "gives no token for HOST (it answers 200)", 2},
+		"no JSON":                {`Bearer realm="http://HOST/token"`, `<html>`, "", "gives no token", 2},
+		"one that is refused":    {`Bearer realm="http://HOST/refused"`, ``, "", "gives no token for HOST (it answers 403)", 2},
+		"another network":        {`Bearer realm="http://auth.example.com/token"`, ``, "", "its address is not one of https", 1},
+		"an unknown kind":        {`Negotiate realm="http://HOST/token"`, `{"token": "t"}`, "", "of a kind that is not known", 1},
+		"no realm":               {`Bearer service="s"`, ``, "", "of a kind that is not known", 1},
+		"nothing is wanted":      {``, ``, "", "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			var query url.Values
+			g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
+				asked++
+				switch who := req.Header.Get("Authorization"); {
+				case req.URL.Path == "/refused":
+					to.WriteHeader(http.StatusForbidden)
+				case req.URL.Path == "/token":
+					query = req.URL.Query()
+					if who == basic {
+						_, _ = to.Write([]byte(c.given))
+					}
+				case c.challenge != "" && (who == "" || who != c.accepts):
+					to.Header().Set("WWW-Authenticate", strings.ReplaceAll(c.challenge, "HOST", req.Host))
+					to.WriteHeader(http.StatusUnauthorized)
+				}
+			})
+			token := ""
+			_, err := g.registry(t.Context(), host, "/v2/a", "", &token)
+			if err == nil {
+				_, err = g.registry(t.Context(), host, "/v2/b", "", &token)
+			}
+			want := strings.ReplaceAll(c.want, "HOST", host)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || asked != c.asked {
+				t.Errorf("asked %d times, error %v, want %d and %s", asked, err, c.asked, want)
+			}
+			if err == nil && token != c.accepts {
+				t.Errorf("the token is %q", token)
+			}
+			if name == "a token" && (query.Get("service") != "s" || query.Get("scope") != "a b") || name == "none" && len(query) > 0 {
+				t.Errorf("asked for %v", query)
+			}
+		})
+	}
+	if got := (&Getter{}).basic("x"); got != "" {
+		t.Errorf("nobody is %q", got)
+	}
+	if got := (&Getter{Login: func(string) (string, string) { return "", "token" }}).basic("x"); got == "" {
+		t.Error("a password without a name is not told")
+	}
+}
+
+// TestManyTags: a registry that lists its tags in pages is asked for all of them, at its own addresses alone.
+func TestManyTags(t *testing.T) {
+	for name, c := range map[string]struct{ link, want string }{
+		"a further page":       {`</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},
+		"one by a whole URL":   {`<http://HOST/v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},
+		"no further page":      {``, "1.0.0"},
+		"another repository's": {`</v2/a/c/tags/list?last=1.0.0>; rel="next"`, "1.0.0"},
+		"half of a link":       {`</v2/a/b/tags/list?last=1.0.0`, "1.0.0"},
+	} {
+		g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
+			if req.URL.Query().Get("last") != "" {
+				_, _ = to.Write([]byte(`{"tags": ["1.2.0_b"]}`))
+				return
+			}
+			if req.URL.Query().Get("n") != "1000" {
+				t.Errorf("%s: asked for %s", name, req.URL)
+			}
+			to.Header().Set("Link", strings.ReplaceAll(c.link, "HOST", req.Host))
+			_, _ = to.Write([]byte(`{"tags": ["1.0.0"]}`))
+		})
+		token := ""
+		if got, err := g.tagged(t.Context(), host, "/v2/a/b", "^1", nil, &token); err != nil || got != c.want {
+			t.Errorf("%s: %q, error %v, want %q", name, got, err, c.want)
+		}
+	}
+	pages := 0
+	g, host := bench(t, func(to http.ResponseWriter, _ *http.Request) {
+		pages++
+		to.Header().Set("Link", `</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`)
+		_, _ = to.Write([]byte(`{"tags": ["1.0.0"]}`))
+	})
+	token := ""
+	if got, err := g.tagged(t.Context(), host, "/v2/a/b", "^1", nil, &token); err != nil || got != "1.0.0" || pages != 50 {
+		t.Errorf("a registry without an end: %q after %d pages, error %v", got, pages, err)
+	}
+}
+
+// TestWhatServersSay: what an index, a registry or a repository has that cannot be used is said with its version.
+func TestWhatServersSay(t *testing.T) {
+	const redis = "- chart: {repo: http://HOST/charts/, name: redis, version: 20.1.4}\n  into: charts\n"
+	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo/, tag: 6.9.0}\n  into: podinfo\n"
+	index := func(text string) func(*world) {
+		return func(w *world) {
+			w.answers["/charts/index.yaml"] = []byte(strings.ReplaceAll("entries: {redis: [{version: 20.1.4, "+text+"}]}", "HOST", w.host))
+		}
+	}
+	manifest := func(text string) func(*world) {
+		return func(w *world) { w.answers["/v2/manifests/podinfo/manifests/6.9.0"] = []byte(text) }
+	}
+	for name, c := range map[string]struct {
+		sources string
+		prepare func(*world)
+		want    string // "" for what is brought in
+	}{
+		"a whole address": {redis, index("urls: [http://HOST/charts/redis-20.1.4.tgz]"), ""},
+		"a digest with its kind": {redis, func(w *world) {
+			index("urls: [redis-20.1.4.tgz], digest: " + digest(w.answers["/charts/redis-20.1.4.tgz"]))(w)
+		}, ""},
+		"no address":               {redis, index("urls: []"), "version 20.1.4 has no address"},
+		"an address that is none":  {redis, index(`urls: ["::"]`), "the address of version 20.1.4 is none"},
+		"an archive that has gone": {redis, index("urls: [gone.tgz]"), "HOST/charts/gone.tgz answers 404"},
+		"an archive out of reach":  {redis, index("urls: [\"http://127.0.0.1:1/x.tgz\"]"), "127.0.0.1:1/x.tgz: "},
+		"an index that is no YAML": {redis, func(w *world) { w.answers["/charts/index.yaml"] = []byte("{") }, "its index.yaml cannot be read"},
+		"a slash behind":           {podinfo, nil, ""},
+		"a manifest that is none":  {podinfo, manifest("<html>"), "the manifest of 6.9.0 cannot be read"},
+		"no archive in it":         {podinfo, manifest(`{"layers": [{"mediaType": "text/plain", "digest": "x"}]}`), "6.9.0 has no layer that is a .tar.gz"},
+		"a layer that has gone":    {podinfo, manifest(`{"layers": [{"mediaType": "x.tar+gzip", "digest": "sha256:1"}]}`), "/blobs/sha256:1 answers 404"},
+		"the type of Docker images": {podinfo, func(w *world) {
+			m := w.answers["/v2/manifests/podinfo/manifests/6.9.0"]
+			manifest(strings.ReplaceAll(string(m), "tar+gzip", "tar.gzip"))(w)
+		}, ""},
+		"tags that are none": {strings.ReplaceAll(podinfo, "tag: 6.9.0", `semver: "*"`), func(w *world) { w.answers["/v2/manifests/podinfo/tags/list"] = []byte("<") }, "invalid character"},
+		"a folder of a commit": {"- git: {url: GIT, ref: main, path: empty}\n  into: base\n", func(w *world) {
+			w.git.Write(map[string]string{"empty/.gitmodules": ""}).Commit("nothing else")
+		}, "has no file"},
+		"a repository without path": {"- git: {url: GIT, ref: main}\n  into: base\n", nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.vendor(strings.ReplaceAll(c.sources, "GIT", w.gitURL))
+			if c.prepare != nil {
+				c.prepare(w)
+			}
+			if c.want == "" {
+				w.update("")
+				if wrong := w.wrong(); len(wrong) > 0 || len(w.has()) < 2 {
+					t.Errorf("it has %v, of which is wrong: %v", w.has(), wrong)
+				}
+				return
+			}
+			w.update("", strings.ReplaceAll(c.want, "HOST", w.host))
+		})
+	}
+}
+
+// TestWhatIsSaid: an update has a line for each source, with its version and what it is, and leaves nothing of Git's in
+// the folder of temporary files.
+func TestWhatIsSaid(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	w := newWorld(t)
+	said, err := w.getter.Update(t.Context(), w.on(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"charts/redis-20.1.5  20.1.5 sha256:", "base  ", "podinfo  6.10.1 sha256:", "charts/web-1.2.3+b1  1.2.3+b1 sha256:"} {
+		count := []string{", 2 files", ", 1 files"}[min(i, 1)]
+		if !strings.HasPrefix(said[i], want) || !strings.HasSuffix(said[i], count) {
+			t.Errorf("it says %q, want %q and %q", said[i], want, count)
+		}
+	}
+	if commit := w.git.Git("rev-parse", "main"); said[1] != "base  "+strings.TrimSpace(commit)+", 1 files" {
+		t.Errorf("it says %q of commit %s", said[1], commit)
+	}
+	if left, err := filepath.Glob(filepath.Join(temporary, "gitrollout-vendor-*")); err != nil || len(left) > 0 {
+		t.Errorf("there are %v, error %v", left, err)
+	}
+}
+
+// TestWhatPeopleChanged stays: an update of a folder that is not as it was locked, or is not only files, writes nothing.
+// One that has gone is brought in again, and one that is not wanted any more goes.
+func TestWhatPeopleChanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   []string
+	}{
+		"a byte":                    {func(w *world) { w.write("base/base.yaml", "base: mine\n") }, []string{"base is not what vendor.lock says", "keep what was changed"}},
+		"a symlink":                 {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, []string{"base/x is no plain file"}},
+		"a folder":                  {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, nil},
+		"the source":                {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") }, nil},
+		"a lock of something else":  {func(w *world) { w.write("vendor.lock", "apiVersion: v1\nkind: ConfigMap\n") }, []string{"vendor.lock", "it is none", "take it from Git again"}},
+		"a lock of another version": {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v2\nkind: VendorLock\n") }, []string{"it is none"}},
+		"a lock of another kind":    {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\n") }, []string{"it is none"}},
+		"a lock of the whole folder": {func(w *world) {
+			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ., tree: y}]\n")
+		}, []string{`"." is no folder beside it`}},
+		"no vendor.yaml": {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "vendor.yaml")) }, []string{"vendor.yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.update("")
+			first := w.has()
+			c.change(w)
+			changed, _ := os.ReadDir(filepath.Join(w.dir, "base"))
+			w.update("", c.want...)
+			if after, _ := os.ReadDir(filepath.Join(w.dir, "base")); len(c.want) > 0 && len(after) != len(changed) {
+				t.Errorf("something was written: %v", after)
+			}
+			switch name {
+			case "a folder":
+				if diff := cmp.Diff(first, w.has()); diff != "" {
+					t.Errorf("(-before +after):\n%s", diff)
+				}
+			case "the source":
+				if wrong := w.wrong(); len(w.has()) != 2 || len(wrong) > 0 {
+					t.Errorf("it has %v, of which is wrong: %v", w.has(), wrong)
+				}
+			}
+		})
+	}
+}
+
+// TestFoldersApart: no source has the folder of another one or one in it, whichever comes first; a name that only begins
+// like another one is apart.
+func TestFoldersApart(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		into []string
+		is   bool
+	}{{[]string{"a", "a"}, false}, {[]string{"a", "a/b"}, false}, {[]string{"a/b", "a"}, false}, {[]string{"a", "ab"}, true}, {[]string{"b", "c", "b/d"}, false}} {
+		var pins []Pin
+		for _, into := range c.into {
+			pins = append(pins, Pin{Into: into})
+		}
+		if err := apart(w.on(), pins, nil); (err == nil) != c.is {
+			t.Errorf("%v: error %v", c.into, err)
+		}
+	}
+}
+
+// TestLoginsOfHelm: helm's file counts where docker has nothing for a host; docker's may be elsewhere; and what cannot
+// be read is nobody's.
+func TestLoginsOfHelm(t *testing.T) {
+	home, elsewhere := t.TempDir(), t.TempDir()
+	auth := func(who string) string { return `{"auth": "` + base64.StdEncoding.EncodeToString([]byte(who)) + `"}` }
+	for file, content := range map[string]string{
+		filepath.Join(home, ".config/helm/registry/config.json"): `{"auths": {"a.example.com": ` + auth("helm:1") + `, "b.example.com": ` + auth("helm:2") + `, "c.example.com": {"auth": "%"}}}`,
+		filepath.Join(elsewhere, "config.json"):                  `{"auths": {"https://b.example.com/v2/": ` + auth("docker:3") + `}}`,
+		filepath.Join(home, ".docker/config.json"):               `{"auths": {`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for folder, wants := range map[string][]string{elsewhere: {"helm 1", "docker 3", " "}, "": {"helm 1", "helm 2", " "}} {
+		login := Logins(home, func(name string) string { return map[string]string{"DOCKER_CONFIG": folder}[name] })
+		for i, want := range wants {
+			host := string(rune('a'+i)) + ".example.com"
+			if user, password := login(host); user+" "+password != want {
+				t.Errorf("%s is told %s %s, want %s", host, user, password, want)
+			}
+		}
+	}
+}
+
+// TestRefsAreNames: what would be more than one name for Git to fetch is not handed to it.
+func TestRefsAreNames(t *testing.T) {
+	w := newWorld(t)
+	for _, ref := range []string{"main:other", "+main", "main^", "*", "-x"} {
+		w.vendor(fmt.Sprintf("- git: {url: %s, ref: %q}\n  into: base\n", w.git.HTTP(gittest.HTTPOptions{}).URL, ref))
+		w.update("", "is no tag, branch or commit")
+	}
+}
