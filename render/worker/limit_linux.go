@@ -34,5 +34,5 @@ func Limit(memory int64) error {
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)
-	debug.SetGCPercent(200) // a worker is small, and a build's garbage is most of it
+	debug.SetGCPercent(500) // a build's garbage is most of a worker: 10 MiB stay, 50 are there at most
 }
