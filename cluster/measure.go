@@ -34,23 +34,15 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// JobState is how a Job stands.
-type JobState struct {
-	Complete, Failed bool
-	Gone             bool   // it had begun, and is not there any more
-	Stuck            string // why a container of it cannot start, "" if it can
-	Message          string
-}
-
 // EnsureJob makes a Job unless there is one of its name or it has begun, and says how it stands.
 // One that has another value of the given annotation is somebody else's. An owner without uid is looked up, and
 // left out if there is none.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
-) (state JobState, err error) {
+) (state rollout.JobState, err error) {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {
-		return JobState{}, fmt.Errorf("read the Job: %w", err)
+		return rollout.JobState{}, fmt.Errorf("read the Job: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -59,16 +51,19 @@ func (c *Client) EnsureJob(
 	live, err := jobs.Get(ctx, job.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && begun:
-		return JobState{Gone: true}, nil
+		return rollout.JobState{Gone: true}, nil
 	case apierrors.IsNotFound(err):
 		c.nameOwners(ctx, &job)
 		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: c.opts.Manager})
+		if apierrors.IsAlreadyExists(err) { // somebody else who was told to make it was faster
+			live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
+		}
 	}
 	if err != nil {
-		return JobState{}, explain(err, ref, "create")
+		return rollout.JobState{Refused: apierrors.IsInvalid(err)}, explain(err, ref, "create")
 	}
 	if live.Annotations[annotation] != job.Annotations[annotation] {
-		return JobState{}, fmt.Errorf("Job %s/%s exists and is not this measurement's", job.Namespace, job.Name)
+		return rollout.JobState{}, fmt.Errorf("Job %s/%s exists and is somebody else's", job.Namespace, job.Name)
 	}
 	return c.jobState(ctx, live)
 }
@@ -100,15 +95,15 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 // stuck are the reasons for which a container waits and will go on waiting.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
-func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (JobState, error) {
-	var state JobState
+func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {
+	var state rollout.JobState
 	for _, condition := range job.Status.Conditions {
 		if condition.Status != corev1.ConditionTrue {
 			continue
 		}
 		switch condition.Type {
 		case batchv1.JobComplete:
-			return JobState{Complete: true, Message: rollout.OneLine(condition.Message)}, nil
+			return rollout.JobState{Complete: true, Message: rollout.OneLine(condition.Message)}, nil
 		case batchv1.JobFailed:
 			state.Failed, state.Message = true, rollout.OneLine(condition.Message)
 		}

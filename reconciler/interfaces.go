@@ -75,6 +75,14 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
+// Jobs are those that run around releases. EnsureJob says how one stands, and creates it first unless it has begun or
+// is there. One that is there with another value of the annotation is somebody else's, which is an error.
+// DeleteJob removes it with its pods; one that is not there is removed.
+type Jobs interface {
+	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
+	DeleteJob(ctx context.Context, namespace, name string) error
+}
+
 // Analyzer measures. Measure begins what is due, in the background, and does
 // nothing about a measurement that is under way; what is under way for an analysis that is not going any
 // more ends. Measured returns, once, what has become of those of an app. Whoever implements it

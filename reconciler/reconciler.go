@@ -33,6 +33,7 @@ type Options struct {
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
+	Jobs       Jobs                 // nil: none can be made
 	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
 	Approve    Approver             // nil: every promotion file counts
 	// Nodes are the labels of the cluster's nodes by name; asked where a release takes nodes by them.

@@ -302,6 +302,8 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 		answers.Adoptable, err = r.adoptable(ctx, ask.Adoptable)
 	case ask.Endpoints != nil:
 		answers.Endpoints, err = r.serving(ctx, ask.Endpoints)
+	case ask.Jobs != nil:
+		s.askJobs(ctx, &r.Options, ask.Jobs)
 	case ask.Accept != "":
 		answers.Accepted, err = r.accepted(ctx, s, ask.Accept)
 	}

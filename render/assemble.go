@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // assembly turns what kustomize built for one app into a Render.
@@ -31,7 +32,10 @@ type assembly struct {
 // assemble consumes the objects that kustomize built; it may change them.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
-	built = a.withoutHooks(built)
+	built, err := a.withHooks(built)
+	if err != nil {
+		return err
+	}
 	if err := a.unique(built); err != nil {
 		return err
 	}
@@ -91,7 +95,8 @@ func (a *assembly) take(object rollout.Object) error {
 	if annotations := object.Map("metadata", "annotations"); annotations["helm.sh/resource-policy"] == "keep" {
 		annotations[rollout.AnnotationPrune] = "disabled"
 	}
-	if spec := object.Map("spec"); ref.Group == "batch" && ref.Kind == "Job" && spec["ttlSecondsAfterFinished"] != nil {
+	isJob := ref.Group == "batch" && ref.Kind == "Job" && !hook.Is(object)
+	if spec := object.Map("spec"); isJob && spec["ttlSecondsAfterFinished"] != nil {
 		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes is missing, and would be made and run again
 		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and goes when it leaves Git", shortRef(ref))
 	}

@@ -391,14 +391,3 @@ func takeNote(o rollout.Object, key string) string {
 	}
 	return note
 }
-
-// withoutHooks leaves out what Helm would create at certain times only, and tells it, but for tests.
-func (a *assembly) withoutHooks(objects []rollout.Object) []rollout.Object {
-	return slices.DeleteFunc(objects, func(o rollout.Object) bool {
-		hook := takeNote(o, noteHook)
-		if hook != "" && hook != "test" {
-			a.warn("%s is a hook of Helm's (%s), and is left out", shortRef(o.Ref()), hook)
-		}
-		return hook != ""
-	})
-}

@@ -63,8 +63,9 @@ type State struct {
 	// the steps changed that it would open
 	Spent string `json:"spent,omitempty"`
 	// of Inventory, what is made for the release in flight and not in Git
-	Generated []Ref `json:"generated,omitempty"`
-	Inventory []Ref `json:"inventory,omitempty"`
+	Generated []Ref     `json:"generated,omitempty"`
+	Inventory []Ref     `json:"inventory,omitempty"`
+	Hooks     []HookRun `json:"hooks,omitempty"` // Jobs around releases, the newest last
 }
 
 // Shown is the phase for people: nobody is told Healthy of what has not been well
@@ -103,10 +104,12 @@ const (
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment must go back
 	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than the cluster's
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: nothing is wrong
+	HeldHook           HeldReason = "HookRuns"          // a Job that runs before the release: nothing is wrong
+	HeldHookFailed     HeldReason = "HookFailed"        // such a Job of a first deployment has failed
 )
 
 // Waits reports whether nothing is wrong, and only the time has not come.
-func (h *Held) Waits() bool { return h != nil && h.Reason == HeldClosed }
+func (h *Held) Waits() bool { return h != nil && (h.Reason == HeldClosed || h.Reason == HeldHook) }
 
 // Release is one version of an app.
 type Release struct {

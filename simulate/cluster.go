@@ -18,7 +18,10 @@ import (
 // field manager, over the model of the controllers in Kube.
 type Cluster struct {
 	Kube *kube.Cluster
+	Ends func(job string) rollout.JobState // how a Job stands that has not ended
 
+	jobs    map[string]*job // by namespace/name
+	made    map[string]int  // how often a Job was made, by whose it is
 	objects map[rollout.Ref]*object
 	foreign map[rollout.Ref]string                            // objects that another controller has in hand, and its name
 	version int                                               // grows with everything that watches would report
@@ -36,7 +39,8 @@ type object struct {
 
 // NewCluster returns an empty cluster. Chance takes what it needs from rng.
 func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
-	c := &Cluster{Kube: kube.New(rng, now), objects: map[rollout.Ref]*object{}}
+	c := &Cluster{Kube: kube.New(rng, now), objects: map[rollout.Ref]*object{},
+		jobs: map[string]*job{}, made: map[string]int{}, Ends: ends{}.of}
 	c.writing = func(*View, string, rollout.Object) {}
 	c.changed = func(string) {}
 	c.Kube.OnChange = func(what string) {

@@ -43,6 +43,11 @@ func (s *Story) command(verb string, args []string) error {
 		return err
 	case "measure":
 		return s.meter.set(args)
+	case "job":
+		if len(args) != 2 {
+			return s.ends.set("NAME", "")
+		}
+		return s.ends.set(args[0], args[1])
 	case "git", "api":
 		if len(args) != 1 || (args[0] != "down" && args[0] != "up") {
 			return fmt.Errorf("%s: write %s down, or %s up", verb, verb, verb)

@@ -37,6 +37,13 @@ type appSource struct {
 	broken    bool // it cannot be followed: it cannot be rendered, or
 	emptied   bool // a generator has left the file of all its objects empty
 	promotion *rollout.Promotion
+	hooks     []hookSource
+}
+
+// hookSource is one Job around releases.
+type hookSource struct {
+	name, when string
+	continues  bool
 }
 
 // workloadSource is one Deployment or StatefulSet and, unless plain, its Rollout document.
@@ -111,6 +118,10 @@ func (s source) files() map[string]*string {
 				put(dir+w.name+"-services.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": w.serviceObjects()})
 			}
 		}
+		if len(a.hooks) > 0 {
+			resources = append(resources, "hooks.yaml")
+			put(dir+"hooks.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": a.jobs()})
+		}
 		if slices.ContainsFunc(a.workloads, workloadSource.isMeasured) {
 			resources = append(resources, "analyses.yaml")
 			put(dir+"analyses.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": analysisTemplates})
@@ -134,6 +145,29 @@ func (s source) files() map[string]*string {
 		}
 	}
 	return out
+}
+
+// randomHooks are Jobs around the releases of an app: at most one for each time, and now and then one that may fail.
+func randomHooks(rng *rand.Rand, app string) (hooks []hookSource) {
+	for _, when := range []string{"before", "after", "abort"} {
+		if rng.IntN(3) > 0 {
+			hooks = append(hooks, hookSource{name: app + "-" + when, when: when, continues: rng.IntN(4) == 0})
+		}
+	}
+	return hooks
+}
+
+func (a appSource) jobs() (jobs []any) {
+	for _, h := range a.hooks {
+		annotations := map[string]any{"gitrollout.dev/hook": h.when}
+		if h.continues {
+			annotations["gitrollout.dev/hook-failure"] = "continue"
+		}
+		job := manifest("batch/v1", "Job", h.name, map[string]any{"spec": map[string]any{"template": map[string]any{}}})
+		job["metadata"].(map[string]any)["annotations"] = annotations
+		jobs = append(jobs, job)
+	}
+	return jobs
 }
 
 func manifest(version, kind, name string, more map[string]any) map[string]any {

@@ -63,6 +63,9 @@ var mutations = []mutation{
 	{"a DaemonSet loses two pods where one is to go", []string{"DaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &greedyCluster{View: p.View}
 	}},
+	{"a Job that has failed is made again", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Jobs = hopefulJobs{p.View}
+	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
 	}},

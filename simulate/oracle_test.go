@@ -220,6 +220,9 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 // checkTransition: a release goes at most one step on with each record, and
 // never back, unless somebody promotes it fully.
 func (o *oracle) checkTransition(app string, was, is rollout.State) {
+	if o.u.chaos.hooks {
+		o.checkHooks(app, was, is)
+	}
 	if releaseID(was) == "" || releaseID(was) != releaseID(is) {
 		return
 	}

@@ -772,6 +772,9 @@ func (p *promises) allOn() map[rollout.Workload]string {
 			w := p.u.appIn(s.Source, app).find(pr.Workload)
 			return w == nil || at(w, w.legs(), pr) < len(w.legs()) || w.isJudged(pr)
 		})
+		if s.Phase != rollout.Healthy && p.u.appIn(s.Source, app).isChecked() {
+			continue // it may go back by a Job's verdict, which Git need not have yet
+		}
 		// A way back that the cluster has been told of is one, though Git may not have it yet.
 		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(app, s) && !p.u.oracle.back[app] {
 			all[w] = source.version

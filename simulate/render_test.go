@@ -109,6 +109,9 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 			r.Specs = append(r.Specs, specOf(w))
 		}
 	}
+	if len(a.hooks) > 0 {
+		r.Files = append(r.Files, dir+"hooks.yaml")
+	}
 	if slices.ContainsFunc(a.workloads, workloadSource.isMeasured) {
 		r.Files = append(r.Files, dir+"analyses.yaml")
 	}
@@ -120,7 +123,12 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	slices.SortFunc(objects[min(1, len(objects)):], byName)
 	slices.SortFunc(routes, byName)
 	slices.SortFunc(deployments, byName)
-	for _, o := range slices.Concat(objects, routes, deployments) {
+	jobs := a.jobs()
+	slices.SortFunc(jobs, byName)
+	if objects == nil {
+		jobs = nil // of the app's objects none is left
+	}
+	for _, o := range slices.Concat(objects, routes, deployments, jobs) {
 		made := rollout.Object(plain(o).(map[string]any))
 		made.Map("metadata")["namespace"] = namespace
 		if w, is := rollout.WorkloadOf(made.Ref()); is {

@@ -36,6 +36,7 @@ type Story struct {
 	folders map[string][]string // what "push files NAME" brings: paths below NAME/
 	files   map[string]string   // of the script
 	life    map[string]kube.Lifetime
+	ends    ends
 	meter   *meter
 	pushes  []string // commits on main, oldest first
 	gitDown bool
@@ -65,7 +66,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Story{name: o.Cluster, files: o.Extra, life: map[string]kube.Lifetime{}, event: &Event{},
+	s := &Story{name: o.Cluster, files: o.Extra, life: map[string]kube.Lifetime{}, ends: ends{}, event: &Event{},
 		reader: gitsource.NewReader(o.Cluster, o.Options.Renderer), config: parsed}
 	s.git = NewGit(func(_, branch, _, to string) {
 		if branch == parsed.StateBranch && to != "" {
@@ -74,6 +75,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	})
 	s.cluster = NewCluster(rand.New(rand.NewPCG(1, 1)), began)
 	s.cluster.Kube.Fate = func(version string) kube.Lifetime { return s.life[version] }
+	s.cluster.Ends = s.ends.of
 	s.cluster.changed = func(string) {
 		if s.process != nil {
 			s.touch()

@@ -37,6 +37,7 @@ type chaos struct {
 	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
 	sets        bool // StatefulSets instead of Deployments
 	nodes       bool // of these, DaemonSets
+	hooks       bool // releases have Jobs around them
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
 
@@ -71,6 +72,7 @@ type universe struct {
 	oracle   *oracle
 	promises *promises
 	labs     map[string]*lab // that measure, by the process
+	ends     map[string]rollout.JobState
 
 	verbose bool
 	trace   []string
@@ -130,8 +132,12 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			u.procs[i].skew = time.Duration(u.rng.IntN(120)-60) * time.Second
 		}
 	}
+	u.cluster.Ends = u.endOf
 	first := randomSource(u.rng)
 	for i := range first.apps {
+		if c.hooks {
+			first.apps[i].hooks = randomHooks(u.rng, first.apps[i].id)
+		}
 		u.ids[first.apps[i].name] = first.apps[i].id
 		for j := range first.apps[i].workloads {
 			w := &first.apps[i].workloads[j]
@@ -189,6 +195,7 @@ func (u *universe) changed(what string) {
 		u.touch(a)
 	}
 	u.oracle.checkPods()
+	u.oracle.checkJobs()
 	u.promises.inCluster()
 }
 

@@ -14,6 +14,7 @@ type Ask struct {
 	Foreign   []rollout.Object // has somebody else any of them in hand?
 	Adoptable []rollout.Object // would applying each of them restart no pod?
 	Endpoints []Need           // has each of them a ready endpoint?
+	Jobs      []HookJob        // how do they stand, once they are made or removed?
 	Accept    string           // would the API server take the objects that Decision.State asks for as of this commit?
 }
 
@@ -31,7 +32,8 @@ type Answers struct {
 	Foreign   *[]rollout.Foreign
 	Adoptable map[rollout.Workload]bool
 	Endpoints map[Need]bool
-	Accepted  map[string]error // by commit: nil, or why the API server refuses it
+	Jobs      map[string]rollout.JobState // by HookJob.Key
+	Accepted  map[string]error            // by commit: nil, or why the API server refuses it
 }
 
 // IsHealed reports whether the cluster is known to hold what the state asks for.

@@ -14,7 +14,7 @@ import (
 
 // maxAsks bounds how often one input is asked about: each kind of question is put
 // once at most.
-const maxAsks = 4
+const maxAsks = 6
 
 // questions carries a decision to its end: what it has asked for in order, and
 // the decision.

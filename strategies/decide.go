@@ -22,6 +22,8 @@ type Input struct {
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // since when it is well, or is not
 	Applied   time.Time             // since when the cluster holds what Routing says; zero if nobody looked
+	Left      *rollout.Render       // of the release that is left; nil if none is, or it cannot be had
+	Unread    bool                  // it is still being read
 	Answers   Answers               // to what earlier decisions on this input have asked
 	plans     plans
 }
@@ -82,6 +84,7 @@ func Decide(in Input) Decision {
 	d.State = closed(d.State)
 	d = withIgnored(in, d, promotion)
 	d = withHealth(in, d)
+	d = withHooks(in, d, was)
 	switch same := d.State.Equal(&was); {
 	case same:
 		d.Subject = ""
@@ -132,6 +135,12 @@ func decideHeld(in Input) Decision {
 	}
 	d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
 	d.Requeue = heldUntil(in)
+	if job, runs := hookInFlight(in); runs {
+		if job.Subject != "" {
+			return job
+		}
+		d.Ask, d.Requeue = job.Ask, soonest(d.Requeue, job.Requeue)
+	}
 	return d
 }
 

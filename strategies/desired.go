@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // View is what Desired needs besides the state.
@@ -33,6 +34,9 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	objects := make([]rollout.Object, 0, len(v.Source.Objects))
 	for _, o := range v.Source.Objects {
 		ref := o.Ref()
+		if hook.Is(o) {
+			continue // it is a release's, and not among what is there
+		}
 		if w, is := rollout.WorkloadOf(ref); is {
 			if o = desiredWorkload(s, v, w, o); o == nil {
 				continue

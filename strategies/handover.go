@@ -122,7 +122,14 @@ func settled(in Input, d Decision) Decision {
 	if s.Former != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
 		return d
 	}
+	if hooks, waits := afterwards(in); waits {
+		if d.Subject == "" {
+			return hooks
+		}
+		return d // and the next pass has them begin
+	}
 	stable := stableOf(in)
+	s.Hooks = pastHooks(s.Hooks)
 	s.Release, s.Former, s.Analyses, s.Verified = &stable, &rollout.Former{}, nil, remember(s.Verified, stable.Hash)
 	s.Spent = spend(in, *s)
 	d.Subject = healthyText(s.App, stable)

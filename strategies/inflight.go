@@ -20,6 +20,9 @@ func decideInFlight(in Input) Decision {
 	if goesBack && s.Stable != nil && target != s.Stable.Hash { // though users be on it, and another one be asked for
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
+	if d, waits := hookInFlight(in); waits && !goesBack && (s.Stable == nil || target != s.Stable.Hash) {
+		return d
+	}
 	switch {
 	case s.Former != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash):
 		return keepFormer(in)
@@ -56,7 +59,7 @@ func leave(in Input, target rollout.Hash) Decision {
 		if d, shut := waitForWindow(in, "release "+string(target)); shut {
 			return finishFirst(in, d)
 		}
-		return startFirst(in)
+		return started(in, startFirst(in))
 	case target == s.Stable.Hash:
 		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID})
 	case areMoved(in, s.Progress):
@@ -65,6 +68,9 @@ func leave(in Input, target rollout.Hash) Decision {
 		in.Head.Render = followed(in)
 		return advance(in)
 	case isPromoting(s) && servesAll(in, isAllOn):
+		if d, waits := afterwards(in); waits {
+			return d
+		}
 		return becomeStable(in)
 	default:
 		by := head.Author
@@ -109,6 +115,11 @@ func mustRetreat(in Input) (string, bool) {
 // advance moves each workload of the release at most one step on. The app
 // reaches Promoting when all of them are through their steps.
 func advance(in Input) Decision {
+	if areMoved(in, in.State.Progress) {
+		if d, waits := afterwards(in); waits {
+			return d
+		}
+	}
 	d := Decision{State: in.State}
 	s := &d.State
 	s.Progress = slices.Clone(s.Progress)
@@ -316,6 +327,9 @@ func decidePromoting(in Input) Decision {
 	}
 	if servesAll(in, serves) {
 		if in.Answers.IsHealed() {
+			if d, waits := afterwards(in); waits {
+				return d
+			}
 			return becomeStable(in)
 		}
 		d.Waiting = "the cluster to accept all objects of " + rollout.ShortID(s.Source)
@@ -358,7 +372,7 @@ func toldReason(s rollout.State, reason string) string {
 // becomeStable ends a release: from now on it is what serves.
 func becomeStable(in Input) Decision {
 	s, stable := in.State, stableOf(in)
-	s.Pong, s.Spent = swapped(in), spend(in, s)
+	s.Pong, s.Spent, s.Hooks = swapped(in), spend(in, s), pastHooks(s.Hooks)
 	s.Stable, s.Release, s.Progress, s.Analyses = &stable, nil, nil, nil
 	s.Phase, s.Reason, s.Verified = rollout.Healthy, "", remember(s.Verified, stable.Hash)
 	return Decision{State: s, Subject: healthyText(s.App, stable)}

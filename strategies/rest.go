@@ -34,15 +34,17 @@ func decideAtRest(in Input) Decision {
 		if d, shut := waitForWindow(in, "release "+string(target)); shut {
 			return d
 		}
-		return startFirst(in)
+		return started(in, startFirst(in))
 	}
 	if rejection, ok := s.IsRejected(target); ok && !isRetried(in.Promotion, rejection) {
 		return degraded(in, rejection)
 	}
-	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) {
+	i := runningHook(s) // one that has begun is waited for
+	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) &&
+		(i < 0 || s.Hooks[i].Release != target) {
 		return d
 	}
-	return startRelease(in)
+	return started(in, startRelease(in))
 }
 
 // heldAtRest keeps what serves as it is while Git asks for another version under another name.

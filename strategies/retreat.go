@@ -39,21 +39,28 @@ func retreat(in Input, why cause) Decision {
 		s.Source = why.to
 	}
 	if why.reject {
-		rejection := rollout.Rejection{Hash: s.Release.Hash, Commit: s.Release.Commit, Reason: why.reason, At: r.Routed}
-		if in.Promotion != nil {
-			rejection.Promotion = in.Promotion.Digest
-		}
-		s.Rejected = append([]rollout.Rejection{rejection}, s.Rejected...)
-		s.Rejected = s.Rejected[:min(len(s.Rejected), rollout.MaxHistory)]
-		isIt := func(h rollout.Hash) bool { return h == s.Release.Hash }
-		s.Verified = slices.DeleteFunc(slices.Clone(s.Verified), isIt)
+		s = rejected(in, s, *s.Release, why.reason)
 	}
+	s.Hooks = pastHooks(s.Hooks)
 	s.Phase, s.Reason, s.Retreat, s.Spent = rollout.Aborting, why.reason, r, spend(in, s)
 	return Decision{
 		State: s, Retreat: true, Requeue: laterOnly(r.Drain, in.Now),
 		Subject: fmt.Sprintf("%s back to %s: %s", s.App, s.Stable.Hash, why.reason),
 		Waiting: "all pods to be of the stable version",
 	}
+}
+
+// rejected notes that a release is not to be tried again.
+func rejected(in Input, s rollout.State, release rollout.Release, reason string) rollout.State {
+	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: reason, At: rollout.Second(in.Now)}
+	if in.Promotion != nil {
+		rejection.Promotion = in.Promotion.Digest
+	}
+	s.Rejected = append([]rollout.Rejection{rejection}, s.Rejected...)
+	s.Rejected = s.Rejected[:min(len(s.Rejected), rollout.MaxHistory)]
+	isIt := func(h rollout.Hash) bool { return h == release.Hash }
+	s.Verified = slices.DeleteFunc(slices.Clone(s.Verified), isIt)
+	return s
 }
 
 // abortDelay is the longest abortScaleDownDelaySeconds of the release's
@@ -110,8 +117,12 @@ func CanOvertake(in Input) bool { return in.State.Phase == rollout.Aborting && i
 // hash replaces all others by the user's own rolling update: nothing is staged,
 // so there is no progress, and Services select all pods.
 func overtake(in Input) Decision {
+	was := in
 	in.State.Release, in.State.Retreat = nil, nil
 	d := startRelease(in)
+	if waits := started(was, d); waits.State.Phase == rollout.Aborting {
+		return waits
+	}
 	d.State.Progress, d.State.Phase = nil, rollout.Promoting
 	d.Subject = fmt.Sprintf("%s release %s overtakes the way back, promoted by %s",
 		d.State.App, d.State.Release.Hash, promoter(in))
@@ -132,6 +143,10 @@ func finishRetreat(in Input) (Decision, bool) {
 	if texts, _ := returning(in); in.Answers.Healed == nil || len(texts) > 0 {
 		return Decision{}, false
 	}
+	if d, waits := returned(in); waits {
+		return d, true
+	}
+	s.Hooks = pastHooks(s.Hooks)
 	if in.Head.Render == nil { // Git cannot be read: come to rest at stable
 		s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
 		d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)

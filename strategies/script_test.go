@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
@@ -63,6 +64,7 @@ type script struct {
 	life   map[string]kube.Lifetime
 	output []string
 	config int
+	ends   map[string]rollout.JobState // of the Jobs of a hook, by its name
 
 	rejects bool // the API server does not take one of the objects, and takes all others
 }
@@ -86,7 +88,21 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	k := kube.New(rand.New(rand.NewPCG(1, 1)), noon)
 	s := &script{loop: newLoop(newHistory(first), k), life: map[string]kube.Lifetime{}}
 	k.Fate = func(version string) kube.Lifetime { return s.life[version] }
-	s.loop.watches = true
+	s.loop.watches, s.ends = true, map[string]rollout.JobState{}
+	s.loop.fate = func(job string) rollout.JobState {
+		for name, end := range s.ends {
+			if strings.HasPrefix(job, testApp.Namespace+"/"+name+"-") {
+				return end
+			}
+		}
+		return rollout.JobState{}
+	}
+	s.loop.madeJob = func(j HookJob) {
+		for _, o := range j.Needs {
+			s.print("  applies %s %s", o.Kind(), o.Name())
+		}
+		s.print("  makes Job %s", j.Object.Name())
+	}
 	s.loop.misses = func() bool { return s.rejects }
 	s.loop.commits = func(_, _ rollout.State, subject string) { s.print("  commit %s", subject) }
 	return s, timeline
@@ -202,7 +218,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.wait(readDuration(t, after))
 		return
 	}
-	arg := func(i int) string { return append(args, "", "")[i] }
+	arg := func(i int) string { return append(args, "", "", "", "", "", "")[i] }
 	switch verb {
 	case "start", "crash":
 		s.settled, s.pending, s.runs, s.health, s.routing = false, nil, nil, Health{}, ""
@@ -274,6 +290,19 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	t.Helper()
 	switch verb {
+	case "hook": // hook migrate before, hook migrate off, hook migrate PreSync argocd.argoproj.io/hook ...
+		s.hook(arg)
+	case "job": // Jobs of a hook end so from now on: job migrate completes, job migrate fails, job migrate hangs
+		s.ends[arg(0)] = map[string]rollout.JobState{
+			"completes": {Complete: true}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},
+			"hangs": {Stuck: "ImagePullBackOff"},
+		}[arg(1)]
+	case "unmake": // somebody deletes the Jobs of a hook
+		for key := range s.jobs {
+			if strings.HasPrefix(key, testApp.Namespace+"/"+arg(0)+"-") {
+				delete(s.jobs, key)
+			}
+		}
 	case "never": // pods of v2 never become ready
 		s.life[arg(0)] = kube.Lifetime{Never: true}
 	case "slow": // slow v2 30s
@@ -304,6 +333,34 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	default:
 		t.Fatalf("unknown command %q", verb)
 	}
+}
+
+// hook adds a Job to what is in Git, or takes it out.
+func (s *script) hook(arg func(int) string) {
+	annotations, version := map[string]any{orElse(arg(2), hook.Annotation): arg(1)}, ""
+	for i := 3; arg(i) != ""; i++ {
+		key, value, _ := strings.Cut(arg(i), "=")
+		if annotations[key] = value; key == "version" { // that comes with it
+			version = value
+		}
+	}
+	s.git.push(func(x *source) {
+		for i := range x.workloads {
+			x.workloads[i].version = orElse(version, x.workloads[i].version)
+		}
+		x.hooks = slices.DeleteFunc(slices.Clone(x.hooks), func(o rollout.Object) bool { return strings.HasPrefix(o.Name(), arg(0)) })
+		if arg(1) == "off" {
+			return
+		}
+		pod := map[string]any{"containers": []any{map[string]any{"name": "c", "envFrom": []any{
+			map[string]any{"configMapRef": map[string]any{"name": arg(0) + "-config"}}}}}}
+		x.hooks = append(x.hooks, rollout.Object{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": arg(0) + "-config", "namespace": testApp.Namespace},
+		}, rollout.Object{"apiVersion": "batch/v1", "kind": "Job",
+			"metadata": map[string]any{"name": arg(0), "namespace": testApp.Namespace, "annotations": annotations},
+			"spec":     map[string]any{"template": map[string]any{"spec": pod}},
+		})
+	})
 }
 
 // wait lets time pass, stopping wherever something is due.

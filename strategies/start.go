@@ -25,7 +25,9 @@ func decideFirst(in Input) Decision {
 	if !settled {
 		d = firstDeployment(in, release)
 	}
-	d.Ask = askAdoptable(in)
+	if ask := askAdoptable(in); ask != nil {
+		d.Ask = ask
+	}
 	if in.Answers.Foreign == nil && len(in.Head.Render.Objects) > 0 {
 		d.Ask = &Ask{Foreign: in.Head.Render.Objects}
 	}
@@ -104,7 +106,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 	if d, shut := waitForWindow(in, "release "+string(release.Hash)); shut {
 		return d
 	}
-	return startFirst(in)
+	return started(in, startFirst(in))
 }
 
 // startFirst deploys a first release of an app that has no stable version of what
@@ -113,6 +115,7 @@ func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
 	s.Stable, s.Release, s.Progress, s.Analyses, s.Source = nil, &release, nil, nil, in.Head.Commit.ID
+	s.Rejected = notRejected(s.Rejected, release.Hash)
 	s.Phase, s.Reason = rollout.Progressing, "first deployment: no stable version to protect, so no steps"
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
@@ -139,13 +142,8 @@ func startRelease(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
 	release.Fast = isFast(in, release.Hash)
-	again := func(r rollout.Rejection) bool { return r.Hash == release.Hash }
-	s.Rejected = slices.DeleteFunc(slices.Clone(s.Rejected), again)
-	if in.Source != nil && in.Source.Release() == s.Stable.Hash {
-		stable := *s.Stable
-		stable.Commit = s.Source // the newest that serves with it: what an abort goes back to
-		s.Stable = &stable
-	}
+	s.Rejected = notRejected(s.Rejected, release.Hash)
+	s.Stable = newestStable(in)
 	s.Release, s.Retreat, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, ""
 	s.Progress, s.Analyses = firstProgress(in, release), nil
 	s.Phase = phaseOf(in, s.Progress)
@@ -158,6 +156,21 @@ func startRelease(in Input) Decision {
 		subject += fmt.Sprintf(", step 1/%d %s", first.Of, first.Name)
 	}
 	return Decision{State: s, Subject: subject}
+}
+
+// newestStable is the stable version with the newest commit that serves with it: what a way back goes to.
+func newestStable(in Input) *rollout.Release {
+	if in.State.Stable == nil || in.Source == nil || in.Source.Release() != in.State.Stable.Hash {
+		return in.State.Stable
+	}
+	stable := *in.State.Stable
+	stable.Commit = in.State.Source
+	return &stable
+}
+
+// notRejected is a list without a version that is tried again.
+func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
+	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
 // firstProgress is the first step of each workload whose template changes. The

@@ -20,7 +20,7 @@ func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	}
 	stable := *s.Stable
 	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"
-	s.Release, s.Progress, s.Former, s.Held = &stable, nil, nil, nil
+	s.Release, s.Progress, s.Former, s.Held, s.Hooks = &stable, nil, nil, nil, nil
 	s.Retreat = &rollout.Retreat{Routed: rollout.Second(now), Drain: rollout.Second(now), To: to}
 	s.Source = to
 	s.Serial++

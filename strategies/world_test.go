@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
@@ -20,6 +21,7 @@ type source struct {
 	config    int                // something that is no template: a ConfigMap's content
 	broken    bool               // it cannot be rendered
 	promotion *rollout.Promotion // the promotion file
+	hooks     []rollout.Object   // Jobs around releases, and what goes with them
 }
 
 // staged is one Deployment and, unless plain, its Rollout document.
@@ -92,6 +94,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		"metadata": map[string]any{"name": "config", "namespace": testApp.Namespace},
 		"data":     map[string]any{"n": fmt.Sprint(s.config)},
 	})
+	r.Objects = append(r.Objects, s.hooks...)
 	for _, w := range s.workloads {
 		if w.gone {
 			continue
@@ -210,23 +213,29 @@ type loop struct {
 	looks   int
 
 	calendar rollout.Calendar
-	plans    plans // a world compiles each spec once, and not each decision
+	jobs     map[string]*liveJob // in the cluster
+	fate     func(job string) rollout.JobState
+
+	plans plans // a world compiles each spec once, and not each decision
 
 	between func()                                      // what else happens between two writes
 	decided func(Input, Decision)                       // sees each decision
+	mutate  func(*Input, *Decision)                     // nil, or what breaks each decision
 	wrote   func(rollout.State, []rollout.Object)       // sees what is about to be applied
 	applied func(rollout.State, []rollout.Object)       // sees what has been
 	commits func(was, is rollout.State, subject string) // sees each commit of the state branch
 	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
 	refuses func(commit string) bool                    // the API server does not take what a commit asks for
+	madeJob func(HookJob)                               // sees each Job that is made
 	misses  func() bool                                 // the API server does not take one object, that is no Deployment
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
-		git: git, kube: k, plans: plans{}, between: func() {}, decided: func(Input, Decision) {},
+		git: git, kube: k, madeJob: func(HookJob) {}, plans: plans{}, between: func() {}, decided: func(Input, Decision) {},
 		wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
+		jobs: map[string]*liveJob{}, fate: func(string) rollout.JobState { return rollout.JobState{} },
 		refuses: func(string) bool { return false }, misses: func() bool { return false },
 	}
 }
@@ -255,6 +264,9 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 		Promotion: l.git.head().promotion, Observed: l.observe(), Answers: Answers{Healed: &settled},
 		Calendar: l.calendar, Runs: l.runs, Health: l.health, Applied: l.routedSince(s), plans: l.plans,
 	}
+	if s.Release != nil && s.Phase == rollout.Aborting {
+		in.Left = l.git.at(s.Release.Commit)
+	}
 	for d := Decide(in); d.Ask != nil && (d.Ask.Foreign != nil || d.Ask.Adoptable != nil); d = Decide(in) {
 		in = l.answer(in, *d.Ask)
 	}
@@ -280,6 +292,15 @@ func (l *loop) answer(in Input, ask Ask) Input {
 		for _, need := range ask.Endpoints {
 			in.Answers.Endpoints[need] = l.kube.Serves(need.Service, need.PodHash)
 		}
+	case ask.Jobs != nil:
+		jobs := maps.Clone(in.Answers.Jobs)
+		if jobs == nil {
+			jobs = map[string]rollout.JobState{}
+		}
+		for _, j := range ask.Jobs {
+			jobs[j.Key()] = l.job(j)
+		}
+		in.Answers.Jobs = jobs
 	default:
 		in.Answers.Accepted = map[string]error{ask.Accept: nil}
 		if l.refuses(ask.Accept) {
@@ -287,6 +308,35 @@ func (l *loop) answer(in Input, ask Ask) Input {
 		}
 	}
 	return in
+}
+
+// liveJob is a Job in the cluster.
+type liveJob struct {
+	id    string
+	state rollout.JobState
+}
+
+// job makes, looks for or deletes a Job as the cluster would.
+func (l *loop) job(ask HookJob) rollout.JobState {
+	key := ask.Key()
+	live := l.jobs[key]
+	switch {
+	case ask.Delete:
+		delete(l.jobs, key)
+		return rollout.JobState{Gone: true}
+	case live == nil && !ask.Make:
+		return rollout.JobState{Gone: true}
+	case live == nil:
+		live = &liveJob{id: ask.Object.Annotation(hook.AnnotationID)}
+		l.jobs[key] = live
+		l.madeJob(ask)
+	case live.id != ask.Object.Annotation(hook.AnnotationID):
+		return rollout.JobState{Stuck: "it is somebody else's"}
+	}
+	if !live.state.Complete && !live.state.Failed {
+		live.state = l.fate(key)
+	}
+	return live.state
 }
 
 // desired is what a state asks for now.
@@ -317,6 +367,9 @@ func (l *loop) pass() Decision {
 		}
 		in = l.answer(in, *d.Ask)
 		d = Decide(in)
+	}
+	if l.mutate != nil {
+		l.mutate(&in, &d)
 	}
 	l.decided(in, d)
 	if d.Retreat {

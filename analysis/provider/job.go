@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // job runs a Kubernetes Job for each measurement, in the Rollout's namespace. One
@@ -30,18 +31,9 @@ type Jobs interface {
 	// stands. One that has begun is not made again. One that is there without the same
 	// AnnotationMeasurement is somebody else's, which is an error. An error changes nothing that asking
 	// again would not find. An owner without uid is looked up, and left out if there is none.
-	Ensure(ctx context.Context, object map[string]any, begun bool) (JobState, error)
+	Ensure(ctx context.Context, object map[string]any, begun bool) (rollout.JobState, error)
 	// Delete removes a Job and its pods. One that is not there is removed.
 	Delete(ctx context.Context, namespace, name string) error
-}
-
-// JobState is how a Job stands.
-type JobState struct {
-	Complete bool   // its condition Complete is true
-	Failed   bool   // its condition Failed is true
-	Gone     bool   // it had begun, and is not there any more
-	Stuck    string // why a container of it cannot start: ErrImagePull, ImagePullBackOff, InvalidImageName; "" if it can
-	Message  string // of the condition, or of what it is stuck with
 }
 
 // On the Jobs of measurements.

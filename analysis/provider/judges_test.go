@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 var kayentaContract = contract{
@@ -169,13 +170,13 @@ func TestKayentaNamesNoComparison(t *testing.T) {
 // fakeJobs is a cluster with Jobs.
 type fakeJobs struct {
 	made    []map[string]any
-	state   JobState
+	state   rollout.JobState
 	err     error
 	begun   bool
 	deleted []string
 }
 
-func (f *fakeJobs) Ensure(_ context.Context, object map[string]any, begun bool) (JobState, error) {
+func (f *fakeJobs) Ensure(_ context.Context, object map[string]any, begun bool) (rollout.JobState, error) {
 	f.begun = begun
 	for _, made := range f.made {
 		if cmp.Equal(made["metadata"], object["metadata"]) {
@@ -202,19 +203,19 @@ func jobRequest() Request {
 
 func TestJob(t *testing.T) {
 	for name, c := range map[string]struct {
-		state   JobState
+		state   rollout.JobState
 		err     error
 		phase   analysis.Phase
 		message string
 	}{
-		"runs":             {JobState{}, nil, analysis.Running, "the Job runs"},
-		"complete":         {JobState{Complete: true}, nil, analysis.Successful, ""},
-		"failed":           {JobState{Failed: true, Message: "BackoffLimitExceeded"}, nil, analysis.Failed, "the Job failed: BackoffLimitExceeded"},
-		"failed silently":  {JobState{Failed: true}, nil, analysis.Failed, "the Job failed"},
-		"no image":         {JobState{Stuck: "ErrImagePull", Message: "not found"}, nil, analysis.Inconclusive, "the Job cannot start: ErrImagePull: not found"},
-		"failed and stuck": {JobState{Failed: true, Stuck: "ErrImagePull"}, nil, analysis.Failed, "the Job failed"},
-		"gone":             {JobState{Gone: true}, nil, analysis.Inconclusive, "somebody has deleted the Job before it was over"},
-		"forbidden":        {JobState{}, errors.New("forbidden"), "", ""},
+		"runs":             {rollout.JobState{}, nil, analysis.Running, "the Job runs"},
+		"complete":         {rollout.JobState{Complete: true}, nil, analysis.Successful, ""},
+		"failed":           {rollout.JobState{Failed: true, Message: "BackoffLimitExceeded"}, nil, analysis.Failed, "the Job failed: BackoffLimitExceeded"},
+		"failed silently":  {rollout.JobState{Failed: true}, nil, analysis.Failed, "the Job failed"},
+		"no image":         {rollout.JobState{Stuck: "ErrImagePull", Message: "not found"}, nil, analysis.Inconclusive, "the Job cannot start: ErrImagePull: not found"},
+		"failed and stuck": {rollout.JobState{Failed: true, Stuck: "ErrImagePull"}, nil, analysis.Failed, "the Job failed"},
+		"gone":             {rollout.JobState{Gone: true}, nil, analysis.Inconclusive, "somebody has deleted the Job before it was over"},
+		"forbidden":        {rollout.JobState{}, errors.New("forbidden"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := &fakeJobs{state: c.state, err: c.err}

@@ -44,9 +44,8 @@ func ownSecrets(
 type jobs struct{ client *cluster.Client }
 
 // Ensure is provider.Jobs'.
-func (j jobs) Ensure(ctx context.Context, object map[string]any, begun bool) (provider.JobState, error) {
-	state, err := j.client.EnsureJob(ctx, object, provider.AnnotationMeasurement, begun)
-	return provider.JobState(state), err
+func (j jobs) Ensure(ctx context.Context, object map[string]any, begun bool) (rollout.JobState, error) {
+	return j.client.EnsureJob(ctx, object, provider.AnnotationMeasurement, begun)
 }
 
 // Delete is provider.Jobs'.

@@ -102,7 +102,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:
 		t.Fatal(err)
 	}
 	object["metadata"].(map[string]any)["annotations"] = map[string]any{provider.AnnotationMeasurement: "yours"}
-	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err == nil || !strings.Contains(err.Error(), "exists and is not this measurement's") {
+	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err == nil || !strings.Contains(err.Error(), "exists and is somebody else's") {
 		t.Errorf("somebody else's Job: error %v", err)
 	}
 	if _, err := client.SecretData(t.Context(), ns, "nobody", ""); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {

@@ -53,6 +53,7 @@ SCRIPT is a file, or - for the standard input. Commands stand at the margin:
   scale web 5              an autoscaler sets the replicas
   measure errors Failed    what a metric measures from now on: a phase, or a
                            result for its conditions: measure errors [0.2]
+  job migrate fails        how the Jobs of a hook end from now on (or: runs)
   git down, api down       and git up, api up
 
 Below a command, indented, may stand what it is to bring:

@@ -72,7 +72,7 @@ func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	for component, values := range map[string][]string{
 		"": nil, "replicas": {"--set", "replicas=2"}, "podmonitor": {"--set", "metrics.podMonitor=true"},
-		"secrets": {"--set", "rbac.secrets=true"}, "evict": {"--set", "rbac.evict=true"}, "admission": {"--set", "admissionPolicy.enabled=true"},
+		"secrets": {"--set", "rbac.secrets=true"}, "evict": {"--set", "rbac.evict=true"}, "hooks": {"--set", "rbac.hooks=true"}, "admission": {"--set", "admissionPolicy.enabled=true"},
 	} {
 		made, err := helm(t, append([]string{"template", "gitrollout", chartDir, "-n", "gitrollout"}, values...)...)
 		if err != nil {
@@ -124,7 +124,7 @@ policy: {existingConfigMap: policy}
 dashboard: {enabled: true, ingress: {host: rollouts.example.com, className: nginx, tlsSecret: tls, annotations: {a: b}}}
 webhook: {enabled: true, existingSecret: webhook, ingress: {host: hooks.example.com}}
 admissionPolicy: {enabled: true, actions: [Warn, Audit], writers: [{kind: Group, name: break-glass, apiGroup: rbac.authorization.k8s.io}]}
-rbac: {secrets: true, evict: true}
+rbac: {secrets: true, evict: true, hooks: true}
 serviceAccount: {name: robot, annotations: {a: b}}
 extraArgs: [--log-level=debug]
 extraVolumes: [{name: more, emptyDir: {}}]

@@ -40,6 +40,7 @@ func values(base manifests) []value {
 		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of a ClusterRole: the kinds that your apps contain", ""},
 		{"rbac.secrets", "boolean", false, "rights on Secrets and ServiceAccounts, for all apps", ""},
 		{"rbac.evict", "boolean", false, "the right to delete pods, with which DaemonSets move in stages, and a StatefulSet's release goes back whose pods never become ready", ""},
+		{"rbac.hooks", "boolean", false, "the right to make and delete Jobs, with which hooks run around releases", ""},
 		{"serviceAccount.create", "boolean", true, "whether the account is made here", ""},
 		{"serviceAccount.name", "string", nil, "its name (default: the release's)", dnsName},
 		{"serviceAccount.annotations", "object", nil, "its annotations", ""},
@@ -77,7 +78,7 @@ type manifests map[string]map[string]any
 
 func readManifests(source string) (manifests, error) {
 	m := manifests{}
-	for _, name := range []string{"apps-role.yaml", "loop-role.yaml", "secrets/role.yaml", "evict/role.yaml", "deployment.yaml", "networkpolicy.yaml", "admission/policy.yaml"} {
+	for _, name := range []string{"apps-role.yaml", "loop-role.yaml", "secrets/role.yaml", "evict/role.yaml", "hooks/role.yaml", "deployment.yaml", "networkpolicy.yaml", "admission/policy.yaml"} {
 		data, err := os.ReadFile(filepath.Join(source, "deploy", "kubernetes", name))
 		if err != nil {
 			return nil, err
@@ -141,7 +142,7 @@ func chartFiles(source string) (map[string]string, error) {
 	files["README.md"] = valuesTable(all)
 	for name, part := range map[string]any{
 		"rules/loop.yaml": base.rules("loop-role.yaml"), "rules/secrets.yaml": base.rules("secrets/role.yaml"),
-		"rules/evict.yaml": base.rules("evict/role.yaml"), "rules/held.yaml": heldSpec(base),
+		"rules/evict.yaml": base.rules("evict/role.yaml"), "rules/hooks.yaml": base.rules("hooks/role.yaml"), "rules/held.yaml": heldSpec(base),
 	} {
 		text, err := yaml.Marshal(part)
 		if err != nil {

@@ -35,7 +35,7 @@ func newAppCollector(m *Metrics) *appCollector {
 		phase:  m.desc("gitrollout_app_phase", "The phase of each app: always 1, one series for each app.", "app", "phase"),
 		held: m.desc("gitrollout_app_held",
 			"Apps that are left as they are, and why: always 1. "+
-				"ReleasesClosed only waits for a window or the end of a freeze.", "app", "reason"),
+				"ReleasesClosed only waits for a window or the end of a freeze, HookRuns for a Job.", "app", "reason"),
 		failing: m.desc("gitrollout_app_failing",
 			"Apps with which something went wrong in the last pass that looked at them: always 1.", "app"),
 		started: m.desc("gitrollout_app_release_started_timestamp_seconds",

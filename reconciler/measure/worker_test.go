@@ -204,20 +204,20 @@ type gates struct {
 	fails   error
 }
 
-func (g *gates) Ensure(_ context.Context, job map[string]any, begun bool) (provider.JobState, error) {
+func (g *gates) Ensure(_ context.Context, job map[string]any, begun bool) (rollout.JobState, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fails != nil {
-		return provider.JobState{}, g.fails
+		return rollout.JobState{}, g.fails
 	}
 	if begun && g.gone {
-		return provider.JobState{Gone: true}, nil
+		return rollout.JobState{Gone: true}, nil
 	}
 	g.asked = append(g.asked, job["metadata"].(map[string]any)["name"].(string))
 	if g.open {
-		return provider.JobState{Complete: true}, nil
+		return rollout.JobState{Complete: true}, nil
 	}
-	return provider.JobState{}, nil
+	return rollout.JobState{}, nil
 }
 
 func (g *gates) Delete(context.Context, string, string) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // fixed are fields that the API server lets nobody change (apps/v1 and batch/v1
@@ -30,6 +31,9 @@ var fixed = map[string][][]string{
 // immutable finds changes that the API server refuses.
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
+	if hook.Is(was) && hook.Is(now) {
+		return nil // each run of it is another Job
+	}
 	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
 		field := strings.Join(path, ".")
 		before, had := at(was, path, field)

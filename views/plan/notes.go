@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -186,7 +187,7 @@ func hasSurge(o rollout.Object) bool {
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
-		if o.Namespace() != ref.Namespace {
+		if o.Namespace() != ref.Namespace || hook.Is(o) { // what a hook reads is looked at with it
 			continue
 		}
 		mounted, read := uses(o.Map("spec", "template"), ref)
@@ -321,6 +322,7 @@ func (c comparison) hints(a App) []Note {
 		}
 		all = append(all, Note{Level: Hint, Code: code, Message: w})
 	}
+	all = append(all, c.hooks(a)...)
 	all = append(all, c.lostRollouts()...)
 	for _, o := range a.Objects {
 		if o.Change != "removed" {

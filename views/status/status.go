@@ -43,6 +43,7 @@ type App struct {
 	// Analyses are of the release, or of what was rejected last: as recorded and,
 	// where the reconciler itself is asked, with what it has measured since.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
+	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs around the newest release that has any
 	Waiting  string                `json:"waiting,omitempty"` // what it waits for
 	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
 	Next     []Next                `json:"next,omitempty"`    // what can be done about it
@@ -174,9 +175,20 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	a.Workloads = append(a.Workloads, plainWorkloads(in)...)
 	a.Analyses = strategies.Runs(in)
+	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
 	a.Next = nextSteps(in, cluster, proposals)
 	return a
+}
+
+// hooksOf are the Jobs around the release that had one last.
+func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
+	for _, h := range s.Hooks {
+		if h.Release == s.Hooks[len(s.Hooks)-1].Release {
+			hooks = append(hooks, h)
+		}
+	}
+	return hooks
 }
 
 // showHealth shows an app at rest as what it is: on record if it has not been well
@@ -202,7 +214,9 @@ func heldOf(in strategies.Input) *Held {
 }
 
 // Waits reports whether only the time for a release has not come.
-func (a App) Waits() bool { return a.Held != nil && a.Held.Reason == string(rollout.HeldClosed) }
+func (a App) Waits() bool {
+	return a.Held != nil && (&rollout.Held{Reason: rollout.HeldReason(a.Held.Reason)}).Waits()
+}
 
 // HeldText is a word for why the app is left as it is.
 func (a App) HeldText() string {
@@ -304,6 +318,9 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
+			if d.State.Held.Reason == rollout.HeldHook { // it is looked at again and again
+				return d.Waiting, nil
+			}
 			return d.Waiting, timeOrNil(d.Requeue)
 		}
 		return "", nil

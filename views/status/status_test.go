@@ -411,3 +411,17 @@ func TestOfCluster(t *testing.T) {
 		})
 	}
 }
+
+// TestOfShowsHooks shows those of the release that had one last, and no countdown to the next look at one.
+func TestOfShowsHooks(t *testing.T) {
+	run := func(release rollout.Hash, phase rollout.HookPhase) rollout.HookRun {
+		return rollout.HookRun{Name: "shop/migrate", When: rollout.HookBefore, Release: release, Job: "migrate-1", Phase: phase, Attempt: 1}
+	}
+	in := strategies.Input{Head: strategies.Head{Render: &rollout.Render{}}, State: rollout.State{App: "shop", Phase: rollout.Healthy,
+		Held:  &rollout.Held{Reason: rollout.HeldHook, Message: "waits for its hooks"},
+		Hooks: []rollout.HookRun{run("h1-a", rollout.HookFailed), run("h1-b", rollout.HookFailed), run("h1-b", rollout.HookRunning)}}}
+	a := Of(in, "test", nil)
+	if len(a.Hooks) != 2 || a.Hooks[0].Release != "h1-b" || !a.Waits() || a.HeldText() != "waiting" || a.Due != nil {
+		t.Errorf("%+v, waits %t, due %v", a.Hooks, a.Waits(), a.Due)
+	}
+}

@@ -100,6 +100,7 @@ func App(a status.App, k Look) string {
 		b.WriteString("\n" + drawWorkload(a, w, k))
 	}
 	b.WriteString(drawAnalyses(a, k))
+	b.WriteString(drawHooks(a, k))
 	if len(a.Next) > 0 {
 		b.WriteString("\n")
 	}

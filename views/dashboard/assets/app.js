@@ -40,7 +40,7 @@ const release = (title, r) => r && [h('dt', {}, title), h('dd', {}, h('code', {}
   ' · ' + person(r.author) + (r.fast ? ', verified before' : '') + ' · ', ago(r.since)))];
 
 function title() {
-  const held = app.held && (app.held.reason === 'ReleasesClosed' ? 'waiting' : 'held');
+  const held = app.held && (['ReleasesClosed', 'HookRuns'].includes(app.held.reason) ? 'waiting' : 'held');
   return [h('div', { class: 'titleline' }, h('h1', {}, app.app), h('span', {}, phaseOf(app.phase, held)),
     h('span', { class: 'dim mono' }, app.path)),
     app.reason && h('p', { class: 'dim' }, app.reason),
@@ -163,16 +163,27 @@ function analyses() {
         m.message && h('p', { class: 'dim' }, m.message)))))));
 }
 
+function hooks() {
+  const runs = app.hooks || [];
+  if (runs.length === 0) return null;
+  return h('section', { class: 'card', 'aria-labelledby': 'hooks-title' },
+    h('h2', { id: 'hooks-title' }, 'Hooks'), runs.map((r) => h('div', {},
+    h('div', { class: 'titleline' }, h('h3', {}, r.name), h('span', { class: 'dim' }, r.when),
+      h('span', { class: 'verdict ' + (r.phase === 'Succeeded' ? 'Successful' : r.phase) }, r.phase),
+      h('span', { class: 'dim' }, ago(r.since) + ' · ' + r.job)), r.message && h('p', {}, r.message))));
+}
+
 const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'],
   [m.errors, 'errors']].filter(([n]) => n).map(([n, what]) => n + ' ' + what).join(', ') || '0 measured';
 
 function draw() {
   if (!app) return;
   note(app.boardNote);
-  part('title', { ...app, samples: 0, analyses: 0, workloads: 0 }, title);
+  part('title', { ...app, samples: 0, analyses: 0, hooks: 0, workloads: 0 }, title);
   part('next', [app.next, app.phase, app.release, app.rejected, app.held, who.may], next);
   part('workloads', [app.workloads, app.samples, app.phase, widthOf()], () => (app.workloads || []).map(workload));
   part('analyses', [app.analyses, widthOf()], analyses);
+  part('hooks', app.hooks, hooks);
   const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
     app.rejected && app.rejected.hash, (app.workloads || []).map((w) => [w.step, w.moving])];
   const what = JSON.stringify(version.slice(1, 4));

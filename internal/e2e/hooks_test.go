@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// dialects say when a hook runs: before, after, and when a release is aborted.
+var dialects = map[string][4]string{
+	"gitrollout": {"gitrollout.dev/hook", "before", "after", "abort"},
+	"argo cd":    {"argocd.argoproj.io/hook", "PreSync", "PostSync", "SyncFail"},
+	"helm":       {"helm.sh/hook", "pre-upgrade", "post-install,post-upgrade", "post-rollback"},
+}
+
+// hooked are the files of a shop with a migration, a check and what undoes the migration, whose images end as their tags
+// say. The migration reads a ConfigMap that comes with it.
+func hooked(app shop, dialect [4]string, migrate, check string) map[string]string {
+	files := app.files()
+	files["kustomization.yaml"] += "- hooks.yaml\nconfigMapGenerator:\n- name: schema\n  literals: [version=" + app.version + "]\n"
+	for i, h := range [][2]string{{"migrate", migrate}, {"check", check}, {"undo", "v1-run100ms"}} {
+		files["hooks.yaml"] += fmt.Sprintf(`---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: %[1]s
+  annotations: {%[2]s: "%[3]s"}
+spec:
+  backoffLimit: 0
+  ttlSecondsAfterFinished: 1
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: %[1]s
+        image: %[1]s:%[4]s
+        envFrom: [{configMapRef: {name: schema}}]
+`, h[0], dialect[0], dialect[1+i], h[1])
+	}
+	return files
+}
+
+// jobs are the hooks' that the cluster has, by name, and how they have ended.
+func (w *world) jobs() map[string]string {
+	w.t.Helper()
+	list, err := w.cluster.Kube.BatchV1().Jobs(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "gitrollout.dev/hook-of=" + w.app})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, job := range list.Items {
+		all[job.Name] = "runs"
+		for _, c := range job.Status.Conditions {
+			if c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed {
+				all[job.Name] = strings.ToLower(string(c.Type))
+			}
+		}
+	}
+	return all
+}
+
+// hooksLife is a release with hooks that goes well, one whose migration fails and one whose check does. Gitrollout is
+// killed before some of the effects. It returns all effects, and what is on record in the end.
+func hooksLife(t *testing.T, dialect [4]string, at ...int) (effects, records []string) {
+	t.Helper()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1\nabortScaleDownDelaySeconds: 1", "setWeight: 50")}
+	w := newWorld(t, app.files())
+	g := newGate(t, w)
+	for _, n := range at {
+		g.at[n] = true
+	}
+	remote, err := url.Parse(w.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.kill = w.restartAfterKill
+	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
+	w.awaitHealthy(w.repo.Head())
+	second := w.push("v2", hooked(app.at("v2"), dialect, "v1-run200ms", "v1-run200ms"))
+	w.await("the migration", func(s rollout.State) bool {
+		if s.Release == nil && w.pods.count("v2") > 0 {
+			t.Error("pods of v2 were started before the migration has ended")
+		}
+		return s.Release != nil
+	})
+	w.awaitHealthy(second)
+
+	w.push("v3", hooked(app.at("v3"), dialect, "v1-crash", "v1-run200ms"))
+	w.await("the verdict", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	if w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
+		t.Error("the verdict is on record, and no revert is proposed")
+	}
+	if n := w.pods.count("v3"); n > 0 {
+		t.Errorf("the migration failed, and %d pods of v3 were started", n)
+	}
+
+	w.push("v4", hooked(app.at("v4"), dialect, "v1-run200ms", "v1-crash"))
+	w.await("the way back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.pods.count("v4") > 0 })
+	w.awaitRestart(g)
+	s := w.state()
+	made := map[string]bool{}
+	for _, h := range s.Hooks {
+		made[h.Job] = true
+		records = append(records, fmt.Sprintf("%s %s %s %d", h.Name[strings.Index(h.Name, "/")+1:], h.When, h.Phase, h.Attempt))
+	}
+	jobs := w.jobs()
+	for name := range jobs {
+		if !made[name] || jobs[name] == "runs" {
+			t.Errorf("Job %s %s and is not on record: %v", name, jobs[name], records)
+		}
+	}
+	for job := range made {
+		if jobs[job] == "" {
+			t.Errorf("Job %s is on record and not in the cluster", job)
+		}
+	}
+	effects = g.effects()
+	if n := len(slices.DeleteFunc(slices.Clone(effects), func(e string) bool { return !strings.HasSuffix(e, "/jobs") })); n != len(jobs) {
+		t.Errorf("%d Jobs were asked for, and there are %d", n, len(jobs))
+	}
+	return effects, records
+}
+
+// TestHooks runs hooks of each dialect as Jobs of a real control plane.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	want := []string{"migrate before Succeeded 1", "check after Succeeded 1", "migrate before Failed 1",
+		"migrate before Succeeded 1", "check after Failed 1", "undo abort Succeeded 1"}
+	for name, dialect := range dialects {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, got := hooksLife(t, dialect); !slices.Equal(got, want) {
+				t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+// TestHooksKilled kills gitrollout before each effect of a life with hooks: no Job is made twice, and no end of one is lost.
+func TestHooksKilled(t *testing.T) {
+	t.Parallel()
+	effects, want := hooksLife(t, dialects["gitrollout"])
+	t.Logf("%d effects:\n%s", len(effects), strings.Join(effects, "\n"))
+	distance := (len(effects) + killsInALife - 1) / killsInALife
+	for first := 1; first <= distance; first++ {
+		t.Run(fmt.Sprint(first), func(t *testing.T) {
+			t.Parallel()
+			if _, got := hooksLife(t, dialects["gitrollout"], first, first+distance, first+2*distance); !slices.Equal(got, want) {
+				t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+// TestHookWaits: a migration that runs is shown, a newer push waits for its end, and a revert does not. A Job that
+// somebody deletes while it runs is made again.
+func TestHookWaits(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+	w := newWorld(t, app.files()).start()
+	first := w.repo.Head()
+	w.awaitHealthy(first)
+	second := w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
+	s := w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
+	if s.Held == nil || s.Held.Reason != rollout.HeldHook {
+		t.Errorf("held: %+v", s.Held)
+	}
+	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, "/migrate") || !strings.Contains(out, "Running") ||
+		!strings.Contains(out, "Healthy, waiting") {
+		t.Errorf("get: %v\n%s", err, out)
+	}
+	job := s.Hooks[0].Job
+	background := metav1.DeletePropagationBackground
+	before, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		again, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
+		if err == nil && again.UID != before.UID {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the Job is not made again: %v", err)
+		}
+	}
+	w.repo.Revert(second)
+	w.await("the revert", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
+	w.push("v3", hooked(app.at("v3"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
+	w.await("the wait", func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldHook })
+	time.Sleep(time.Second)
+	if jobs := w.jobs(); len(jobs) != 1 || w.pods.count("v2")+w.pods.count("v3") > 0 {
+		t.Errorf("the Jobs are %v while the first migration runs", jobs)
+	}
+	if err := w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitHealthy(w.repo.Head())
+}

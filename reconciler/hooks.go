@@ -1,0 +1,44 @@
+package reconciler
+
+import (
+	"context"
+	"maps"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// askJobs says how the Jobs of hooks stand.
+func (s *visit) askJobs(ctx context.Context, o *Options, jobs []strategies.HookJob) {
+	known := maps.Clone(s.input.Answers.Jobs)
+	if known == nil {
+		known = map[string]rollout.JobState{}
+	}
+	for _, job := range jobs {
+		state, err := s.askJob(ctx, o, job)
+		if err != nil {
+			state.Stuck = err.Error()
+		}
+		known[job.Key()] = state
+	}
+	s.input.Answers.Jobs = known
+}
+
+// askJob makes, looks for or removes a Job, which is on record by then. An error is what the release waits for: it is
+// tried again until the hook is late. Of an app that Git does not list any more none is made.
+func (s *visit) askJob(ctx context.Context, o *Options, job strategies.HookJob) (rollout.JobState, error) {
+	switch {
+	case o.Jobs == nil:
+		return rollout.JobState{Stuck: "no Job can be made here"}, nil
+	case job.Delete:
+		return rollout.JobState{Gone: true}, o.Jobs.DeleteJob(ctx, job.Object.Namespace(), job.Object.Name())
+	}
+	makes := job.Make && s.app.unlisted == nil
+	if makes && len(job.Needs) > 0 {
+		if err := o.Applier.Apply(ctx, s.app.Name, job.Needs); err != nil {
+			return rollout.JobState{}, err
+		}
+	}
+	return o.Jobs.EnsureJob(ctx, job.Object, hook.AnnotationID, !makes)
+}

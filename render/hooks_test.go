@@ -1,0 +1,96 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestHooks: what is a hook stays among the objects of an app with releases, what is for other times is left out and
+// told, and what cannot be one is refused with the file and the fix.
+func TestHooks(t *testing.T) {
+	job := func(kind, annotation string) string {
+		version := map[string]string{"Job": "batch/v1", "CronJob": "batch/v1"}[kind]
+		if version == "" {
+			version = "v1"
+		}
+		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
+	}
+	for name, c := range map[string]struct {
+		hook, plain string // what is said with a Rollout document, and without one
+		document    string
+		kept, keeps bool // and whether it is among the objects
+	}{
+		"ours":        {"", "migrate.yaml: metadata.annotations: is a hook of an app without a Rollout document, and hooks run around releases (Job/shop/migrate); write a Rollout for a workload of the app, or take the annotation out to have the Job applied with the others", job("Job", "gitrollout.dev/hook: before") + "spec: {ttlSecondsAfterFinished: 9}\n", true, false},
+		"Argo CD's":   {"", "migrate.yaml: metadata.annotations: is a hook of an app without a Rollout document, and hooks run around releases (Job/shop/migrate); write a Rollout for a workload of the app, or take the annotation out to have the Job applied with the others", job("Job", "argocd.argoproj.io/hook: PreSync"), true, false},
+		"beside them": {"", "", job("ConfigMap", "argocd.argoproj.io/hook: PreSync"), true, true},
+		"a test":      {"Pod/shop/migrate is a hook for another time than a release, and is left out", "Pod/shop/migrate is a hook for another time than a release, and is left out", job("Pod", "helm.sh/hook: test"), false, false},
+		"Sync": {`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied (Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out to have the object applied with the others`,
+			`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied (Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out to have the object applied with the others`, job("Job", "argocd.argoproj.io/hook: Sync"), false, false},
+		"a CronJob": {"migrate.yaml: kind: CronJob cannot be a hook (CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others",
+			"migrate.yaml: kind: CronJob cannot be a hook (CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others", job("CronJob", "gitrollout.dev/hook: after"), false, false},
+	} {
+		for _, staged := range []bool{true, false} {
+			repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
+			repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
+				"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
+			want, keeps := c.hook, c.kept
+			repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\n"
+			if !staged {
+				want, keeps = c.plain, c.keeps
+				repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, migrate.yaml]\n"
+			}
+			repo["migrate.yaml"] = c.document
+			r, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+			if err != nil {
+				if err.Error() != want {
+					t.Errorf("%s, staged %t\n got %v\nwant %s", name, staged, err, want)
+				}
+				continue
+			}
+			if got := strings.Join(r.Warnings, "; "); got != want {
+				t.Errorf("%s, staged %t: warnings\n got %s\nwant %s", name, staged, got, want)
+			}
+			has := false
+			for _, o := range r.Objects {
+				has = has || o.Name() == "migrate"
+			}
+			if has != keeps {
+				t.Errorf("%s, staged %t: it is among the objects: %t", name, staged, has)
+			}
+		}
+	}
+}
+
+// TestHooksOfCharts: a chart's Jobs run around the releases of an app that has a Rollout document, and what cannot be
+// read of a chart's hooks is left out with the reason.
+func TestHooksOfCharts(t *testing.T) {
+	const chart = "apps/shop/charts/shop"
+	files := merged(shopChart(chart), map[string]string{
+		"apps/shop/kustomization.yaml": "resources: [rollout.yaml]\nhelmCharts: [{name: shop, releaseName: eu}]\n",
+		"apps/shop/rollout.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: eu-web}\nspec:\n  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: eu-web}\n" +
+			"  strategy: {canary: {steps: [{setWeight: 50}]}}\n",
+		chart + "/templates/job.yaml":  "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}}\nspec: {template: {}}\n",
+		chart + "/templates/map.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: with, annotations: {helm.sh/hook: pre-upgrade}}\n",
+		chart + "/templates/pod.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: old, annotations: {helm.sh/hook: pre-upgrade}}\n",
+		chart + "/templates/gone.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: gone, annotations: {helm.sh/hook: pre-delete}}\n",
+		chart + "/templates/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\n",
+	})
+	r, err := New().Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range r.Objects {
+		names = append(names, o.Kind()+"/"+o.Name())
+	}
+	if got, want := strings.Join(names, " "), "ConfigMap/with Deployment/eu-web Job/migrate"; got != want {
+		t.Errorf("the objects are %s, want %s", got, want)
+	}
+	want := "Job/shop/gone is a hook of Helm's (pre-delete), and is left out; " +
+		"Pod/shop/old is a hook of Helm's (pre-upgrade), and is left out: kind: Pod cannot be a hook; make it a Job of batch/v1, or take its annotation out to have it applied with the others"
+	if got := strings.Join(r.Warnings, "; "); got != want {
+		t.Errorf("warnings\n got %s\nwant %s", got, want)
+	}
+}

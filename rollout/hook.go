@@ -1,0 +1,46 @@
+package rollout
+
+import "time"
+
+// HookWhen is at which time of a release a Job runs.
+type HookWhen string
+
+// The times.
+const (
+	HookBefore HookWhen = "before" // before any pod or request moves
+	HookAfter  HookWhen = "after"  // when all pods are new and serve, and the stable version is still on record
+	HookAbort  HookWhen = "abort"  // after requests and pods are back on the stable version
+)
+
+// HookPhase is how far a Job has come, as it is on record.
+type HookPhase string
+
+// The phases.
+const (
+	HookRunning   HookPhase = "Running" // it is to be made, if it is not there yet
+	HookSucceeded HookPhase = "Succeeded"
+	HookFailed    HookPhase = "Failed"
+)
+
+// HookRun is one Job around a release. It is on record before it is made, so that it is made once.
+type HookRun struct {
+	Name    string    `json:"name"` // namespace/name in Git
+	When    HookWhen  `json:"when"`
+	Release Hash      `json:"release"`
+	Job     string    `json:"job"` // its name in the cluster
+	Phase   HookPhase `json:"phase"`
+	Since   time.Time `json:"since"` // of the phase
+	Attempt int       `json:"attempt"`
+	Message string    `json:"message,omitempty"` // what the cluster says of its end
+	Past    bool      `json:"past,omitempty"`    // of a try of the release that is over: it decides nothing any more
+}
+
+// JobState is how a Job stands.
+type JobState struct {
+	Complete bool   // its condition Complete is true
+	Failed   bool   // its condition Failed is true
+	Gone     bool   // it had begun, and is not there any more
+	Refused  bool   // the cluster does not take it, however often it is asked
+	Stuck    string // why it cannot be made, or a container of it cannot start; "" if it can
+	Message  string // of the condition, or of what it is stuck with
+}

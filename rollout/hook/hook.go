@@ -1,0 +1,312 @@
+// Package hook reads the Jobs of an app that run around a release: which of its objects they are, when each of them
+// runs, in which order, and the Job that is made of it. Annotations say so, in gitrollout's words, Argo CD's or Helm's.
+//
+// It is pure. Its neighbours: render, which refuses what it cannot read; strategies, which decides when one begins and
+// what its end means.
+package hook
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// The annotations, of each dialect. The first one of an object counts.
+const (
+	Annotation     = "gitrollout.dev/hook"
+	annotationArgo = "argocd.argoproj.io/hook"
+	annotationHelm = "helm.sh/hook"
+
+	annotationWeight    = "gitrollout.dev/hook-weight"
+	annotationFailure   = "gitrollout.dev/hook-failure"
+	annotationOn        = "gitrollout.dev/hook-on"
+	annotationInterrupt = "gitrollout.dev/hook-interrupt"
+)
+
+// On the Jobs that are made.
+const (
+	LabelApp     = "gitrollout.dev/hook-of" // whose hook it is, for whoever looks for them
+	AnnotationID = "gitrollout.dev/hook-id" // of the run that it is of
+)
+
+// moment is when a hook runs, and at which deployments.
+type moment struct {
+	when        rollout.HookWhen
+	first       bool // at a first deployment alone
+	later       bool // at all others alone
+	left        bool // it is not applied at all
+	unsupported string
+}
+
+// dialect is how one tool says when.
+type dialect struct {
+	annotation string
+	weight     string // the annotation that orders hooks
+	policy     string // the annotation of when the Job is deleted
+	words      map[string]moment
+}
+
+var dialects = []dialect{
+	{Annotation, annotationWeight, "", map[string]moment{
+		"before": {when: rollout.HookBefore}, "after": {when: rollout.HookAfter}, "abort": {when: rollout.HookAbort},
+	}},
+	{annotationArgo, "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/hook-delete-policy", map[string]moment{
+		"PreSync": {when: rollout.HookBefore}, "PostSync": {when: rollout.HookAfter}, "SyncFail": {when: rollout.HookAbort},
+		"Skip": {left: true}, "PreDelete": {left: true}, "PostDelete": {left: true},
+		"Sync": {unsupported: "write PreSync to have it run before the release, or take the annotation out to have the " +
+			"object applied with the others"},
+	}},
+	{annotationHelm, "helm.sh/hook-weight", "helm.sh/hook-delete-policy", map[string]moment{
+		"pre-install": {when: rollout.HookBefore, first: true}, "pre-upgrade": {when: rollout.HookBefore, later: true},
+		"post-install": {when: rollout.HookAfter, first: true}, "post-upgrade": {when: rollout.HookAfter, later: true},
+		"pre-rollback": {when: rollout.HookAbort}, "post-rollback": {when: rollout.HookAbort},
+		"test": {left: true}, "test-success": {left: true}, "pre-delete": {left: true}, "post-delete": {left: true},
+		"crd-install": {left: true},
+	}},
+}
+
+// Hook is one object that takes part in a release at certain times only.
+type Hook struct {
+	Object    rollout.Object
+	Order     int
+	Continues bool // the release goes on though it fails
+	Interrupt bool // it is deleted when a newer release is to begin
+	Kept      int  // so many of its Jobs are kept
+	onRelease bool
+	onFast    bool // at the way back to a version that served before
+	moments   []moment
+}
+
+// IsLeftOut reports whether the object is not applied at any time.
+func (h Hook) IsLeftOut() bool {
+	return !slices.ContainsFunc(h.moments, func(m moment) bool { return !m.left })
+}
+
+// IsJob reports whether the hook runs, and is not only there for those that do.
+func (h Hook) IsJob() bool { return isJob(h.Object) }
+
+func isJob(o rollout.Object) bool {
+	ref := o.Ref()
+	return ref.Group == "batch" && ref.Kind == "Job"
+}
+
+// Name is the hook's in Git, with its namespace.
+func (h Hook) Name() string { return h.Object.Namespace() + "/" + base(h.Object) }
+
+// base is what the names of its Jobs begin with.
+func base(o rollout.Object) string {
+	generated, _ := o.Map("metadata")["generateName"].(string)
+	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
+}
+
+// Is reports whether an object is a Job that runs around releases, which is then not applied like the others.
+func Is(o rollout.Object) bool {
+	if !isJob(o) {
+		return false
+	}
+	for _, d := range dialects {
+		if o.Annotation(d.annotation) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Of reads one object; false if it is an object like others. The error names the annotation and the fix.
+func Of(o rollout.Object) (h Hook, is bool, err error) {
+	for _, d := range dialects {
+		text := o.Annotation(d.annotation)
+		if text == "" {
+			continue
+		}
+		h = Hook{Object: o, onRelease: true, Kept: 3}
+		for word := range strings.SplitSeq(text, ",") {
+			m, known := d.words[strings.TrimSpace(word)]
+			switch {
+			case !known:
+				return h, true, invalid(d.annotation, text, "%s is no time of a release", strings.TrimSpace(word)).
+					WithFix("use %s", strings.Join(d.known(), ", "))
+			case m.unsupported != "":
+				return h, true, invalid(d.annotation, text, "a hook cannot run while others are applied").
+					WithFix("%s", m.unsupported)
+			}
+			h.moments = append(h.moments, m)
+		}
+		if d.policy != "" && o.Annotation(d.policy) != "" {
+			h.Kept = 1
+		}
+		return h, true, h.read(d)
+	}
+	return Hook{}, false, nil
+}
+
+// known are the words of a dialect that mean something here.
+func (d dialect) known() (words []string) {
+	for word, m := range d.words {
+		if m.unsupported == "" && !m.left {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return words
+}
+
+// read takes the other annotations over.
+func (h *Hook) read(d dialect) error {
+	if text := h.Object.Annotation(d.weight); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return invalid(d.weight, text, "is no whole number").WithFix("write one, such as -1 or 5; the lowest comes first")
+		}
+		h.Order = n
+	}
+	switch text := h.Object.Annotation(annotationFailure); text {
+	case "", "abort":
+	case "continue":
+		h.Continues = true
+	default:
+		return invalid(annotationFailure, text, "is not known").WithFix("use abort or continue")
+	}
+	switch text := h.Object.Annotation(annotationInterrupt); text {
+	case "":
+	case "delete":
+		h.Interrupt = true
+	default:
+		return invalid(annotationInterrupt, text, "is not known").WithFix("use delete, or take it out to let a Job end")
+	}
+	if text := h.Object.Annotation(annotationOn); text != "" {
+		h.onRelease = false
+		for word := range strings.SplitSeq(text, ",") {
+			switch strings.TrimSpace(word) {
+			case "release":
+				h.onRelease = true
+			case "rollback":
+				h.onFast = true
+			default:
+				return invalid(annotationOn, text, "is not known").WithFix("use release, rollback, or both with a comma between")
+			}
+		}
+	}
+	return h.check()
+}
+
+// ours are gitrollout's annotations of hooks: another one with their beginning is a mistake.
+var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt}
+
+// maxName is how long a hook's name may be, so that its Jobs' have room for the release and the attempt. A Job's pods
+// have its name as a label, of at most 63 characters.
+const maxName = 63 - len("-00000000-000")
+
+// check refuses what cannot be a hook.
+func (h *Hook) check() error {
+	for key := range h.Object.Map("metadata", "annotations") {
+		if strings.HasPrefix(key, Annotation) && !slices.Contains(ours, key) {
+			return invalid(key, h.Object.Annotation(key), "is not known").WithFix("use %s", strings.Join(ours, ", "))
+		}
+	}
+	ref := h.Object.Ref()
+	_, isWorkload := rollout.WorkloadOf(ref)
+	switch {
+	case h.IsLeftOut():
+		return nil
+	case isWorkload || slices.Contains([]string{"Pod", "CronJob", "Workflow", "ReplicaSet"}, ref.Kind):
+		return &rollout.InvalidError{Field: "kind", Msg: ref.Kind + " cannot be a hook",
+			Fix: "make it a Job of batch/v1, or take its annotation out to have it applied with the others"}
+	case h.IsJob() && len(base(h.Object)) > maxName:
+		return rollout.Invalidf("", "metadata.name", "%s has %d characters, and a hook's name may have %d",
+			base(h.Object), len(base(h.Object)), maxName).WithFix("shorten it: the Jobs have the release behind it")
+	}
+	return nil
+}
+
+func invalid(annotation, value, format string, args ...any) *rollout.InvalidError {
+	return &rollout.InvalidError{Field: "metadata.annotations[" + annotation + "]",
+		Msg: fmt.Sprintf("%q: ", value) + fmt.Sprintf(format, args...)}
+}
+
+// Release is what decides which hooks run.
+type Release struct {
+	First bool // nothing is stable yet
+	Fast  bool // it served before, and has no steps
+}
+
+// At are the hooks among some objects that take part at a time of a release, in their order. Those that cannot be read
+// have been refused.
+func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
+	for _, o := range objects {
+		h, is, err := Of(o)
+		if !is || err != nil || r.Fast && !h.onFast || !r.Fast && !h.onRelease {
+			continue
+		}
+		if slices.ContainsFunc(h.moments, func(m moment) bool {
+			return m.when == when && !(m.first && !r.First) && !(m.later && r.First)
+		}) {
+			all = append(all, h)
+		}
+	}
+	slices.SortFunc(all, func(a, b Hook) int {
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name(), b.Name()))
+	})
+	return all
+}
+
+// defaultDeadline is how long a Job may take that does not say so.
+const defaultDeadline = 30 * time.Minute
+
+// Deadline is how long a Job may take.
+func (h Hook) Deadline() time.Duration {
+	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
+		return time.Duration(seconds) * time.Second
+	}
+	return defaultDeadline
+}
+
+// JobName is what the Job of an attempt is called: the hook, eight digits of the release, the attempt.
+func (h Hook) JobName(release rollout.Hash, attempt int) string {
+	_, digits, _ := strings.Cut(string(release), "-")
+	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
+}
+
+// Job is what is made of a hook for a run of it. Whether it is over is known as long as it is there, so the cluster
+// does not delete it; and it ends at some time.
+func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
+	o := h.Object.Copy()
+	metadata, spec := o.Map("metadata"), o.Map("spec")
+	if spec == nil {
+		spec = map[string]any{}
+		o["spec"] = spec
+	}
+	delete(metadata, "generateName")
+	delete(spec, "ttlSecondsAfterFinished")
+	if _, is := spec["activeDeadlineSeconds"]; !is {
+		spec["activeDeadlineSeconds"] = int64(defaultDeadline / time.Second)
+	}
+	metadata["name"] = run.Job
+	for field, add := range map[string][2]string{"labels": {LabelApp, app}, "annotations": {AnnotationID, ID(app, run)}} {
+		m, is := metadata[field].(map[string]any)
+		if !is {
+			m = map[string]any{}
+			metadata[field] = m
+		}
+		m[add[0]] = add[1]
+	}
+	return o
+}
+
+// Known is the Job of a run whose hook is not known any more, to look for it.
+func Known(app string, run rollout.HookRun) rollout.Object {
+	namespace, _, _ := strings.Cut(run.Name, "/")
+	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
+		"name": run.Job, "namespace": namespace, "annotations": map[string]any{AnnotationID: ID(app, run)},
+	}}
+}
+
+// ID is what tells the Job of a run that has not ended from one that has the same name by chance, or had it before.
+func ID(app string, run rollout.HookRun) string {
+	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))
+}

@@ -1,0 +1,248 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// object is one with annotations: key, value, key, value.
+func object(kind, name string, annotations ...string) rollout.Object {
+	all := map[string]any{}
+	for i := 0; i < len(annotations); i += 2 {
+		all[annotations[i]] = annotations[i+1]
+	}
+	version := map[string]string{"Job": "batch/v1", "CronJob": "batch/v1", "Workflow": "argoproj.io/v1alpha1", "Deployment": "apps/v1"}[kind]
+	if version == "" {
+		version = "v1"
+	}
+	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "shop", "annotations": all},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
+}
+
+// TestWhen: each word of each tool, at a first deployment, a release and a way back without steps.
+func TestWhen(t *testing.T) {
+	const before, after, abort = rollout.HookBefore, rollout.HookAfter, rollout.HookAbort
+	for _, c := range []struct {
+		annotations         string
+		first, later, quick []rollout.HookWhen
+	}{
+		{"gitrollout.dev/hook=before", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
+		{"gitrollout.dev/hook=after", []rollout.HookWhen{after}, []rollout.HookWhen{after}, nil},
+		{"gitrollout.dev/hook=abort", []rollout.HookWhen{abort}, []rollout.HookWhen{abort}, nil},
+		{"gitrollout.dev/hook=before, after", []rollout.HookWhen{before, after}, []rollout.HookWhen{before, after}, nil},
+		{"argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
+		{"argocd.argoproj.io/hook=PostSync,SyncFail", []rollout.HookWhen{after, abort}, []rollout.HookWhen{after, abort}, nil},
+		{"argocd.argoproj.io/hook=Skip", nil, nil, nil},
+		{"helm.sh/hook=pre-install", []rollout.HookWhen{before}, nil, nil},
+		{"helm.sh/hook=pre-upgrade", nil, []rollout.HookWhen{before}, nil},
+		{"helm.sh/hook=pre-install,pre-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
+		{"helm.sh/hook=post-install", []rollout.HookWhen{after}, nil, nil},
+		{"helm.sh/hook=post-upgrade,test", nil, []rollout.HookWhen{after}, nil},
+		{"helm.sh/hook=pre-rollback", []rollout.HookWhen{abort}, []rollout.HookWhen{abort}, nil},
+		{"helm.sh/hook=test", nil, nil, nil},
+		{"gitrollout.dev/hook=before;gitrollout.dev/hook-on=rollback", nil, nil, []rollout.HookWhen{before}},
+		{"gitrollout.dev/hook=after;gitrollout.dev/hook-on=release, rollback", []rollout.HookWhen{after}, []rollout.HookWhen{after}, []rollout.HookWhen{after}},
+		{"gitrollout.dev/hook=after;argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{after}, []rollout.HookWhen{after}, nil},
+		{"argocd.argoproj.io/hook=PreSync;helm.sh/hook=post-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
+		{"unrelated=before", nil, nil, nil},
+	} {
+		o := object("Job", "migrate", strings.FieldsFunc(c.annotations, func(r rune) bool { return r == '=' || r == ';' })...)
+		at := func(r Release) (whens []rollout.HookWhen) {
+			for _, when := range []rollout.HookWhen{before, after, abort} {
+				if len(At([]rollout.Object{o}, when, r)) > 0 {
+					whens = append(whens, when)
+				}
+			}
+			return whens
+		}
+		got := [][]rollout.HookWhen{at(Release{First: true}), at(Release{}), at(Release{Fast: true})}
+		if diff := cmp.Diff([][]rollout.HookWhen{c.first, c.later, c.quick}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.annotations, diff)
+		}
+		if is := strings.Contains(c.annotations, "/hook"); Is(o) != is {
+			t.Errorf("%s: it is a hook: %t", c.annotations, !is)
+		}
+	}
+}
+
+// TestRefused: what cannot be a hook names the annotation, the value and the fix.
+func TestRefused(t *testing.T) {
+	long := strings.Repeat("m", maxName+1)
+	for _, c := range []struct {
+		object       rollout.Object
+		field, words string
+		fix          string
+	}{
+		{object("Job", "a", Annotation, "sync"), Annotation, `"sync": sync is no time of a release`, "abort, after, before"},
+		{object("Job", "a", Annotation, "before,later"), Annotation, "later is no time", "abort, after, before"},
+		{object("Job", "a", annotationArgo, "Sync"), annotationArgo, "cannot run while others are applied", "PreSync"},
+		{object("Job", "a", annotationArgo, "presync"), annotationArgo, "presync is no time", "PostSync, PreSync, SyncFail"},
+		{object("Job", "a", annotationHelm, "pre-sync"), annotationHelm, "pre-sync is no time", "pre-install"},
+		{object("Job", "a", Annotation, "before", annotationWeight, "first"), annotationWeight, `"first": is no whole number`, "the lowest comes first"},
+		{object("Job", "a", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "x"), "helm.sh/hook-weight", "is no whole number", "such as"},
+		{object("Job", "a", Annotation, "before", annotationFailure, "ignore"), annotationFailure, `"ignore": is not known`, "abort or continue"},
+		{object("Job", "a", Annotation, "before", annotationOn, "revert"), annotationOn, `"revert": is not known`, "release, rollback"},
+		{object("Job", "a", Annotation, "before", annotationInterrupt, "yes"), annotationInterrupt, `"yes": is not known`, "delete"},
+		{object("Job", "a", Annotation, "before", "gitrollout.dev/hook-log", "record"), "gitrollout.dev/hook-log", `"record": is not known`, annotationWeight},
+		{object("CronJob", "a", Annotation, "before"), "kind", "CronJob cannot be a hook", "Job of batch/v1"},
+		{object("Pod", "a", annotationHelm, "pre-install"), "kind", "Pod cannot be a hook", "Job of batch/v1"},
+		{object("Workflow", "a", annotationArgo, "PreSync"), "kind", "Workflow cannot be a hook", "Job of batch/v1"},
+		{object("Deployment", "a", Annotation, "before"), "kind", "Deployment cannot be a hook", "Job of batch/v1"},
+		{object("Job", long, Annotation, "before"), "metadata.name", "a hook's name may have", "shorten it"},
+	} {
+		_, is, err := Of(c.object)
+		var invalid *rollout.InvalidError
+		if !is || !errors.As(err, &invalid) || !strings.Contains(invalid.Field, c.field) || !strings.Contains(invalid.Msg, c.words) ||
+			!strings.Contains(invalid.Fix, c.fix) {
+			t.Errorf("%v: %v, want %s: %s; %s", c.object.Map("metadata"), err, c.field, c.words, c.fix)
+		}
+		if got := At([]rollout.Object{c.object}, rollout.HookBefore, Release{}); len(got) > 0 {
+			t.Errorf("%v runs: %+v", c.object.Map("metadata"), got)
+		}
+	}
+	for _, o := range []rollout.Object{object("Pod", "a", annotationHelm, "test"), object("Job", long), object("Job", long[1:], Annotation, "before"),
+		object("ConfigMap", long, Annotation, "before")} {
+		if _, _, err := Of(o); err != nil {
+			t.Errorf("%v: %v", o.Map("metadata"), err)
+		}
+	}
+}
+
+// TestOrder: by weight, then by name; each tool's own weight.
+func TestOrder(t *testing.T) {
+	objects := []rollout.Object{
+		object("Job", "c", Annotation, "before"), object("Job", "a", Annotation, "before", annotationWeight, "2"),
+		object("Job", "b", Annotation, "before", "helm.sh/hook-weight", "-9"), object("Job", "d", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "-1"),
+		object("Job", "e", annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "1"), object("ConfigMap", "f", Annotation, "before"),
+	}
+	var names []string
+	for _, h := range At(objects, rollout.HookBefore, Release{}) {
+		names = append(names, h.Name())
+	}
+	if want := []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}; !slices.Equal(names, want) {
+		t.Errorf("the order is %v, want %v", names, want)
+	}
+}
+
+// TestJob: the Job that is made has a name of its own, ends some time, and is not deleted by the cluster; what is in Git
+// is not changed.
+func TestJob(t *testing.T) {
+	o := object("Job", "migrate", Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
+	o.Map("spec")["ttlSecondsAfterFinished"] = int64(5)
+	o.Map("metadata")["labels"] = map[string]any{"team": "shop"}
+	before := fmt.Sprint(o)
+	h, _, err := Of(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := rollout.HookRun{Name: h.Name(), Release: "h1-7b4e2a91d0", Attempt: 2, Since: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
+	run.Job = h.JobName(run.Release, run.Attempt)
+	job := h.Job("shop", run)
+	if fmt.Sprint(o) != before {
+		t.Error("what is in Git was changed")
+	}
+	spec := job.Map("spec")
+	if job.Name() != "migrate-7b4e2a91-2" || spec["ttlSecondsAfterFinished"] != nil || spec["activeDeadlineSeconds"] != int64(1800) {
+		t.Errorf("the Job is %v", job)
+	}
+	if labels := job.Map("metadata", "labels"); labels[LabelApp] != "shop" || labels["team"] != "shop" {
+		t.Errorf("the labels are %v", labels)
+	}
+	id := "shop h1-7b4e2a91d0 shop/migrate 2 2026-11-23T12:00:00Z"
+	if known := Known("shop", run); job.Annotation(AnnotationID) != id || known.Annotation(AnnotationID) != id || known.Ref() != job.Ref() {
+		t.Errorf("%v and %v, want %s", job.Map("metadata"), known, id)
+	}
+	if h.Kept != 3 || h.Deadline() != 30*time.Minute {
+		t.Errorf("kept %d, deadline %s", h.Kept, h.Deadline())
+	}
+	o.Map("spec")["activeDeadlineSeconds"] = int64(60)
+	delete(o.Map("metadata"), "name")
+	o.Map("metadata")["generateName"] = "load-"
+	if h, _, err = Of(o); err != nil || h.Name() != "shop/load" || h.Deadline() != time.Minute || h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if job := (Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}).Job("shop", run); job.Map("spec")["activeDeadlineSeconds"] == nil {
+		t.Error("a Job without a spec has no deadline")
+	}
+}
+
+// TestNeeds: what the pods name and was not there, and what is a hook without being a Job.
+func TestNeeds(t *testing.T) {
+	o := object("Job", "migrate", Annotation, "before")
+	o.Map("spec", "template")["spec"] = map[string]any{
+		"serviceAccountName": "migrator", "imagePullSecrets": []any{map[string]any{"name": "pull"}},
+		"containers": []any{map[string]any{"name": "c",
+			"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "env"}}, map[string]any{"secretRef": map[string]any{"name": "senv"}}},
+			"env": []any{map[string]any{"name": "A", "valueFrom": map[string]any{"configMapKeyRef": map[string]any{"name": "key", "key": "k"}}},
+				map[string]any{"name": "B", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "skey", "key": "k"}}}}}},
+		"initContainers": []any{map[string]any{"name": "i", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "init"}}}}},
+		"volumes": []any{map[string]any{"name": "a", "configMap": map[string]any{"name": "vol"}}, map[string]any{"name": "b", "secret": map[string]any{"secretName": "svol"}},
+			map[string]any{"name": "c", "persistentVolumeClaim": map[string]any{"claimName": "data"}},
+			map[string]any{"name": "d", "projected": map[string]any{"sources": []any{map[string]any{"configMap": map[string]any{"name": "pro"}}, map[string]any{"secret": map[string]any{"name": "spro"}}}}}},
+	}
+	objects := []rollout.Object{o, object("ConfigMap", "other"), object("ConfigMap", "with", Annotation, "before"), object("ConfigMap", "later", Annotation, "after")}
+	var want []string
+	for _, name := range []string{"with", "env", "key", "init", "vol", "pro"} {
+		if want = append(want, name); name != "with" {
+			objects = append(objects, object("ConfigMap", name))
+		}
+	}
+	for _, name := range []string{"pull", "senv", "skey", "svol", "spro"} {
+		objects, want = append(objects, object("Secret", name)), append(want, name)
+	}
+	objects = append(objects, object("ServiceAccount", "migrator"), object("PersistentVolumeClaim", "data"))
+	want = append(want, "migrator", "data")
+	namespace := rollout.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}
+	objects, want = append(objects, namespace), append(want, "shop")
+	elsewhere := object("ConfigMap", "env")
+	elsewhere.Map("metadata")["namespace"] = "elsewhere"
+	objects = append(objects, elsewhere)
+	h, _, err := Of(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	had := map[rollout.Ref]rollout.Object{}
+	names := func() (all []string) {
+		for _, o := range Needs(h, rollout.HookBefore, Release{}, objects, had) {
+			all = append(all, o.Name())
+		}
+		return all
+	}
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("it needs %v, want %v", got, want)
+	}
+	for _, o := range objects {
+		had[o.Ref()] = o
+	}
+	if got := names(); !slices.Equal(got, []string{"with"}) {
+		t.Errorf("where all of it was there it needs %v, want what goes with the hook", got)
+	}
+}
+
+// FuzzOf: whatever the annotations say, reading them ends, and what is read can be run.
+func FuzzOf(f *testing.F) {
+	f.Add(Annotation, "before,after", annotationOn, "release")
+	f.Add(annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "-1")
+	f.Add(annotationHelm, "pre-install,test", "helm.sh/hook-weight", "x")
+	f.Fuzz(func(t *testing.T, key, value, other, more string) {
+		o := object("Job", "migrate", key, value, other, more)
+		h, is, err := Of(o)
+		if is != Is(o) {
+			t.Fatalf("it is a hook: %t, and as a Job %t", is, Is(o))
+		}
+		if !is || err != nil {
+			return
+		}
+		if job := h.Job("shop", rollout.HookRun{Job: h.JobName("h1-0123456789", 1)}); len(job.Name()) > 63 {
+			t.Fatalf("the Job's name is %s", job.Name())
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// endOf is how a Job stands: it ends some time, in either way, and well when everything is put right.
+func (u *universe) endOf(job string) rollout.JobState {
+	if u.ends == nil {
+		u.ends = map[string]rollout.JobState{}
+	}
+	if u.ends[job] == (rollout.JobState{}) && (u.calm || u.rng.IntN(3) == 0) {
+		u.ends[job] = rollout.JobState{Complete: true}
+		if !u.calm && u.rng.IntN(3) == 0 {
+			u.ends[job] = rollout.JobState{Failed: true, Message: "BackoffLimitExceeded"}
+			u.played["a Job that fails"]++
+		}
+	}
+	return u.ends[job]
+}
+
+// isChecked reports whether a hook runs before a version is stable that users are on.
+func (a *appSource) isChecked() bool {
+	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
+}
+
+// checkJobs holds that no Job of one attempt is made twice, and none that is not on record as one that runs. With
+// several processes, or where the record is meddled with, one may work on an older record.
+func (o *oracle) checkJobs() {
+	for id, n := range o.u.cluster.made {
+		if n > 1 {
+			o.u.fail("the Job of %s was made %d times", id, n)
+		}
+	}
+	if len(o.u.procs) > 1 || o.u.chaos.meddling {
+		return
+	}
+	for key := range o.u.cluster.jobs {
+		if !slices.ContainsFunc(sorted(o.jobsOnRecord()), func(name string) bool { return key == name }) {
+			o.u.fail("Job %s is there and not on record", key)
+		}
+	}
+}
+
+// jobsOnRecord are all Jobs that ever were.
+func (o *oracle) jobsOnRecord() map[string]bool {
+	all := map[string]bool{}
+	for _, records := range o.records {
+		for _, s := range records {
+			for _, h := range s.Hooks {
+				all[namespace+"/"+h.Job] = true
+			}
+		}
+	}
+	return all
+}
+
+// checkHooks holds that hooks run one at a time, that no release begins before what runs before it has ended well, and
+// that none is stable before what runs after it has.
+func (o *oracle) checkHooks(app string, was, is rollout.State) {
+	running := 0
+	for _, h := range is.Hooks {
+		if h.Phase == rollout.HookRunning {
+			running++
+		}
+	}
+	if running > 1 {
+		o.u.fail("%s: %d hooks run at once", app, running)
+	}
+	begins := is.Release != nil && !is.Release.Fast && is.Phase != rollout.Aborting && releaseID(was) != releaseID(is)
+	if begins {
+		o.checkEnded(app, is.Release, rollout.HookBefore, is.Hooks)
+	}
+	ends := was.Release != nil && !was.Release.Fast && was.Phase != rollout.Aborting && is.Release == nil && is.Stable != nil &&
+		is.Phase != rollout.Aborting && is.Stable.Hash == was.Release.Hash
+	if ends {
+		o.checkEnded(app, was.Release, rollout.HookAfter, was.Hooks)
+	}
+}
+
+func (o *oracle) checkEnded(app string, release *rollout.Release, when rollout.HookWhen, runs []rollout.HookRun) {
+	i := slices.IndexFunc(o.u.sources[release.Commit].apps, func(a appSource) bool { return a.name == app })
+	if i < 0 {
+		return
+	}
+	for _, h := range o.u.sources[release.Commit].apps[i].hooks {
+		if rollout.HookWhen(h.when) == when && !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
+			return r.Release == release.Hash && r.Name == namespace+"/"+h.name && r.When == when && !r.Past &&
+				(r.Phase == rollout.HookSucceeded || r.Phase == rollout.HookFailed && h.continues)
+		}) {
+			o.u.fail("%s: release %s goes on, and hook %s has not ended well: %+v", app, release.Hash, h.name, runs)
+		}
+	}
+}
+
+// hopefulJobs takes Jobs that have failed for ones that were lost, and makes them again.
+type hopefulJobs struct{ *View }
+
+func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {
+	state, err := j.View.EnsureJob(ctx, object, annotation, begun)
+	if state.Failed && !begun {
+		o := rollout.Object(object)
+		if err := j.DeleteJob(ctx, o.Namespace(), o.Name()); err == nil {
+			return rollout.JobState{}, nil
+		}
+	}
+	return state, err
+}

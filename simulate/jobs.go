@@ -1,0 +1,88 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// job is a Job of the cluster.
+type job struct {
+	annotation string // whose it is
+	state      rollout.JobState
+}
+
+var _ reconciler.Jobs = (*View)(nil)
+
+// EnsureJob is reconciler.Jobs'. A Job ends when somebody looks at it and the cluster's Ends says how.
+func (v *View) EnsureJob(
+	_ context.Context, object map[string]any, annotation string, begun bool,
+) (rollout.JobState, error) {
+	o := rollout.Object(object)
+	key := o.Namespace() + "/" + o.Name()
+	if v.cluster.jobs[key] == nil && !begun {
+		outcome := v.gate(Effect{Verb: "make", Object: name(o)})
+		if outcome.Err == nil || outcome.After {
+			v.cluster.makeJob(key, o.Annotation(annotation))
+		}
+		if outcome.Err != nil {
+			return rollout.JobState{}, outcome.Err
+		}
+	}
+	j := v.cluster.jobs[key]
+	switch {
+	case j == nil:
+		return rollout.JobState{Gone: true}, nil
+	case j.annotation != o.Annotation(annotation):
+		return rollout.JobState{}, fmt.Errorf("Job %s exists and is somebody else's", key)
+	}
+	if !j.state.Complete && !j.state.Failed {
+		j.state = v.cluster.Ends(o.Name())
+	}
+	return j.state, nil
+}
+
+// makeJob makes one. That somebody was faster is no error, as it is none of the real cluster's.
+func (c *Cluster) makeJob(key, annotation string) {
+	if c.jobs[key] == nil {
+		c.jobs[key] = &job{annotation: annotation}
+		c.made[annotation]++
+		c.changed("Job " + key + " made")
+	}
+}
+
+// DeleteJob is reconciler.Jobs'.
+func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
+	outcome := v.gate(Effect{Verb: "delete", Object: "Job/" + name})
+	if outcome.Err == nil || outcome.After {
+		delete(v.cluster.jobs, namespace+"/"+name)
+	}
+	return outcome.Err
+}
+
+// ends are how the Jobs of hooks end, by what their names begin with: well where a script says nothing.
+type ends map[string]rollout.JobState
+
+func (e ends) of(job string) rollout.JobState {
+	for name, state := range e {
+		if strings.HasPrefix(job, name+"-") {
+			return state
+		}
+	}
+	return rollout.JobState{Complete: true}
+}
+
+// set is a line of a script: job migrate fails.
+func (e ends) set(name, how string) error {
+	state, known := map[string]rollout.JobState{
+		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},
+	}[how]
+	if !known {
+		return fmt.Errorf("job %s: write job NAME completes, job NAME fails, or job NAME runs", name)
+	}
+	e[name] = state
+	return nil
+}

@@ -1,0 +1,261 @@
+package strategies
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// hookLife is a random life of an app whose releases have hooks: processes die, pushes to Git fail, Jobs end in either
+// way, people push, revert, abort, retry and promote.
+type hookLife struct {
+	*loop
+	rng  *rand.Rand
+	ends map[string]rollout.JobState // by Job, as the cluster has ended it
+	made map[string]int
+	t    testing.TB
+}
+
+func newHookLife(t testing.TB, seed uint64) *hookLife {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	first := source{workloads: []staged{{spec: randomSpec(rng, "web"), version: "v1"}}}
+	first.workloads[0].spec.Replicas = new(1 + rng.IntN(4))
+	for i, name := range []string{"migrate", "load", "check", "undo"}[:1+rng.IntN(4)] {
+		annotations := map[string]any{hook.Annotation: []string{"before", "before", "after", "abort"}[i],
+			"gitrollout.dev/hook-weight": fmt.Sprint(rng.IntN(3))}
+		if rng.IntN(4) == 0 {
+			annotations["gitrollout.dev/hook-failure"] = "continue"
+		}
+		if rng.IntN(4) == 0 {
+			annotations["gitrollout.dev/hook-interrupt"] = "delete"
+		}
+		first.hooks = append(first.hooks, rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{},
+			"metadata": map[string]any{"name": name, "namespace": testApp.Namespace, "annotations": annotations}})
+	}
+	l := &hookLife{loop: newLoop(newHistory(first), kube.New(rng, noon)), rng: rng, t: t,
+		ends: map[string]rollout.JobState{}, made: map[string]int{}}
+	l.fate = func(job string) rollout.JobState {
+		if l.ends[job] == (rollout.JobState{}) && rng.IntN(3) == 0 {
+			l.ends[job] = []rollout.JobState{{Complete: true}, {Complete: true}, {Failed: true, Message: "BackoffLimitExceeded"}}[rng.IntN(3)]
+		}
+		return l.ends[job]
+	}
+	l.fails = func(what string) bool { return rng.IntN(8) == 0 }
+	l.madeJob, l.commits = l.isMade, l.isCommitted
+	return l
+}
+
+// isMade holds that a Job is on record before it is made, and is made once.
+func (l *hookLife) isMade(j HookJob) {
+	id := j.Object.Annotation(hook.AnnotationID)
+	if l.made[id]++; l.made[id] > 1 {
+		l.t.Errorf("the Job of %s is made %d times", id, l.made[id])
+	}
+	delete(l.ends, j.Key()) // of one that had the name before
+	if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool {
+		return r.Phase == rollout.HookRunning && r.Job == j.Object.Name()
+	}) {
+		l.t.Errorf("Job %s is made and not on record: %+v", j.Key(), l.state.Hooks)
+	}
+}
+
+// isCommitted holds that one runs at a time, that no verdict is lost or invented, that no release begins before what
+// runs before it has ended well, and that none is stable before what runs after it has.
+func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
+	running := 0
+	for _, r := range is.Hooks {
+		var end rollout.JobState
+		if live := l.jobs["shop/"+r.Job]; live != nil {
+			end = live.state
+		}
+		switch {
+		case r.Phase == rollout.HookRunning:
+			running++
+		case r.Phase == rollout.HookSucceeded && end.Failed:
+			l.t.Errorf("%s: %s is on record as what it was not", subject, r.Job)
+		case r.Phase == rollout.HookFailed && end.Complete && !strings.Contains(r.Message, "deleted for"):
+			l.t.Errorf("%s: %s has ended well and is on record as failed: %s", subject, r.Job, r.Message)
+		}
+	}
+	if running > 1 {
+		l.t.Errorf("%s: %d hooks run at once: %+v", subject, running, is.Hooks)
+	}
+	if is.Release != nil && (was.Release == nil || was.Release.Hash != is.Release.Hash) && !is.Release.Fast && is.Phase != rollout.Aborting {
+		l.hold(subject, is.Release.Commit, is.Release.Hash, rollout.HookBefore, is.Hooks)
+	}
+	done := was.Release != nil && is.Stable != nil && is.Phase != rollout.Aborting && was.Phase != rollout.Aborting &&
+		is.Release == nil && is.Stable.Hash == was.Release.Hash
+	if done && !was.Release.Fast {
+		l.hold(subject, was.Release.Commit, was.Release.Hash, rollout.HookAfter, was.Hooks)
+	}
+}
+
+// hold reports hooks of a time that have not ended as they must have.
+func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollout.HookWhen, runs []rollout.HookRun) {
+	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
+		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
+			return r.Release == release && r.Name == h.Name() && r.When == when && !r.Past &&
+				(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
+		}) {
+			l.t.Errorf("%s: hook %s %s %s has not ended well: %+v", subject, h.Name(), when, release, runs)
+		}
+	}
+}
+
+// live lets chance do what it does, and then all be well: the app comes to rest, with no hook that runs.
+func (l *hookLife) live() {
+	for range 40 {
+		switch l.rng.IntN(10) {
+		case 0, 1, 2:
+			version := fmt.Sprintf("v%d", 1+l.rng.IntN(4))
+			l.git.push(func(x *source) { x.workloads[0].version = version })
+		case 3, 4, 5:
+			verb := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Abort, rollout.Retry}[l.rng.IntN(4)]
+			p := &rollout.Promotion{Release: l.git.at(l.git.headID()).Release(), Decision: verb, Through: rollout.Full,
+				Author: "Ann", Digest: fmt.Sprint(len(l.git.commits))}
+			l.git.push(func(x *source) { x.promotion = p })
+		default:
+			l.kube.Now = l.kube.Now.Add(time.Duration(l.rng.IntN(20)) * time.Second)
+		}
+		for range l.rng.IntN(30) {
+			l.kube.Micro()
+		}
+		l.pass()
+	}
+	l.fails = func(string) bool { return false }
+	l.git.push(func(x *source) { x.promotion = nil })
+	for range 60 {
+		l.kube.Now = l.kube.Now.Add(5 * time.Second)
+		l.rest()
+	}
+	if i := runningHook(l.state); i >= 0 {
+		l.t.Errorf("hook %+v still runs", l.state.Hooks[i])
+	}
+}
+
+// TestHooksInAnyOrder lives random lives.
+func TestHooksInAnyOrder(t *testing.T) {
+	lives := uint64(400)
+	if testing.Short() {
+		lives = 60
+	}
+	jobs, failures := 0, 0
+	for seed := range lives {
+		l := newHookLife(t, seed)
+		l.live()
+		jobs += len(l.made)
+		for _, end := range l.ends {
+			if end.Failed {
+				failures++
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if jobs < int(lives) || failures < int(lives)/10 {
+		t.Errorf("%d Jobs, %d of them failed: the lives show too little", jobs, failures)
+	}
+}
+
+// TestHooksNoticeMutants: what TestHooksInAnyOrder holds is noticed when it is broken.
+func TestHooksNoticeMutants(t *testing.T) {
+	mutants := map[string]func(*Input, *Decision){
+		"a verdict that is forgotten when a process dies": func(_ *Input, d *Decision) {
+			for i := range d.State.Hooks {
+				if d.State.Hooks[i].Phase == rollout.HookFailed {
+					d.State.Hooks = slices.Clone(d.State.Hooks)
+					d.State.Hooks[i].Phase = rollout.HookSucceeded
+				}
+			}
+		},
+		"a release that does not wait": func(in *Input, d *Decision) {
+			if d.State.Held != nil && d.State.Held.Reason == rollout.HeldHook && in.State.Stable != nil && d.Subject != "" {
+				next := *in
+				next.State.Held = nil
+				*d = startRelease(next.prepared())
+			}
+		},
+	}
+	for name, mutate := range mutants {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(200) {
+				noticed := &noticing{TB: t}
+				l := newHookLife(noticed, seed)
+				l.mutate = mutate
+				l.live()
+				if noticed.is {
+					return
+				}
+			}
+			t.Error("nothing was noticed in 200 lives")
+		})
+	}
+}
+
+// noticing takes errors for what a test is looking for.
+type noticing struct {
+	testing.TB
+	is bool
+}
+
+func (n *noticing) Errorf(string, ...any) { n.is = true }
+
+// TestHooksKeepTheNewest: of a hook the newest three Jobs stay, or one where its annotations say when it goes.
+func TestHooksKeepTheNewest(t *testing.T) {
+	for policy, want := range map[string]int{"": 3, "before-hook-creation": 1} {
+		o := rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
+			"name": "migrate", "namespace": testApp.Namespace,
+			"annotations": map[string]any{"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-delete-policy": policy}}}
+		spec := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{},
+			Replicas: new(1), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
+		git := newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}, hooks: []rollout.Object{o}})
+		l := newLoop(git, kube.New(rand.New(rand.NewPCG(1, 1)), noon))
+		l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+		for i := range 6 {
+			git.push(func(s *source) { s.workloads[0].version = fmt.Sprint("v", i+2) })
+			l.rest()
+		}
+		if len(l.jobs) != want || len(l.state.Hooks) != want || l.state.Phase != rollout.Healthy {
+			t.Errorf("%q: %s, %d Jobs are there and %d on record, want %d", policy, l.state.Phase, len(l.jobs), len(l.state.Hooks), want)
+		}
+	}
+}
+
+// TestHooksThatDoNotEnd: one that has not ended when the cluster would have ended it is late, and one that cannot start
+// says why.
+func TestHooksThatDoNotEnd(t *testing.T) {
+	life := newHookLife(t, 1)
+	l := life.loop
+	l.fails, l.commits = func(string) bool { return false }, func(_, _ rollout.State, _ string) {}
+	hooks := []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"activeDeadlineSeconds": int64(60)},
+		"metadata": map[string]any{"name": "migrate", "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
+	l.git.commits[0].hooks = hooks
+	l.fate = func(string) rollout.JobState {
+		return rollout.JobState{Stuck: "ImagePullBackOff", Message: "no such image"}
+	}
+	l.rest()
+	d := Decide(l.input(l.state, true))
+	for d.Ask != nil {
+		in := l.answer(l.input(l.state, true), *d.Ask)
+		d = Decide(in)
+	}
+	if want := "Job migrate-c0fcc874-1 to end (ImagePullBackOff: no such image)"; !strings.Contains(d.Waiting, want) {
+		t.Errorf("waits for %q, want %q", d.Waiting, want)
+	}
+	l.kube.Now = l.kube.Now.Add(119 * time.Second)
+	if l.rest(); l.state.Held.Reason != rollout.HeldHook {
+		t.Errorf("early: %+v", l.state.Held)
+	}
+	l.kube.Now = l.kube.Now.Add(time.Second)
+	if l.rest(); l.state.Held.Reason != rollout.HeldHookFailed || !strings.Contains(l.state.Held.Message, "it has not ended in time") {
+		t.Errorf("late: %+v", l.state.Held)
+	}
+}

@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
+)
+
+// hooks says which Jobs run around the release that a change begins, and which of them see what is older than they
+// are: before a release nothing of it is applied but what was not there.
+func (c comparison) hooks(a App) (all []Note) {
+	if a.Change != First && a.Change != Release && a.Change != Fast {
+		return nil
+	}
+	which := hook.Release{First: a.Change == First, Fast: a.Change == Fast}
+	for _, t := range []struct {
+		when rollout.HookWhen
+		text string
+	}{
+		{rollout.HookBefore, "runs before the release, which does not begin if %s fails"},
+		{rollout.HookAfter, "runs when all pods are new, and the release goes back if %s fails"},
+		{rollout.HookAbort, "runs if the release goes back, when it has"},
+	} {
+		for _, h := range hook.At(c.in.Head.Render.Objects, t.when, which) {
+			if !h.IsJob() {
+				continue
+			}
+			text := strings.Replace(t.text, "%s", "it", 1)
+			if h.Continues {
+				text, _, _ = strings.Cut(text, ",")
+			}
+			all = append(all, Note{Level: Hint, Code: "Hook", Object: h.Object.Ref().String(),
+				Message: fmt.Sprintf("Job %s %s", h.Object.Name(), text)})
+			if t.when == rollout.HookBefore {
+				all = append(all, c.seesOld(h, which)...)
+			}
+		}
+	}
+	return all
+}
+
+// seesOld finds what a Job that runs before the release reads as it was.
+func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
+	for _, o := range hook.Named(h, c.in.Head.Render.Objects) {
+		was, had := c.before[o.Ref()]
+		if !had || reflect.DeepEqual(was, o) || hook.GoesWith(o, rollout.HookBefore, which) {
+			continue
+		}
+		all = append(all, Note{Level: AtOnce, Code: "HookSeesOld", Object: h.Object.Ref().String(),
+			Message: fmt.Sprintf("Job %s runs before the release and reads %s %s, which has its old content until that begins",
+				h.Object.Name(), o.Kind(), o.Name()),
+			Fix: fmt.Sprintf("annotate the %s with %s: before, or use a generator, which names content by its hash",
+				o.Kind(), hook.Annotation)})
+	}
+	return all
+}

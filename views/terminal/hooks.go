@@ -1,0 +1,36 @@
+package terminal
+
+import (
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// drawHooks is a line for each Job around a release, and what the cluster says of one that has failed.
+func drawHooks(a status.App, k Look) string {
+	var b strings.Builder
+	names := 0
+	for _, h := range a.Hooks {
+		names = max(names, width(h.Name))
+	}
+	for i, h := range a.Hooks {
+		if i == 0 {
+			b.WriteString("\n" + k.line(span{"  Hooks of ", dim}, span{string(h.Release), bold}))
+		}
+		sign, color := "●", cyan
+		switch h.Phase {
+		case rollout.HookSucceeded:
+			sign, color = "✔", green
+		case rollout.HookFailed:
+			sign, color = "✖", red
+		}
+		b.WriteString(k.line(span{"    " + sign + " ", color}, span{Pad(h.Name, names), plain},
+			span{"  " + Pad(string(h.When), 6), dim}, span{"  " + string(h.Phase), color},
+			span{", since " + age(k.Now.Sub(h.Since)) + "  " + h.Job, dim}))
+		if h.Message != "" {
+			b.WriteString(k.line(span{"      " + Clean(h.Message), color}))
+		}
+	}
+	return b.String()
+}
