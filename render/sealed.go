@@ -108,18 +108,21 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 
 // depends refuses an app that depends on encrypted values elsewhere than in the values of Secrets.
 func (a *assembly) depends(file, what string, about rollout.Ref) error {
-	where := ""
-	if about != (rollout.Ref{}) {
-		where = shortRef(about) + ": "
+	const fix = "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
+	const alone = "depends on values that are encrypted, and those may be in data and stringData of Secrets alone"
+	if about == (rollout.Ref{}) {
+		return &rollout.InvalidError{File: file, Msg: what + " " + alone, Fix: fix}
 	}
-	return &rollout.InvalidError{File: file,
-		Msg: where + what + " depends on values that are encrypted, and those may be in data and stringData of Secrets alone",
-		Fix: "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"}
+	return a.blame(&rollout.InvalidError{Field: what, Msg: alone, Fix: fix}, about)
 }
 
 // neverEncrypted refuses objects that hold values as SOPS encrypts them: no key would ever open those.
 func (a *assembly) neverEncrypted(objects []rollout.Object) error {
 	for _, o := range objects {
+		if o.Annotation(rollout.AnnotationSealed) != "" {
+			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationSealed + "]",
+				Msg: "is gitrollout's own, for what is never applied", Fix: "take it out"}, o.Ref())
+		}
 		field := ""
 		each(o, func(at, text string) {
 			if field == "" && sops.IsEncrypted(text) {

@@ -162,9 +162,10 @@ func TestEncryptedIsHeld(t *testing.T) {
 		"a plain value":    {file: "a/secret.yaml", content: strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), want: "data.x is to be encrypted, and is not"},
 		"a cloud's key":    {file: "a/secret.yaml", content: strings.Replace(manifest, "  age:", "  kms:", 1), want: "keys of age and OpenPGP alone are read; add such a recipient: sops rotate"},
 		"without notes":    {file: "a/secret.yaml", content: manifest[:strings.Index(manifest, "sops:")], want: "stringData.password: holds a value that SOPS has encrypted"},
+		"our own mark":     {file: "a/secret.yaml", content: strings.Replace(secretManifest, "name: db", "name: db, annotations: {gitrollout.dev/sealed: x}", 1), want: "a/secret.yaml: metadata.annotations[gitrollout.dev/sealed]: is gitrollout's own"},
 		"in a literal":     {file: "a/secret.yaml", content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {x: \"" + sealedLine + "\"}\n", want: "data.x: holds a value that SOPS has encrypted"},
 		"an INI file":      {file: "a/secret.yaml", content: secretManifest, more: map[string]string{"a/x.ini": "[a]\nb = ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\n[sops]\nmac = x\n", "a/kustomization.yaml": "resources: [secret.yaml]\nsecretGenerator: [{name: x, files: [x.ini]}]\n"}, want: "a/x.ini: is an INI file"},
-		"into a ConfigMap": {file: "a/secret.yaml", content: sopstest.Encrypt(t, "secret.yaml", config, "^data$", func(k string) bool { return k == "data" }, key), want: "ConfigMap//db: data.password depends on values that are encrypted"},
+		"into a ConfigMap": {file: "a/secret.yaml", content: sopstest.Encrypt(t, "secret.yaml", config, "^data$", func(k string) bool { return k == "data" }, key), want: "a/secret.yaml: data.password: depends on values that are encrypted"},
 		"into how many": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
 			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 			"a/charts/db/templates/all.yaml": "{{ if eq .Values.password \"hunter2-in-git\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\n{{ end }}\n",
@@ -172,7 +173,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 		"into replicas": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
 			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 			"a/charts/db/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {n: \"{{ .Values.replicas }}\"}\n",
-			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "ConfigMap//db: data.n depends on values that are encrypted"},
+			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "data.n: depends on values that are encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, all := encryptedApp(map[string]string{c.file: c.content})

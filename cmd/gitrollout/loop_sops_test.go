@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,6 +17,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// manifest and whole are sopstest's, without the word that a push replaces: ciphertext may have any.
+func manifest(t testing.TB, content string, to sopstest.Key) string {
+	for {
+		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
+			return out
+		}
+	}
+}
+
+func whole(t testing.TB, name, content string, to sopstest.Key) string {
+	for {
+		if out := sopstest.Whole(t, name, content, to); !strings.Contains(out, "APP") {
+			return out
+		}
+	}
+}
+
 // decrypting is an entry whose apps' keys are in a Secret.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
@@ -22,8 +43,8 @@ func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]st
 	files := version(tag, halfThenGate)
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, secret.yaml]\nsecretGenerator: [{name: made, envs: [made.env]}]\n",
-		"secret.yaml":        sopstest.Manifest(w, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData: {password: "+value+"}\n", key),
-		"made.env":           sopstest.Whole(w, "made.env", "PASSWORD="+value+"\n", key),
+		"secret.yaml":        manifest(w, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData: {password: "+value+"}\n", key),
+		"made.env":           whole(w, "made.env", "PASSWORD="+value+"\n", key),
 		"app.yaml":           strings.Replace(files["app.yaml"], "- {name: app,", "- {name: app, envFrom: [{secretRef: {name: made}}],", 1),
 	})
 }
@@ -171,6 +192,49 @@ func TestARetreatWithoutItsKey(t *testing.T) {
 	}
 }
 
+// served is what a process with all that it says in its log answers to requests for metrics and for pages, and the log.
+func (w *loopWorld) served(paths ...string) map[string]string {
+	w.Helper()
+	var addresses []string
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			w.Fatal(err)
+		}
+		addresses = append(addresses, l.Addr().String())
+		_ = l.Close()
+	}
+	ctx, stop := context.WithCancel(w.Context())
+	log, ended := &safeBuffer{}, make(chan int)
+	go func() {
+		ended <- run(ctx, []string{"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig, "--interval", "1s", "--log-level", "debug",
+			"--metrics-address", addresses[0], "--dashboard-address", addresses[1]}, strings.NewReader(""), log, log)
+	}()
+	got := map[string]string{}
+	for _, path := range paths {
+		address := addresses[1]
+		if path == "/metrics" {
+			address = addresses[0]
+		}
+		w.awaitTrue(path+" is served", func() bool {
+			response, err := http.Get("http://" + address + path)
+			if err != nil {
+				return false
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			got[path] = string(body)
+			return err == nil && response.StatusCode == http.StatusOK
+		})
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		w.Errorf("run ends with %d: %s", code, log)
+	}
+	got["the log of run"] = log.String()
+	return got
+}
+
 // TestDecryptedValuesStayInside releases and breaks an app with encrypted files, and looks for their values in all that is
 // logged, recorded, proposed, shown or counted, with the key and without.
 func TestDecryptedValuesStayInside(t *testing.T) {
@@ -205,15 +269,15 @@ func TestDecryptedValuesStayInside(t *testing.T) {
 	all()
 	w.decide(s.Release.Hash, "abort", "")
 	p.await("back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.image() == "v1" })
-	manifest := w.encrypted("v3", "Planted3x9Zq", key)
+	files3 := w.encrypted("v3", "Planted3x9Zq", key)
 	for name, files := range map[string]map[string]string{
-		"no Secret":        {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {password: Planted4x9Zq}\n", key)},
-		"refused":          {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: \"{Planted5x9Zq\"}\n", key)},
-		"no base64":        {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\ndata: {password: \"!Planted6x9Zq!\"}\n", key)},
-		"a line of no env": {"kustomization.yaml": "secretGenerator: [{name: made, envs: [made]}]\n", "made": sopstest.Whole(t, "made", "Planted7 x9Zq\n", key)},
-		"broken YAML":      {"kustomization.yaml": "resources: [made.bin]\n", "made.bin": sopstest.Whole(t, "made.bin", "a: [Planted8x9Zq\n", key)},
-		"a changed file":   {"secret.yaml": strings.Replace(manifest["secret.yaml"], "kind: Secret", "kind: Secret\ntype: Opaque", 1)},
-		"a key too odd":    {"secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData: {\"a b\": Planted9x9Zq}\n", key)},
+		"no Secret":        {"secret.yaml": manifest(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {password: Planted4x9Zq}\n", key)},
+		"refused":          {"secret.yaml": manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: \"{Planted5x9Zq\"}\n", key)},
+		"no base64":        {"secret.yaml": manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\ndata: {password: \"!Planted6x9Zq!\"}\n", key)},
+		"a line of no env": {"kustomization.yaml": "secretGenerator: [{name: made, envs: [made]}]\n", "made": whole(t, "made", "Planted7 x9Zq\n", key)},
+		"broken YAML":      {"kustomization.yaml": "resources: [made.bin]\n", "made.bin": whole(t, "made.bin", "a: [Planted8x9Zq\n", key)},
+		"a changed file":   {"secret.yaml": strings.Replace(files3["secret.yaml"], "kind: Secret", "kind: Secret\ntype: Opaque", 1)},
+		"a key too odd":    {"secret.yaml": manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData: {\"a b\": Planted9x9Zq}\n", key)},
 	} {
 		w.push("good", w.encrypted("v1", "Planted1x9Zq", key))
 		p.await("not held", func(s rollout.State) bool { return s.Held == nil })
@@ -221,6 +285,9 @@ func TestDecryptedValuesStayInside(t *testing.T) {
 		held := p.await(name+" is held", func(s rollout.State) bool { return s.Held != nil })
 		t.Logf("%s: %s", name, held.Held.Message)
 		all()
+	}
+	for where, text := range w.served("/metrics", "/", "/plain", "/apps/"+w.app, "/api/v1/apps", "/api/v1/apps/"+w.app, "/api/v1/apps/"+w.app+"/diff", "/api/v1/apps/"+w.app+"/history") {
+		search(where, text)
 	}
 	search("the log", w.log.String())
 	for _, id := range strings.Fields(w.repo.InBare("rev-list", "--objects", "--all", "--not", "main", "--no-object-names")) {

@@ -149,13 +149,18 @@ type fluxObject struct {
 		Namespace string `json:"namespace"`
 	} `json:"metadata"`
 	Spec struct {
-		Path            string         `json:"path"`
-		TargetNamespace string         `json:"targetNamespace"`
-		Patches         []any          `json:"patches"`
-		Images          []any          `json:"images"`
-		Components      []any          `json:"components"`
-		PostBuild       postBuild      `json:"postBuild"`
-		Decryption      map[string]any `json:"decryption"`
+		Path            string    `json:"path"`
+		TargetNamespace string    `json:"targetNamespace"`
+		Patches         []any     `json:"patches"`
+		Images          []any     `json:"images"`
+		Components      []any     `json:"components"`
+		PostBuild       postBuild `json:"postBuild"`
+		Decryption      struct {
+			Provider  string `json:"provider"`
+			SecretRef struct {
+				Name string `json:"name"`
+			} `json:"secretRef"`
+		} `json:"decryption"`
 
 		ReleaseName   string         `json:"releaseName"`
 		Values        map[string]any `json:"values"`
@@ -213,7 +218,8 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.images", len(o.Spec.Images) > 0)
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
-	g.lose("spec.decryption", len(o.Spec.Decryption) > 0)
+	g.Decryption = o.Spec.Decryption.SecretRef.Name
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // by a cloud's account
 	return g, true
 }
 
@@ -272,7 +278,11 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (no
 		}
 		e := entries[dir]
 		g.variables(s.ConfigMaps, env)
-		e.Namespace, e.Variables = g.Namespace, g.Variables
+		e.Namespace, e.Variables, e.Decryption = g.Namespace, g.Variables, g.Decryption
+		if e.Decryption != "" {
+			notes = append(notes, fmt.Sprintf("%s: the keys of its encrypted files are to be in Secret %s of namespace %s", dir,
+				e.Decryption, cmp.Or(e.Namespace, "default")))
+		}
 		if e.Directory != nil && g.Directory != nil {
 			e.Directory = g.Directory
 		}

@@ -216,3 +216,29 @@ func TestVariablesOfSeveral(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestDecryptionOfFluxIsCarriedOver: the Secret of the keys is named in the entry, and where it has to be. By a cloud's account
+// nothing is opened.
+func TestDecryptionOfFluxIsCarriedOver(t *testing.T) {
+	of := func(name, decryption string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + "}\n" +
+			"spec: {path: svc/" + name + ", targetNamespace: shop, decryption: " + decryption + "}\n"
+	}
+	got := proposed(t, map[string]string{
+		"clusters/prod/a.yaml": of("a", "{provider: sops, secretRef: {name: sops-age}}"), "clusters/prod/b.yaml": of("b", "{provider: sops}"),
+		"svc/a/kustomization.yaml": "configMapGenerator: [{name: a, literals: [a=1]}]\n", "svc/b/kustomization.yaml": "configMapGenerator: [{name: b, literals: [a=1]}]\n",
+	})
+	want := `apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: svc/a
+  namespace: shop
+  decryption: {provider: sops, secretRef: {name: sops-age}}
+- path: svc/b
+  namespace: shop
+note svc/a: the keys of its encrypted files are to be in Secret sops-age of namespace shop
+note svc/b: what clusters/prod/b.yaml says with spec.decryption is not carried over: put it into the folder`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -57,6 +57,9 @@ func configText(entries []Entry) string {
 				"releaseName": h.ReleaseName, "valueFiles": h.Files(), "valuesObject": values, "skipCrds": h.SkipCRDs,
 			}))
 		}
+		if e.Decryption != "" {
+			fmt.Fprintf(&b, "  decryption: {provider: sops, secretRef: {name: %s}}\n", render.Quoted(e.Decryption))
+		}
 		b.WriteString(variablesText(e.Variables))
 		for _, line := range e.Needs.Lines(nil, nil) {
 			b.WriteString("  " + line + "\n")

@@ -33,7 +33,10 @@ type Entry struct {
 	Directory *rollout.Directory // nil for kustomizations
 	Helm      *rollout.Helm      // nil for what is no chart
 	Variables rollout.Variables  // of its objects
-	Needs     render.Beyond      // what its apps have that no entry allows by itself
+
+	Decryption string // the Secret that has the keys of its encrypted files, "" for none
+
+	Needs render.Beyond // what its apps have that no entry allows by itself
 }
 
 // LeftOut is a kustomization that is no app of the cluster, and why.
@@ -200,7 +203,7 @@ func (p *Proposal) cover(
 		}
 		e, alike := likeAll(group, plain)
 		e.Path = g
-		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On
+		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
 		several := bare || len(group) > 1 // what is said of one folder is not said of those that may come beside it
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
@@ -265,9 +268,11 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 
 // likeAll is an entry that reads these folders, those without a kustomization too. It is false if they differ in how.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
-	alike, e.Namespace, e.Variables = true, plain[group[0]].Namespace, plain[group[0]].Variables
+	first := plain[group[0]]
+	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
 	for _, dir := range group {
-		alike = alike && plain[dir].Namespace == e.Namespace && plain[dir].Variables == e.Variables
+		alike = alike && plain[dir].Namespace == e.Namespace && plain[dir].Variables == e.Variables &&
+			plain[dir].Decryption == e.Decryption
 		if d := plain[dir].Directory; d != nil {
 			alike = alike && (e.Directory == nil || *e.Directory == *d)
 			e.Directory = d

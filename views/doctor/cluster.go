@@ -206,6 +206,9 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 		}
 		if app.Render != nil {
 			account = app.Render.App.ServiceAccount
+			if app.Render.App.Decryption != "" {
+				as(account, app.Render.App.Namespace, "", "secrets", "get")
+			}
 			for _, o := range app.Render.Objects {
 				gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
 				if meta.IsNoMatchError(writes(o.Ref(), gvk.Version)) {

@@ -31,7 +31,7 @@ func TestRoles(t *testing.T) {
 			Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{Steps: []rollout.Step{
 				{Experiment: &rollout.Experiment{Analyses: []rollout.ExperimentAnalysis{{Analysis: measured}}}}}}}},
 		}},
-		{Name: "edge", Render: &rollout.Render{App: rollout.App{Name: "edge"}, Objects: []rollout.Object{object("v1", "Namespace", ""), object("example.com/v1", "Widget", "edge")}},
+		{Name: "edge", Render: &rollout.Render{App: rollout.App{Name: "edge", Namespace: "edge", Decryption: "keys"}, Objects: []rollout.Object{object("v1", "Namespace", ""), object("example.com/v1", "Widget", "edge")}},
 			Has: []rollout.Ref{{Kind: "ConfigMap", Namespace: "edge", Name: "gone"}, {Group: "gone.example.com", Kind: "Gone", Namespace: "edge", Name: "a"}}},
 		{Name: "broken"},
 	}
@@ -54,6 +54,7 @@ func TestRoles(t *testing.T) {
 		bound("ClusterRole", "gitrollout", "", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: edge") +
 		"- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create, delete, get, patch]\n" +
+		"- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get]\n" +
 		bound("Role", "gitrollout", ", namespace: edge", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: shop") +
 		"- apiGroups: [\"\"]\n  resources: [serviceaccounts]\n  resourceNames: [deployer]\n  verbs: [impersonate]\n" +
