@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"errors"
+	"path"
 	"strings"
 	"testing"
 
@@ -319,6 +320,12 @@ func TestRollouts(t *testing.T) {
 			"resources: []\n", []rollout.Object{deployment("web", "")}, "web", "", "",
 			"Deployment web has a Rollout document already; apps/web has no Deployment that needs a Rollout document",
 		},
+		"what is no Deployment": {
+			"resources: []\n", []rollout.Object{
+				{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": map[string]any{"name": "web"}},
+				{"apiVersion": "example.org/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}},
+			}, "", "", "", "apps/web has no Deployment that needs a Rollout document",
+		},
 		"Recreate": {
 			"resources: []\n", []rollout.Object{deployment("web", "Recreate")}, "", "", "",
 			"Deployment web has strategy Recreate: old and new pods cannot run side by side, as steps need; " +
@@ -337,6 +344,9 @@ func TestRollouts(t *testing.T) {
 			}
 			var paths []string
 			for _, f := range files {
+				if f.Changes != (path.Base(f.Path) == "kustomization.yaml") {
+					t.Errorf("%s was there: %t", f.Path, f.Changes)
+				}
 				if paths = append(paths, f.Path); f.Changes && f.Content != tt.want {
 					t.Errorf("%s is\n%swant\n%s", f.Path, f.Content, tt.want)
 				}

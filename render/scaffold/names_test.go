@@ -1,0 +1,285 @@
+package scaffold
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestNames: of a folder's path, what is an environment, an app's name and a pattern for apps beside it.
+func TestNames(t *testing.T) {
+	long := strings.Repeat("a", 62) + "-bc"
+	for dir, want := range map[string]struct{ environment, name, glob string }{
+		"web":                           {"", "", "*"},
+		"apps/web":                      {"", "", "apps/*"},
+		"web/overlays/prod":             {"prod", "web", "*/overlays/prod"},
+		"web/overlays/eu-1":             {"eu-1", "web", "*/overlays/eu-1"},
+		"clusters/eu-1/web":             {"eu-1", "", "clusters/eu-1/*"},
+		"web/live":                      {"live", "web", "*/live"},
+		"deploy/k8s":                    {"", "", "deploy/k8s"},
+		"overlays":                      {"", "", "overlays"},
+		"apps/My_Shop.0z9Z/k8s":         {"", "my-shop-0z9z", "apps/*/k8s"},
+		"apps/-a{b`:[z-/base":           {"", "a-b---z", "apps/*/base"},
+		"apps/" + long + "/base":        {"", long[:62], "apps/*/base"},
+		"apps/" + long[:61] + "zyx/k8s": {"", long[:61] + "zy", "apps/*/k8s"},
+	} {
+		if got := environment(dir); got != want.environment {
+			t.Errorf("%s is for %q, want %q", dir, got, want.environment)
+		}
+		if got := nameOf(dir); got != want.name {
+			t.Errorf("%s is called %q, want %q", dir, got, want.name)
+		}
+		if got := globOf(dir); got != want.glob {
+			t.Errorf("%s is like %q, want %q", dir, got, want.glob)
+		}
+	}
+}
+
+// TestWhichCluster: without a name it is the environment that is proposed first, of others the first by name, and prod
+// where there is none; a cluster may be called after its environment.
+func TestWhichCluster(t *testing.T) {
+	for _, c := range []struct{ roots, cluster, want, env string }{
+		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
+		{"web/overlays/us web/overlays/dev web/overlays/staging", "", "staging", "staging"},
+		{"web", "", "prod", ""}, {"web", "edge", "edge", ""},
+		{"web/prod web/dev", "dev", "dev", "dev"}, {"web/prod web/dev", "dev-eu", "dev-eu", "dev"},
+		{"web/prod web/dev", "eu-dev", "eu-dev", "dev"}, {"web/prod web/dev", "device", "device", "prod"},
+	} {
+		p := Proposal{Cluster: c.cluster}
+		if env := p.choose(strings.Fields(c.roots)); env != c.env || p.Cluster != c.want {
+			t.Errorf("%q of %s: cluster %s with what is for %q, want %s and %q", c.cluster, c.roots, p.Cluster, env, c.want, c.env)
+		}
+	}
+}
+
+const (
+	workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+	ofArgo   = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web}\n"
+	ofFlux   = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: x}\nspec: "
+)
+
+// TestWhatALookFinds: in order, each once, down to a depth; an engine's objects are known by their API group, and what
+// cannot be read as one is none.
+func TestWhatALookFinds(t *testing.T) {
+	const deep = "a/b/c/d/e/f/g/"
+	got := look(t, treeOf(map[string]string{
+		"charts/p/Chart.yaml": "name: p\n", "charts/p/A/Chart.yaml": "name: a\n",
+		"flux/a.yaml": ofFlux + "{path: apps/web}\n", "flux/b.yaml": ofFlux + "{path: ./apps/web}\n",
+		"flux/c.yaml": ofFlux + "{}\n", "flux/d.yaml": ofFlux + "{path: [x]}\n",
+		"crds/app.yaml":     "apiVersion: app.k8s.io/v1beta1\nkind: Application\nspec: {source: {path: apps/other}}\n",
+		"argo/bad.yaml":     "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {source: [x]}\n",
+		"argo/none.yaml":    "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {source: {chart: x}}\n",
+		"rollouts/web.yaml": ofArgo,
+	}, "apps", "apps/web", deep+"h", deep+"h/i"))
+	want := Survey{
+		Kustomizations: []Kustomization{{Path: deep + "h"}, {Path: "apps"}, {Path: "apps/web"}},
+		Charts:         []Chart{{Path: "charts/p"}, {Path: "charts/p/A"}},
+		Flux:           []string{"apps/web"}, Plain: []string{"rollouts"}, ArgoRollouts: []string{"rollouts/web.yaml"},
+		Given: []Given{{File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Given{}, render.Beyond{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatIsAnApp: what an engine builds is an app though another folder refers to it, what holds an engine's objects is
+// none, and folders of manifests are read with what is below unless a kustomization is there.
+func TestWhatIsAnApp(t *testing.T) {
+	const other = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\n"
+	tree := treeOf(map[string]string{
+		"flux/web.yaml": ofFlux + "{path: svc/web}\n", "flux/kustomization.yaml": "resources: [web.yaml]\n",
+		"argo/api.yaml":          "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {source: {path: svc/api}}\n",
+		"all/kustomization.yaml": "resources: [../svc/web, ../svc/api, ../svc/db]\n",
+		"plain/web.yaml":         workload, "plain/more/web.yaml": other,
+		"mixed/web.yaml": workload, "mixed/more/web.yaml": other, "mixed/built/kustomization.yaml": "resources: []\n",
+		"many/a/x.yaml": workload, "many/b/x.yaml": workload, "many/b/y.json": "{}",
+	}, "svc/web", "svc/api", "svc/db")
+	p, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `- path: all
+- path: many/a
+  directory: {}
+- path: many/b
+  directory: {exclude: y.json}
+- path: mixed
+  directory: {}
+- path: mixed/*
+  directory: {}
+- path: plain
+  directory: {recurse: true}
+- path: svc/api
+- path: svc/web
+`
+	if diff := cmp.Diff(want, strings.TrimPrefix(configText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoKeepsAnObject: of a chart and a kustomization with the same one, the kustomization; and an entry says what its
+// apps need beyond their own namespace.
+func TestWhoKeepsAnObject(t *testing.T) {
+	tree := treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b")
+	p, err := Propose(tree, look(t, tree), "", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
+		return &rollout.Render{App: a, Objects: []rollout.Object{
+			{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"}},
+			{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "web"}},
+		}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.LeftOut) != 1 || p.LeftOut[0].Path != "a" || !strings.HasPrefix(p.LeftOut[0].Why, "has objects that b has, too, such as Service shop/web;") {
+		t.Errorf("left out: %v", p.LeftOut)
+	}
+	if text := configText(p.Entries); !strings.Contains(text, "clusterResources: [rbac.authorization.k8s.io/ClusterRole]") {
+		t.Errorf("it is\n%s", text)
+	}
+}
+
+// TestWhatEnginesSayThatIsLost: each field that an entry cannot say is told, even one that has one element; what is not an
+// app says nothing.
+func TestWhatEnginesSayThatIsLost(t *testing.T) {
+	chart := func(files map[string]string, dirs ...string) map[string]string {
+		for _, dir := range dirs {
+			files[dir+"/Chart.yaml"] = strings.Replace(chartOfShop, "shop", "c", 1)
+			files[dir+"/values.yaml"] = "a: 1\n"
+			files[dir+"/templates/s.yaml"] = shopOfChart
+		}
+		return files
+	}
+	got := proposed(t, chart(map[string]string{
+		"env/prod.yaml":               "a: 3\n",
+		"apps/web/kustomization.yaml": "configMapGenerator: [{name: web, literals: ['a=b']}]\n",
+		"engines/flux.yaml": ofFlux + "{path: apps/web, targetNamespace: web, patches: [{}], images: [{}], components: [x], decryption: {provider: sops}}\n" +
+			"---\n" + ofFlux + "{path: apps/absent, patches: [{}]}\n",
+		"engines/releases.yaml": `apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: one, namespace: flux-system}
+spec: {targetNamespace: shops, chart: {spec: {chart: charts/one}}, postRenderers: [{}]}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: referred}
+spec: {chartRef: {kind: OCIRepository, name: x}}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: none}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: wrong}
+spec: {chart: [x]}
+`,
+		"engines/argo.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: two}
+spec: {source: {path: charts/two, plugin: {name: x}, helm: {values: "a: 7", valueFiles: [/env/prod.yaml, "https://example.com/v.yaml"]}}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: three}
+spec: {source: {path: charts/three, helm: {parameters: [{name: a, value: "8"}]}}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: four}
+spec: {source: {path: charts/four, helm: {values: "["}}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web-folder}
+spec: {source: {path: plain}}
+`,
+		"plain/web.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: x}\nspec: {containers: [{name: a, image: a}]}\n",
+	}, "charts/one", "charts/two", "charts/three", "charts/four"))
+	want := `apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: apps/web
+  namespace: web
+- path: charts/four
+  helm: {releaseName: four}
+- path: charts/one
+  namespace: shops
+  helm: {releaseName: shops-one}
+- path: charts/three
+  helm:
+    releaseName: three
+    valuesObject:
+      a: 8
+- path: charts/two
+  helm:
+    releaseName: two
+    valueFiles:
+    - ../../env/prod.yaml
+    valuesObject:
+      a: 7
+- path: plain
+  directory: {}
+  namespaces: [x]
+left out engines/releases.yaml: HelmRelease referred has the chart of a repository of charts; commit it, as helm pull --untar unpacks it, and list its folder with helm: {valuesObject: …}
+note apps/web: what engines/flux.yaml says with spec.patches, spec.images, spec.components, spec.decryption is not carried over: put it into the folder
+note charts/four: what engines/argo.yaml says with source.helm.values is not carried over: put it into the folder
+note charts/one: what engines/releases.yaml says with spec.postRenderers is not carried over: put it into the folder
+note charts/two: what engines/argo.yaml says with source.plugin, source.helm.valueFiles https://example.com/v.yaml is not carried over: put it into the folder`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestVariablesText has what there is, and says so where there is nothing.
+func TestVariablesText(t *testing.T) {
+	for want, v := range map[string]rollout.Variables{
+		"": {}, "  substitute: {}\n": rollout.NewVariables(nil, nil),
+		"  substitute:\n    a: b\n":             rollout.NewVariables(map[string]string{"a": "b"}, nil),
+		"  substituteFrom:\n  - file: a.yaml\n": rollout.NewVariables(nil, []string{"a.yaml"}),
+	} {
+		if diff := cmp.Diff(want, variablesText(v)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestOneEntryForAll: folders that are read alike are one entry, and others are not.
+func TestOneEntryForAll(t *testing.T) {
+	recursing, flat := &rollout.Directory{Recurse: true}, &rollout.Directory{}
+	one, other := &rollout.Helm{ReleaseName: "one"}, &rollout.Helm{ReleaseName: "other"}
+	for name, c := range map[string]struct {
+		a, b  Entry
+		alike bool
+	}{
+		"nothing is said":       {Entry{}, Entry{}, true},
+		"one has a directory":   {Entry{}, Entry{Directory: flat}, true},
+		"the same directories":  {Entry{Directory: flat}, Entry{Directory: &rollout.Directory{}}, true},
+		"different directories": {Entry{Directory: flat}, Entry{Directory: recursing}, false},
+		"different charts":      {Entry{Helm: one}, Entry{Helm: other}, false},
+		"the same charts":       {Entry{Helm: one}, Entry{Helm: &rollout.Helm{ReleaseName: "one"}}, true},
+		"different namespaces":  {Entry{Namespace: "x"}, Entry{Namespace: "y"}, false},
+		"different variables":   {Entry{Variables: rollout.NewVariables(nil, nil)}, Entry{}, false},
+	} {
+		for _, first := range []string{"a", "b"} {
+			group := []string{first, map[string]string{"a": "b", "b": "a"}[first]}
+			if _, alike := likeAll(group, map[string]Entry{"a": c.a, "b": c.b}); alike != c.alike {
+				t.Errorf("%s, from %s: alike %t", name, first, alike)
+			}
+		}
+	}
+	p := Proposal{}
+	tree := treeOf(nil, "apps/a", "apps/b", "apps/c")
+	for want, folders := range map[bool][]string{true: {"apps/a", "apps/b", "apps/c"}, false: {"apps/a", "apps/b", "apps/d"}} {
+		if p.matches(tree, Entry{Path: "apps/*"}, folders) != want || p.matches(tree, Entry{Path: "apps/*"}, folders[:2]) {
+			t.Errorf("apps/* is %v: %t", folders, !want)
+		}
+	}
+}
