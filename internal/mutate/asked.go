@@ -33,10 +33,6 @@ type test struct {
 	parts []string // its subtests, while they are looked for
 }
 
-// worth is how long it may take to ask all tests of a package about each of its mutants. Where that takes longer, it is
-// worth knowing what each of them runs.
-const worth = 3 * time.Minute
-
 // about says what is to be known of a package's tests, for which they run when it is asked first.
 func (t tests) about(pkg string) (known *asked, err error) {
 	t.knows.Lock()
@@ -62,7 +58,7 @@ func (t tests) find(pkg string) (*asked, error) {
 	if !slices.Contains(t.slow, pkg) {
 		began := time.Now()
 		known.tests = t.pass(pkg, known.binary, names)
-		if len(known.tests) == 0 || time.Since(began)*time.Duration(t.drawn[pkg]) < worth {
+		if len(known.tests) == 0 || time.Since(began)*time.Duration(t.drawn[pkg]) < t.worth {
 			return known, nil
 		}
 	}
@@ -75,14 +71,15 @@ var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
 
 // pass lists the tests of a package that pass where no mutant is on. Which of them came by which is not known.
 func (t tests) pass(pkg, binary string, names []string) (found []test) {
+	missing := slices.Clone(names)
 	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})
 	for _, line := range passed.FindAllStringSubmatch(all.out, -1) {
 		seconds, _ := strconv.ParseFloat(line[2], 64)
 		found = append(found, test{name: line[1], took: time.Duration(seconds * float64(time.Second)), ran: all.ran})
-		names = slices.DeleteFunc(names, func(name string) bool { return name == line[1] })
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == line[1] })
 	}
 	if all.err != nil {
-		fmt.Printf("%s without any mutant: %v, and not asked are %s\n", pkg, all.err, strings.Join(names, ", "))
+		fmt.Printf("%s without any mutant: %v, and not asked are %s\n", pkg, all.err, strings.Join(missing, ", "))
 	}
 	return found
 }

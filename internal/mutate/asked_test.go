@@ -157,11 +157,17 @@ func TestByChance(t *testing.T) {
 		"6: * becomes /": survives, "6: 1 becomes 2": caught + " (./a TestParts)",
 		"8: 4 becomes 5": caught + " (./a TestRoom)", "9: ! goes from !x": caught + " (./a TestElsewhere)",
 	}
-	for name, slow := range map[string][]string{"a package of quick tests": nil, "a package of slow ones": {"./a"}} {
+	for name, c := range map[string]struct {
+		slow  []string
+		worth time.Duration
+	}{
+		"a package of quick tests": {nil, time.Hour}, "a package of slow ones": {[]string{"./a"}, time.Hour},
+		"a package of many mutants": {nil, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			_ = os.Remove(mark)
 			got := map[string]string{}
-			asking.slow, asking.known = slow, map[string]*asked{}
+			asking.slow, asking.worth, asking.known = c.slow, c.worth, map[string]*asked{}
 			for _, d := range drawn {
 				verdict, by, err := asking.try(d.mutant, []string{"./a"})
 				if err != nil {

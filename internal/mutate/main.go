@@ -81,6 +81,7 @@ func run(n int, seeds string, limit time.Duration, own bool, several int, patter
 	}
 	defer func() { _ = os.RemoveAll(tests.copy.dir) }()
 	tests.limit, tests.slow, tests.divided = limit, []string{"./cmd/gitrollout", "./cluster", "./simulate"}, 10*time.Second
+	tests.worth = 3 * time.Minute
 	found, err := tests.askAll(drawn, own, several)
 	if err != nil {
 		return err
@@ -233,6 +234,9 @@ type tests struct {
 	// What a test may take that is asked as a whole. One that takes longer is asked by its subtests, where each of them
 	// passes by itself.
 	divided time.Duration
+	// How long it may take to ask all tests of a package about each of its mutants. Where that takes longer, it is worth
+	// knowing what each of them runs.
+	worth time.Duration
 }
 
 // try runs the tests of packages that can notice a mutant until one of them fails.
