@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestBounds: an archive at the bounds is brought in, to the last byte, entry and letter.
@@ -227,8 +228,11 @@ func TestCredentialsOfRegistries(t *testing.T) {
 	if got := (&Getter{}).basic("x"); got != "" {
 		t.Errorf("nobody is %q", got)
 	}
-	if got := (&Getter{Login: func(string) (string, string) { return "", "token" }}).basic("x"); got == "" {
-		t.Error("a password without a name is not told")
+	for who, told := range map[[2]string]bool{{"", ""}: false, {"", "token"}: true, {"ann", ""}: true, {"ann", "x"}: true} {
+		g := &Getter{Login: func(string) (string, string) { return who[0], who[1] }}
+		if got := g.basic("x"); (got != "") != told {
+			t.Errorf("%q is told as %q", who, got)
+		}
 	}
 }
 
@@ -446,5 +450,21 @@ func TestRefsAreNames(t *testing.T) {
 	for _, ref := range []string{"main:other", "+main", "main^", "*", "-x"} {
 		w.vendor(fmt.Sprintf("- git: {url: %s, ref: %q}\n  into: base\n", w.git.HTTP(gittest.HTTPOptions{}).URL, ref))
 		w.update("", "is no tag, branch or commit")
+	}
+}
+
+// TestAddresses: what is no address of a repository or a registry is said, and nobody is asked.
+func TestAddresses(t *testing.T) {
+	g := &Getter{Client: &http.Client{Transport: transport(func(req *http.Request) { t.Errorf("asked for %s", req.URL) })}}
+	for _, repo := range []string{"charts", "::", "http:///charts", ""} {
+		_, _, err := g.chart(t.Context(), rollout.VendorChart{Repo: repo, Name: "redis", Version: "1.0.0"}, nil)
+		if err == nil || !strings.Contains(err.Error(), "the repository is no address") {
+			t.Errorf("%q: error %v", repo, err)
+		}
+	}
+	for _, address := range []string{"https://example.com/a", "oci:///a", "oci://example.com", "oci://example.com/", "::"} {
+		if _, _, err := g.artifact(t.Context(), address, "v1", true, nil); err == nil || !strings.Contains(err.Error(), "none of oci://host/path") {
+			t.Errorf("%q: error %v", address, err)
+		}
 	}
 }
