@@ -378,8 +378,9 @@ func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
 		return p.orSealed(tree, j.app)
 	}
 	r, err = p.reader.RenderHead(tree, j.app)
-	if reason := rollout.ReasonOf(err); reason == rollout.HeldForbidden || reason == rollout.HeldPolicy {
-		if back := p.wayBack(tree, j.app); back != nil {
+	switch reason := rollout.ReasonOf(err); reason {
+	case rollout.HeldForbidden, rollout.HeldPolicy, rollout.HeldUndecryptable:
+		if back := p.wayBack(tree, j.app, reason); back != nil {
 			r, err = back, nil
 		}
 	}

@@ -3,11 +3,12 @@ package reconciler
 import "gitrollout.dev/gitrollout/rollout"
 
 // wayBack is a head that takes a release in flight back to the version that is stable, nil if it does not: no rule that
-// came later is in its way.
-func (p *renders) wayBack(tree Snapshot, app rollout.App) *rollout.Render {
+// came later is in its way, and no key that has gone.
+func (p *renders) wayBack(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
+	app.Sealed = held == rollout.HeldUndecryptable
 	stable := p.stable(app.Name)
-	before, held := p.held(stable)
-	if stable == "" || !held {
+	before, here := p.held(stable)
+	if stable == "" || !here {
 		return nil
 	}
 	was, err := p.reader.Render(before, app)

@@ -82,7 +82,7 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 			return nil, invalid
 		}
 	}
-	if err := a.secretsAlone(sealed, files[0]); err != nil {
+	if err := a.secretsAlone(sealed); err != nil {
 		return nil, err
 	}
 	if b.Unlock == nil || a.app.Sealed {
@@ -99,21 +99,24 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err
 	case err != nil: // whose text may have values in it
-		return nil, a.depends(files[0], "whether it can be built at all", rollout.Ref{})
+		return nil, dependsSomewhere(files[0], "whether it can be built at all")
 	case len(open) != len(sealed):
-		return nil, a.depends(files[0], "which objects there are", rollout.Ref{})
+		return nil, dependsSomewhere(files[0], elsewhere)
 	}
-	return a.merge(sealed, open, files[0])
+	return merge(sealed, open, files[0])
 }
 
-// depends refuses an app that depends on encrypted values elsewhere than in the values of Secrets.
-func (a *assembly) depends(file, what string, about rollout.Ref) error {
-	const fix = "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
-	const alone = "depends on values that are encrypted, and those may be in data and stringData of Secrets alone"
-	if about == (rollout.Ref{}) {
-		return &rollout.InvalidError{File: file, Msg: what + " " + alone, Fix: fix}
-	}
-	return a.blame(&rollout.InvalidError{Field: what, Msg: alone, Fix: fix}, about)
+const (
+	onlyInSecrets = "depends on values that are encrypted, and those may be in data and stringData of Secrets alone"
+	elsewhere     = "something that is no value of a Secret"
+)
+
+// dependsSomewhere refuses an app that depends on encrypted values elsewhere than in the values of Secrets. It does not
+// say where: a hundred objects, each of which is there if a character of a password is another one, would have it told.
+func dependsSomewhere(file, what string) error {
+	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
+		Fix: "look for templates that ask about them, shorten or encode them, and encrypt only what belongs into Secrets " +
+			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
 }
 
 // neverEncrypted refuses objects that hold values as SOPS encrypts them: no key would ever open those.
@@ -153,7 +156,7 @@ func each(o rollout.Object, f func(at, text string)) {
 func isSecret(o rollout.Object) bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
 // secretsAlone refuses objects with sealed values elsewhere than in the values of Secrets.
-func (a *assembly) secretsAlone(sealed []rollout.Object, file string) error {
+func (a *assembly) secretsAlone(sealed []rollout.Object) error {
 	for _, o := range sealed {
 		field := ""
 		each(o, func(at, text string) {
@@ -163,7 +166,9 @@ func (a *assembly) secretsAlone(sealed []rollout.Object, file string) error {
 			}
 		})
 		if field != "" {
-			return a.depends(file, field, o.Ref())
+			return a.blame(&rollout.InvalidError{Field: field, Msg: onlyInSecrets,
+				Fix: "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"},
+				o.Ref())
 		}
 	}
 	return nil
@@ -192,8 +197,9 @@ func (a *assembly) keep(sealed []rollout.Object, files []string) []rollout.Objec
 // digest is what a template may make of a Secret, such as checksum/secret of a chart: it tells nothing of the content.
 var digest = regexp.MustCompile(`^[0-9a-f]{40,128}$`)
 
-// merge returns the sealed objects with the values of the open Secrets.
-func (a *assembly) merge(sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
+// merge returns the sealed objects with the values of the open Secrets. The names of those are not theirs to choose:
+// they are told where a value cannot be read.
+func merge(sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	var names []string // of generated Secrets, open and sealed in turns
 	for i, o := range sealed {
 		was, is := open[i].Name(), o.Name()
@@ -210,12 +216,15 @@ func (a *assembly) merge(sealed, open []rollout.Object, file string) ([]rollout.
 				if v, has := open[i][field]; has {
 					values[field] = v
 				}
+				if !sameNames(o[field], open[i][field]) {
+					return nil, dependsSomewhere(file, elsewhere)
+				}
 				delete(o, field)
 				delete(open[i], field)
 			}
 		}
-		if at, differ := same.differ(map[string]any(o), map[string]any(open[i]), ""); differ {
-			return nil, a.depends(file, strings.TrimPrefix(at, "."), o.Ref())
+		if same.differ(map[string]any(o), map[string]any(open[i])) {
+			return nil, dependsSomewhere(file, elsewhere)
 		}
 		maps.Copy(o, values)
 	}
@@ -225,37 +234,45 @@ func (a *assembly) merge(sealed, open []rollout.Object, file string) ([]rollout.
 // comparison knows how generated Secrets are called when they are sealed.
 type comparison struct{ names *strings.Replacer }
 
-// differ returns where a sealed value is another one than the open one, by more than what stands for content.
-func (c comparison) differ(sealed, open any, at string) (string, bool) {
+// differ reports whether a sealed value is another one than the open one, by more than what stands for content.
+func (c comparison) differ(sealed, open any) bool {
 	switch sealed := sealed.(type) {
 	case map[string]any:
 		other, is := open.(map[string]any)
 		if !is || len(other) != len(sealed) {
-			return at, true
+			return true
 		}
-		for _, key := range slices.Sorted(maps.Keys(sealed)) {
-			value, has := other[key]
-			if where, differ := c.differ(sealed[key], value, at+"."+key); differ || !has {
-				return where, true
+		for key, value := range sealed {
+			if open, has := other[key]; !has || c.differ(value, open) {
+				return true
 			}
 		}
-		return "", false
+		return false
 	case []any:
 		other, is := open.([]any)
-		if !is || len(other) != len(sealed) {
-			return at, true
-		}
-		for i := range sealed {
-			if where, differ := c.differ(sealed[i], other[i], fmt.Sprintf("%s[%d]", at, i)); differ {
-				return where, true
-			}
-		}
-		return "", false
+		return !is || !slices.EqualFunc(sealed, other, func(a, b any) bool { return !c.differ(a, b) })
 	case string:
 		other, is := open.(string)
-		return at, !is || sealed != other && sealed != c.names.Replace(other) &&
+		return !is || sealed != other && sealed != c.names.Replace(other) &&
 			!(digest.MatchString(sealed) && digest.MatchString(other) && len(sealed) == len(other))
 	default:
-		return at, !reflect.DeepEqual(sealed, open)
+		return !reflect.DeepEqual(sealed, open)
 	}
+}
+
+// sameNames reports whether the values of a Secret have the same names sealed and open, and are texts where they
+// differ.
+func sameNames(sealed, open any) bool {
+	was, _ := sealed.(map[string]any)
+	is, isMap := open.(map[string]any)
+	if open == nil || !isMap {
+		return open == nil && sealed == nil
+	}
+	for name, value := range is {
+		_, has := was[name]
+		if _, isText := value.(string); !has || !isText && !reflect.DeepEqual(was[name], value) {
+			return false
+		}
+	}
+	return len(was) == len(is)
 }

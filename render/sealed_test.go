@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"strings"
@@ -169,11 +170,11 @@ func TestEncryptedIsHeld(t *testing.T) {
 		"into how many": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
 			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 			"a/charts/db/templates/all.yaml": "{{ if eq .Values.password \"hunter2-in-git\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\n{{ end }}\n",
-			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: hunter2-in-git\n", key)}, want: "a/values.yaml: which objects there are depends on values that are encrypted"},
+			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: hunter2-in-git\n", key)}, want: "a/values.yaml: something that is no value of a Secret depends on values that are encrypted"},
 		"into replicas": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
 			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 			"a/charts/db/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {n: \"{{ .Values.replicas }}\"}\n",
-			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "data.n: depends on values that are encrypted"},
+			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "a/values.yaml: something that is no value of a Secret depends on values that are encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, all := encryptedApp(map[string]string{c.file: c.content})
@@ -188,6 +189,51 @@ func TestEncryptedIsHeld(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the error tells the value: %v", err)
+			}
+		})
+	}
+}
+
+// TestWhereItIsHeldTellsNothing: who writes a chart and has no key is told the same, whatever a password is: not by the
+// name of a value, of an object or of a field, nor by what cannot be read.
+func TestWhereItIsHeldTellsNothing(t *testing.T) {
+	key := sopstest.Age(t)
+	secret := func(data string) string { return "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n" + data + "\n" }
+	ask := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata:\n"
+	for i := range 26 {
+		ask += fmt.Sprintf("  c%d: \"{{ eq (substr 0 1 .Values.password) \"%c\" }}\"\n", i, 'a'+i)
+	}
+	for name, template := range map[string]string{
+		"a name of text":            secret(`stringData: {"{{ .Values.password }}": x}`),
+		"a name of what is no text": secret(`stringData: {"{{ .Values.password }}": 5}`),
+		"a name of no base64":       secret(`data: {"{{ .Values.password | upper }}": "!!"}`),
+		"a name below a name":       secret(`stringData: {a: {"{{ .Values.password }}": 5}}`),
+		"a field for each letter":   ask,
+		"an object for each letter": `{{ range $i := until 26 }}
+{{ if eq (substr 0 1 $.Values.password) (substr (int $i) (int (add 1 $i)) "abcdefghijklmnopqrstuvwxyz") }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "c{{ $i }}"}
+---
+{{ end }}{{ end }}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			for _, password := range []string{"hunter2-in-git", "swordfish"} {
+				app, all := encryptedApp(map[string]string{
+					"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
+					"a/charts/db/Chart.yaml":         "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+					"a/charts/db/templates/all.yaml": template,
+					"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: "+password+"\n", key),
+				})
+				_, err := opener(t, key).Render(newTree(all), app, rollout.Commit{})
+				if err == nil {
+					t.Fatal("it is not held")
+				}
+				told = append(told, err.Error())
+			}
+			if told[0] != told[1] || !strings.Contains(told[0], "depends on values that are encrypted") {
+				t.Errorf("it is told %q of one password, and %q of another", told[0], told[1])
 			}
 		})
 	}

@@ -192,6 +192,31 @@ func TestARetreatWithoutItsKey(t *testing.T) {
 	}
 }
 
+// TestARevertWithoutItsKey reverts a release after its stable version's key has gone, in a process that has never had that
+// key: a way back waits for no key, and everything else of that commit does.
+func TestARevertWithoutItsKey(t *testing.T) {
+	old, next := sopstest.Age(t), sopstest.Age(t)
+	w := newLoopWorld(t, version("v0", halfThenGate))
+	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
+	w.keep(w.ns, old)
+	before := w.encrypted("v1", "hunter1-planted", old)
+	first := w.push("v1", before)
+	p := w.start()
+	p.awaitHealthy(first)
+	w.keep(w.ns, next)
+	p.awaitPaused(w.push("v2", w.encrypted("v2", "hunter2-planted", next)))
+	p.end()
+
+	p = w.start()
+	w.push("v1 again", before)
+	p.await("back", func(s rollout.State) bool { return s.Release == nil && w.image() == "v1" })
+	w.push("v3, for the key that has gone", w.encrypted("v3", "hunter3-planted", old))
+	p.awaitHeld("no key in Secret " + w.ns + "/sops-keys opens it")
+	if got := w.image(); got != "v1" {
+		t.Errorf("%s serves", got)
+	}
+}
+
 // served is what a process with all that it says in its log answers to requests for metrics and for pages, and the log.
 func (w *loopWorld) served(paths ...string) map[string]string {
 	w.Helper()
