@@ -156,27 +156,35 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
+// newWorldWithoutAKey is a world in which v2 waits at its gate. The key of v1, which is stable, has gone since, and so has
+// the process that knew it. Before are v1's files, and stable is its generated Secret.
+func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
+	t.Helper()
+	old, next := sopstest.Age(t), sopstest.Age(t)
+	w = newLoopWorld(t, version("v0", halfThenGate))
+	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
+	w.keep(w.ns, old)
+	before = w.encrypted("v1", "hunter1-planted", old)
+	first := w.push("v1", before)
+	p := w.start()
+	p.awaitHealthy(first)
+	_, _, stable = w.secretValues()
+	w.keep(w.ns, next)
+	p.awaitPaused(w.push("v2", w.encrypted("v2", "hunter2-planted", next)))
+	p.end()
+	return w, old, before, stable
+}
+
 // TestARetreatWithoutItsKey aborts a release after its stable version's key has gone, in a process that has never had that
 // key: the version comes back with the pods' Secrets as they are, and the release that has its key goes on before.
 func TestARetreatWithoutItsKey(t *testing.T) {
-	old, next := sopstest.Age(t), sopstest.Age(t)
-	w := newLoopWorld(t, version("v0", halfThenGate))
-	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
-	w.keep(w.ns, old)
-	first := w.push("v1", w.encrypted("v1", "hunter1-planted", old))
+	w, _, _, stable := newWorldWithoutAKey(t)
 	p := w.start()
-	p.awaitHealthy(first)
-	_, _, stable := w.secretValues()
-	w.keep(w.ns, next)
-	second := w.push("v2", w.encrypted("v2", "hunter2-planted", next))
-	s := p.awaitPaused(second)
-	p.end()
-
-	p = w.start()
 	if err := p.passes(5); err != nil {
 		t.Errorf("a process that has never had the old key: %v", err)
 	}
-	if s := w.state(); s.Phase != rollout.Paused || s.Held != nil {
+	s := w.state()
+	if s.Phase != rollout.Paused || s.Held != nil {
 		t.Fatalf("it is %s, held %+v", s.Phase, s.Held)
 	}
 	w.decide(s.Release.Hash, "abort", "")
@@ -195,19 +203,8 @@ func TestARetreatWithoutItsKey(t *testing.T) {
 // TestARevertWithoutItsKey reverts a release after its stable version's key has gone, in a process that has never had that
 // key: a way back waits for no key, and everything else of that commit does.
 func TestARevertWithoutItsKey(t *testing.T) {
-	old, next := sopstest.Age(t), sopstest.Age(t)
-	w := newLoopWorld(t, version("v0", halfThenGate))
-	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
-	w.keep(w.ns, old)
-	before := w.encrypted("v1", "hunter1-planted", old)
-	first := w.push("v1", before)
+	w, old, before, _ := newWorldWithoutAKey(t)
 	p := w.start()
-	p.awaitHealthy(first)
-	w.keep(w.ns, next)
-	p.awaitPaused(w.push("v2", w.encrypted("v2", "hunter2-planted", next)))
-	p.end()
-
-	p = w.start()
 	w.push("v1 again", before)
 	p.await("back", func(s rollout.State) bool { return s.Release == nil && w.image() == "v1" })
 	w.push("v3, for the key that has gone", w.encrypted("v3", "hunter3-planted", old))
