@@ -26,7 +26,7 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// Of status alone.
+	// Of status, the last one of once as well.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
@@ -121,7 +121,7 @@ and of gitrollout status, besides 0 for healthy (or what --for says):
 
   6  the release was rejected or reverted, or a newer push has overtaken it
   7  it is not there yet: the time is up, or there was no --wait
-  8  the app is held, and a person has to do something
+  8  the app is held, and a person has to do something; of once: any app
 
 and of gitrollout plan --exit-code:
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -29,7 +31,8 @@ one when what was measured calls for it. What is measured is waited for, up to a
 minute, and is recorded. A cron job that calls this is a complete, if slow,
 reconciler.
 
-The exit code is not 0 if something went wrong with any app.`,
+The exit code is not 0 if something went wrong with any app, and 8 if an app is held
+and a person has to do something: with each call, until it is done.`,
 		Example: `  gitrollout once --repo /srv/git/shop.git --cluster kind`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,7 +48,7 @@ The exit code is not 0 if something went wrong with any app.`,
 				return err
 			}
 			defer l.close()
-			told := &transitions{streams: s}
+			told := &transitions{streams: s, held: map[string]string{}}
 			l.outlets.others = append(l.outlets.others, told.tell)
 			stop := l.startBackground()
 			err = errors.Join(l.RunOnce(ctx, time.Now, true), l.collect(ctx))
@@ -56,7 +59,7 @@ The exit code is not 0 if something went wrong with any app.`,
 			if told.n == 0 {
 				_, _ = fmt.Fprintln(s.out, "nothing to do")
 			}
-			return nil
+			return told.heldApps()
 		},
 	}
 	source.register(cmd)
@@ -80,8 +83,9 @@ func (l *loop) collect(ctx context.Context) error {
 // transitions prints what happened, a line each.
 type transitions struct {
 	streams
-	mu sync.Mutex
-	n  int
+	mu   sync.Mutex
+	n    int
+	held map[string]string // why, by app
 }
 
 // tell is told what the loop reports.
@@ -89,9 +93,26 @@ func (t *transitions) tell(r reconciler.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range r.Apps {
+		state := a.Decision.State
+		delete(t.held, state.App)
+		if state.Held != nil && !state.Held.Waits() {
+			t.held[state.App] = state.Held.Message
+		}
 		if a.Happened {
 			t.n++
 			_ = t.say(a.Decision.Subject)
 		}
 	}
+}
+
+// heldApps is an error if apps are left as they are and that does not end by itself.
+func (t *transitions) heldApps() error {
+	var all []error
+	for _, app := range slices.Sorted(maps.Keys(t.held)) {
+		all = append(all, fmt.Errorf("app %s is held: %s", app, t.held[app]))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &failure{code: exitHeld, err: errors.Join(all...)}
 }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// TestOnceFailsWithAHeldApp: a cron job that calls once learns by its exit code of an app for which somebody has to do
+// something, at each call and not only when it comes to that.
+func TestOnceFailsWithAHeldApp(t *testing.T) {
+	key := sopstest.Age(t)
+	for name, c := range map[string]struct {
+		config string
+		files  func(w *loopWorld) map[string]string
+		want   string
+	}{
+		"what cannot be read": {"- path: apps/*", func(*loopWorld) map[string]string {
+			return with(version("v1", halfThenGate), map[string]string{"service.yaml": "kind: [\n"})
+		}, "is not valid YAML"},
+		"no key": {decrypting, func(w *loopWorld) map[string]string { return w.encrypted("v1", "hunter2", key) }, "its keys cannot be had"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLoopWorld(t, version("v0", halfThenGate))
+			w.repo.CommitFiles("configuration", map[string]string{configFile: w.config(c.config)})
+			w.push("v1", c.files(w))
+			for n := range 3 {
+				var out strings.Builder
+				code := run(w.Context(), []string{"once", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig}, strings.NewReader(""), &out, &out)
+				if code != int(exitHeld) || !strings.Contains(out.String(), "app "+w.app+" is held: apps/") || !strings.Contains(out.String(), c.want) {
+					t.Errorf("call %d ends with %d: %s", n, code, &out)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatOnceFailsWith: what waits for its time is nothing wrong, and neither is what a later look has released.
+func TestWhatOnceFailsWith(t *testing.T) {
+	told := &transitions{held: map[string]string{}}
+	tell := func(app string, held *rollout.Held) {
+		told.tell(reconciler.Report{Apps: []reconciler.App{{Decision: strategies.Decision{State: rollout.State{App: app, Held: held}}}}})
+	}
+	tell("shut", &rollout.Held{Reason: rollout.HeldClosed, Message: "a freeze"})
+	tell("again", &rollout.Held{Reason: rollout.HeldPolicy, Message: "a rule"})
+	tell("again", nil)
+	if err := told.heldApps(); err != nil {
+		t.Errorf("error %v", err)
+	}
+	tell("b", &rollout.Held{Reason: rollout.HeldPolicy, Message: "a rule"})
+	tell("a", &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "a file"})
+	if err := told.heldApps(); codeOf(err) != exitHeld || err.Error() != "app a is held: a file\napp b is held: a rule" {
+		t.Errorf("code %d, error %v", codeOf(err), err)
+	}
+}
