@@ -70,6 +70,7 @@ type treeFS struct {
 	failed  error                 // the tree could not be read
 
 	unlock    func([]sops.Lock) ([]byte, error) // data keys of encrypted files; nil: they are sealed
+	twin      bool                              // by the other one of both seals
 	keysIn    string                            // the Secret of the keys
 	encrypted map[string][]sops.Lock            // such files that were read
 }

@@ -177,7 +177,7 @@ func (b InProcess) Build(tree Tree, app rollout.App) (*rollout.Render, Looked, e
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, objects, err := build(fs, app)
 	if err != nil {
-		return nil, err
+		return nil, orDepends(fs, app, err)
 	}
 	a := &assembly{fs: fs, app: app, file: plan.file, checkProvider: b.CheckProvider, warnings: plan.warnings}
 	if objects, err = b.open(a, objects); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,10 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built twice: sealed, where other values stand in place of those that are encrypted,
-// and open. All is the sealed one's but for the values of Secrets, and nothing else may differ: so names, hashes and
-// everything that people are shown are the same for who has keys and for who has none, and what is encrypted is in
-// Secrets alone.
+// An app with encrypted files is built three times: sealed, where other values stand in place of those that are
+// encrypted, sealed with yet other ones, and open. What differs between the first two is made of encrypted values,
+// and that may be values of Secrets alone. What is applied is the first, with the values of the open Secrets: so
+// names, hashes and everything that people are shown are the same for who has keys and for who has none. What is open
+// may differ elsewhere only where a template asks what a value is.
 
 // decrypt returns an encrypted file as it is to be read.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
@@ -30,7 +30,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	}
 	f.encrypted[real] = file.Locks()
 	if f.unlock == nil {
-		if content, err = file.Seal(); err != nil {
+		if content, err = file.Seal(f.twin); err != nil {
 			return nil, f.undecryptable(real, err.Error(), "")
 		}
 		return content, nil
@@ -67,6 +67,41 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 		return sealed, err
 	}
 	files := slices.Sorted(maps.Keys(a.fs.encrypted))
+	if err := a.openable(files); err != nil {
+		return nil, err
+	}
+	twin, err := again(a.fs, a.app, func(fs *treeFS) { fs.twin = true })
+	switch {
+	case a.fs.failed != nil:
+		return nil, a.fs.failed
+	case err != nil:
+		return nil, dependsOn(files[0], ifBuilt)
+	}
+	c := comparison{digests: map[string]bool{}, learns: true}
+	if twin, err = a.alike(&c, sealed, twin, files[0]); err != nil {
+		return nil, err
+	}
+	if b.Unlock == nil || a.app.Sealed {
+		return a.keep(sealed, twin, files), nil
+	}
+	open, err := again(a.fs, a.app, func(fs *treeFS) {
+		fs.keysIn = a.app.Namespace + "/" + a.app.Decryption
+		fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(a.app, locks) }
+	})
+	switch {
+	case a.fs.failed != nil:
+		return nil, a.fs.failed
+	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
+		return nil, err
+	case err != nil: // whose text may have values in it
+		return nil, dependsSomewhere(files[0], ifBuilt)
+	}
+	c.learns = false
+	return merge(&c, sealed, open, files[0])
+}
+
+// openable refuses files that no key would open.
+func (a *assembly) openable(files []string) error {
 	for _, file := range files {
 		locks := a.fs.encrypted[file]
 		invalid := &rollout.InvalidError{File: file, Reason: rollout.HeldUndecryptable}
@@ -74,48 +109,55 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 		case a.app.Decryption == "":
 			invalid.Msg = "is encrypted by SOPS, and the app's entry names no keys"
 			invalid.Fix = "add decryption: {provider: sops, secretRef: {name: …}} to it in the cluster's config.yaml"
-			return nil, invalid
+			return invalid
 		case !sops.Readable(locks):
 			invalid.Msg = fmt.Sprintf("is encrypted by SOPS for %s, and keys of age and OpenPGP alone are read",
 				sops.Recipients(locks))
 			invalid.Fix = "add such a recipient: sops rotate --in-place --add-age age1… " + file
-			return nil, invalid
+			return invalid
 		}
 	}
-	if err := a.secretsAlone(sealed); err != nil {
-		return nil, err
+	return nil
+}
+
+// again builds an app with its encrypted files read in another way.
+func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
+	fs := newTreeFS(of.tree)
+	set(fs)
+	_, objects, err := build(fs, app)
+	of.failed = fs.failed
+	return objects, err
+}
+
+// orDepends is the error of an app that cannot be built, or that this is for an encrypted value to say.
+func orDepends(fs *treeFS, app rollout.App, err error) error {
+	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
+		return err
 	}
-	if b.Unlock == nil || a.app.Sealed {
-		return a.keep(sealed, files), nil
+	if _, twins := again(fs, app, func(twin *treeFS) { twin.twin = true }); twins == nil {
+		return dependsOn(slices.Min(slices.Collect(maps.Keys(fs.encrypted))), ifBuilt)
 	}
-	fs := newTreeFS(a.fs.tree)
-	fs.keysIn = a.app.Namespace + "/" + a.app.Decryption
-	fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(a.app, locks) }
-	_, open, err := build(fs, a.app)
-	switch {
-	case fs.failed != nil:
-		a.fs.failed = fs.failed
-		return nil, fs.failed
-	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
-		return nil, err
-	case err != nil: // whose text may have values in it
-		return nil, dependsSomewhere(files[0], "whether it can be built at all")
-	case len(open) != len(sealed):
-		return nil, dependsSomewhere(files[0], elsewhere)
-	}
-	return merge(sealed, open, files[0])
+	return err
 }
 
 const (
 	onlyInSecrets = "depends on values that are encrypted, and those may be in data and stringData of Secrets alone"
 	elsewhere     = "something that is no value of a Secret"
+	ifBuilt       = "whether it can be built at all"
+	encryptLess   = "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
 )
 
-// dependsSomewhere refuses an app that depends on encrypted values elsewhere than in the values of Secrets. It does not
-// say where: a hundred objects, each of which is there if a character of a password is another one, would have it told.
+// dependsOn refuses an app in which something is for an encrypted value to say.
+func dependsOn(file, what string) error {
+	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
+}
+
+// dependsSomewhere refuses an app that depends on encrypted values elsewhere than in the values of Secrets. It does
+// not say where: a hundred objects, each of which is there if a character of a password is another one, would have it
+// told.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
-		Fix: "look for templates that ask about them, shorten or encode them, and encrypt only what belongs into Secrets " +
+		Fix: "look for templates that ask about them, and encrypt only what belongs into Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
 }
 
@@ -155,31 +197,35 @@ func each(o rollout.Object, f func(at, text string)) {
 
 func isSecret(o rollout.Object) bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
-// secretsAlone refuses objects with sealed values elsewhere than in the values of Secrets.
-func (a *assembly) secretsAlone(sealed []rollout.Object) error {
-	for _, o := range sealed {
-		field := ""
-		each(o, func(at, text string) {
-			ours := isSecret(o) && (strings.HasPrefix(at, "data") || strings.HasPrefix(at, "stringData"))
-			if field == "" && !ours && sops.IsSealed(text) {
-				field = at
-			}
-		})
-		if field != "" {
-			return a.blame(&rollout.InvalidError{Field: field, Msg: onlyInSecrets,
-				Fix: "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"},
-				o.Ref())
-		}
+// alike returns the twin in the order of what is sealed, and refuses what differs between them, but for values of
+// Secrets.
+func (a *assembly) alike(c *comparison, sealed, twin []rollout.Object, file string) ([]rollout.Object, error) {
+	twin, lone := counterparts(sealed, twin)
+	if lone != (rollout.Ref{}) {
+		return nil, dependsOn(file, "whether "+shortRef(lone)+" is there")
 	}
-	return nil
+	i, field := c.first(sealed, twin)
+	if i < 0 {
+		return twin, nil
+	}
+	invalid := &rollout.InvalidError{Field: field, Msg: onlyInSecrets, Fix: encryptLess}
+	switch {
+	case isSecret(sealed[i]) && (strings.HasPrefix(field, "data") || strings.HasPrefix(field, "stringData")):
+		invalid.Msg = "is a name of values or no text, and " + onlyInSecrets
+		invalid.Fix = "encrypt values alone, and numbers in quotes"
+	case strings.Contains(field, "annotations"):
+		invalid.Fix += "; a digest is one of 8 to 128 digits, as sha256sum writes them"
+	default:
+		invalid.Fix += "; a digest has 40 to 128 digits, as sha256sum writes them, and 8 will do in an annotation"
+	}
+	return nil, a.blame(invalid, sealed[i].Ref())
 }
 
 // keep marks the Secrets whose values are not known.
-func (a *assembly) keep(sealed []rollout.Object, files []string) []rollout.Object {
-	for _, o := range sealed {
-		is := false
-		each(o, func(_, text string) { is = is || sops.IsSealed(text) })
-		if !is {
+func (a *assembly) keep(sealed, twin []rollout.Object, files []string) []rollout.Object {
+	for i, o := range sealed {
+		if !isSecret(o) || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
+			reflect.DeepEqual(o["stringData"], twin[i]["stringData"]) {
 			continue
 		}
 		metadata := o.Map("metadata")
@@ -194,85 +240,22 @@ func (a *assembly) keep(sealed []rollout.Object, files []string) []rollout.Objec
 	return sealed
 }
 
-// digest is what a template may make of a Secret, such as checksum/secret of a chart: it tells nothing of the content.
-var digest = regexp.MustCompile(`^[0-9a-f]{40,128}$`)
-
 // merge returns the sealed objects with the values of the open Secrets. The names of those are not theirs to choose:
 // they are told where a value cannot be read.
-func merge(sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
-	var names []string // of generated Secrets, open and sealed in turns
-	for i, o := range sealed {
-		was, is := open[i].Name(), o.Name()
-		if was != is && isSecret(o) && isSecret(open[i]) && generatedSuffix.MatchString(was) &&
-			generatedSuffix.ReplaceAllString(was, "") == generatedSuffix.ReplaceAllString(is, "") {
-			names = append(names, was, is)
-		}
+func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
+	open, lone := counterparts(sealed, open)
+	if lone != (rollout.Ref{}) {
+		return nil, dependsSomewhere(file, elsewhere)
 	}
-	same := comparison{strings.NewReplacer(names...)}
+	if i, _ := c.first(sealed, open); i >= 0 {
+		return nil, dependsSomewhere(file, elsewhere)
+	}
 	for i, o := range sealed {
-		values := map[string]any{}
-		if isSecret(o) {
-			for _, field := range []string{"data", "stringData"} {
-				if v, has := open[i][field]; has {
-					values[field] = v
-				}
-				if !sameNames(o[field], open[i][field]) {
-					return nil, dependsSomewhere(file, elsewhere)
-				}
-				delete(o, field)
-				delete(open[i], field)
+		for _, field := range valueFields {
+			if values, has := open[i][field]; has && isSecret(o) {
+				o[field] = values
 			}
 		}
-		if same.differ(map[string]any(o), map[string]any(open[i])) {
-			return nil, dependsSomewhere(file, elsewhere)
-		}
-		maps.Copy(o, values)
 	}
 	return sealed, nil
-}
-
-// comparison knows how generated Secrets are called when they are sealed.
-type comparison struct{ names *strings.Replacer }
-
-// differ reports whether a sealed value is another one than the open one, by more than what stands for content.
-func (c comparison) differ(sealed, open any) bool {
-	switch sealed := sealed.(type) {
-	case map[string]any:
-		other, is := open.(map[string]any)
-		if !is || len(other) != len(sealed) {
-			return true
-		}
-		for key, value := range sealed {
-			if open, has := other[key]; !has || c.differ(value, open) {
-				return true
-			}
-		}
-		return false
-	case []any:
-		other, is := open.([]any)
-		return !is || !slices.EqualFunc(sealed, other, func(a, b any) bool { return !c.differ(a, b) })
-	case string:
-		other, is := open.(string)
-		return !is || sealed != other && sealed != c.names.Replace(other) &&
-			!(digest.MatchString(sealed) && digest.MatchString(other) && len(sealed) == len(other))
-	default:
-		return !reflect.DeepEqual(sealed, open)
-	}
-}
-
-// sameNames reports whether the values of a Secret have the same names sealed and open, and are texts where they
-// differ.
-func sameNames(sealed, open any) bool {
-	was, _ := sealed.(map[string]any)
-	is, isMap := open.(map[string]any)
-	if open == nil || !isMap {
-		return open == nil && sealed == nil
-	}
-	for name, value := range is {
-		_, has := was[name]
-		if _, isText := value.(string); !has || !isText && !reflect.DeepEqual(was[name], value) {
-			return false
-		}
-	}
-	return len(was) == len(is)
 }

@@ -209,19 +209,24 @@ func eachText(value any, at string, f func(at, text string)) {
 		f(at, value)
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			next := key
-			if strings.ContainsAny(key, "./") {
-				next = "[" + key + "]"
-			} else if at != "" {
-				next = "." + key
-			}
-			eachText(value[key], at+next, f)
+			eachText(value[key], fieldBelow(at, key), f)
 		}
 	case []any:
 		for i, element := range value {
 			eachText(element, fmt.Sprintf("%s[%d]", at, i), f)
 		}
 	}
+}
+
+// fieldBelow is the path of a key below a path.
+func fieldBelow(at, key string) string {
+	switch {
+	case strings.ContainsAny(key, "./"):
+		return at + "[" + key + "]"
+	case at != "":
+		return at + "." + key
+	}
+	return key
 }
 
 // A script is what a shell reads: a file of one, or a line of a container's command that has a shell's signs.

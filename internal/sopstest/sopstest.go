@@ -190,7 +190,11 @@ func (e *encrypter) node(n *yaml.Node, path []string) {
 			e.node(below, path)
 		}
 	default:
-		e.sum.Write([]byte(n.Value)) // texts and whole numbers are all that the tests have
+		text := n.Value
+		if n.ShortTag() == "!!bool" {
+			text = strings.ToUpper(text[:1]) + text[1:] // as Python writes it, in which SOPS was written
+		}
+		e.sum.Write([]byte(text))
 		for _, key := range path {
 			if e.matches(key) {
 				n.Value, n.Tag, n.Style = e.sealAs(n.Value, strings.Join(path, ":")+":", n.ShortTag()), "!!str", 0
@@ -201,7 +205,7 @@ func (e *encrypter) node(n *yaml.Node, path []string) {
 }
 
 func (e *encrypter) sealAs(plain, about, tag string) string {
-	kind := strings.TrimPrefix(tag, "!!")
+	kind := strings.TrimPrefix(strings.Replace(tag, "timestamp", "time", 1), "!!")
 	block, err := aes.NewCipher(e.key)
 	if err != nil {
 		e.t.Fatal(err)

@@ -54,28 +54,23 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal returns the file with something else in place of each encrypted value, which is another one for another
-// encrypted value and tells nothing about it. It is of the value's type, and both plain text and base64. It may be
-// called once.
-func (f *File) Seal() ([]byte, error) {
-	w := walk{file: f, sum: sha512.New()}
+// encrypted value and tells nothing about it. It is of the value's type, and both plain text and base64. The twin has
+// yet something else in each place, which begins and ends otherwise and has another length: what differs between the
+// two is made of encrypted values. It may be called once.
+func (f *File) Seal(twin bool) ([]byte, error) {
+	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
 		return nil, err
 	}
 	return f.print()
 }
 
-// IsSealed reports whether a text holds something that Seal has put there.
-func IsSealed(text string) bool {
-	return strings.Contains(text, sealMark) || strings.Contains(text, sealWord)
-}
-
 // IsEncrypted reports whether a text holds an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord has a multiple of three bytes, so that its base64 is the beginning of that of whatever follows it.
+// sealWord is for people who decode it. It has a multiple of three bytes, so that its base64 is the beginning of that
+// of whatever follows it.
 const sealWord = "gitrollout-sealed:"
-
-var sealMark = base64.StdEncoding.EncodeToString([]byte(sealWord))
 
 var (
 	value    = regexp.MustCompile(`^ENC\[AES256_GCM,data:(.+),iv:(.+),tag:(.+),type:(.+)\]$`)
@@ -86,6 +81,7 @@ var (
 type walk struct {
 	file  *File
 	block cipher.Block
+	twin  bool
 	sum   hash.Hash
 }
 
@@ -200,7 +196,7 @@ func (w *walk) decrypt(sealed, about string) (v any, comment bool, err error) {
 		return nil, false, errPlain
 	}
 	if w.block == nil {
-		return seal(sealed, parts[4]), parts[4] == "comment", nil
+		return seal(sealed, parts[4], w.twin), parts[4] == "comment", nil
 	}
 	var raw [3][]byte
 	for i := range raw {
@@ -247,21 +243,38 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, nil
 }
 
-// seal is what stands in place of an encrypted value.
-func seal(sealed, kind string) any {
+// seal is what stands in place of an encrypted value, and in the twin. A number may be a port in both.
+func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
+	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		return 1 + int(sum[0])<<8 + int(sum[1])
+		switch n %= 65535; { // odd in one, and even in the other
+		case twin && n < 32768:
+			n += 32767
+		case twin:
+			n -= 32767
+		}
+		return 1 + n
 	case "float":
-		return 0.5 + float64(sum[0])
+		if n >>= 8; twin {
+			n += 1000
+		}
+		return 0.5 + float64(n)
 	case "bool":
-		return sum[0]&1 == 1
+		return n&1 == 1 != twin
 	case "time":
-		return time.Unix(int64(sum[0])<<16+int64(sum[1]), 0).UTC()
-	default:
-		return base64.StdEncoding.EncodeToString([]byte(sealWord + hex.EncodeToString(sum[:6])))
+		when := time.Unix(int64(n)<<8, 0).UTC()
+		if twin {
+			when = when.Add(time.Second / 2)
+		}
+		return when
 	}
+	text := sealWord + hex.EncodeToString(sum[:6])
+	if twin {
+		text = "0" + hex.EncodeToString(sum[:9])[1:] + sealWord
+	}
+	return base64.StdEncoding.EncodeToString([]byte(text))
 }
 
 // print returns the file in its form.
