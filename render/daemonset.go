@@ -8,7 +8,8 @@ func (d *document) mergeDaemonSet(spec map[string]any, own, other *rollout.Reade
 	inPlace{
 		second: "a node has one of them", beside: "beside the one on each node",
 		experiment: "on nodes that have one", replaced: "as its own rolling update says",
-		change: "set it in spec.updateStrategy.rollingUpdate of the DaemonSet",
+		change:   "set it in spec.updateStrategy.rollingUpdate of the DaemonSet",
+		unrouted: "which pod of a DaemonSet is asked is said by the node",
 	}.refuse(d, own)
 	if d.form.Replicas != nil {
 		own.Fail("spec.replicas", "leave it out", "is %d, and a DaemonSet has a pod on each node", *d.form.Replicas)

@@ -10,6 +10,7 @@ type inPlace struct {
 	experiment string // what those of an experiment would be
 	replaced   string // how many pods are replaced at once
 	change     string // what to do about that
+	unrouted   string // why no router can send requests to the new ones, "" if one can
 }
 
 // refuse refuses what a document asks for that cannot be done in place.
@@ -21,15 +22,17 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 		return
 	}
 	switch {
-	case c.Traffic != nil:
-		own.Fail(canaryPath+".trafficRouting", "leave it out: a weight is a share of the pods",
-			"is given, and requests cannot be routed to the new pods of a %s yet", kind)
+	case c.Traffic != nil && p.unrouted != "":
+		own.Fail(canaryPath+".trafficRouting", "leave it out: a weight is a share of the pods", "is given, and %s", p.unrouted)
 	case d.spec.Scaling != rollout.InPlace:
 		own.Fail(canaryPath+".scaling", "leave it out, or use inPlace", "is %q, and a %s has no pods %s",
 			d.spec.Scaling, kind, p.beside)
 	case c.DynamicStableScale:
 		own.Fail(canaryPath+".dynamicStableScale", "leave it out",
 			"is true, and the pods of a %s are replaced in place", kind)
+	}
+	if c.Traffic != nil && p.unrouted == "" {
+		p.refuseWeights(c, own)
 	}
 	for field, amount := range map[string]*rollout.Amount{
 		"maxSurge": d.form.Strategy.Canary.MaxSurge, "maxUnavailable": d.form.Strategy.Canary.MaxUnavailable,
@@ -43,5 +46,20 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 			own.Fail(stepPath(i)+".experiment", "leave it out, or measure at a step",
 				"is given, and its pods would be those of a %s %s", kind, p.experiment)
 		}
+	}
+}
+
+// refuseWeights refuses what a router does with weights alone: it has those requests that match, and all others follow
+// the pods.
+func (p inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
+	const why = ", and with pods that are replaced in place a weight is a share of them"
+	if c.PingPong != nil {
+		own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is given"+why)
+	}
+	if t := c.Traffic; t.MaxWeight != 100 {
+		own.Fail(trafficPath+".maxTrafficWeight", "leave it out: weights are of 100", "is %d"+why, t.MaxWeight)
+	}
+	if c.Traffic.Sticky != nil {
+		own.Fail(trafficPath+".sticky", "leave it out", "is given"+why)
 	}
 }

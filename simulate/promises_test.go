@@ -650,6 +650,9 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		} else if n > pods {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
 		}
+		if source.isShared() && requests == 0 && rs.Ready() > 0 && p.isOpen(w, source, rs) {
+			p.fail(lawShare, "%s: all pods have the requests that nothing matches, those of %s too, before any weight", w, source.version)
+		}
 		if n := p.requests(w, source, rs.PodHash); n > requests {
 			p.fail(lawShare, "%s: %d of 100 requests go to %s, and step %d asks for %d at most", w, n, source.version, step, requests)
 		}
@@ -686,6 +689,18 @@ func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash 
 		}
 	}
 	return n
+}
+
+// isShared reports whether a router sends those requests alone that match, and all others follow pods that are replaced in
+// place.
+func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" }
+
+// isOpen reports whether the Service that users reach selects all pods, though some of another version serve and stay.
+func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kube.ReplicaSet) bool {
+	d := p.u.kube.Deployments[w]
+	isOther := func(rs *kube.ReplicaSet) bool { return rs != fresh && rs.Ready() > 0 && rs.Ready() == len(rs.Live()) }
+	return p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: source.services[0]}] == "" &&
+		d.Template == fresh.Template && slices.ContainsFunc(d.Sets, isOther)
 }
 
 // shares are the Services that users reach, with how many of 100 requests go there.

@@ -285,6 +285,7 @@ func TestShortcut(t *testing.T) {
 				switch seed % 4 {
 				case 2:
 					w.asSet(rng)
+					w.randomMatches(rng)
 				case 3:
 					w.asAgent(rng)
 				}

@@ -34,6 +34,19 @@ func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c["steps"] = routedSteps(rng, randomSteps(rng, "surge"))
 }
 
+// randomMatches routes the requests of a StatefulSet that match, where it has the two Services.
+func (w *workloadSource) randomMatches(rng *rand.Rand) {
+	if w.services == nil || rng.IntN(2) == 0 {
+		return
+	}
+	w.canary["trafficRouting"] = map[string]any{
+		"gatewayAPI":    map[string]any{"httpRoute": w.name},
+		"settle":        fmt.Sprintf("%ds", rng.IntN(6)),
+		"managedRoutes": []any{map[string]any{"name": "staff"}},
+	}
+	w.canary["steps"] = routedSteps(rng, w.canary["steps"].([]any))
+}
+
 // routedSteps puts steps that match users in the place of others.
 func routedSteps(rng *rand.Rand, steps []any) []any {
 	for i, step := range steps {

@@ -146,6 +146,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 				w.asAgent(u.rng)
 			case c.sets:
 				w.asSet(u.rng)
+				w.randomMatches(u.rng)
 			}
 			if c.experiments && w.canary != nil {
 				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))

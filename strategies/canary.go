@@ -30,6 +30,9 @@ func (canary) compile(spec rollout.Spec) plan {
 	}
 	if c.Traffic != nil {
 		p.routing, p.pins = &routing{Traffic: c.Traffic, dynamic: c.DynamicStableScale}, routedPins
+		if spec.Scaling == rollout.InPlace {
+			p.pins = sharedPins
+		}
 	}
 	p.abortDelay = time.Duration(c.AbortScaleDownDelaySeconds) * time.Second
 	p.atOnce = c.StableService == "" && c.Traffic == nil
@@ -51,7 +54,7 @@ func canaryStages(spec rollout.Spec) []stage {
 		switch {
 		case step.SetWeight != nil:
 			weight, taken = *step.SetWeight, false
-			if c.Traffic == nil { // it is the number of pods, as setCanaryScale is
+			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // it is the number of pods, as setCanaryScale is
 				scale = nil
 			}
 			s.text = fmt.Sprintf("setWeight %d", weight)
@@ -73,7 +76,7 @@ func canaryStages(spec rollout.Spec) []stage {
 		}
 		s.weight, s.routes = weight, routes
 		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
-		if c.Traffic != nil && taken && s.counts(1).canary == 0 {
+		if c.Traffic != nil && taken && s.counts(100).canary == 0 {
 			s.weight, s.routes = 0, nil // the pods that requests would go to are gone; a weight after that never comes
 		}
 		stages = append(stages, s)
@@ -101,7 +104,7 @@ func pauseOf(p *rollout.Pause) (string, wait) {
 // while after the promotion: a full second set, the switch, the delay.
 func canaryHandover(spec rollout.Spec, weight int) []stage {
 	c := spec.Canary
-	if c.Traffic != nil && len(c.Steps) > 0 {
+	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {
 		return routedHandover(spec)
 	}
 	if len(c.Steps) == 0 || spec.Scaling != rollout.Surge || c.StableService == "" || c.ScaleDownDelaySeconds == 0 {
@@ -189,11 +192,14 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 		full = c.Traffic.MaxWeight
 	}
 	return func(n int) counts {
-		if spec.Scaling == rollout.InPlace && c.Traffic == nil {
+		if spec.Scaling == rollout.InPlace {
 			surge := spec.MaxSurge.RoundUp(n) > 0
 			want, all := approximate(n, weight, surge), weight == 100
-			if scale != nil {
+			switch {
+			case scale != nil:
 				want, all = batch(n, *scale, surge)
+			case matched && want.canary == 0:
+				want = counts{canary: min(1, n), stable: max(0, n-1)}
 			}
 			return kinds[spec.Workload.Ref().Kind].share(atLeast(want, c.MinPodsPerReplicaSet, n), n, all)
 		}

@@ -93,7 +93,10 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	case p.routing != nil:
 		v := View{Now: in.Now, Source: source, Observed: in.Observed, plans: in.plans}
 		route := routeOf(in.State, p, v)
-		e.Routed, e.Real = true, route.Weight*100/e.Full
+		e.Routed, e.Real = !p.sharesPods(), route.Weight*100/e.Full
+		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // those that nothing matches, too
+			e.Real = fresh * 100 / e.Ready
+		}
 		for _, r := range route.Managed {
 			e.Routes = append(e.Routes, r.Name)
 		}

@@ -230,7 +230,7 @@ func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
 	case v.route:
-		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.Weight, At: rollout.NextTenth(in.Now)}
+		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.routedWeight(m.stage()), At: rollout.NextTenth(in.Now)}
 		return next, m.routedText()
 	case v.begins:
 		next.Available = new(rollout.NextTenth(in.Now))

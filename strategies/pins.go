@@ -22,6 +22,7 @@ type place int
 
 const (
 	atSteps   place = iota
+	shared          // at a step where the requests that nothing matches go to all pods
 	switched        // at a step, or after the last one, that has moved users to the new version
 	promoting       // after the last one, and they have not been moved
 	leaving         // on the way back, while the new version's pods are kept
@@ -83,6 +84,14 @@ var routedPins = slices.Concat([]pinRow{
 	{at: []place{leaving, left}, stable: []supply{none}, main: allPods, side: allPods},
 }, canaryPins)
 
+// Where pods are replaced in place, the weight of a step is a share of them: users
+// reach all, and the router sends those that match to the new version's Service.
+var sharedPins = slices.Concat([]pinRow{
+	{at: []place{shared}, fresh: []supply{none, some}, stable: []supply{none, some}, main: allPods, side: allPods},
+	{at: []place{shared}, fresh: []supply{none, some}, main: allPods, side: stablePin},
+	{at: []place{shared}, main: allPods, side: freshPin},
+}, routedPins)
+
 // pinsOf returns the label that each Service of the staged
 // workloads selects; a Service that is not in it selects all pods, as the user
 // wrote it, and so does one whose pin is the zero value. It is read from the ReplicaSet, so a version without one
@@ -135,7 +144,7 @@ func (m moving) pinned(s rollout.State, v View) (main, side rollout.Pin) {
 		m.fresh = m.live.Revisions[i]
 	}
 	at := m.place(s)
-	if at == atSteps && m.hasStrangers() && m.fresh.Ready() == 0 {
+	if (at == atSteps || at == shared) && m.hasStrangers() && m.fresh.Ready() == 0 {
 		return main, m.stable.Pin // they serve until stable does
 	}
 	i := firstFit(m.pins, at, m.freshSupply(at, v), m.stableSupply(at, s))
@@ -157,20 +166,25 @@ func (m moving) place(s rollout.State) place {
 		return switched
 	case isPromoting(s):
 		return promoting
+	case m.isShared():
+		return shared
 	default:
 		return atSteps
 	}
 }
 
+// isShared reports whether users reach the pods of both versions at the present step.
+func (m moving) isShared() bool { return m.sharesPods() && m.stage().weight > 0 }
+
 // freshSupply: between steps the new version has enough pods once one of them is
 // ready, is to stay and may be given requests.
 func (m moving) freshSupply(at place, v View) supply {
 	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see that stable alone is asked for
-	idle := m.fresh.Desired == 0 || (m.want().canary == 0 || going) && !m.stillRouted(v)
+	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(v)
 	switch {
 	case m.fresh.Ready() == 0:
 		return none
-	case at == atSteps && idle:
+	case (at == atSteps || at == shared) && idle:
 		return some
 	default:
 		return enough
@@ -219,6 +233,8 @@ func (m moving) draining(s rollout.State) bool {
 // any, where stable had it all the time.
 func (m moving) neededStable() int {
 	switch {
+	case m.isShared(): // users reach the pods of both until one is missing at most
+		return max(1, m.n-1)
 	case m.isDynamic(): // its pods are as few as its share was
 		return max(1, m.n-m.spec.MaxUnavailable.RoundDown(m.n))
 	case m.Step >= len(m.stages) || m.hasSwitched(m.Step) || m.want().stable == 0:

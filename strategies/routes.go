@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -117,7 +118,7 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	m := movingOf(s, p, pr, v.Observed)
 	r.Active = true
 	main, side := m.pinned(s, v)
-	r.StablePods, r.CanaryPods = main.Value, side.Value
+	r.StablePods, r.CanaryPods, r.PodLabel = main.Value, side.Value, cmp.Or(main, side).Label
 	switch {
 	case s.Phase == rollout.Aborting:
 	case isPromoting(s):
@@ -218,7 +219,7 @@ func (m moving) planned() counts {
 // the list, until the routers have been asked for the new one's: how many pods the old weight needs is not known then.
 func (m moving) isRoutedAsPlanned() bool {
 	s, ok := m.at(m.Routed.Step)
-	return !ok || s.weight == m.Routed.Weight
+	return !ok || m.routedWeight(s) == m.Routed.Weight
 }
 
 // lessRouted says that the new version gets fewer requests than were routed to it,
@@ -252,10 +253,12 @@ func (m moving) needsRouting() bool {
 	switch {
 	case !ok || m.routing == nil:
 		return false
+	case m.sharesPods() && m.want().canary == 0 && m.fresh.Desired == 0:
+		return false // the only pod moves with the promotion: there is none to send requests to
 	case m.Routed == nil:
-		return s.weight > 0 || len(s.routes) > 0
+		return m.routedWeight(s) > 0 || len(s.routes) > 0
 	default:
-		return s.weight != m.Routed.Weight || !reflect.DeepEqual(s.routes, m.routesAt(m.Routed.Step))
+		return m.routedWeight(s) != m.Routed.Weight || !reflect.DeepEqual(s.routes, m.routesAt(m.Routed.Step))
 	}
 }
 
@@ -287,7 +290,7 @@ func needsOf(in Input, m moving) []Need {
 func (m moving) routedText() string {
 	var parts []string
 	switch full := m.full(); {
-	case m.Weight == 0:
+	case m.routedWeight(m.stage()) == 0:
 	case full == 100:
 		parts = append(parts, fmt.Sprintf("%d%% of the requests", m.Weight))
 	default:
@@ -356,8 +359,9 @@ func settling(in Input) time.Duration {
 	var longest time.Duration
 	for _, m := range movers(in) {
 		// A dynamic stable needs the room, and its Service selects all pods until it
-		// has come back.
-		if m.Routed != nil && m.routing != nil && !m.isDynamic() {
+		// has come back. So does one that is replaced in place, and no request that is
+		// still matched goes to the new version: its Service selects stable's pods.
+		if m.Routed != nil && m.routing != nil && !m.isDynamic() && !m.sharesPods() {
 			longest = max(longest, m.routing.Settle)
 		}
 	}

@@ -231,6 +231,18 @@ func (p *plan) full() int {
 // isDynamic reports whether stable shrinks as its share of the traffic does.
 func (p *plan) isDynamic() bool { return p.routing != nil && p.routing.dynamic }
 
+// sharesPods reports whether routers send matched requests alone to the new version, and all others follow the pods:
+// where these are replaced in place, those that are left could not bear what a weight leaves them.
+func (p *plan) sharesPods() bool { return p.routing != nil && p.spec.Scaling == rollout.InPlace }
+
+// routedWeight is what routers are asked for at a stage.
+func (p *plan) routedWeight(s stage) int {
+	if p.sharesPods() {
+		return 0
+	}
+	return s.weight
+}
+
 // services returns the Service that users reach and the one for the new version.
 func (p *plan) services(s rollout.State) (main, side string) {
 	if p.pingPong && slices.Contains(s.Pong, p.spec.Workload) {

@@ -87,7 +87,7 @@ func (podsWait) forecast(c *forecaster, s *ForecastStage) {
 	}
 	before := moving{plan: c.plan, Progress: rollout.Progress{Step: c.step}}
 	if c.step > 0 {
-		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.stages[c.step-1].weight}
+		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.routedWeight(c.plan.stages[c.step-1])}
 	}
 	if before.needsRouting() {
 		if missing > 0 {

@@ -161,10 +161,11 @@ func (r *istioRule) label(o *Objects, route Route) (string, error) {
 		if err := o.Claim(ref, fmt.Sprintf("spec.subsets[%d]", i), route); err != nil {
 			return "", err
 		}
+		key := cmp.Or(route.PodLabel, rollout.LabelPodHash)
 		if subset.pods == "" {
-			delete(mapping(mapping(subsets[i])["labels"]), rollout.LabelPodHash)
+			delete(mapping(mapping(subsets[i])["labels"]), key)
 		} else {
-			set(mapping(subsets[i]), subset.pods, "labels", rollout.LabelPodHash)
+			set(mapping(subsets[i]), subset.pods, "labels", key)
 		}
 	}
 	return text(object.Map("spec")["host"]), nil

@@ -17,9 +17,10 @@ type Route struct {
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// The pod-template-hashes of the two versions during a release, "" for all pods.
+	// The values of PodLabel that pods of the two versions have during a release, "" for all pods.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
+	PodLabel   string `json:"podLabel,omitempty"` // "" for rollout.LabelPodHash
 
 	Weight  int                    `json:"weight"`            // of Max, for the canary
 	Max     int                    `json:"max"`               // the weight that is all traffic
