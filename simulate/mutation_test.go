@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,9 @@ var mutations = []mutation{
 	}},
 	{"a StatefulSet's partition is one too low", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &lowCluster{View: p.View}
+	}},
+	{"everybody reaches what only matched users are to", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &openCluster{View: p.View}
 	}},
 	{"evictions are left out", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &sparingCluster{View: p.View}
@@ -176,6 +180,24 @@ func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Ob
 		if n, held := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64); held && n > 0 {
 			objects[i] = o.Copy()
 			objects[i].Map("spec", "updateStrategy", "rollingUpdate")["partition"] = n - 1
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
+}
+
+// openCluster leaves it to chance which pods users reach, while a partition keeps the stable ones.
+type openCluster struct{ *View }
+
+func (c *openCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	isHeld := slices.ContainsFunc(objects, func(o rollout.Object) bool {
+		n, held := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64)
+		return held && n > 0
+	})
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		if isHeld && o.Kind() == "Service" && !strings.HasSuffix(o.Name(), "-canary") {
+			objects[i] = o.Copy()
+			delete(objects[i].Map("spec", "selector"), rollout.LabelPodHash)
 		}
 	}
 	return c.View.Apply(ctx, app, objects)

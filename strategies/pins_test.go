@@ -12,15 +12,16 @@ import (
 // for each supply of the stable version (columns: none, some, enough) and of the
 // new one (rows).
 func TestPinRows(t *testing.T) {
-	places := map[place]string{atSteps: "steps", switched: "switched", promoting: "promoting", leaving: "leaving",
+	places := map[place]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}
 	names := map[pin]string{allPods: "all", stablePin: "stable", freshPin: "fresh", newestPin: "newest"}
 	cases := map[string]struct {
 		reason string
 		rows   []pinRow
 		want   string
+		shares bool
 	}{
-		"Canary": {"requests follow whatever is ready", canaryPins, `
+		"Canary": {reason: "requests follow whatever is ready", rows: canaryPins, want: `
 steps     none   all/fresh     all/fresh     stable/newest
 steps     some   all/fresh     all/fresh     stable/newest
 steps     enough all/fresh     all/fresh     stable/newest
@@ -37,7 +38,7 @@ left      none   all/stable    all/stable    stable/stable
 left      some   all/stable    all/stable    stable/stable
 left      enough all/stable    all/stable    stable/stable
 `},
-		"BlueGreen": {"the preview stays the preview until its pods go", blueGreenPins, `
+		"BlueGreen": {reason: "the preview stays the preview until its pods go", rows: blueGreenPins, want: `
 steps     none   stable/newest stable/newest stable/newest
 steps     some   stable/newest stable/newest stable/newest
 steps     enough stable/newest stable/newest stable/newest
@@ -54,10 +55,30 @@ left      none   all/stable    all/stable    stable/stable
 left      some   all/stable    all/stable    stable/stable
 left      enough all/stable    all/stable    stable/stable
 `},
-		"Routed": {"no Service that routers may send to is without endpoints", routedPins, `
+		"Routed": {reason: "no Service that routers may send to is without endpoints", rows: routedPins, want: `
 steps     none   all/all       stable/stable stable/stable
 steps     some   all/all       stable/stable stable/stable
 steps     enough all/fresh     all/fresh     stable/newest
+switched  none   all/all       all/all       all/all
+switched  some   fresh/fresh   fresh/fresh   fresh/fresh
+switched  enough fresh/fresh   fresh/fresh   fresh/fresh
+promoting none   all/all       all/all       all/all
+promoting some   all/fresh     all/fresh     all/fresh
+promoting enough all/fresh     all/fresh     all/fresh
+leaving   none   all/all       all/stable    stable/stable
+leaving   some   all/all       all/stable    stable/stable
+leaving   enough all/all       all/stable    stable/stable
+left      none   all/all       all/stable    stable/stable
+left      some   all/all       all/stable    stable/stable
+left      enough all/all       all/stable    stable/stable
+`},
+		"Shared": {reason: "who is not matched reaches all pods at a weight", rows: sharedPins, shares: true, want: `
+steps     none   all/all       stable/stable stable/stable
+steps     some   all/all       stable/stable stable/stable
+steps     enough all/fresh     all/fresh     stable/newest
+shared    none   all/all       all/all       all/stable
+shared    some   all/all       all/all       all/stable
+shared    enough all/fresh     all/fresh     all/fresh
 switched  none   all/all       all/all       all/all
 switched  some   fresh/fresh   fresh/fresh   fresh/fresh
 switched  enough fresh/fresh   fresh/fresh   fresh/fresh
@@ -77,6 +98,9 @@ left      enough all/all       all/stable    stable/stable
 			used := map[int]bool{}
 			var b strings.Builder
 			for at := atSteps; at <= left; at++ {
+				if at == shared && !tc.shares {
+					continue
+				}
 				for fresh := none; fresh <= enough; fresh++ {
 					line := fmt.Sprintf("%-9s %-6s", places[at], []string{"none", "some", "enough"}[fresh])
 					for stable := none; stable <= enough; stable++ {

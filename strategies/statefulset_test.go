@@ -480,3 +480,58 @@ func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 		t.Errorf("evicts %s", fmt.Sprint(got))
 	}
 }
+
+// TestStatefulSetRoutes: routers are asked for those requests alone that match, whatever the weight is, which is a share of
+// the pods; who is not matched reaches stable pods before the first weight, and all pods at one.
+func TestStatefulSetRoutes(t *testing.T) {
+	beta := rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "yes"}}}}
+	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{beta}}
+	spec := ofSet(rollout.Step{Route: &match}, rollout.Step{Pause: &rollout.Pause{}},
+		rollout.Step{SetWeight: new(50)}, rollout.Step{Pause: &rollout.Pause{}})
+	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
+	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	p := compile(spec)
+	if len(p.stages) != 4 || p.countsAt(0, 10) != (counts{1, 9}) || p.countsAt(2, 10) != (counts{5, 5}) || p.countsAt(0, 1) != (counts{0, 1}) {
+		t.Errorf("of %d stages the first is %+v of 10 and %+v of 1, the third %+v", len(p.stages), p.countsAt(0, 10), p.countsAt(0, 1), p.countsAt(2, 10))
+	}
+	state := func(phase rollout.Phase, step int) rollout.State {
+		pr := p.progress(step, noon)
+		pr.Routed = &rollout.Routing{At: noon.Add(-time.Hour)}
+		return rollout.State{
+			Phase: phase, Stable: &rollout.Release{Hash: "old", Commit: "c0", Templates: map[rollout.Workload]rollout.Hash{db: "old"}},
+			Release:  &rollout.Release{Hash: "new", Commit: "c1", Templates: map[rollout.Workload]rollout.Hash{db: "new"}},
+			Progress: []rollout.Progress{pr}, Retreat: &rollout.Retreat{To: "c0"}, Source: "c1",
+		}
+	}
+	for name, tc := range map[string]struct {
+		phase      rollout.Phase
+		step       int
+		fresh      int    // ready pods of 10
+		main, side string // the versions that both Services select, "": all pods
+		matched    bool
+	}{
+		"before its pod":      {phase: rollout.Progressing, main: "old", side: "old"},
+		"matched":             {phase: rollout.Paused, step: 1, fresh: 1, main: "old", side: "new", matched: true},
+		"a weight begins":     {phase: rollout.Progressing, step: 2, fresh: 1, side: "new", matched: true},
+		"at a weight":         {phase: rollout.Paused, step: 3, fresh: 5, side: "new", matched: true},
+		"aborted at a match":  {phase: rollout.Aborting, step: 1, fresh: 1, main: "old", side: "old"},
+		"aborted at a weight": {phase: rollout.Aborting, step: 3, fresh: 5, side: "old"}, // five could not bear all requests
+		"all but one back":    {phase: rollout.Aborting, step: 3, fresh: 1, main: "old", side: "old"},
+	} {
+		s, live := state(tc.phase, tc.step), rollout.ObservedWorkload{Replicas: 10, Hash: "new", Synced: true}
+		for hash, n := range map[rollout.Hash]int{"new": tc.fresh, "old": 10 - tc.fresh} {
+			r := pods(n, n)
+			r.Hash, r.Current, r.Pin = hash, hash == "new", rollout.Pin{Label: rollout.LabelRevision, Value: string(hash)}
+			live.Revisions = append(live.Revisions, r)
+		}
+		v := View{Now: noon, Source: &rollout.Render{Specs: []rollout.Spec{spec}},
+			Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}}
+		r := routeOf(s, p, v)
+		if r.Weight != 0 || (len(r.Managed) > 0) != tc.matched || r.StablePods != tc.main || r.CanaryPods != tc.side {
+			t.Errorf("%s: %+v, want main %q, side %q, matched %t, and no weight", name, r, tc.main, tc.side, tc.matched)
+		}
+		if r.PodLabel != "" && r.PodLabel != rollout.LabelRevision {
+			t.Errorf("%s: pods are told by %s", name, r.PodLabel)
+		}
+	}
+}

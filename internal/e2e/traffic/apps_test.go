@@ -112,6 +112,7 @@ type shop struct {
 	route    string // instead of the provider's
 	template string // of an analysis, ""
 	unasked  bool   // nobody sends it requests
+	set      bool   // it is a StatefulSet
 }
 
 func (s shop) at(version string) shop { s.version = version; return s }
@@ -135,6 +136,10 @@ spec:
   ports: [{port: 80, targetPort: 8080}]
 `, name)
 	}
+	kind := "Deployment"
+	if s.set {
+		kind, replicas = "StatefulSet", replicas+"  serviceName: shop\n  podManagementPolicy: Parallel\n"
+	}
 	kustomization := "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml]\n"
 	if s.template != "" {
 		kustomization = "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml, template.yaml]\n"
@@ -142,7 +147,7 @@ spec:
 	return map[string]string{
 		"kustomization.yaml": kustomization,
 		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
-kind: Deployment
+kind: %s
 metadata: {name: shop}
 spec:
 %s  selector: {matchLabels: {app: shop}}
@@ -153,14 +158,14 @@ spec:
       - name: shop
         image: shop:%s
         ports: [{containerPort: 8080}]
-%s`, replicas, s.version, env),
+%s`, kind, replicas, s.version, env),
 		"rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: Rollout
 metadata: {name: shop}
 spec:
-  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  workloadRef: {apiVersion: apps/v1, kind: %s, name: shop}
   strategy:
-%s`, s.strategy),
+%s`, kind, s.strategy),
 		"services.yaml": services,
 		"route.yaml":    s.route,
 		"template.yaml": s.template,

@@ -88,3 +88,54 @@ func TestMatchedUsers(t *testing.T) {
 	w.through(at, "v2", 20)
 	w.quiet()
 }
+
+// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and nobody else; then everybody to all pods, half of
+// which are new; and, where a release is aborted at its first step, nobody to what was rejected. Pods go that requests come
+// to, so they need some time.
+func TestMatchedUsersOfAStatefulSet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, beside, each(func(p provider) shop {
+		fields := []string{"trafficRouting:", "  settle: SETTLE", "  " + p.router, "stableService: shop-stable", "canaryService: shop-canary"}
+		steps := []string{"match: [{headers: [{name: X-Beta, exact: \"yes\"}]}]", "pause: {}", "setWeight: 50", "pause: {}"}
+		text := "    canary:\n" + lines("      ", fields) + "      steps:\n" + lines("      - ", steps)
+		return shop{provider: p, version: "v1", replicas: 4, stop: "2s", strategy: text, route: p.routed, set: true}
+	})...)
+	for _, a := range w.apps {
+		a.load = proxytest.StartLoad(t, rate, func(n int) proxytest.Request {
+			return a.person([]string{"plain", "header"}[n%2])
+		})
+	}
+	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	w.theirs(at, 1, map[string]float64{"plain": 0, "header": 1})
+	at = w.decide(rollout.Promote, "2")
+	w.theirs(at, 3, map[string]float64{"plain": 0.5, "header": 1})
+	at = w.decide(rollout.Promote, rollout.Full)
+	for _, a := range w.apps {
+		a.awaitReleased(at)
+	}
+	_, at = w.push("v3", func(s shop) shop { return s.at("v3") })
+	w.theirs(at, 1, map[string]float64{"plain": 0, "header": 1})
+	at = w.decide(rollout.Abort, "")
+	w.aborted(at, "v3")
+	w.quiet()
+}
+
+// theirs checks the share of the newest version in what each kind of users gets at a step, once it is paused there.
+func (w *world) theirs(since time.Time, step int, shares map[string]float64) {
+	w.t.Helper()
+	var last time.Time
+	for _, a := range w.apps {
+		if paused := a.awaitPaused(since, step); paused.at.After(last) {
+			last = paused.at
+		}
+	}
+	quiet := w.rest(last, 4*time.Second)
+	for _, a := range w.apps {
+		for kind, share := range shares {
+			url := a.person(kind).URL
+			some := a.load.Results().Between(quiet.from, quiet.to).Where(func(r proxytest.Result) bool { return r.Request.URL == url })
+			some.WantShare(w.t, fmt.Sprintf("%s at step %d, %s users", a, step, kind), a.shop.version, share)
+			w.t.Logf("%-10s step %d: %-6s users: %5.1f %% of %d requests", a, step, kind, 100*some.Share(a.shop.version), len(some))
+		}
+	}
+}
