@@ -23,7 +23,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 	switch {
 	case c.Traffic != nil && p.unrouted != "":
-		own.Fail(canaryPath+".trafficRouting", "leave it out: a weight is a share of the pods", "is given, and %s", p.unrouted)
+		own.Fail(trafficPath, "leave it out: a weight is a share of the pods", "is given, and %s", p.unrouted)
 	case d.spec.Scaling != rollout.InPlace:
 		own.Fail(canaryPath+".scaling", "leave it out, or use inPlace", "is %q, and a %s has no pods %s",
 			d.spec.Scaling, kind, p.beside)

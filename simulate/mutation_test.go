@@ -185,19 +185,15 @@ func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Ob
 	return c.View.Apply(ctx, app, objects)
 }
 
-// openCluster leaves it to chance which pods users reach, while a partition keeps the stable ones.
+// openCluster leaves it to chance which pods users reach.
 type openCluster struct{ *View }
 
 func (c *openCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	isHeld := slices.ContainsFunc(objects, func(o rollout.Object) bool {
-		n, held := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64)
-		return held && n > 0
-	})
 	objects = slices.Clone(objects)
 	for i, o := range objects {
-		if isHeld && o.Kind() == "Service" && !strings.HasSuffix(o.Name(), "-canary") {
+		if o.Kind() == "Service" && !strings.HasSuffix(o.Name(), "-canary") {
 			objects[i] = o.Copy()
-			delete(objects[i].Map("spec", "selector"), rollout.LabelPodHash)
+			delete(objects[i].Map("spec", "selector"), rollout.LabelRevision)
 		}
 	}
 	return c.View.Apply(ctx, app, objects)

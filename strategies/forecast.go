@@ -61,7 +61,8 @@ type Planned struct {
 func Predict(in Planned) Forecast {
 	p := compile(in.Spec)
 	f := Forecast{
-		Workload: in.Spec.Workload, Strategy: p.strategy, Replicas: in.Replicas, Routed: p.routing != nil && !p.sharesPods(), Full: p.full(),
+		Workload: in.Spec.Workload, Strategy: p.strategy, Replicas: in.Replicas,
+		Routed: p.routing != nil && !p.sharesPods(), Full: p.full(),
 	}
 	c := &forecaster{in: in, plan: p, step: in.From, at: in.Now, known: true, last: counts{stable: in.Replicas}}
 	switch {
