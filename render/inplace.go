@@ -51,7 +51,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 
 // refuseWeights refuses what a router does with weights alone: it has those requests that match, and all others follow
 // the pods.
-func (p inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
+func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", and with pods that are replaced in place a weight is a share of them"
 	if c.PingPong != nil {
 		own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is given"+why)
