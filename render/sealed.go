@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
 	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -25,7 +27,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, f.undecryptable(real, err.Error(), "")
 	}
-	if file == nil {
+	if file == nil || isLeftAlone(content) {
 		return content, nil
 	}
 	f.encrypted[real] = file.Locks()
@@ -49,6 +51,17 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	default:
 		return nil, f.undecryptable(real, err.Error(), "")
 	}
+}
+
+// isLeftAlone reports whether all objects of an encrypted file are for somebody else to decrypt.
+func isLeftAlone(content []byte) bool {
+	docs, err := decodeDocuments(content)
+	return err == nil && !slices.ContainsFunc(docs, func(doc *kyaml.Node) bool {
+		var head struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		return doc.Decode(&head) != nil || head.Metadata.Annotations[rollout.AnnotationDecryption] == ""
+	})
 }
 
 // undecryptable refuses a file, as refuse does.
@@ -108,7 +121,8 @@ func (a *assembly) openable(files []string) error {
 		switch {
 		case a.app.Decryption == "":
 			invalid.Msg = "is encrypted by SOPS, and the app's entry names no keys"
-			invalid.Fix = "add decryption: {provider: sops, secretRef: {name: …}} to it in the cluster's config.yaml"
+			invalid.Fix = "add decryption: {provider: sops, secretRef: {name: …}} to it in the cluster's config.yaml; " +
+				leftAlone
 			return invalid
 		case !sops.Readable(locks):
 			invalid.Msg = fmt.Sprintf("is encrypted by SOPS for %s, and keys of age and OpenPGP alone are read",
@@ -144,6 +158,7 @@ const (
 	onlyInSecrets = "depends on values that are encrypted, and those may be in data and stringData of Secrets alone"
 	elsewhere     = "something that is no value of a Secret"
 	ifBuilt       = "whether it can be built at all"
+	leftAlone     = "an object that another operator decrypts is annotated " + rollout.AnnotationDecryption + ": none"
 	encryptLess   = "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
 )
 
@@ -168,6 +183,16 @@ func (a *assembly) neverEncrypted(objects []rollout.Object) error {
 			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationSealed + "]",
 				Msg: "is gitrollout's own, for what is never applied", Fix: "take it out"}, o.Ref())
 		}
+		switch none := o.Annotation(rollout.AnnotationDecryption); {
+		case none != "" && none != "none":
+			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
+				Msg: fmt.Sprintf("is %q, and none is all that it may be", none), Fix: "write none, or take it out"}, o.Ref())
+		case none != "" && isSecret(o):
+			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
+				Msg: "is on a Secret, which pods read as it is", Fix: "take it out"}, o.Ref())
+		case none != "":
+			continue
+		}
 		field := ""
 		each(o, func(at, text string) {
 			if field == "" && sops.IsEncrypted(text) {
@@ -177,7 +202,7 @@ func (a *assembly) neverEncrypted(objects []rollout.Object) error {
 		if field != "" {
 			return a.blame(&rollout.InvalidError{Field: field, Reason: rollout.HeldUndecryptable,
 				Msg: "holds a value that SOPS has encrypted, in a file without what SOPS notes of it",
-				Fix: "encrypt the file as a whole, with sops encrypt"}, o.Ref())
+				Fix: "encrypt the file itself, with sops encrypt; " + leftAlone}, o.Ref())
 		}
 	}
 	return nil
@@ -218,7 +243,11 @@ func (a *assembly) alike(c *comparison, sealed, twin []rollout.Object, file stri
 	default:
 		invalid.Fix += "; a digest has 40 to 128 digits, as sha256sum writes them, and 8 will do in an annotation"
 	}
-	return nil, a.blame(invalid, sealed[i].Ref())
+	err := a.blame(invalid, sealed[i].Ref())
+	if a.fs.encrypted[invalid.File] != nil {
+		invalid.Fix += "; " + leftAlone
+	}
+	return nil, err
 }
 
 // keep marks the Secrets whose values are not known.

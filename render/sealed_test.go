@@ -195,6 +195,52 @@ func TestEncryptedIsHeld(t *testing.T) {
 	}
 }
 
+// TestSomebodyElseDecrypts: an object that says so goes to the cluster as it is in Git, with all that SOPS notes in it; a
+// Secret does not, and neither does what has no such annotation.
+func TestSomebodyElseDecrypts(t *testing.T) {
+	key := sopstest.Age(t)
+	theirs := func(name, more string) string {
+		return sopstest.Encrypt(t, "theirs.yaml", "apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret\nmetadata: {name: "+name+more+"}\nspec:\n  secretTemplates:\n  - name: theirs\n    stringData: {password: hunter2-in-git}\n",
+			"^stringData$", func(k string) bool { return k == "stringData" }, key)
+	}
+	none := func(value string) string { return ", annotations: {gitrollout.dev/decryption: " + value + "}" }
+	for name, c := range map[string]struct{ theirs, want string }{
+		"annotated":     {theirs("theirs", none("none")), ""},
+		"two":           {theirs("theirs", none("none")) + "---\n" + theirs("more", none("none")), ""},
+		"one of two":    {theirs("theirs", none("none")) + "---\n" + theirs("more", ""), "gitrollout.dev/decryption: none"},
+		"not annotated": {theirs("theirs", ""), "gitrollout.dev/decryption: none"},
+		"another word":  {theirs("theirs", none("later")), `a/theirs.yaml: metadata.annotations[gitrollout.dev/decryption]: is "later", and none is all that it may be`},
+		"a Secret":      {sopstest.Manifest(t, strings.Replace(secretManifest, "name: db", "name: theirs"+none("none"), 1), key), "a/theirs.yaml: metadata.annotations[gitrollout.dev/decryption]: is on a Secret"},
+	} {
+		for _, decrypts := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, %t", name, decrypts), func(t *testing.T) {
+				app, files := encryptedApp(map[string]string{"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml, theirs.yaml]\n", "a/theirs.yaml": c.theirs})
+				if files["a/secret.yaml"] = sopstest.Manifest(t, secretManifest, key); !decrypts {
+					app.Decryption, files["a/secret.yaml"] = "", secretManifest
+				}
+				got, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
+				if c.want != "" {
+					if err == nil || !strings.Contains(err.Error(), c.want) {
+						t.Errorf("error %v, want %s", err, c.want)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, o := range got.Objects {
+					if text, _ := json.Marshal(o); o.Kind() == "SopsSecret" && (!strings.Contains(string(text), "ENC[AES256_GCM,data:") || o["sops"] == nil || o.Annotation(rollout.AnnotationSealed) != "") {
+						t.Errorf("it is %s", text)
+					}
+				}
+				if _, values := secretOf(t, got); values["password"] != "hunter2-in-git" {
+					t.Errorf("the app's own Secret has %q", values)
+				}
+			})
+		}
+	}
+}
+
 // TestWhereItIsHeldTellsNothing: who writes a chart and has no key is told the same, whatever a password is: not by the
 // name of a value, of an object or of a field, nor by what cannot be read.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {

@@ -101,6 +101,8 @@ const (
 	AnnotationSealed = "gitrollout.dev/sealed"
 
 	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
+	// AnnotationDecryption is by users, "none": what SOPS has encrypted in this object is for somebody else to decrypt.
+	AnnotationDecryption = "gitrollout.dev/decryption"
 
 	// LabelPodHash is the Deployment controller's own label on ReplicaSets and
 	// pods (apps/v1 DefaultDeploymentUniqueLabelKey). It is read, never computed.
