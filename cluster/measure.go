@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,27 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 		data[key] = string(value)
 	}
 	return data, nil
+}
+
+// CheckJob asks the API server whether it would take a Job, by a dry run. One whose namespace comes with it cannot be
+// asked about, and neither can one where a webhook knows no dry runs. A field that no Job has is a mistake, too.
+func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
+	var job batchv1.Job
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
+		o := rollout.Object(object)
+		return &Error{Ref: o.Ref(), Reason: Invalid, Msg: rollout.OneLine(err.Error()), Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := c.kube.batch.Jobs(job.Namespace).Create(ctx, &job,
+		metav1.CreateOptions{FieldManager: c.opts.Manager, DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+		return nil
+	case strings.Contains(err.Error(), "does not support dry run"):
+		return nil
+	}
+	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
 // EnsureJob makes a Job unless there is one of its name or it has begun, and says how it stands.

@@ -25,6 +25,20 @@ func (s *visit) askJobs(ctx context.Context, o *Options, jobs []strategies.HookJ
 	s.input.Answers.Jobs = known
 }
 
+// checkJobs asks the cluster about the Jobs that run around releases of a commit: one that it does not take is found
+// out before the first of them runs, and not when all users are on the release.
+func (s *visit) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render) error {
+	if cluster == nil {
+		return nil
+	}
+	for _, job := range hook.Jobs(s.app.Name, at.Objects, at.Release()) {
+		if err := cluster.CheckJob(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // askJob makes, looks for or removes a Job, which is on record by then. An error is what the release waits for: it is
 // tried again until the hook is late. Of an app that Git does not list any more none is made.
 func (s *visit) askJob(ctx context.Context, o *Options, job strategies.HookJob) (rollout.JobState, error) {

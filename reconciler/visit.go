@@ -352,7 +352,9 @@ func (r *Reconciler) accepted(ctx context.Context, s *visit, commit string) (map
 	if err != nil {
 		return nil, err
 	}
-	err = r.Applier.Check(ctx, s.app.Name, append(objects, ahead...))
+	if err = r.Applier.Check(ctx, s.app.Name, append(objects, ahead...)); err == nil {
+		err = s.checkJobs(ctx, r.Jobs, rendered)
+	}
 	var refused *rollout.InvalidError
 	switch {
 	case errors.As(err, &refused):

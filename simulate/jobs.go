@@ -17,6 +17,9 @@ type job struct {
 
 var _ reconciler.Jobs = (*View)(nil)
 
+// CheckJob is reconciler.Jobs'. Any Job is taken.
+func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
+
 // EnsureJob is reconciler.Jobs'. A Job ends when somebody looks at it and the cluster's Ends says how.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // decideFirst starts an app that has no record: a first deployment, or the
@@ -28,8 +29,8 @@ func decideFirst(in Input) Decision {
 	if ask := askAdoptable(in); ask != nil {
 		d.Ask = ask
 	}
-	if in.Answers.Foreign == nil && len(in.Head.Render.Objects) > 0 {
-		d.Ask = &Ask{Foreign: in.Head.Render.Objects}
+	if objects := hook.Without(in.Head.Render.Objects); in.Answers.Foreign == nil && len(objects) > 0 {
+		d.Ask = &Ask{Foreign: objects}
 	}
 	if len(others) > 0 && d.State.Held == nil {
 		d.Subject += fmt.Sprintf(", though %s; %s", others[0], others[0].Fix)

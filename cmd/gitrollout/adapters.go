@@ -77,12 +77,24 @@ type applier struct{ client *cluster.Client }
 // Check is reconciler.Applier's. What the API server will not accept however
 // often it is asked is wrong input.
 func (a applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
-	err := a.client.Check(ctx, app, objects)
+	return final(a.client.Check(ctx, app, objects))
+}
+
+// final makes wrong input of the API server's final no.
+func final(err error) error {
 	var refused *cluster.Error
 	if errors.As(err, &refused) && !refused.Temporary() && refused.Reason != cluster.Unexpected {
 		return &rollout.InvalidError{Msg: "the cluster refuses " + refused.Error(), Reason: held[refused.Reason]}
 	}
 	return err
+}
+
+// hookJobs are the Jobs around releases.
+type hookJobs struct{ *cluster.Client }
+
+// CheckJob is reconciler.Jobs'.
+func (j hookJobs) CheckJob(ctx context.Context, object map[string]any) error {
+	return final(j.Client.CheckJob(ctx, object))
 }
 
 // held are the reasons of the cluster that are reasons of their own to hold an app.

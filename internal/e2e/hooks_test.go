@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -208,4 +210,79 @@ func TestHookWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitHealthy(w.repo.Head())
+}
+
+// TestHooksWithTheirRole: with the rights of the component hooks, and not one more of Jobs, an app is deployed and
+// released with its hooks: as gitrollout itself, and as the account of an app that has its own, which alone has them.
+// Without them nothing begins, and the app says which right is missing; doctor says the same.
+func TestHooksWithTheirRole(t *testing.T) {
+	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+			w := newWorld(t, hooked(app, dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
+			w.installRights()
+			a := audit(t, w, "gitrollout", w.ns)
+			writer := "gitrollout"
+			if account != "" {
+				writer = account
+				w.repo.CommitFiles("an account", map[string]string{".gitrollout/test/config.yaml": strings.ReplaceAll(
+					"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/NS, namespace: NS, serviceAccount: deployer}\n", "NS", w.ns)})
+				w.kubectl("create", "serviceaccount", account)
+				w.kubectl("create", "rolebinding", account, "--clusterrole=gitrollout-apps-"+w.ns, "--serviceaccount="+w.ns+":"+account)
+				w.kubectl("create", "role", "as", "--verb=impersonate", "--resource=serviceaccounts", "--resource-name="+account)
+				w.kubectl("create", "rolebinding", "as", "--role=as", "--serviceaccount="+w.ns+":gitrollout")
+			}
+			w.start("--kubeconfig", a.kubeconfig)
+			s := w.await("held", func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldForbidden })
+			if !strings.Contains(s.Held.Message, `cannot create resource "jobs"`) || len(w.jobs()) > 0 {
+				t.Errorf("without the role: held %+v, Jobs %v", s.Held, w.jobs())
+			}
+			var role rbacv1.ClusterRole
+			manifest(t, "hooks/role.yaml", &role)
+			role.Name += "-" + w.ns
+			if _, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.kubectl("create", "rolebinding", "hooks", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":"+writer)
+			w.awaitHealthy(w.repo.Head())
+			second := w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
+			w.awaitHealthy(second)
+			if out, err := w.cli("doctor", "--no-push", "--as", "system:serviceaccount:"+w.ns+":"+writer); strings.Contains(out, "jobs") {
+				t.Errorf("doctor wants more: %v\n%s", err, out)
+			}
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			for what := range a.used {
+				if verb, is := strings.CutSuffix(what, " jobs.batch"); is && !slices.Contains(role.Rules[0].Verbs, verb) {
+					t.Errorf("the role does not allow: %s", what)
+				}
+			}
+		})
+	}
+}
+
+// TestHookThatIsRefused: a check that the API server does not take, or that has a field that no Job has, holds the app
+// before the migration runs: not when all users are on the version that it is of.
+func TestHookThatIsRefused(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	good := hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms")
+	for bad, says := range map[string]string{
+		"restartPolicy: Always":                "restartPolicy",
+		"restartPolicy: Never\n      nodes: 3": `unknown field "spec.template.spec.nodes"`,
+	} {
+		files := maps.Clone(good)
+		at := strings.LastIndex(files["hooks.yaml"], "restartPolicy: Never")
+		files["hooks.yaml"] = files["hooks.yaml"][:at] + bad + files["hooks.yaml"][at+len("restartPolicy: Never"):]
+		commit := w.push(bad, files)
+		s := w.await("held", func(s rollout.State) bool { return s.Held != nil && s.Held.Commit == commit })
+		if s.Held.Reason != rollout.HeldInvalidInput || !strings.Contains(s.Held.Message, "the cluster refuses Job ") ||
+			!strings.Contains(s.Held.Message, says) || len(w.jobs()) > 0 || len(s.Rejected) > 0 {
+			t.Errorf("%s: %s, held %+v, Jobs %v", bad, s.Phase, s.Held, w.jobs())
+		}
+	}
+	w.awaitHealthy(w.push("mended", good))
 }

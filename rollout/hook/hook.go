@@ -117,6 +117,11 @@ func Is(o rollout.Object) bool {
 	return false
 }
 
+// Without are the objects that are applied: all but the Jobs that run around releases.
+func Without(objects []rollout.Object) []rollout.Object {
+	return slices.DeleteFunc(slices.Clone(objects), Is)
+}
+
 // Of reads one object; false if it is an object like others. The error names the annotation and the fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
@@ -296,6 +301,17 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 		m[add[0]] = add[1]
 	}
 	return o
+}
+
+// Jobs are those that releases of some objects make, as they are made for a first try.
+func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
+	for _, o := range objects {
+		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
+			run := rollout.HookRun{Name: h.Name(), Release: release, Job: h.JobName(release, 1), Attempt: 1}
+			all = append(all, h.Job(app, run))
+		}
+	}
+	return all
 }
 
 // Known is the Job of a run whose hook is not known any more, to look for it.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // oldestKubernetes is the minor version of 1.x from which on all that is used is
@@ -142,7 +143,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 		if app.Render == nil {
 			continue
 		}
-		signs, err := c.Foreign(ctx, app.Render.Objects, now)
+		signs, err := c.Foreign(ctx, hook.Without(app.Render.Objects), now)
 		if err != nil {
 			e.Add("cluster.controllers", Unknown, "", "who has the objects of %s in hand cannot be seen: %v",
 				app.Name, err)
@@ -178,53 +179,18 @@ type rightsExam struct {
 // for all apps.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
-	as := func(account, namespace, group, resource string, verbs ...string) {
+	var as wants = func(account, namespace, group, resource string, verbs ...string) {
 		for _, verb := range verbs {
 			x.wanted[right{account, namespace, group, resource, verb}] = true
 		}
 	}
-	want := func(namespace, group, resource string, verbs ...string) { as("", namespace, group, resource, verbs...) }
 	for _, watched := range []string{"deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"} {
-		want("", "apps", watched, "list", "watch")
+		as("", "", "apps", watched, "list", "watch")
 	}
-	want("", "", "pods", "list", "watch")
+	as("", "", "", "pods", "list", "watch")
 	missing := map[string]bool{}
 	for _, app := range apps {
-		account := ""
-		writes := func(ref rollout.Ref, version ...string) error {
-			mapping, err := mapper.RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, version...)
-			if err != nil {
-				return err
-			}
-			namespace := ref.Namespace
-			if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-				namespace = ""
-			}
-			want("", ref.Group, mapping.Resource.Resource, "list", "watch")
-			as(account, namespace, ref.Group, mapping.Resource.Resource, "get", "create", "patch", "delete")
-			return nil
-		}
-		if app.Render != nil {
-			account = app.Render.App.ServiceAccount
-			if app.Render.App.Decryption != "" {
-				as(account, app.Render.App.Namespace, "", "secrets", "get")
-			}
-			for _, o := range app.Render.Objects {
-				gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
-				if meta.IsNoMatchError(writes(o.Ref(), gvk.Version)) {
-					missing[gvk.GroupVersion().String()+" "+gvk.Kind] = true
-				}
-			}
-			for w := range app.Render.Templates {
-				want(w.Namespace, "events.k8s.io", "events", "create")
-			}
-			for _, spec := range app.Render.Specs {
-				needsOfRelease(spec, account, as)
-			}
-		}
-		for _, ref := range app.Has { // a kind that is gone has nothing to prune
-			_ = writes(ref)
-		}
+		x.needsOfApp(app, mapper, as, missing)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
 		x.e.Add("cluster.kinds", Problem, "install its CRD, or remove the object: the app is held until then",
@@ -235,11 +201,63 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
+// wants notes rights that an account needs.
+type wants func(account, namespace, group, resource string, verbs ...string)
+
+// jobs are the rights to those that an account makes and looks for; nobody watches them.
+func (as wants) jobs(account, namespace string) {
+	as(account, namespace, "batch", "jobs", "get", "create", "delete")
+	if account != "" { // gitrollout itself lists all pods
+		as(account, namespace, "", "pods", "list")
+	}
+}
+
+// needsOfApp are the rights that an app needs, and the kinds among its objects that the cluster does not know.
+func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
+	account := ""
+	writes := func(ref rollout.Ref, version ...string) error {
+		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, version...)
+		if err != nil {
+			return err
+		}
+		namespace := ref.Namespace
+		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			namespace = ""
+		}
+		as("", "", ref.Group, mapping.Resource.Resource, "list", "watch")
+		as(account, namespace, ref.Group, mapping.Resource.Resource, "get", "create", "patch", "delete")
+		return nil
+	}
+	if app.Render != nil {
+		account = app.Render.App.ServiceAccount
+		if app.Render.App.Decryption != "" {
+			as(account, app.Render.App.Namespace, "", "secrets", "get")
+		}
+		for _, o := range app.Render.Objects {
+			if hook.Is(o) {
+				as.jobs(account, o.Namespace())
+				continue
+			}
+			gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
+			if meta.IsNoMatchError(writes(o.Ref(), gvk.Version)) {
+				missing[gvk.GroupVersion().String()+" "+gvk.Kind] = true
+			}
+		}
+		for w := range app.Render.Templates {
+			as("", w.Namespace, "events.k8s.io", "events", "create")
+		}
+		for _, spec := range app.Render.Specs {
+			needsOfRelease(spec, account, as)
+		}
+	}
+	for _, ref := range app.Has { // a kind that is gone has nothing to prune
+		_ = writes(ref)
+	}
+}
+
 // needsOfRelease are the rights that releases of a workload need besides those
 // for the app's objects.
-func needsOfRelease(
-	spec rollout.Spec, account string, as func(account, namespace, group, resource string, verbs ...string),
-) {
+func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
 		as("", namespace, "discovery.k8s.io", "endpointslices", "list")
@@ -252,7 +270,7 @@ func needsOfRelease(
 	}
 	for _, m := range spec.Metrics() {
 		if m.Provider == "job" {
-			as(account, namespace, "batch", "jobs", "get", "create", "delete")
+			as.jobs(account, namespace)
 		}
 		if len(m.Secrets) > 0 {
 			as(account, namespace, "", "secrets", "get")

@@ -16,7 +16,7 @@ func object(version, kind, namespace string) rollout.Object {
 }
 
 // TestRoles: one app is written by gitrollout itself and another one by an account of its own, whose rights are that
-// account's. What an experiment measures needs its rights, too.
+// account's. What an experiment measures needs its rights, too, and so do hooks, which nobody watches.
 func TestRoles(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
@@ -24,6 +24,8 @@ func TestRoles(t *testing.T) {
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	web := rollout.Workload{Namespace: "shop", Name: "a"}
 	measured := &rollout.Analysis{Metrics: []rollout.Metric{{Provider: "job", Secrets: map[string]rollout.SecretRef{"token": {}}}}}
+	migration := object("batch/v1", "Job", "edge")
+	migration.Map("metadata")["annotations"] = map[string]any{"helm.sh/hook": "pre-upgrade"}
 	apps := []App{
 		{Name: "shop", Render: &rollout.Render{
 			App: rollout.App{Name: "shop", ServiceAccount: "shop/deployer"}, Objects: []rollout.Object{object("apps/v1", "Deployment", "shop")},
@@ -31,7 +33,7 @@ func TestRoles(t *testing.T) {
 			Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{Steps: []rollout.Step{
 				{Experiment: &rollout.Experiment{Analyses: []rollout.ExperimentAnalysis{{Analysis: measured}}}}}}}},
 		}},
-		{Name: "edge", Render: &rollout.Render{App: rollout.App{Name: "edge", Namespace: "edge", Decryption: "keys"}, Objects: []rollout.Object{object("v1", "Namespace", ""), object("example.com/v1", "Widget", "edge")}},
+		{Name: "edge", Render: &rollout.Render{App: rollout.App{Name: "edge", Namespace: "edge", Decryption: "keys"}, Objects: []rollout.Object{object("v1", "Namespace", ""), object("example.com/v1", "Widget", "edge"), migration}},
 			Has: []rollout.Ref{{Kind: "ConfigMap", Namespace: "edge", Name: "gone"}, {Group: "gone.example.com", Kind: "Gone", Namespace: "edge", Name: "a"}}},
 		{Name: "broken"},
 	}
@@ -55,6 +57,7 @@ func TestRoles(t *testing.T) {
 		head("Role", "gitrollout", ", namespace: edge") +
 		"- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create, delete, get, patch]\n" +
 		"- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get]\n" +
+		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout", ", namespace: edge", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: shop") +
 		"- apiGroups: [\"\"]\n  resources: [serviceaccounts]\n  resourceNames: [deployer]\n  verbs: [impersonate]\n" +
@@ -62,6 +65,7 @@ func TestRoles(t *testing.T) {
 		bound("Role", "gitrollout", ", namespace: shop", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout-shop-deployer", ", namespace: shop") +
 		"- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get]\n" +
+		"- apiGroups: [\"\"]\n  resources: [pods]\n  verbs: [list]\n" +
 		"- apiGroups: [\"apps\"]\n  resources: [deployments]\n  verbs: [create, delete, get, patch]\n" +
 		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout-shop-deployer", ", namespace: shop", "deployer", "shop")
