@@ -51,12 +51,26 @@ func started(in Input, start Decision) Decision {
 	case is && in.State.Stable == nil && !isRetried(in.Promotion, rejection):
 		return notBegun(in, rejection)
 	case in.Promotion.Says(rollout.Abort, release.Hash):
-		return refuse(in, release, "aborted by "+orElse(in.Promotion.Author, "a promotion file"))
+		return refuse(in, release, abortedBy(in.Promotion))
 	}
 	if d, waits := runHooks(in, head, rollout.HookBefore, release); waits {
 		return d
 	}
 	return start
+}
+
+// Coming is the release that waits for what runs before it, of which nothing has begun; nil if none does.
+func Coming(in Input) *rollout.Release {
+	h := in.State.Held
+	if h == nil || h.Reason != rollout.HeldHook || in.State.Phase == rollout.Aborting || in.Head.Render == nil {
+		return nil
+	}
+	release := newRelease(in)
+	release.Since = time.Time{}
+	if release.Hash == "" || in.State.Stable != nil && in.State.Stable.Hash == release.Hash {
+		return nil // Git has left it since
+	}
+	return &release
 }
 
 // keptByHook is an app that stays as it is while something runs before a release of it.

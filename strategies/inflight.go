@@ -88,11 +88,7 @@ func mustRetreat(in Input) (string, bool) {
 		return "", false
 	}
 	if in.Promotion.Says(rollout.Abort, s.Release.Hash) {
-		reason := "aborted by " + orElse(in.Promotion.Author, "a promotion file")
-		if in.Promotion.Reason != "" {
-			reason += ": " + in.Promotion.Reason
-		}
-		return reason, true
+		return abortedBy(in.Promotion), true
 	}
 	if s.Former != nil {
 		return "", false // it is stable: only people take users back
@@ -110,6 +106,15 @@ func mustRetreat(in Input) (string, bool) {
 		return late.reason, true
 	}
 	return "", false
+}
+
+// abortedBy says who has aborted a release, and why.
+func abortedBy(p *rollout.Promotion) string {
+	reason := "aborted by " + orElse(p.Author, "a promotion file")
+	if p.Reason != "" {
+		reason += ": " + p.Reason
+	}
+	return reason
 }
 
 // advance moves each workload of the release at most one step on. The app

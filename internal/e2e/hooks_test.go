@@ -286,3 +286,29 @@ func TestHookThatIsRefused(t *testing.T) {
 	}
 	w.awaitHealthy(w.push("mended", good))
 }
+
+// TestHookAborted: a release whose migration runs can be kept from beginning, and be rejected, by the commands, and the
+// reason that somebody gives is told. What runs is left to end.
+func TestHookAborted(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
+	w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
+	if out, err := w.cli("hold", w.app); err != nil || !strings.Contains(out, "does not begin when its hooks have ended") {
+		t.Errorf("hold: %v\n%s", err, out)
+	}
+	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, "gitrollout hold "+w.app+" --off") {
+		t.Errorf("get: %v\n%s", err, out)
+	}
+	w.repo.Pull()
+	if out, err := w.cli("abort", w.app, "--reason", "not today"); err != nil || !strings.Contains(out, "before anything of it has begun") {
+		t.Errorf("abort: %v\n%s", err, out)
+	}
+	s := w.await("rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	if reason := s.Rejected[0].Reason; !strings.HasSuffix(reason, ": not today") || w.pods.count("v2") > 0 ||
+		w.jobs()[s.Hooks[0].Job] != "runs" || w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
+		t.Errorf("rejected because it was %q; %d pods of v2, Jobs %v", reason, w.pods.count("v2"), w.jobs())
+	}
+}

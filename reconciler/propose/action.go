@@ -38,6 +38,8 @@ func (a Action) StillAbout(in strategies.Input) error {
 	switch {
 	case a.Verb == rollout.Retry && in.Head.Render != nil:
 		now = in.Head.Render.Release()
+	case a.Verb != Undo && strategies.Coming(in) != nil:
+		now = strategies.Coming(in).Hash
 	case in.State.Release != nil:
 		now = in.State.Release.Hash
 	}
@@ -72,6 +74,9 @@ func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
 		return Order{}, err
 	}
 	about := in.State
+	if r := strategies.Coming(in); r != nil {
+		about.Release = r
+	}
 	if r := about.Release; r != nil && d.promotion != nil && d.promotion.Release != r.Hash {
 		about.Release = nil // it is not about that one
 	}
@@ -120,6 +125,12 @@ func promoteFully(in strategies.Input) (decision, error) {
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 		d.then = "what Git asks for replaces all pods without steps, whether the way back ends or not; " +
 			watchHint(in.App.Name)
+		return d, nil
+	}
+	if r := strategies.Coming(in); r != nil {
+		in.State.Release = r
+		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
+		d.then = in.App.Name + " goes on to the end when its hooks have ended well; " + watchHint(in.App.Name)
 		return d, nil
 	}
 	if _, err := inFlight(in); err != nil {
@@ -262,14 +273,18 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 
 // hold keeps the release in flight where it is.
 func hold(in strategies.Input, reason string) (decision, error) {
-	release, err := inFlight(in)
-	if err != nil {
-		return decision{}, err
+	release, stays := strategies.Coming(in), "does not begin when its hooks have ended"
+	if release == nil {
+		var err error
+		if release, err = inFlight(in); err != nil {
+			return decision{}, err
+		}
+		stays = "stays where it is"
 	}
 	return decision{
 		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Hold, Reason: reason},
 		subject:   fmt.Sprintf("Hold release %s of %s", release.Hash, in.App.Name),
-		then:      fmt.Sprintf("%s stays where it is; to go on: gitrollout hold %s --off", in.App.Name, in.App.Name),
+		then:      fmt.Sprintf("%s %s; to go on: gitrollout hold %s --off", in.App.Name, stays, in.App.Name),
 	}, nil
 }
 
@@ -287,15 +302,20 @@ func endHold(in strategies.Input) (decision, error) {
 
 // abort takes the release in flight back.
 func abort(in strategies.Input, reason string) (decision, error) {
-	release, err := inFlight(in)
-	if err != nil {
-		return decision{}, err
+	release, then := strategies.Coming(in), ""
+	if release != nil {
+		then = in.App.Name + " rejects it at the next pass, before anything of it has begun; a Job that runs is left to end"
+	} else {
+		var err error
+		if release, err = inFlight(in); err != nil {
+			return decision{}, err
+		}
+		then = fmt.Sprintf("%s goes back to %s at the next pass", in.App.Name, in.State.Stable.Hash)
 	}
 	return decision{
 		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort, Reason: reason},
 		subject:   fmt.Sprintf("Abort release %s of %s", release.Hash, in.App.Name),
-		then: fmt.Sprintf("%s goes back to %s at the next pass; %s", in.App.Name, in.State.Stable.Hash,
-			watchHint(in.App.Name)),
+		then:      then + "; " + watchHint(in.App.Name),
 	}, nil
 }
 
@@ -326,8 +346,11 @@ func retry(in strategies.Input) (decision, error) {
 
 // inFlight returns the release that a decision can be about.
 func inFlight(in strategies.Input) (*rollout.Release, error) {
-	s := in.State
+	s, coming := in.State, strategies.Coming(in)
 	switch {
+	case coming != nil:
+		return nil, fmt.Errorf("release %s has not begun: it waits for its hooks; to have it go on to the end when they have "+
+			"ended: gitrollout promote %s --full; not to have it: gitrollout abort %s", coming.Hash, in.App.Name, in.App.Name)
 	case s.Phase == rollout.Aborting:
 		return nil, fmt.Errorf("release %s is already on its way back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:

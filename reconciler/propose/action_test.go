@@ -14,11 +14,16 @@ import (
 
 func TestActionsAreAboutWhatIsShown(t *testing.T) {
 	flying := strategies.Input{State: rollout.State{Release: &rollout.Release{Hash: "h1-2"}}, Head: strategies.Head{Render: &rollout.Render{}}}
+	waits := rejected()
+	waits.State.Phase, waits.State.Held = rollout.Healthy, &rollout.Held{Reason: rollout.HeldHook}
 	for name, c := range map[string]struct {
 		in   strategies.Input
 		a    Action
 		fine bool
 	}{
+		"NotBegun":       {waits, Action{Verb: "abort", Release: waits.Head.Render.Release()}, true},
+		"NotBegunUnseen": {waits, Action{Verb: "abort"}, false},
+		"UndoBefore":     {waits, Action{Verb: "undo"}, true},
 		"TheSame":        {flying, Action{Verb: "promote", Release: "h1-2"}, true},
 		"AnotherOne":     {flying, Action{Verb: "promote", Release: "h1-1"}, false},
 		"NoneWasShown":   {flying, Action{Verb: "abort"}, false},
@@ -100,6 +105,12 @@ func TestDecide(t *testing.T) {
 	held := func(reason rollout.HeldReason) strategies.Input {
 		return state(func(s *rollout.State) { s.Held = &rollout.Held{Reason: reason, Message: "why"} })
 	}
+	waits, waitsFirst := adopted(rollout.HeldHook, nil), adopted(rollout.HeldHook, nil)
+	waits.Head.Commit = rollout.Commit{ID: inFlight.Commit, Author: inFlight.Author, Subject: inFlight.Subject}
+	waitsFirst.Head.Commit = waits.Head.Commit
+	waits.State.Phase, waitsFirst.State.Phase, waitsFirst.State.Stable = rollout.Healthy, rollout.Pending, nil
+	left := adopted(rollout.HeldHook, nil)
+	left.State.Phase, left.State.Stable = rollout.Healthy, &rollout.Release{Hash: rollout.Hash(head)}
 	cases := map[string]struct {
 		in      strategies.Input
 		a       Action
@@ -141,6 +152,12 @@ func TestDecide(t *testing.T) {
 		"AbortNothing":          {state(func(s *rollout.State) { s.Phase, s.Release = rollout.Healthy, nil }), Action{Verb: rollout.Abort}, "", "", "", "it is Healthy at h1-1"},
 		"AbortUnknown":          {strategies.Input{}, Action{Verb: rollout.Abort}, "", "", "", "no record of it yet"},
 		"RetryOfWhatIsInFlight": {shop(), Action{Verb: rollout.Retry}, "", "", "", "is in flight and was not rejected"},
+		"AbortBeforeItBegins":   {waits, Action{Verb: rollout.Abort, Reason: "slow"}, "reason: slow\nrelease: " + head, "Abort release " + head + " of shop in prod\n" + about + "\nReason: slow\n", "before anything of it has begun; a Job that runs is left to end", ""},
+		"AbortFirstBefore":      {waitsFirst, Action{Verb: rollout.Abort}, "release: " + head, "Abort release " + head + " of shop in prod\n" + about, "before anything of it has begun", ""},
+		"AbortWhatGitHasLeft":   {left, Action{Verb: rollout.Abort}, "", "", "", "no release is in flight: it is Healthy at " + head},
+		"HoldBeforeItBegins":    {waits, Action{Verb: rollout.Hold}, "release: " + head, "Hold release " + head + " of shop in prod\n" + about, "does not begin when its hooks have ended; to go on: gitrollout hold shop --off", ""},
+		"FullyBeforeItBegins":   {waits, Action{Verb: rollout.Promote, Full: true}, "release: " + head + "\nthrough: full\n", "Promote shop fully in prod\n" + about, "when its hooks have ended well", ""},
+		"GateBeforeItBegins":    {waits, Action{Verb: rollout.Promote}, "", "", "", "has not begun: it waits for its hooks"},
 		"NoSuchVerb":            {shop(), Action{Verb: "rollback"}, "", "", "", "no verb"},
 		"NotUndo":               {shop(), Action{Verb: Undo}, "", "", "", "no verb"},
 	}

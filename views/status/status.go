@@ -37,6 +37,7 @@ type App struct {
 	Held      *Held         `json:"held,omitempty"`
 	Release   *Release      `json:"release,omitempty"`
 	Stable    *Release      `json:"stable,omitempty"`
+	Coming    *Release      `json:"coming,omitempty"`   // waits for its hooks: nothing of it has begun
 	Rejected  *Rejected     `json:"rejected,omitempty"` // the release that Git asks for and that was rejected
 	Source    *Commit       `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Workloads []Workload    `json:"workloads,omitempty"`
@@ -69,7 +70,7 @@ type Release struct {
 	Commit  string       `json:"commit"`
 	Author  string       `json:"author"`
 	Subject string       `json:"subject,omitempty"`
-	Since   time.Time    `json:"since"`
+	Since   time.Time    `json:"since,omitzero"`
 	Fast    bool         `json:"fast,omitempty"`
 }
 
@@ -149,7 +150,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	a.showHealth(in)
 	a.Held = heldOf(in)
-	a.Release, a.Stable = releaseOf(s.Release), releaseOf(s.Stable)
+	a.Release, a.Stable, a.Coming = releaseOf(s.Release), releaseOf(s.Stable), releaseOf(strategies.Coming(in))
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
 		a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
 	}
@@ -366,6 +367,10 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	}
 	_, shut := strategies.Gate(in)
 	switch {
+	case s.Held.Waits() && in.Head.Render != nil && in.Promotion.Says(rollout.Hold, in.Head.Render.Release()):
+		add("end the hold", "gitrollout hold "+app+" --off")
+	case strategies.Coming(in) != nil:
+		add("reject it", "gitrollout abort "+app)
 	case s.Held != nil && s.Held.Reason == rollout.HeldAdoption:
 		add("replace what runs", "gitrollout promote "+app+" --full")
 	case s.Held != nil && s.Held.Reason == rollout.HeldRenamed && s.Release == nil:

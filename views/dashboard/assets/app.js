@@ -67,7 +67,7 @@ const means = {
 };
 
 function possible(verb) {
-  const flying = app.release && app.stable;
+  const flying = (app.release && app.stable) || app.coming;
   return { promote: flying || (app.held && app.held.reason === 'Adoption'), hold: flying, abort: flying,
     retry: !!app.rejected, undo: !!(app.release || app.stable) }[verb];
 }
@@ -180,7 +180,7 @@ function draw() {
   if (!app) return;
   note(app.boardNote);
   part('title', { ...app, samples: 0, analyses: 0, hooks: 0, workloads: 0 }, title);
-  part('next', [app.next, app.phase, app.release, app.rejected, app.held, who.may], next);
+  part('next', [app.next, app.phase, app.release, app.coming, app.rejected, app.held, who.may], next);
   part('workloads', [app.workloads, app.samples, app.phase, widthOf()], () => (app.workloads || []).map(workload));
   part('analyses', [app.analyses, widthOf()], analyses);
   part('hooks', app.hooks, hooks);
@@ -287,7 +287,8 @@ function openAct(verb) {
 $('act-form').addEventListener('submit', async (e) => {
   e.preventDefault();
   const verb = $('act').dataset.verb;
-  const seen = verb === 'retry' ? app.rejected : app.release;
+  const seen = verb === 'retry' ? app.rejected
+    : verb === 'undo' ? app.release : app.coming || app.release;
   const form = new FormData(e.target), through = form.get('through') || '';
   const body = { verb, release: seen ? seen.hash : '', reason: form.get('reason') || '',
     off: form.get('off') === 'off', full: through === 'full', through: through === 'full' ? '' : through };
