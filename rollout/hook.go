@@ -31,6 +31,7 @@ type HookRun struct {
 	Phase   HookPhase `json:"phase"`
 	Since   time.Time `json:"since"` // of the phase
 	Attempt int       `json:"attempt"`
+	Content Hash      `json:"content,omitempty"` // of it in Git, when it was made
 	Message string    `json:"message,omitempty"` // what the cluster says of its end
 	Past    bool      `json:"past,omitempty"`    // of a try of the release that is over: it decides nothing any more
 }

@@ -175,6 +175,8 @@ type Rejection struct {
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
 	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: only a different one can retry
+	Hook      string    `json:"hook,omitempty"`      // namespace/name of the one that failed, if one did
+	Content   Hash      `json:"content,omitempty"`   // of that hook in Git: with another one it is tried again
 }
 
 // Named is an app with the names that it had before, as the record knows them.

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -48,10 +49,10 @@ func started(in Input, start Decision) Decision {
 	}
 	rejection, is := in.State.IsRejected(release.Hash)
 	switch {
-	case is && in.State.Stable == nil && !isRetried(in.Promotion, rejection):
+	case is && in.State.Stable == nil && !isTriedAgain(in, rejection):
 		return notBegun(in, rejection)
 	case in.Promotion.Says(rollout.Abort, release.Hash):
-		return refuse(in, release, abortedBy(in.Promotion))
+		return refuse(in, release, cause{reason: abortedBy(in.Promotion)})
 	}
 	if d, waits := runHooks(in, head, rollout.HookBefore, release); waits {
 		return d
@@ -82,10 +83,56 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	case s.Phase == rollout.Aborting && s.Retreat == nil: // the way back has ended
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
+	what := "release " + string(release.Hash) + " of " + in.Head.Commit.Short()
+	if isOfStable(in.State, release) {
+		what = "commit " + in.Head.Commit.Short()
+	}
 	s.Held = &rollout.Held{Reason: rollout.HeldHook, Commit: in.Head.Commit.ID, Message: fmt.Sprintf(
-		"release %s of %s by %s waits for its hooks", release.Hash, in.Head.Commit.Short(), in.Head.Commit.Author)}
+		"%s by %s waits for its hooks", what, in.Head.Commit.Author)}
 	d.Subject = orElse(d.Subject, fmt.Sprintf("%s: release %s waits for hooks", s.App, release.Hash))
 	return d
+}
+
+// isOfStable reports whether hooks run that have changed without a new version: what serves stays.
+func isOfStable(s rollout.State, release rollout.Release) bool {
+	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
+}
+
+// changed runs the hooks that have changed in a commit that has no new version: those before a release and those after
+// it, before anything else of the commit is applied. One that is new runs with the next version.
+func changed(in Input, next Decision) Decision {
+	s, head := in.State, in.Head.Render
+	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
+		return next
+	}
+	was := in.Source.ByRef()
+	isLeft := func(o rollout.Object) bool {
+		before := was[o.Ref()]
+		return hook.Is(o) && (before == nil || !hook.Is(before) || reflect.DeepEqual(o, before))
+	}
+	release := *s.Stable
+	release.Fast = false
+	run := *head
+	run.Objects = slices.DeleteFunc(slices.Clone(head.Objects), isLeft)
+	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
+		return awaitHook(in, i, &run, s.Hooks[i].When, release)
+	}
+	for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter} {
+		if len(hooksAt(in, &run, when, release)) == 0 {
+			continue
+		}
+		if !hasKey(in.Answers.Accepted, next.State.Source) {
+			return next // the API server is asked about all of it first
+		}
+		if d, shut := waitForWindow(in, "a hook that has changed, and commit"); shut {
+			return d
+		}
+		if d, waits := runHooks(in, &run, when, release); waits {
+			return d
+		}
+	}
+	next.State.Hooks = pastHooks(next.State.Hooks)
+	return next
 }
 
 // afterwards runs what runs after a release and before it is stable; false if nothing is left to.
@@ -149,14 +196,19 @@ func runHooks(
 			return !run.Past && run.Release == release.Hash && run.When == when && run.Name == h.Name()
 		})
 		switch {
-		case i < 0:
-			return beginHook(in, r, h, when, release), true
+		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
+			return beginHook(in, r, h, when, release), true // it has not run yet, or has changed since
 		case when == rollout.HookAbort: // there is nothing to go back to from there
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues:
 			return failed(in, in.State.Hooks[i], release), true
 		}
 	}
 	return Decision{}, false
+}
+
+// isAnother reports whether a hook is not any more what ran.
+func isAnother(run rollout.HookRun, h hook.Hook) bool {
+	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
 // interrupted is what is on record of a Job that makes room for a newer release: it is deleted when that begins, and
@@ -187,7 +239,7 @@ func beginHook(
 				continue
 			}
 		}
-		run.Past = run.Past || run.Release != release.Hash
+		run.Past = run.Past || run.Release != release.Hash || run.Name == h.Name() && run.When == when
 		s.Hooks = append(s.Hooks, run)
 	}
 	if len(gone) > 0 {
@@ -197,12 +249,12 @@ func beginHook(
 	slices.Reverse(s.Hooks)
 	run := rollout.HookRun{
 		Name: h.Name(), When: when, Release: release.Hash, Job: h.JobName(release.Hash, attempt),
-		Phase: rollout.HookRunning, Since: rollout.Second(in.Now), Attempt: attempt,
+		Phase: rollout.HookRunning, Since: rollout.Second(in.Now), Attempt: attempt, Content: hook.Content(h.Object),
 	}
 	s.Hooks = append(s.Hooks, run)
 	s.Inventory = sorted(slices.Concat(s.Inventory, refsOf(needsOfHook(in, r, h, when, release))))
 	d.Subject = fmt.Sprintf("%s runs hook %s %s %s", s.App, h.Name(), when, release.Hash)
-	if when == rollout.HookBefore {
+	if when == rollout.HookBefore || isOfStable(in.State, release) {
 		return keptByHook(in, d, release)
 	}
 	return d
@@ -234,7 +286,7 @@ func awaitHook(
 	}
 	d = Decision{State: in.State, Requeue: in.Now.Add(again), Waiting: fmt.Sprintf("hook %s (%s %s): Job %s to end",
 		run.Name, run.When, run.Release, run.Job)}
-	if when == rollout.HookBefore {
+	if when == rollout.HookBefore || isOfStable(in.State, release) {
 		d = keptByHook(in, d, release)
 	}
 	state, known := in.Answers.Jobs[job.Key()]
@@ -303,18 +355,21 @@ func withHooks(in Input, d Decision, was rollout.State) Decision {
 func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
+	case isOfStable(in.State, release):
+		return hold(in.State, rollout.HeldHookFailed, reason+"; it runs again when it changes in Git, and is left when "+
+			"Git has what it was before; nothing else of the commit is applied until then", in.Head.Commit.ID)
 	case run.When == rollout.HookBefore:
-		return refuse(in, release, reason)
+		return refuse(in, release, cause{reason: reason, hook: run})
 	case in.State.Stable == nil:
-		return hold(in.State, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works",
-			in.Head.Commit.ID)
+		return hold(in.State, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works, "+
+			"or change the hook", in.Head.Commit.ID)
 	}
-	return retreat(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true})
+	return retreat(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
 }
 
 // refuse rejects a release that has not begun.
-func refuse(in Input, release rollout.Release, reason string) Decision {
-	s := rejected(in, in.State, release, reason)
+func refuse(in Input, release rollout.Release, why cause) Decision {
+	s := rejected(in, in.State, release, why)
 	s.Stable, s.Hooks = newestStable(in), pastHooks(s.Hooks)
 	in.State = s
 	d := Decision{State: s} // while what was before it is still on its way out
@@ -324,14 +379,14 @@ func refuse(in Input, release rollout.Release, reason string) Decision {
 	case s.Retreat == nil:
 		d = degraded(in, s.Rejected[0])
 	}
-	d.Subject = fmt.Sprintf("%s rejects %s, of which nothing has begun: %s", s.App, release.Hash, reason)
+	d.Subject = fmt.Sprintf("%s rejects %s, of which nothing has begun: %s", s.App, release.Hash, why.reason)
 	return d
 }
 
 // notBegun keeps an app without a stable version as it is.
 func notBegun(in Input, why rollout.Rejection) Decision {
-	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; push a version that works, or "+
-		"say decision: retry", why.Hash, why.Reason), in.Head.Commit.ID)
+	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change what failed and push, "+
+		"or try it again as it is: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
 	d.State.Phase = rollout.Phase(orElse(string(d.State.Phase), string(rollout.Pending)))
 	return d
 }

@@ -3,6 +3,7 @@ package strategies
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +18,11 @@ import (
 // way, people push, revert, abort, retry and promote.
 type hookLife struct {
 	*loop
-	rng  *rand.Rand
-	ends map[string]rollout.JobState // by Job, as the cluster has ended it
-	made map[string]int
-	t    testing.TB
+	rng   *rand.Rand
+	ends  map[string]rollout.JobState // by Job, as the cluster has ended it
+	made  map[string]int
+	alone int // hooks that changed without a new version, and were followed
+	t     testing.TB
 }
 
 func newHookLife(t testing.TB, seed uint64) *hookLife {
@@ -90,6 +92,10 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	if is.Release != nil && (was.Release == nil || was.Release.Hash != is.Release.Hash) && !is.Release.Fast && is.Phase != rollout.Aborting {
 		l.hold(subject, is.Release.Commit, is.Release.Hash, rollout.HookBefore, is.Hooks)
 	}
+	if was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
+		is.Source != was.Source && was.Source != "" && is.Phase == rollout.Healthy && was.Phase == rollout.Healthy {
+		l.follows(subject, was, is)
+	}
 	done := was.Release != nil && is.Stable != nil && is.Phase != rollout.Aborting && was.Phase != rollout.Aborting &&
 		is.Release == nil && is.Stable.Hash == was.Release.Hash
 	if done && !was.Release.Fast {
@@ -102,6 +108,7 @@ func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollo
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
 			return r.Release == release && r.Name == h.Name() && r.When == when && !r.Past &&
+				(when == rollout.HookAfter || r.Content == hook.Content(h.Object)) && // a later commit may have another check
 				(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
 		}) {
 			l.t.Errorf("%s: hook %s %s %s has not ended well: %+v", subject, h.Name(), when, release, runs)
@@ -109,10 +116,36 @@ func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollo
 	}
 }
 
+// follows holds that what has changed of hooks without a new version has run and ended well before the rest of its
+// commit is applied.
+func (l *hookLife) follows(subject string, was, is rollout.State) {
+	before := l.git.at(was.Source).ByRef()
+	for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter} {
+		for _, h := range hook.At(l.git.at(is.Source).Objects, when, hook.Release{}) {
+			if old := before[h.Object.Ref()]; old == nil || reflect.DeepEqual(old, h.Object) {
+				continue
+			}
+			if l.alone++; !slices.ContainsFunc(was.Hooks, func(r rollout.HookRun) bool {
+				return r.Release == is.Stable.Hash && r.Name == h.Name() && r.Content == hook.Content(h.Object) &&
+					(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
+			}) {
+				l.t.Errorf("%s: hook %s has changed and not ended well: %+v", subject, h.Name(), was.Hooks)
+			}
+		}
+	}
+}
+
 // live lets chance do what it does, and then all be well: the app comes to rest, with no hook that runs.
 func (l *hookLife) live() {
 	for range 40 {
-		switch l.rng.IntN(10) {
+		switch l.rng.IntN(12) {
+		case 10, 11:
+			l.git.push(func(x *source) {
+				x.hooks = slices.Clone(x.hooks)
+				i := l.rng.IntN(len(x.hooks))
+				x.hooks[i] = x.hooks[i].Copy()
+				x.hooks[i].Map("spec")["completions"] = int64(1 + l.rng.IntN(3))
+			})
 		case 0, 1, 2:
 			version := fmt.Sprintf("v%d", 1+l.rng.IntN(4))
 			l.git.push(func(x *source) { x.workloads[0].version = version })
@@ -146,11 +179,11 @@ func TestHooksInAnyOrder(t *testing.T) {
 	if testing.Short() {
 		lives = 60
 	}
-	jobs, failures := 0, 0
+	jobs, failures, alone := 0, 0, 0
 	for seed := range lives {
 		l := newHookLife(t, seed)
 		l.live()
-		jobs += len(l.made)
+		jobs, alone = jobs+len(l.made), alone+l.alone
 		for _, end := range l.ends {
 			if end.Failed {
 				failures++
@@ -160,8 +193,8 @@ func TestHooksInAnyOrder(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if jobs < int(lives) || failures < int(lives)/10 {
-		t.Errorf("%d Jobs, %d of them failed: the lives show too little", jobs, failures)
+	if jobs < int(lives) || failures < int(lives)/10 || alone < int(lives)/40 {
+		t.Errorf("%d Jobs, %d of them failed, %d ran alone: the lives show too little", jobs, failures, alone)
 	}
 }
 
@@ -174,6 +207,13 @@ func TestHooksNoticeMutants(t *testing.T) {
 					d.State.Hooks = slices.Clone(d.State.Hooks)
 					d.State.Hooks[i].Phase = rollout.HookSucceeded
 				}
+			}
+		},
+		"a hook that changes alone is left out": func(in *Input, d *Decision) {
+			if d.State.Held != nil && d.State.Held.Reason == rollout.HeldHook && strings.HasPrefix(d.State.Held.Message, "commit ") {
+				next := *in
+				next.State.Held = nil
+				*d = follow(next.prepared())
 			}
 		},
 		"a release that does not wait": func(in *Input, d *Decision) {

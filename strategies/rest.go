@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // decideAtRest handles an app without a release in flight.
@@ -15,7 +16,7 @@ func decideAtRest(in Input) Decision {
 	s, head := in.State, in.Head.Render
 	target := head.Release()
 	if asked := askedFor(in); s.Stable != nil && asked != target {
-		if rejection, ok := s.IsRejected(asked); ok && !isRetried(in.Promotion, rejection) {
+		if rejection, ok := s.IsRejected(asked); ok && !isTriedAgain(in, rejection) {
 			return degraded(in, rejection) // without its document it would be released at once
 		}
 	}
@@ -25,7 +26,7 @@ func decideAtRest(in Input) Decision {
 	}
 	// A workload of another name is a new one, though its hash be the same.
 	if target == "" || (target == stable && !noneRuns(in)) {
-		return follow(in)
+		return changed(in, follow(in))
 	}
 	if name, is := renamed(in); is && !in.Promotion.OpensAll(target) {
 		return heldAtRest(in, name)
@@ -36,7 +37,7 @@ func decideAtRest(in Input) Decision {
 		}
 		return started(in, startFirst(in))
 	}
-	if rejection, ok := s.IsRejected(target); ok && !isRetried(in.Promotion, rejection) {
+	if rejection, ok := s.IsRejected(target); ok && !isTriedAgain(in, rejection) {
 		return degraded(in, rejection)
 	}
 	i := runningHook(s) // one that has begun is waited for
@@ -49,7 +50,7 @@ func decideAtRest(in Input) Decision {
 
 // heldAtRest keeps what serves as it is while Git asks for another version under another name.
 func heldAtRest(in Input, name string) Decision {
-	if rejection, ok := in.State.IsRejected(in.Head.Render.Release()); ok && !isRetried(in.Promotion, rejection) {
+	if rejection, ok := in.State.IsRejected(in.Head.Render.Release()); ok && !isTriedAgain(in, rejection) {
 		return degraded(in, rejection)
 	}
 	s := in.State
@@ -127,11 +128,22 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if !CanRetry(in) {
 		retry = "its Rollout document"
 	}
-	d := Decision{State: s, Waiting: fmt.Sprintf("a revert of %s in Git, a new version, or %s", rejection.Hash, retry)}
+	if rejection.Hook != "" {
+		retry = "another hook " + rejection.Hook + ", or " + retry
+	} else {
+		retry = "or " + retry
+	}
+	d := Decision{State: s, Waiting: fmt.Sprintf("a revert of %s in Git, a new version, %s", rejection.Hash, retry)}
 	if was != rollout.Degraded {
 		d.Subject = fmt.Sprintf("%s degraded: %s was rejected, %s serves", s.App, rejection.Hash, s.Stable.Hash)
 	}
 	return d
+}
+
+// isTriedAgain reports whether what was rejected has another try: somebody asked for it, or the hook that failed is
+// another one now.
+func isTriedAgain(in Input, rejection rollout.Rejection) bool {
+	return isRetried(in.Promotion, rejection) || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
 // isRetried reports whether somebody asked to try a rejected hash again after it

@@ -13,7 +13,8 @@ import (
 type cause struct {
 	reason string
 	to     string
-	reject bool // the hash is not to be tried again: neither reverted nor superseded
+	hook   rollout.HookRun // that failed, if one did
+	reject bool            // the hash is not to be tried again: neither reverted nor superseded
 }
 
 // retreat begins the way back to stable. Traffic goes first and at once; the
@@ -39,7 +40,7 @@ func retreat(in Input, why cause) Decision {
 		s.Source = why.to
 	}
 	if why.reject {
-		s = rejected(in, s, *s.Release, why.reason)
+		s = rejected(in, s, *s.Release, why)
 	}
 	s.Hooks = pastHooks(s.Hooks)
 	s.Phase, s.Reason, s.Retreat, s.Spent = rollout.Aborting, why.reason, r, spend(in, s)
@@ -51,8 +52,9 @@ func retreat(in Input, why cause) Decision {
 }
 
 // rejected notes that a release is not to be tried again.
-func rejected(in Input, s rollout.State, release rollout.Release, reason string) rollout.State {
-	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: reason, At: rollout.Second(in.Now)}
+func rejected(in Input, s rollout.State, release rollout.Release, why cause) rollout.State {
+	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: why.reason,
+		At: rollout.Second(in.Now), Hook: why.hook.Name, Content: why.hook.Content}
 	if in.Promotion != nil {
 		rejection.Promotion = in.Promotion.Digest
 	}
@@ -181,7 +183,7 @@ func isAwaited(in Input) bool {
 	}
 	target := in.Head.Render.Release()
 	rejection, rejected := in.State.IsRejected(target)
-	return target != "" && target != in.State.Stable.Hash && (!rejected || isRetried(in.Promotion, rejection))
+	return target != "" && target != in.State.Stable.Hash && (!rejected || isTriedAgain(in, rejection))
 }
 
 func laterOnly(t, now time.Time) time.Time {

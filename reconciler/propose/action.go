@@ -349,8 +349,8 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {
 	case coming != nil:
-		return nil, fmt.Errorf("release %s has not begun: it waits for its hooks; to have it go on to the end when they have "+
-			"ended: gitrollout promote %s --full; not to have it: gitrollout abort %s", coming.Hash, in.App.Name, in.App.Name)
+		return nil, fmt.Errorf("release %s has not begun: it waits for its hooks; to have it go on to the end then: "+
+			"gitrollout promote %s --full; not to have it: gitrollout abort %s", coming.Hash, in.App.Name, in.App.Name)
 	case s.Phase == rollout.Aborting:
 		return nil, fmt.Errorf("release %s is already on its way back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:

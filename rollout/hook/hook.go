@@ -314,6 +314,20 @@ func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rol
 	return all
 }
 
+// Content is the identity of a hook as Git has it.
+func Content(o rollout.Object) rollout.Hash {
+	h, _ := rollout.HashTemplate(o) // it was read from a manifest, and can be written as one
+	return h
+}
+
+// Mended reports whether the hook for which a release was rejected is another one among some objects, or not there any
+// more: that is other content, and no version is rejected for ever.
+func Mended(r rollout.Rejection, objects []rollout.Object) bool {
+	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
+		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
+	})
+}
+
 // Known is the Job of a run whose hook is not known any more, to look for it.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")

@@ -12,6 +12,9 @@ import (
 // hooks says which Jobs run around the release that a change begins, and which of them see what is older than they
 // are: before a release nothing of it is applied but what was not there.
 func (c comparison) hooks(a App) (all []Note) {
+	if a.Change == Apply {
+		return c.changedHooks()
+	}
 	if a.Change != First && a.Change != Release && a.Change != Fast {
 		return nil
 	}
@@ -37,6 +40,25 @@ func (c comparison) hooks(a App) (all []Note) {
 			if t.when == rollout.HookBefore {
 				all = append(all, c.seesOld(h, which)...)
 			}
+		}
+	}
+	return all
+}
+
+// changedHooks says which Jobs run because they have changed, though the version has not.
+func (c comparison) changedHooks() (all []Note) {
+	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
+		return nil
+	}
+	for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter} {
+		for _, h := range hook.At(c.in.Head.Render.Objects, when, hook.Release{}) {
+			was, had := c.before[h.Object.Ref()]
+			if !h.IsJob() || !had || !hook.Is(was) || reflect.DeepEqual(was, h.Object) {
+				continue
+			}
+			all = append(all, Note{Level: Hint, Code: "Hook", Object: h.Object.Ref().String(), Message: fmt.Sprintf(
+				"Job %s runs, because it has changed, and nothing else is applied before it has ended well", h.Object.Name())})
+			all = append(all, c.seesOld(h, hook.Release{})...)
 		}
 	}
 	return all

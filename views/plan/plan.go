@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -195,7 +196,7 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 		}
 	}
 	if s := in.State; s != nil {
-		if r, is := s.IsRejected(to); is && to != from {
+		if r, is := s.IsRejected(to); is && to != from && !hook.Mended(r, in.Head.Render.Objects) {
 			return Rejected, fmt.Sprintf("%s was rejected (%s): nothing is released until a promotion file says retry", to,
 				r.Reason)
 		}
