@@ -19,6 +19,7 @@ type assembly struct {
 	app      rollout.App
 	file     string // the app's kustomization, for what no other file is to blame
 	warnings []string
+	unopened []string // encrypted files that are read without a key
 
 	objects           []rollout.Object // what is to be applied
 	documents         []*document      // the Rollout documents that were among them
@@ -141,6 +142,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 		Files:     a.fs.files(),
 		Digest:    hex.EncodeToString(sum[:16]),
 		Warnings:  a.warnings,
+		Unopened:  a.unopened,
 	}, nil
 }
 

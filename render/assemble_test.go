@@ -433,7 +433,7 @@ func TestExamplesRender(t *testing.T) {
 					got, err := New().Render(tree, app, rollout.Commit{})
 					if err != nil {
 						t.Error(err)
-					} else if len(got.Warnings) > 0 && app.Decryption == "" { // there is no key here, which is said
+					} else if len(got.Warnings) > 0 {
 						t.Errorf("%s: warnings %q", app.Name, got.Warnings)
 					}
 				}

@@ -25,7 +25,7 @@ import (
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {
-		return nil, f.undecryptable(real, err.Error(), "")
+		return nil, f.undecryptable(real, err)
 	}
 	if file == nil || isLeftAlone(content) {
 		return content, nil
@@ -33,24 +33,24 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	f.encrypted[real] = file.Locks()
 	if f.unlock == nil {
 		if content, err = file.Seal(f.twin); err != nil {
-			return nil, f.undecryptable(real, err.Error(), "")
+			return nil, f.undecryptable(real, err)
 		}
 		return content, nil
 	}
 	key, err := f.unlock(file.Locks())
-	if err == nil {
+	switch {
+	case errors.Is(err, sops.ErrLocked):
+		err = file.NoKey(real, f.keysIn)
+	case err != nil:
+		err = &sops.Error{Msg: err.Error(),
+			Fix: "put its keys there, in entries that end in .agekey or .asc, and allow reading it"}
+	default:
 		content, err = file.Open(key)
 	}
-	switch {
-	case err == nil:
-		return content, nil
-	case errors.Is(err, sops.ErrLocked):
-		return nil, f.undecryptable(real, fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it",
-			sops.Recipients(file.Locks()), f.keysIn),
-			"put one of those keys there, or encrypt the file for one that is there: sops updatekeys "+real)
-	default:
-		return nil, f.undecryptable(real, err.Error(), "")
+	if err != nil {
+		return nil, f.undecryptable(real, err)
 	}
+	return content, nil
 }
 
 // isLeftAlone reports whether all objects of an encrypted file are for somebody else to decrypt.
@@ -65,9 +65,13 @@ func isLeftAlone(content []byte) bool {
 }
 
 // undecryptable refuses a file, as refuse does.
-func (f *treeFS) undecryptable(real, msg, fix string) error {
-	err := f.refuse(real, msg, fix)
-	if f.refused.File == real && f.refused.Msg == msg {
+func (f *treeFS) undecryptable(real string, why error) error {
+	var wrong *sops.Error
+	if !errors.As(why, &wrong) {
+		wrong = &sops.Error{Msg: why.Error()}
+	}
+	err := f.refuse(real, wrong.Msg, wrong.Fix)
+	if f.refused.File == real && f.refused.Msg == wrong.Msg {
 		f.refused.Reason = rollout.HeldUndecryptable
 		return f.refused
 	}
@@ -265,7 +269,7 @@ func (a *assembly) keep(sealed, twin []rollout.Object, files []string) []rollout
 		}
 		notes[rollout.AnnotationSealed] = "true"
 	}
-	a.warn("what is encrypted in %s is not looked at: there is no key here", strings.Join(files, ", "))
+	a.unopened = files
 	return sealed
 }
 

@@ -119,6 +119,7 @@ type Render struct {
 	Files     []string          // sorted paths of every file that the build read
 	Digest    string            // of Objects and Specs: equal digests have nothing to apply
 	Warnings  []string          // what is accepted but unlikely to be meant, one sentence each
+	Unopened  []string          // sorted paths of the encrypted files that were read without a key
 }
 
 // Spec returns the spec of a staged workload.

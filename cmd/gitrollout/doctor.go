@@ -40,7 +40,8 @@ say for each thing that is missing what to do:
            configuration can be read; whose state the state branch has
   forge    branch protection and code owners, where the configuration names a forge
   cluster  it answers; its version; the rights, kind by kind and namespace by
-           namespace; that it knows all kinds; Secrets that analyses name
+           namespace; that it knows all kinds; Secrets that analyses name; that keys
+           open what is encrypted
   clock    this machine's, the API server's and the Git server's
 
 Whether it may push is tried out: it pushes one commit to a new branch,
@@ -142,8 +143,23 @@ func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
 	look.Name, look.UID, look.Apps = w.source.cluster, w.uid, []doctor.App{}
 	for _, name := range w.names() {
 		s, _ := w.states.Of(name)
-		look.Apps = append(look.Apps, doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory,
-			Render: w.head(w.apps[name]).Render})
+		app := doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory, Render: w.head(w.apps[name]).Render}
+		if app.Render != nil && len(app.Render.Unopened) > 0 {
+			app.Encrypted = w.contents(app.Render.Unopened)
+		}
+		look.Apps = append(look.Apps, app)
 	}
 	return look
+}
+
+// contents are those of files of the users' branch.
+func (w *world) contents(files []string) map[string][]byte {
+	all := map[string][]byte{}
+	for _, file := range files {
+		entry, found, err := w.branch.Tree.Lookup(file)
+		if err == nil && found {
+			all[file], _ = w.branch.Tree.ReadBlob(entry.ID) // it is here: it was rendered
+		}
+	}
+	return all
 }

@@ -104,8 +104,57 @@ func TestEncryptedSecrets(t *testing.T) {
 				t.Errorf("the Secrets hold %q and %q", plain, made)
 			}
 			w.wantNoWrites(p)
+			for command, warns := range map[string]bool{"get": false, "explain": false, "validate": true} {
+				if out := w.said(command); strings.Contains(out, "there is no key here") != warns {
+					t.Errorf("%s of an app at rest: %s", command, out)
+				}
+			}
 		})
 	}
+}
+
+// said is what a command prints that needs no cluster, about the app if it is about one.
+func (w *loopWorld) said(args ...string) string {
+	w.Helper()
+	if args[0] == "get" || args[0] == "explain" {
+		args = append(args, w.app)
+	}
+	var out strings.Builder
+	run(w.Context(), append(args, "--repo", w.server.URL, "--cluster", "test"), strings.NewReader(""), &out, &out)
+	return out.String()
+}
+
+// TestDoctorTriesKeys: each encrypted file of each app is tried, and those that no key opens are named, with the fix and
+// without a value.
+func TestDoctorTriesKeys(t *testing.T) {
+	key, other := sopstest.Age(t), sopstest.Age(t)
+	w := newLoopWorld(t, version("v0", halfThenGate))
+	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
+	files := w.encrypted("v1", "hunter2-planted", key)
+	files["made.env"] = whole(w, "made.env", "PASSWORD=hunter2-planted\n", other)
+	w.push("v1", files)
+	look := func() string {
+		return w.said("doctor", "--no-push", "--kubeconfig", w.api.kubeconfig)
+	}
+	want := func(wants ...string) {
+		t.Helper()
+		out := strings.Join(strings.Fields(look()), " ")
+		for _, text := range wants {
+			if !strings.Contains(out, text) || strings.Contains(out, "hunter2") || strings.Contains(out, "AGE-SECRET") {
+				t.Errorf("no %q, or a secret, in\n%s", text, out)
+			}
+		}
+	}
+	want("problem cluster.keys encrypted files of "+w.app+": Secret "+w.ns+"/sops-keys: secrets \"sops-keys\" not found", "fix: create it, or allow reading it")
+	w.keep(w.ns, sopstest.Key{Name: "README", Secret: "none"})
+	want("Secret "+w.ns+"/sops-keys has no entry whose name ends in .agekey or .asc", "fix: put keys there")
+	w.keep(w.ns, key)
+	want("problem cluster.keys apps/"+w.app+"/made.env of "+w.app+" is encrypted by SOPS for age age1", "fix: put one of those keys there, or encrypt the file for one that is there",
+		"ok cluster.keys Secret "+w.ns+"/sops-keys opens 1 of 2 encrypted files of "+w.app)
+	files["secret.yaml"] = strings.Replace(files["secret.yaml"], "kind: Secret", "kind: Secret\ntype: Opaque", 1)
+	files["made.env"] = whole(w, "made.env", "PASSWORD=hunter2-planted\n", key)
+	w.push("changed", files)
+	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed by something else than sops")
 }
 
 // wantNoWrites looks some times at a world at rest: nothing is written, and nothing is rendered, for which a key would be

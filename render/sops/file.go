@@ -54,6 +54,14 @@ var (
 	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
 )
 
+// Error is what is wrong with an encrypted file, and what to do. It holds nothing of the values.
+type Error struct{ Msg, Fix string }
+
+func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
+
+// again is what to do with a file that is not as sops writes them.
+const again = "take it back to what sops wrote, or encrypt it again with sops encrypt"
+
 // Is reports whether a file is one that SOPS has encrypted, as far as can be told without reading all of it.
 func Is(content []byte) bool {
 	return bytes.Contains(content, []byte("sops")) && noted.Match(content) &&
@@ -83,8 +91,8 @@ func Read(name string, content []byte) (*File, error) {
 		f.form = formDotenv
 		notes, err = f.readDotenv(content)
 	case iniSection.Match(content):
-		return nil, fmt.Errorf("is an INI file encrypted by SOPS, which is not read value by value: encrypt it as a whole, " +
-			"with sops encrypt --input-type binary")
+		return nil, &Error{"is an INI file encrypted by SOPS, which is not read value by value",
+			"encrypt it as a whole, with sops encrypt --input-type binary"}
 	default:
 		notes, err = f.readYAML(content)
 	}
@@ -125,7 +133,7 @@ func (f *File) take() (notes map[string]any, err error) {
 			}
 			if value := doc.Content[at+1]; i == 0 && value.Kind == yaml.MappingNode && notes == nil {
 				if hasAlias(value) || value.Decode(&notes) != nil {
-					return nil, fmt.Errorf("has notes of SOPS that cannot be read")
+					return nil, &Error{"has notes of SOPS that cannot be read", again}
 				}
 			}
 			doc.Content = slices.Delete(doc.Content, at, at+2)
@@ -150,7 +158,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 		}
 		name, value, is := strings.Cut(line, "=")
 		if !is {
-			return nil, fmt.Errorf("has a line that is not NAME=value")
+			return nil, &Error{"has a line that is not NAME=value", again}
 		}
 		value = strings.ReplaceAll(value, `\n`, "\n")
 		if note, ours := strings.CutPrefix(name, "sops_"); ours {
@@ -197,19 +205,18 @@ func (f *File) note(notes map[string]any) (err error) {
 	}
 	when, err := time.Parse(time.RFC3339, is("lastmodified"))
 	if err != nil {
-		return fmt.Errorf("has no sops.lastmodified that is a time")
+		return &Error{"has no sops.lastmodified that is a time", again}
 	}
 	f.mac, f.changed = is("mac"), when.Format(time.RFC3339)
 	if f.mac == "" {
-		return fmt.Errorf("has no sops.mac, without which nobody knows whether it was changed: encrypt it again")
+		return &Error{"has no sops.mac, without which nobody knows whether it was changed", again}
 	}
 	if is("encrypted_comment_regex")+is("unencrypted_comment_regex") != "" {
-		return fmt.Errorf("is encrypted by what its comments say (sops.encrypted_comment_regex), which is not read: " +
-			"encrypt it with --encrypted-regex")
+		return &Error{"is encrypted by what its comments say (sops.encrypted_comment_regex), which is not read",
+			"encrypt it with --encrypted-regex"}
 	}
 	if len(entries(notes["key_groups"])) > 1 {
-		return fmt.Errorf("needs keys of several groups (sops.key_groups), which is not supported: " +
-			"encrypt it for one group")
+		return &Error{"needs keys of several groups (sops.key_groups), which is not supported", "encrypt it for one group"}
 	}
 	f.partly = is("mac_only_encrypted") == "true"
 	if err := f.rules.read(is); err != nil {
@@ -251,6 +258,13 @@ func entries(v any) (all []map[string]any) {
 // Locks are how the file's data key is locked, by kind.
 func (f *File) Locks() []Lock { return f.locks }
 
+// NoKey is the error of a file that no key in a Secret opens.
+func (f *File) NoKey(name, secret string) error {
+	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
+		secret),
+		"put one of those keys there, or encrypt the file for one that is there: sops updatekeys " + name}
+}
+
 // rules say which values are encrypted.
 type rules struct {
 	suffix, regex string
@@ -275,13 +289,14 @@ func (r *rules) read(is func(string) string) (err error) {
 	}
 	switch {
 	case n > 1:
-		return fmt.Errorf("has more than one rule of what is encrypted (sops.encrypted_regex and the like)")
+		return &Error{"has more than one rule of what is encrypted (sops.encrypted_regex and the like)", again}
 	case n == 0:
 		r.suffix = "_unencrypted"
 	}
 	if r.regex != "" {
 		if r.matches, err = regexp.Compile(r.regex); err != nil {
-			return fmt.Errorf("has a sops.encrypted_regex that is none")
+			return &Error{"has a sops.encrypted_regex that is none",
+				"write a regular expression of Go into .sops.yaml, and encrypt it again"}
 		}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"regexp"
@@ -22,11 +21,12 @@ import (
 )
 
 // ErrChanged is a file whose values are not those that were encrypted.
-var ErrChanged = errors.New("was changed by something else than sops, or the key is another file's " +
-	"(its MAC does not match): take it back to what sops wrote, or encrypt it again")
+var ErrChanged = &Error{
+	"was changed by something else than sops, or the key is another file's (its MAC does not match)", again,
+}
 
 // errPlain is a value that everybody can read and nobody was to.
-var errPlain = errors.New("is to be encrypted, and is not: run sops encrypt, or sops edit, and commit what it writes")
+var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit what it writes"}
 
 // partlySeed is what the code begins with where it is of encrypted values alone, as SOPS has it.
 var partlySeed = sha256.Sum256([]byte("sops"))
@@ -36,7 +36,7 @@ var partlySeed = sha256.Sum256([]byte("sops"))
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
-		return nil, errors.New("has a data key that is none")
+		return nil, &Error{"has a data key that is none", again}
 	}
 	w := walk{file: f, block: block, sum: sha512.New()}
 	if f.partly {
@@ -45,9 +45,9 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	if err := w.all(); err != nil {
 		return nil, err
 	}
-	want, _, err := w.decrypt(f.mac, f.changed)
+	want, _, wrong := w.decrypt(f.mac, f.changed)
 	got := fmt.Sprintf("%X", w.sum.Sum(nil))
-	if text, is := want.(string); err != nil || !is || subtle.ConstantTimeCompare([]byte(text), []byte(got)) != 1 {
+	if text, is := want.(string); wrong != nil || !is || subtle.ConstantTimeCompare([]byte(text), []byte(got)) != 1 {
 		return nil, ErrChanged
 	}
 	return f.print()
@@ -104,7 +104,7 @@ func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 			key := n.Content[i]
 			key.HeadComment, key.LineComment, key.FootComment = "", "", ""
 			if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || seen[key.Value] && w.file.form != formDotenv {
-				return false, at(path, "has a key that is no text, or is there twice")
+				return false, at(path, &Error{"has a key that is no text, or is there twice", again})
 			}
 			seen[key.Value] = true
 			if _, err := w.node(n.Content[i+1], append(slices.Clip(path), key.Value)); err != nil {
@@ -126,19 +126,20 @@ func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	case yaml.ScalarNode:
 		return w.scalar(n, path)
 	default:
-		return false, at(path, "is an alias, which sops does not write")
+		return false, at(path, &Error{"is an alias, which sops does not write", again})
 	}
 	return false, nil
 }
 
-func at(path []string, format string, args ...any) error {
-	return fmt.Errorf("%s "+format, append([]any{strings.Join(path, ".")}, args...)...)
+// at is what is wrong at a path.
+func at(path []string, what *Error) *Error {
+	return &Error{strings.Join(path, ".") + " " + what.Msg, what.Fix}
 }
 
 func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
 	var v any
 	if err := n.Decode(&v); err != nil {
-		return false, at(path, "cannot be read")
+		return false, at(path, &Error{"cannot be read", again})
 	}
 	if v == nil {
 		return false, nil
@@ -147,14 +148,15 @@ func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
 	if encrypted {
 		sealed, is := v.(string)
 		if !is {
-			return false, at(path, "%w", errPlain)
+			return false, at(path, errPlain)
 		}
-		if v, comment, err = w.decrypt(sealed, strings.Join(path, ":")+":"); err != nil {
-			return false, at(path, "%w", err)
+		var wrong *Error
+		if v, comment, wrong = w.decrypt(sealed, strings.Join(path, ":")+":"); wrong != nil {
+			return false, at(path, wrong)
 		}
 		if !comment {
 			if err := n.Encode(v); err != nil {
-				return false, at(path, "cannot be written")
+				return false, at(path, &Error{"cannot be written", again})
 			}
 		}
 	}
@@ -187,7 +189,7 @@ func plain(v any) []byte {
 }
 
 // decrypt returns what an encrypted value was, and whether that is a comment.
-func (w *walk) decrypt(sealed, about string) (v any, comment bool, err error) {
+func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
 	}
@@ -200,6 +202,7 @@ func (w *walk) decrypt(sealed, about string) (v any, comment bool, err error) {
 	}
 	var raw [3][]byte
 	for i := range raw {
+		var err error
 		if raw[i], err = base64.StdEncoding.DecodeString(parts[i+1]); err != nil {
 			return nil, false, ErrChanged
 		}
@@ -215,8 +218,10 @@ func (w *walk) decrypt(sealed, about string) (v any, comment bool, err error) {
 	if err != nil {
 		return nil, false, ErrChanged
 	}
-	v, err = typed(parts[4], opened)
-	return v, parts[4] == "comment", err
+	if v, err = typed(parts[4], opened); err != nil {
+		return nil, false, &Error{"is not of the type that it was encrypted with", again}
+	}
+	return v, parts[4] == "comment", nil
 }
 
 func typed(kind string, opened []byte) (v any, err error) {
@@ -237,10 +242,7 @@ func typed(kind string, opened []byte) (v any, err error) {
 	default:
 		err = ErrChanged
 	}
-	if err != nil {
-		return nil, errors.New("is not of the type that it was encrypted with")
-	}
-	return v, nil
+	return v, err
 }
 
 // seal is what stands in place of an encrypted value, and in the twin. A number may be a port in both.
@@ -282,15 +284,15 @@ func (f *File) print() ([]byte, error) {
 	var out bytes.Buffer
 	switch f.form {
 	case formJSON:
-		if err := writeJSON(&out, f.docs[0]); err != nil {
-			return nil, err
+		if writeJSON(&out, f.docs[0]) != nil {
+			return nil, &Error{"cannot be written as JSON", again}
 		}
 		out.WriteByte('\n')
 	case formBinary:
 		if c := f.docs[0].Content; len(c) == 2 && c[0].Value == "data" && c[1].Kind == yaml.ScalarNode {
 			return []byte(c[1].Value), nil
 		}
-		return nil, errors.New("is JSON by its content and not by its name: call it .json")
+		return nil, &Error{"is JSON by its content and not by its name", "call it .json"}
 	case formDotenv:
 		for c := f.docs[0].Content; len(c) > 1; c = c[2:] {
 			fmt.Fprintf(&out, "%s=%s\n", c[0].Value, strings.ReplaceAll(c[1].Value, "\n", `\n`))
@@ -299,11 +301,11 @@ func (f *File) print() ([]byte, error) {
 		encoder := yaml.NewEncoder(&out)
 		for _, doc := range f.docs {
 			if err := encoder.Encode(doc); err != nil {
-				return nil, errors.New("cannot be written as YAML")
+				return nil, &Error{"cannot be written as YAML", again}
 			}
 		}
 		if err := encoder.Close(); err != nil {
-			return nil, errors.New("cannot be written as YAML")
+			return nil, &Error{"cannot be written as YAML", again}
 		}
 	}
 	return out.Bytes(), nil

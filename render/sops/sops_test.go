@@ -141,6 +141,9 @@ func TestWhatWasChanged(t *testing.T) {
 		changed[i] ^= 1
 		got, err := opened(k, name, string(changed))
 		if err != nil {
+			if wrong := (*Error)(nil); !errors.Is(err, ErrLocked) && (!errors.As(err, &wrong) || wrong.Fix == "" || wrong.Msg == "") {
+				t.Errorf("byte %d, %q instead of %q: no fix in %v", i, changed[i], content[i], err)
+			}
 			refused++
 			continue
 		}
@@ -211,8 +214,12 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, content string) {
 		for _, open := range []func(*File) ([]byte, error){func(file *File) ([]byte, error) { return file.Seal(false) }, func(file *File) ([]byte, error) { return file.Open(make([]byte, 32)) }} {
-			if file, err := Read(name, []byte(content)); err == nil && file != nil {
-				_, _ = open(file)
+			file, err := Read(name, []byte(content))
+			if err == nil && file != nil {
+				_, err = open(file)
+			}
+			if wrong := (*Error)(nil); err != nil && (!errors.As(err, &wrong) || wrong.Fix == "") {
+				t.Errorf("no fix in %v", err)
 			}
 		}
 	})

@@ -37,6 +37,8 @@ type App struct {
 	Known  bool            // it is on record: it was taken over already
 	Render *rollout.Render // nil if it cannot be rendered
 	Has    []rollout.Ref   // what it has in the cluster, on record
+
+	Encrypted map[string][]byte // the files of Render.Unopened
 }
 
 // Cluster is the cluster to examine, and what Git has for it.
@@ -109,6 +111,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.discovery)))
 	x.ask(ctx)
 	c.examineSecrets(ctx, e, client)
+	c.examineKeys(ctx, e, client)
 	c.examineHands(ctx, e, now())
 	c.examineUID(ctx, e, client)
 }

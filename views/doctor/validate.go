@@ -141,6 +141,10 @@ func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (App
 		return a, nil, fmt.Errorf("app %s: %w", app.Name, err)
 	}
 	a.Release, a.Objects, a.Staged, a.Warnings = built.Release(), len(built.Objects), len(built.Specs), built.Warnings
+	if len(built.Unopened) > 0 {
+		a.Warnings = append(slices.Clip(a.Warnings), "what is encrypted in "+strings.Join(built.Unopened, ", ")+
+			" is not looked at: there is no key here")
+	}
 	return a, built, nil
 }
 
