@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -155,37 +153,4 @@ func (g *Getter) token(ctx context.Context, host, wants string) (string, error) 
 		given.Token = given.Access
 	}
 	return "Bearer " + given.Token, nil
-}
-
-// Logins reads the files that docker login and helm registry login write, and returns the function for Getter.Login.
-// What is kept by a program of credHelpers is not read.
-func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
-	folder := getenv("DOCKER_CONFIG")
-	if folder == "" {
-		folder = filepath.Join(home, ".docker")
-	}
-	known := map[string]string{}
-	ofHelm := filepath.Join(home, ".config/helm/registry/config.json")
-	for _, file := range []string{ofHelm, filepath.Join(folder, "config.json")} {
-		var config struct {
-			Auths map[string]struct {
-				Auth string `json:"auth"`
-			} `json:"auths"`
-		}
-		data, err := os.ReadFile(file)
-		if err != nil || json.Unmarshal(data, &config) != nil {
-			continue
-		}
-		for host, entry := range config.Auths {
-			if pair, err := base64.StdEncoding.DecodeString(entry.Auth); err == nil {
-				host = strings.TrimPrefix(host, "https://")
-				host, _, _ = strings.Cut(host, "/")
-				known[host] = string(pair)
-			}
-		}
-	}
-	return func(host string) (user, password string) {
-		user, password, _ = strings.Cut(known[host], ":")
-		return user, password
-	}
 }

@@ -83,6 +83,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 			continue
 		}
 		known[p.Into] = true
+		wrong = append(wrong, leftOver(dir, s, locked)...)
 		all, err := onDisk(dir, p.Into)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -99,6 +100,22 @@ func Check(dir *os.Root) (wrong []string, err error) {
 		}
 	}
 	return wrong, nil
+}
+
+// leftOver are the folders of other versions of a chart, which a merge of two updates leaves: a kustomization that
+// names such a version would be rendered from files that nobody has locked.
+func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
+	if s.Chart == nil {
+		return nil
+	}
+	found, _ := fs.Glob(dir.FS(), path.Join(s.Into, s.Chart.Name+"-*", s.Chart.Name, "Chart.yaml"))
+	for _, file := range found {
+		at := path.Dir(path.Dir(file))
+		if !slices.ContainsFunc(locked, func(p Pin) bool { return p.Into == at }) {
+			wrong = append(wrong, at+" is not in vendor.lock")
+		}
+	}
+	return wrong
 }
 
 // onDisk reads a folder, in which all is to be plain files.
@@ -163,8 +180,8 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses folders that are in each other, and those of somebody else: what is there and was not vendored, or was
-// changed since, stays.
+// apart refuses folders that are in each other, and those of somebody else: what is there and was not vendored, or
+// was changed since, stays.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {

@@ -340,6 +340,13 @@ func TestCheck(t *testing.T) {
 		"a source less": {func(w *world) {
 			w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n")
 		}, "base is in vendor.lock, and not in vendor.yaml"},
+		"what a merge left over": {func(w *world) {
+			_ = os.CopyFS(filepath.Join(w.dir, "charts/redis-20.1.3"), os.DirFS(filepath.Join(w.dir, "charts/redis-20.1.5")))
+		},
+			"charts/redis-20.1.3 is not in vendor.lock"},
+		"a chart of one's own": {func(w *world) {
+			_ = os.CopyFS(filepath.Join(w.dir, "charts/redis-operator"), os.DirFS(filepath.Join(w.dir, "charts/redis-20.1.5/redis")))
+		}, ""},
 		"no lock":            {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "vendor.lock")) }, "is not in vendor.lock"},
 		"nothing is changed": {func(w *world) {}, ""},
 	} {
@@ -457,4 +464,54 @@ func TestLogins(t *testing.T) {
 			t.Errorf("%s is told %s %s, want %s", host, user, password, want)
 		}
 	}
+}
+
+// TestLoginsOfHelpers: what a program keeps is asked of it, by host, as docker does; one that has nothing, or is none, or ends
+// badly, says nobody.
+func TestLoginsOfHelpers(t *testing.T) {
+	home, programs := t.TempDir(), t.TempDir()
+	program := func(name, script string) {
+		if err := os.WriteFile(filepath.Join(programs, "docker-credential-"+name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program("one", `[ "$1" = get ] || exit 2; read host; printf '{"ServerURL": "%s", "Username": "ann", "Secret": "of-%s"}' "$host" "$host"`)
+	program("all", `read host; case $host in c.*|https://index.docker.io/v1/) printf '{"Username": "bob", "Secret": "kept"}';; t.*) printf '{"Username": "<token>", "Secret": "identity"}';; *) echo credentials not found in native keychain; exit 1;; esac`)
+	program("bad", `echo '{'`)
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	if err := os.MkdirAll(filepath.Join(home, ".docker"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := `{"credsStore": "all", "credHelpers": {"a.example.com": "one", "b.example.com": "bad", "m.example.com": "missing", "p.example.com": "../one"},
+		"auths": {"a.example.com": {}, "f.example.com": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("eve:file")) + `"}}}`
+	if err := os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	login := Logins(home, func(string) string { return "" })
+	for host, want := range map[string]string{
+		"a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ", "p.example.com": " ", "c.example.com": "bob kept",
+		"t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ", "index.docker.io": "bob kept",
+	} {
+		if user, password := login(host); user+" "+password != want {
+			t.Errorf("%s is told %s %s, want %s", host, user, password, want)
+		}
+	}
+}
+
+// TestLoggedInByAHelper: a registry that wants a token is asked for it as who the helper says.
+func TestLoggedInByAHelper(t *testing.T) {
+	w := newWorld(t)
+	home, programs := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "docker-credential-one"), []byte("#!/bin/sh\nprintf '{\"Username\": \"ann\", \"Secret\": \"secret\"}'"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	_ = os.MkdirAll(filepath.Join(home, ".docker"), 0o755)
+	if err := os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(`{"credHelpers": {"`+w.host+`": "one"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.getter.Login = func(string) (string, string) { return "", "" }
+	w.update("", "answers 403")
+	w.getter.Login = Logins(home, func(string) string { return "" })
+	w.update("")
 }
