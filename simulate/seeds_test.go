@@ -55,6 +55,7 @@ var worlds = []world{
 	{"PeopleAndPumps", chaos{humans: true, bad: true, pumps: true, git: true}},
 	{"PeopleAndAnalyses", chaos{humans: true, analyses: true, git: true}},
 	{"StatefulSets", chaos{sets: true, bad: true, crashes: true, api: true, git: true}},
+	{"CalmSets", chaos{sets: true}},
 	{"DaemonSets", chaos{sets: true, nodes: true, bad: true, crashes: true, api: true, git: true}},
 	{"Hooks", chaos{hooks: true, bad: true, crashes: true, api: true, git: true}},
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},

@@ -253,6 +253,8 @@ func (m moving) needsRouting() bool {
 	switch {
 	case !ok || m.routing == nil:
 		return false
+	case m.sharesPods() && m.want().canary == 0 && m.fresh.Desired == 0:
+		return false // the only pod moves with the promotion: there is none to send requests to
 	case m.Routed == nil:
 		return m.routedWeight(s) > 0 || len(s.routes) > 0
 	default:

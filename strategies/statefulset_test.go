@@ -535,3 +535,20 @@ func TestStatefulSetRoutes(t *testing.T) {
 		}
 	}
 }
+
+// TestOnePodHasNoRoutes: the only pod of a StatefulSet moves with the promotion, and nobody waits for endpoints of another.
+func TestOnePodHasNoRoutes(t *testing.T) {
+	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{{Method: &rollout.StringMatch{Exact: "GET"}}}}
+	spec := ofSet(rollout.Step{Route: &match}, rollout.Step{Pause: &rollout.Pause{}})
+	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
+	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	for n, want := range map[int]bool{1: true, 2: false} {
+		r := pods(n, n)
+		r.Hash, r.Current = "old", true
+		m := moving{plan: compile(spec), Progress: rollout.Progress{Workload: db}, exists: true, n: n, stable: r,
+			live: rollout.ObservedWorkload{Replicas: n, Synced: true, Revisions: []rollout.Revision{r}}}
+		if v := (podsWait{}).verdict(Input{Now: noon}, m); v.done != want || v.route {
+			t.Errorf("of %d pods: %+v, want it done %t", n, v, want)
+		}
+	}
+}

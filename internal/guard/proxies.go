@@ -59,9 +59,11 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 
 // left finds a version without ready pods to which a proxy may still send
 // requests, because it has not learnt yet that they go elsewhere, or that their
-// Service selects other pods.
+// Service selects other pods. Pods that are replaced in place leave one by one, of
+// either version, as with any Deployment.
 func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
-	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) {
+	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) ||
+		spec.Scaling == rollout.InPlace {
 		return ""
 	}
 	now := g.seen[len(g.seen)-1]
