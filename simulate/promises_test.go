@@ -639,6 +639,9 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	if p.unsure[w] && p.isUnderWay(source) {
 		return true
 	}
+	if source.isShared() && p.shares(w, source)[source.services[1]] > 0 {
+		p.fail(lawShare, "%s: a router has a weight, and the share of the pods is one already", w)
+	}
 	for _, rs := range d.Sets {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
