@@ -20,6 +20,7 @@ type vendorCommand struct {
 	streams
 	check  bool
 	update string
+	from   string
 }
 
 func newVendor(s streams) *cobra.Command {
@@ -39,11 +40,16 @@ the one that is locked is an error.
 
 --check compares the files with vendor.lock, without the network: for CI.
 
+--from reads the kustomization of a folder instead: what it names of other
+repositories, and its charts, is written into that folder's vendor.yaml, and the
+kustomization names where it will be. Look at both, and call vendor.
+
 Registries and chart repositories are asked with what docker login and helm registry
 login have written, Git with the git program and its credentials.`,
 		Example: `  gitrollout vendor
   gitrollout vendor --check
-  gitrollout vendor infra --update=redis`,
+  gitrollout vendor infra --update=redis
+  gitrollout vendor --from apps/shop`,
 		Args: atMostOne("path"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.Context(), path.Join(append([]string{"."}, args...)...))
@@ -52,6 +58,8 @@ login have written, Git with the git program and its credentials.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&c.check, "check", false, "compare the files with vendor.lock, and write nothing")
 	flags.StringVar(&c.update, "update", "", "take the newest version of the source of this `name` (without one: of all)")
+	flags.StringVar(&c.from, "from", "",
+		"write a vendor.yaml of what the kustomization in the folder `path` names elsewhere")
 	flags.Lookup("update").NoOptDefVal = vendoring.All
 	return cmd
 }
@@ -59,6 +67,12 @@ login have written, Git with the git program and its credentials.`,
 func (c *vendorCommand) run(ctx context.Context, at string) error {
 	if c.check && c.update != "" {
 		return usagef("--check writes nothing, and --update does: keep one")
+	}
+	if c.from != "" {
+		if c.check || c.update != "" || at != "." {
+			return usagef("--from is for the folder that it names, and goes with nothing else")
+		}
+		return c.rewrite()
 	}
 	var dirs []string
 	err := filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
@@ -100,6 +114,34 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	}
 	if c.check && wrong > 0 {
 		return fmt.Errorf("%d vendored folders are not as vendor.lock says; remove them and run gitrollout vendor", wrong)
+	}
+	return nil
+}
+
+// rewrite writes a vendor.yaml of what a kustomization names elsewhere.
+func (c *vendorCommand) rewrite() error {
+	root, err := os.OpenRoot(c.from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	said, err := vendoring.From(root)
+	var invalid *rollout.InvalidError
+	if errors.As(err, &invalid) {
+		invalid.File = path.Join(filepath.ToSlash(c.from), invalid.File)
+	}
+	if err != nil {
+		return err
+	}
+	if len(said) == 0 {
+		said = []string{"names nothing elsewhere that is not in vendor.yaml"}
+	} else {
+		said = append(said, "now: gitrollout vendor "+filepath.ToSlash(c.from))
+	}
+	for _, line := range said {
+		if err := c.say(line); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -43,11 +43,13 @@ var table = map[string]rule{
 	"render/scaffold": {own: []string{"render", "render/chart", "rollout"}, others: []string{
 		"helm.sh/helm/v4/pkg/strvals", "sigs.k8s.io/yaml",
 	}},
-	"render/vendoring": {own: []string{"rollout"}, others: []string{"github.com/Masterminds/semver/v3", "sigs.k8s.io/yaml"}},
-	"render/schema":    {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
-	"git":              {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
-	"git/wire":         {own: []string{"publish/call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
-	"git/sign":         {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
+	"render/vendoring": {own: []string{"rollout"}, others: []string{
+		"github.com/Masterminds/semver/v3", "sigs.k8s.io/kustomize/kyaml/yaml", "sigs.k8s.io/yaml",
+	}},
+	"render/schema": {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
+	"git":           {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
+	"git/wire":      {own: []string{"publish/call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
+	"git/sign":      {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
 	"render/chart": {own: []string{"rollout"}, others: []string{
 		"helm.sh/helm/v4/pkg/chart", "helm.sh/helm/v4/pkg/engine", "helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/release/v1/util",
 		"sigs.k8s.io/yaml",

@@ -1,0 +1,237 @@
+package vendoring
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// kustomizations are the names that a kustomization may have.
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// From writes what the kustomization of a folder names elsewhere into the folder's vendor.yaml, and has the
+// kustomization name where it will be. It brings in nothing. Charts stay as they are named: kustomize looks for them
+// where Update puts them. It returns a line for each change, and writes nothing where anything cannot be named.
+func From(dir *os.Root) (said []string, err error) {
+	file, text, err := kustomization(dir)
+	if err != nil {
+		return nil, err
+	}
+	var doc kyaml.Node
+	if kyaml.Unmarshal(text, &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != kyaml.MappingNode {
+		return nil, &rollout.InvalidError{File: file, Msg: "cannot be read", Fix: "write it as a mapping of YAML"}
+	}
+	known, head, err := vendorYAML(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &from{file: file, lines: strings.SplitAfter(string(text), "\n"), known: known}
+	for _, field := range []string{"resources", "bases", "components"} {
+		if err := f.entries(field, valueAt(doc.Content[0], field)); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.charts(text); err != nil {
+		return nil, err
+	}
+	if len(f.added) == 0 {
+		return f.said, nil
+	}
+	data, err := yaml.Marshal(f.added)
+	if err == nil {
+		data = append(head, data...)
+		_, err = rollout.ParseVendor(rollout.VendorFile, data)
+	}
+	if err == nil {
+		err = dir.WriteFile(rollout.VendorFile, data, 0o644)
+	}
+	if err == nil {
+		err = dir.WriteFile(file, []byte(strings.Join(f.lines, "")), 0o644)
+	}
+	return f.said, err
+}
+
+func kustomization(dir *os.Root) (file string, text []byte, err error) {
+	for _, file = range kustomizations {
+		if text, err = dir.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
+			return file, text, err
+		}
+	}
+	return "", nil, fmt.Errorf("there is no kustomization.yaml in %s", dir.Name())
+}
+
+// vendorYAML is what a folder's vendor.yaml names, and its text, to which entries are appended.
+func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
+	head, err = dir.ReadFile(rollout.VendorFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Appendf(nil, "apiVersion: %s\nkind: Vendor\nsources:\n", rollout.APIVersion), nil
+	}
+	if err == nil {
+		known, err = rollout.ParseVendor(rollout.VendorFile, head)
+	}
+	if at := bytes.LastIndex(head, []byte("\nsources:\n- ")); err == nil && at < 0 {
+		err = &rollout.InvalidError{File: rollout.VendorFile, Msg: "has sources to which none can be appended",
+			Fix: "write sources last, as a list with a line for each that begins with a -"}
+	}
+	if len(head) > 0 && head[len(head)-1] != '\n' {
+		head = append(head, '\n')
+	}
+	return known, head, err
+}
+
+func valueAt(n *kyaml.Node, field string) *kyaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == field {
+			return n.Content[i+1]
+		}
+	}
+	return &kyaml.Node{}
+}
+
+// from is a kustomization that is rewritten.
+type from struct {
+	file  string
+	lines []string
+	known []rollout.VendorSource
+	added []map[string]any // entries, as vendor.yaml has them
+	said  []string
+}
+
+// entries rewrites the addresses of a list.
+func (f *from) entries(field string, list *kyaml.Node) error {
+	for i, n := range list.Content {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		refuse := func(msg, fix string) error {
+			return &rollout.InvalidError{File: f.file, Field: at, Msg: n.Value + " " + msg, Fix: fix}
+		}
+		if n.Kind != kyaml.ScalarNode || !isRemote(n.Value) {
+			continue
+		}
+		repo, ref, below := remote(n.Value)
+		switch {
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(path.Join(repo, below))):
+			return refuse("is no folder of a repository of Git", "download it, and name the file")
+		case ref == "":
+			return refuse("names no tag, branch or commit", "append ?ref=TAG")
+		}
+		// What is beside a base is often named by it.
+		top, _, _ := strings.Cut(below, "/")
+		into := f.folder(rollout.VendorGit{URL: repo, Ref: ref, Path: path.Clean(top)})
+		to := path.Join(into, strings.TrimPrefix(below, top))
+		line := &f.lines[n.Line-1]
+		if strings.Count(*line, n.Value) != 1 {
+			return refuse("cannot be replaced", "write it in a line of its own")
+		}
+		*line = strings.Replace(*line, n.Value, to, 1)
+		f.said = append(f.said, fmt.Sprintf("%s: %s is %s now", f.file, at, to))
+	}
+	return nil
+}
+
+// folder is where a folder of a repository is to be, which is added unless it is there.
+func (f *from) folder(g rollout.VendorGit) string {
+	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
+	if g.Path != "." {
+		name += "-" + g.Path
+	}
+	into := path.Join("vendor", name)
+	for n := 2; ; n++ {
+		i := slices.IndexFunc(f.known, func(s rollout.VendorSource) bool { return s.Into == into })
+		switch {
+		case i < 0:
+			f.known = append(f.known, rollout.VendorSource{Git: &g, Into: into})
+			entry := map[string]any{"url": g.URL, "ref": g.Ref}
+			if g.Path != "." {
+				entry["path"] = g.Path
+			}
+			f.added = append(f.added, map[string]any{"git": entry, "into": into})
+			return into
+		case f.known[i].Git != nil && *f.known[i].Git == g:
+			return into
+		}
+		into = path.Join("vendor", fmt.Sprint(name, "-", n))
+	}
+}
+
+// charts adds those of repositories and registries.
+func (f *from) charts(text []byte) error {
+	var k struct {
+		Globals struct{ ChartHome string } `json:"helmGlobals"`
+		Charts  []rollout.VendorChart      `json:"helmCharts"`
+	}
+	if err := yaml.Unmarshal(text, &k); err != nil {
+		return &rollout.InvalidError{File: f.file, Msg: "cannot be read: " + rollout.OneLine(err.Error()), Fix: "correct it"}
+	}
+	for i, c := range k.Charts {
+		if c.Repo == "" {
+			continue
+		}
+		into := path.Clean(k.Globals.ChartHome)
+		if k.Globals.ChartHome == "" {
+			into = "charts"
+		}
+		at := fmt.Sprintf("helmCharts[%d]", i)
+		switch {
+		case c.Version == "":
+			return &rollout.InvalidError{File: f.file, Field: at + ".version", Msg: "is missing",
+				Fix: "name the version that runs"}
+		case into == ".." || strings.HasPrefix(into, "../") || path.IsAbs(into):
+			return &rollout.InvalidError{File: f.file, Field: "helmGlobals.chartHome", Msg: into + " is not below this folder",
+				Fix: "write vendor.yaml into a folder above, by hand"}
+		case slices.ContainsFunc(f.known, func(s rollout.VendorSource) bool { return s.Chart != nil && *s.Chart == c }):
+			continue
+		}
+		f.known = append(f.known, rollout.VendorSource{Chart: &c, Into: into})
+		f.added = append(f.added, map[string]any{"into": into,
+			"chart": map[string]any{"repo": c.Repo, "name": c.Name, "version": c.Version}})
+		f.said = append(f.said, fmt.Sprintf("%s: %s will be in %s", f.file, at, path.Join(into, c.Name+"-"+c.Version)))
+	}
+	return nil
+}
+
+// isRemote reports whether kustomize would fetch an entry.
+func isRemote(entry string) bool {
+	host, _, below := strings.Cut(entry, "/")
+	return strings.Contains(entry, "://") || strings.HasPrefix(entry, "git::") || strings.HasPrefix(entry, "git@") ||
+		below && strings.EqualFold(host, "github.com")
+}
+
+// remote takes an address apart as kustomize does: a repository, what of it, and a folder.
+func remote(entry string) (repo, ref, below string) {
+	entry, query, _ := strings.Cut(strings.TrimPrefix(entry, "git::"), "?")
+	if q, err := url.ParseQuery(query); err == nil {
+		ref = q.Get("ref") + q.Get("version")
+	}
+	scheme, rest, hasScheme := strings.Cut(entry, "://")
+	if !hasScheme {
+		scheme, rest = "", entry
+	}
+	if scheme == "" && strings.HasPrefix(strings.ToLower(rest), "github.com/") {
+		scheme = "https"
+	}
+	parts := strings.Split(strings.ReplaceAll(rest, "github.com:", "github.com:/"), "/")
+	switch before, after, is := strings.Cut(rest, "//"); {
+	case is:
+		rest, below = before, after
+	case strings.Contains(rest, ".git/"):
+		rest, below, _ = strings.Cut(rest, ".git/")
+		rest += ".git"
+	case strings.Contains(parts[0], "github.com") && len(parts) > 3:
+		rest, below = strings.ReplaceAll(strings.Join(parts[:3], "/"), ":/", ":"), strings.Join(parts[3:], "/")
+	}
+	if rest = strings.TrimSuffix(rest, "/"); scheme != "" {
+		rest = scheme + "://" + rest
+	}
+	return rest, ref, strings.Trim(below, "/")
+}

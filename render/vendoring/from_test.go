@@ -1,0 +1,110 @@
+package vendoring
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestRemote takes addresses apart that kustomize's documentation has, and those of people.
+func TestRemote(t *testing.T) {
+	for entry, want := range map[string]string{
+		"https://github.com/kubernetes-sigs/kustomize//examples/multibases/dev/?timeout=120&ref=v3.3.1": "https://github.com/kubernetes-sigs/kustomize v3.3.1 examples/multibases/dev",
+		"https://github.com/kubernetes-sigs/kustomize?ref=v3.3.1":                                       "https://github.com/kubernetes-sigs/kustomize v3.3.1 ",
+		"github.com/kubernetes-sigs/kustomize/examples/multibases/dev?ref=v1.0.6":                       "https://github.com/kubernetes-sigs/kustomize v1.0.6 examples/multibases/dev",
+		"https://github.com/org/repo/deploy?ref=v1":                                                     "https://github.com/org/repo v1 deploy",
+		"git@github.com:org/repo//deploy?ref=v1":                                                        "git@github.com:org/repo v1 deploy",
+		"git@github.com:org/repo/deploy/a?version=v1":                                                   "git@github.com:org/repo v1 deploy/a",
+		"git@github.com:org/repo.git/deploy?ref=v1":                                                     "git@github.com:org/repo.git v1 deploy",
+		"git::https://git.example.com/a/b/c.git//deploy?ref=v1":                                         "https://git.example.com/a/b/c.git v1 deploy",
+		"ssh://git@git.example.com:7999/a/b.git/deploy?ref=v1":                                          "ssh://git@git.example.com:7999/a/b.git v1 deploy",
+		"https://git.example.com/a/b/c":                                                                 "https://git.example.com/a/b/c  ",
+	} {
+		repo, ref, below := remote(entry)
+		if got := repo + " " + ref + " " + below; got != want || !isRemote(entry) {
+			t.Errorf("%s: %q, want %q", entry, got, want)
+		}
+	}
+	for _, entry := range []string{"../base", "base.yaml", "github.com.yaml", "a/github.com", "x@y"} {
+		if isRemote(entry) {
+			t.Errorf("%s is taken for remote", entry)
+		}
+	}
+}
+
+// TestFrom rewrites a kustomization, brings in what it named, and has nothing to do the second time.
+func TestFrom(t *testing.T) {
+	w := newWorld(t)
+	if err := os.Remove(filepath.Join(w.dir, "vendor.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	w.git.Write(map[string]string{"deploy/overlay/kustomization.yaml": "resources: [../base.yaml]\n"})
+	w.git.Commit("an overlay")
+	w.write("kustomization.yml", "# ours\nresources:\n- app.yaml # stays\n- "+w.gitURL+"//deploy/overlay?ref=main # theirs\n- \""+w.gitURL+"//deploy?ref=main\"\ncomponents: [\""+w.gitURL+"?ref=main\"]\n"+
+		"helmCharts:\n- {name: redis, repo: http://"+w.host+"/charts, version: 20.1.5, releaseName: a}\n- {name: ours, releaseName: b}\n")
+	said, err := From(w.on())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSuffix(filepath.Base(w.gitURL), ".git")
+	want := "# ours\nresources:\n- app.yaml # stays\n- vendor/" + name + "-deploy/overlay # theirs\n- \"vendor/" + name + "-deploy\"\ncomponents: [\"vendor/" + name + "\"]\n"
+	has := w.has()
+	if got := has["kustomization.yml"]; !strings.HasPrefix(got, want) || len(said) != 4 {
+		t.Errorf("said %q (-want +got):\n%s", said, cmp.Diff(want, got))
+	}
+	w.update("")
+	if has = w.has(); has["vendor/"+name+"-deploy/overlay/kustomization.yaml"] == "" || has["vendor/"+name+"/README.md"] == "" || has["charts/redis-20.1.5/redis/Chart.yaml"] == "" || len(w.wrong()) > 0 {
+		t.Errorf("there is %v, wrong %v", has, w.wrong())
+	}
+	before, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
+	if said, err := From(w.on()); err != nil || len(said) > 0 {
+		t.Errorf("the second time: %v, error %v", said, err)
+	}
+	w.write("kustomization.yml", strings.Replace(want, "app.yaml", "https://github.com/org/repo?ref=v1", 1))
+	if _, err := From(w.on()); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
+	if sources, err := rollout.ParseVendor("vendor.yaml", after); err != nil || len(sources) != 4 || !strings.HasPrefix(string(after), string(before)) {
+		t.Errorf("%d sources, error %v:\n%s", len(sources), err, after)
+	}
+}
+
+// TestFromRefuses: what cannot be named is said with its field and the fix, and nothing is written.
+func TestFromRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ kustomization, vendor, want string }{
+		"no ref":              {"resources: [https://github.com/org/repo//deploy]\n", "", "kustomization.yml: resources[0]: https://github.com/org/repo//deploy names no tag, branch or commit; append ?ref=TAG"},
+		"a file":              {"resources:\n- a.yaml\n- https://example.com/install.yaml\n", "", "resources[1]: https://example.com/install.yaml is no folder of a repository of Git; download it"},
+		"no version":          {"helmCharts: [{name: a, repo: https://example.com}]\n", "", "helmCharts[0].version: is missing"},
+		"charts above":        {"helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: a, repo: https://example.com, version: 1.0.0}]\n", "", "helmGlobals.chartHome: ../charts is not below this folder"},
+		"twice in a line":     {"resources: [\"https://github.com/a/b?ref=v1\", \"https://github.com/a/b?ref=v1\"]\n", "", "resources[0]: https://github.com/a/b?ref=v1 cannot be replaced"},
+		"a list in a line":    {"resources: [\"https://github.com/a/b?ref=v1\"]\n", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources: [{git: {url: https://github.com/a/c, ref: v1}, into: c}]\n", "vendor.yaml: has sources to which none can be appended"},
+		"a bad vendor.yaml":   {"resources: [\"https://github.com/a/b?ref=v1\"]\n", "kind: Vendor\n", "vendor.yaml"},
+		"no YAML":             {"resources: [\n", "", "kustomization.yml: cannot be read"},
+		"no mapping":          {"- a\n", "", "kustomization.yml: cannot be read"},
+		"not a kustomization": {"", "", "there is no kustomization.yaml"},
+	} {
+		w := newWorld(t)
+		if w.write("vendor.yaml", c.vendor); c.vendor == "" {
+			_ = os.Remove(filepath.Join(w.dir, "vendor.yaml"))
+		}
+		if c.kustomization != "" {
+			w.write("kustomization.yml", c.kustomization)
+		}
+		before := w.has()
+		_, err := From(w.on())
+		var invalid *rollout.InvalidError
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &invalid) && invalid.Fix == "" {
+			t.Errorf("%s: error %v, want %s", name, err, c.want)
+		}
+		if diff := cmp.Diff(before, w.has()); diff != "" {
+			t.Errorf("%s: written: %s", name, diff)
+		}
+	}
+}
