@@ -89,6 +89,11 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 	values := "password: hunter2-in-git\nuser: postgres\n"
 	for kind, key := range keys {
+		whole := func(name, content string) string { return sopstest.Whole(t, name, content, key) }
+		inJSON := func(name string) string {
+			return sopstest.Encrypt(t, name, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"password": "hunter2-in-git", "user": "postgres"}}`,
+				"^stringData$", func(k string) bool { return k == "stringData" }, key)
+		}
 		for name, files := range map[string]map[string]string{
 			"a manifest": {"a/secret.yaml": sopstest.Manifest(t, secretManifest, key)},
 			"a manifest of which all is encrypted but what names it": {"a/secret.yaml": sopstest.Encrypt(t, "secret.yaml", secretManifest,
@@ -101,10 +106,17 @@ func TestEncryptedFiles(t *testing.T) {
 				"a/password": sopstest.Whole(t, "password", "hunter2-in-git", key), "a/u.env": sopstest.Whole(t, "u", "postgres", key)},
 			"a patch": {"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\npatches: [{path: patch.yaml}]\n",
 				"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n", "a/patch.yaml": sopstest.Manifest(t, secretManifest, key)},
+			"a manifest in JSON": {"a/kustomization.yaml": "resources: [deployment.yaml, secret.json]\n", "a/secret.json": inJSON("secret.json")},
+			"a patch in JSON": {"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\npatches: [{path: patch.json}]\n",
+				"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n", "a/patch.json": inJSON("patch.json")},
+			"two .env of a generator": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, envs: [a.env, b.env]}]\n",
+				"a/a.env": whole("a.env", "password=hunter2-in-git\n"), "a/b.env": whole("b.env", "user=postgres\n")},
+			"data in base64":    {"a/secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\ndata: {password: aHVudGVyMi1pbi1naXQ=, user: cG9zdGdyZXM=}\n", key)},
+			"values in JSON":    {"a/values.yaml": whole("values.json", "{\"password\": \"hunter2-in-git\", \"user\": \"postgres\"}")},
 			"values of a chart": {"a/values.yaml": sopstest.Whole(t, "values.yaml", values, key)},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
-				if name == "values of a chart" {
+				if strings.HasPrefix(name, "values ") {
 					maps.Copy(files, chart)
 				}
 				app, all := encryptedApp(files)

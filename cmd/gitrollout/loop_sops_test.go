@@ -328,8 +328,8 @@ func TestDecryptedValuesStayInside(t *testing.T) {
 	}
 	all := func() {
 		t.Helper()
-		for _, args := range [][]string{{"get"}, {"get", w.app, "-o", "json"}, {"explain", w.app}, {"history", w.app}, {"render", w.app}, {"render", w.app, "--with-state"}, {"validate"}, {"plan", "--base", first}, {"diff"}} {
-			if args[0] == "diff" || args[0] == "render" && len(args) > 2 {
+		for _, args := range [][]string{{"get"}, {"get", w.app, "-o", "json"}, {"explain", w.app}, {"history", w.app}, {"render", w.app}, {"render", w.app, "--with-state"}, {"validate"}, {"plan", "--base", first}, {"doctor", "--no-push"}, {"diff"}} {
+			if args[0] == "diff" || args[0] == "doctor" || args[0] == "render" && len(args) > 2 {
 				args = append(args, "--kubeconfig", w.api.kubeconfig)
 			}
 			var out strings.Builder

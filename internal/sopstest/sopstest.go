@@ -139,6 +139,23 @@ func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(ke
 			t.Fatal(err)
 		}
 		return string(out)
+	case ".json": // whose keys are sorted, as they are written
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(content), &doc); err != nil {
+			t.Fatal(err)
+		}
+		e.node(doc.Content[0], nil)
+		mac()
+		all := map[string]any{}
+		if err := doc.Content[0].Decode(&all); err != nil {
+			t.Fatal(err)
+		}
+		all["sops"] = notes
+		out, err := json.MarshalIndent(all, "", "\t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
 	case ".env":
 		return e.dotenv(content, notes, entry, to.kind, mac)
 	default:

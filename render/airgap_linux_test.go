@@ -1,0 +1,45 @@
+package render
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// alone is set where there is no network.
+const alone = "GITROLLOUT_TEST_ALONE"
+
+// TestNoNetworkIsNeeded builds every example, and every app of the tests with charts and encrypted files, where this process
+// has no network at all.
+func TestNoNetworkIsNeeded(t *testing.T) {
+	if os.Getenv(alone) != "" {
+		links, err := net.Interfaces()
+		for _, l := range links {
+			if l.Flags&net.FlagUp != 0 {
+				t.Errorf("%s is up", l.Name)
+			}
+		}
+		if c, dialed := net.Dial("tcp", "127.0.0.1:1"); err != nil || dialed == nil || !strings.Contains(dialed.Error(), "unreachable") {
+			t.Errorf("links %v, error %v, connection %v, error %v", links, err, c, dialed)
+		}
+		return
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^(TestNoNetworkIsNeeded|TestExamplesRender|TestHelmCharts|TestChartFolders|TestEncryptedFiles)$", "-test.v")
+	cmd.Env = append(os.Environ(), alone+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if id := os.Getuid(); id != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) {
+		t.Skipf("no network namespace can be made here: %v", err)
+	}
+	if n := strings.Count(string(out), "--- PASS: TestExamplesRender/"); err != nil || n < 10 {
+		t.Errorf("%d examples, %v:\n%s", n, err, out)
+	}
+}
