@@ -147,12 +147,13 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends is the error of an app that cannot be built, or that this is for an encrypted value to say.
+// orDepends is the error of an app that cannot be built, or that this is for an encrypted value to say: then the twin
+// can be built, or fails by what stands in other places there, as a number does that a schema bounds.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
 	}
-	if _, twins := again(fs, app, func(twin *treeFS) { twin.twin = true }); twins == nil {
+	if _, twins := again(fs, app, func(twin *treeFS) { twin.twin = true }); twins == nil || twins.Error() != err.Error() {
 		return dependsOn(slices.Min(slices.Collect(maps.Keys(fs.encrypted))), ifBuilt)
 	}
 	return err

@@ -95,6 +95,7 @@ func TestASwitchThatDecides(t *testing.T) {
 		"a field":    {aConfigMap + "{{ if .Values.v }}\ndata: {a: b}\n{{ end }}", "v: true\n"},
 		"how many":   {"{{ range $i := until (mod .Values.v 2 | int) }}\n" + aConfigMap + "---\n{{ end }}", "v: 3\n"},
 		"a failure":  {"{{ if .Values.v }}{{ fail \"no\" }}{{ end }}\n" + aConfigMap, "v: false\n"},
+		"too many":   {"{{ if gt (int .Values.v) 10 }}{{ fail (printf \"%v are too many\" .Values.v) }}{{ end }}\n" + aConfigMap, "v: 3\n"},
 		"a bad name": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ if .Values.v }}db{{ end }}\"}", "v: true\n"},
 	} {
 		for range 12 {
