@@ -138,7 +138,18 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobSta
 	if err != nil {
 		return state, explain(err, rollout.Ref{Kind: "Pod", Namespace: job.Namespace, Name: job.Name}, "list")
 	}
+	switch {
+	case job.Spec.Suspend != nil && *job.Spec.Suspend:
+		state.Waits = "it is suspended: spec.suspend is true"
+	case len(pods.Items) == 0:
+		state.Waits = "it has no pod yet"
+	}
 	for _, pod := range pods.Items {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				state.Waits = "its pod is not scheduled: " + rollout.OneLine(c.Message)
+			}
+		}
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil && slices.Contains(stuck, w.Reason) {
 				state.Stuck, state.Message = w.Reason, rollout.OneLine(w.Message)

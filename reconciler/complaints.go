@@ -31,6 +31,7 @@ func (c *complaints) forget(app string) {
 	defer c.mu.Unlock()
 	delete(c.said, "app "+app)
 	delete(c.said, "panic of "+app)
+	delete(c.said, "hook of "+app)
 }
 
 // isNew notes what is wrong with something, and reports whether that is another thing than before.

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs says how the Jobs of hooks stand.
-func (s *visit) askJobs(ctx context.Context, o *Options, jobs []strategies.HookJob) {
+// askJobs says how the Jobs of hooks stand. Why one does not start is logged once.
+func (s *visit) askJobs(ctx context.Context, o *Options, complain *complaints, jobs []strategies.HookJob) {
 	known := maps.Clone(s.input.Answers.Jobs)
 	if known == nil {
 		known = map[string]rollout.JobState{}
@@ -19,6 +19,9 @@ func (s *visit) askJobs(ctx context.Context, o *Options, jobs []strategies.HookJ
 		state, err := s.askJob(ctx, o, job)
 		if err != nil {
 			state.Stuck = err.Error()
+		}
+		if complain.isNew("hook of "+s.app.Name, state.Stuck) && state.Stuck != "" {
+			o.Log.Warn("a Job does not start", "app", s.app.Name, "job", job.Key(), "why", state.Stuck, "message", state.Message)
 		}
 		known[job.Key()] = state
 	}

@@ -303,7 +303,7 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 	case ask.Endpoints != nil:
 		answers.Endpoints, err = r.serving(ctx, ask.Endpoints)
 	case ask.Jobs != nil:
-		s.askJobs(ctx, &r.Options, ask.Jobs)
+		s.askJobs(ctx, &r.Options, &r.complain, ask.Jobs)
 	case ask.Accept != "":
 		answers.Accepted, err = r.accepted(ctx, s, ask.Accept)
 	}

@@ -294,8 +294,8 @@ func awaitHook(
 		run.Phase, run.Message = rollout.HookFailed, interrupted
 		return ended(in, i, run, d, false, r, release)
 	}
-	if state.Stuck != "" {
-		d.Waiting += " (" + rollout.Printable(strings.TrimSuffix(state.Stuck+": "+state.Message, ": ")) + ")"
+	if why := orElse(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits); why != "" && !state.Failed {
+		d.Waiting += " (" + rollout.Printable(why) + ")"
 	}
 	switch isLate := !late.IsZero() && !in.Now.Before(late); {
 	case !known:

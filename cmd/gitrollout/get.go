@@ -16,6 +16,7 @@ import (
 
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
@@ -234,6 +235,9 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (a s
 	}
 	if err != nil {
 		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)
+	}
+	if w.client != nil {
+		source.LookAtHooks(ctx, &in, w.client)
 	}
 	a = status.Of(in, w.source.cluster, w.proposals(ctx, in))
 	a.Note = w.note

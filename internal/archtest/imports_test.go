@@ -66,7 +66,7 @@ var table = map[string]rule{
 	"reconciler/measure":     {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose":     {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler":             {own: []string{"reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook", "strategies"}, others: []string{"k8s.io/client-go/util/workqueue"}},
-	"reconciler/source":      {own: []string{"render", "render/policy", "rollout", "strategies"}},
+	"reconciler/source":      {own: []string{"render", "render/policy", "rollout", "rollout/hook", "strategies"}},
 	"publish/forge":          {own: []string{"publish/call", "rollout"}},
 	"views/dashboard":        {own: []string{"reconciler/propose", "rollout", "views/status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"publish/metrics":        {own: []string{"reconciler", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},

@@ -296,6 +296,11 @@ func TestHookAborted(t *testing.T) {
 	w.awaitHealthy(w.repo.Head())
 	w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
 	w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
+	w.kubectl("patch", "job", w.state().Hooks[0].Job, "-p", `{"spec":{"suspend":true}}`)
+	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "to end (it is suspended: spec.suspend is true)") ||
+		!strings.Contains(out, "kubectl -n "+w.ns+" describe job "+w.state().Hooks[0].Job) {
+		t.Errorf("get of a Job that is suspended: %v\n%s", err, out)
+	}
 	if out, err := w.cli("hold", w.app); err != nil || !strings.Contains(out, "does not begin when its hooks have ended") {
 		t.Errorf("hold: %v\n%s", err, out)
 	}

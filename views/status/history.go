@@ -110,12 +110,32 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(e.At)
 		h.past = append(h.past, p)
 	}
+	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
+		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
+		for _, run := range was.Hooks { // the end of one is its time from then on
+			if run.Release == r.Hash && run.Since.Before(p.Started) {
+				p.Started = run.Since
+			}
+		}
+		p.ended(r.At)
+		h.past = append(h.past, p)
+	}
 	if n := len(h.past); flying || n > before { // else it is about the app at rest
 		if flying && n > before {
 			h.past[before-1].note(e) // what ended it, too
 		}
 		h.past[n-1].note(e)
 	}
+}
+
+// refusedAtRest is what was rejected before anything of it had begun: what runs before it has failed, or somebody has
+// aborted it then.
+func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
+	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
+		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
+		return rollout.Rejection{}, false
+	}
+	return s.Rejected[0], true
 }
 
 // open is the release in flight, nil if there is none.

@@ -51,6 +51,11 @@ func TestReleases(t *testing.T) {
 		s := rollout.State{Phase: rollout.Degraded, Stable: one, Rejected: []rollout.Rejection{{Hash: "h1-2", Reason: "too slow", At: minute(n)}}}
 		return s
 	}
+	named := func(s rollout.State) rollout.State { s.App = "shop"; return s }
+	held := func(s rollout.State) rollout.State {
+		s.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: "h1-2", Phase: rollout.HookRunning, Since: minute(10)}}
+		return s
+	}
 	aborting := moving(rollout.Aborting, one, two, 1, "")
 	aborting.Reason, aborting.Rejected = "too slow", rejectedAt(12).Rejected
 	back := moving(rollout.Aborting, one, two, 1, "")
@@ -102,6 +107,9 @@ func TestReleases(t *testing.T) {
 		"rejected in an earlier try, and reverted in this one": {[]Event{
 			at(20, moving(rollout.Progressing, one, version("h1-2", 20), 1, "")), at(23, rejectedAt(12)),
 		}, false, []string{"h1-2 reverted 20-23 1/4 (2)"}},
+		"rejected before it began": {[]Event{
+			at(0, named(healthy(*one, 0))), at(10, named(held(healthy(*one, 0)))), at(12, named(rejectedAt(12))), at(13, named(rejectedAt(12))),
+		}, true, []string{"h1-2 rejected 10-12: too slow (1)", "h1-1 recorded 0-0 (1)"}},
 		"rejected as it began": {[]Event{
 			at(10, moving(rollout.Progressing, one, two, 0, "")), at(11, rejectedAt(10)),
 		}, false, []string{"h1-2 rejected 10-10 0/4: too slow (2)"}},

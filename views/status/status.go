@@ -182,16 +182,6 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// hooksOf are the Jobs around the release that had one last.
-func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
-	for _, h := range s.Hooks {
-		if h.Release == s.Hooks[len(s.Hooks)-1].Release {
-			hooks = append(hooks, h)
-		}
-	}
-	return hooks
-}
-
 // showHealth shows an app at rest as what it is: on record if it has not been well
 // for long, and live if it may be on its way.
 func (a *App) showHealth(in strategies.Input) {
@@ -365,6 +355,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 			out = append(out, Next{To: to, Command: c})
 		}
 	}
+	out = append(out, nextOfHooks(s)...)
 	_, shut := strategies.Gate(in)
 	switch {
 	case s.Held.Waits() && in.Head.Render != nil && in.Promotion.Says(rollout.Hold, in.Head.Render.Release()):

@@ -1,0 +1,42 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// hooksOf are the Jobs around the release that had one last.
+func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
+	for _, h := range s.Hooks {
+		if h.Release == s.Hooks[len(s.Hooks)-1].Release {
+			hooks = append(hooks, h)
+		}
+	}
+	return hooks
+}
+
+// nextOfHooks are the commands that tell more of the Job that runs, and of one for which something did not go on.
+func nextOfHooks(s rollout.State) (out []Next) {
+	isWhy := func(h rollout.HookRun) bool {
+		switch {
+		case s.Held != nil:
+			return s.Held.Reason == rollout.HeldHookFailed || s.Held.Reason == rollout.HeldNoStable
+		case len(s.Rejected) == 0 || s.Phase != rollout.Degraded && s.Phase != rollout.Aborting:
+			return false
+		}
+		return s.Rejected[0].Hash == h.Release && s.Rejected[0].Hook == h.Name
+	}
+	for _, h := range slices.Backward(hooksOf(s)) {
+		namespace, _, _ := strings.Cut(h.Name, "/")
+		switch {
+		case h.Phase == rollout.HookRunning:
+			out = append(out, Next{To: "see what the Job does", Command: "kubectl -n " + namespace + " describe job " + h.Job},
+				Next{To: "see what the Job does", Command: "kubectl -n " + namespace + " logs job/" + h.Job})
+		case h.Phase == rollout.HookFailed && isWhy(h):
+			return append(out, Next{To: "see why it failed", Command: "kubectl -n " + namespace + " logs job/" + h.Job})
+		}
+	}
+	return out
+}

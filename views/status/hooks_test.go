@@ -1,0 +1,41 @@
+package status
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestNextOfHooks: whoever waits for a Job, or for what has failed, is told how to look at it; of one that failed and
+// stopped nothing, or an earlier try, nothing is said.
+func TestNextOfHooks(t *testing.T) {
+	run := func(phase rollout.HookPhase) []rollout.HookRun {
+		return []rollout.HookRun{{Name: "shop/old", Release: "h1-1", Job: "old-1-1", Phase: rollout.HookFailed},
+			{Name: "shop/migrate", Release: "h1-2", Job: "migrate-2-1", Phase: phase}}
+	}
+	failed := []rollout.Rejection{{Hash: "h1-2", Hook: "shop/migrate"}}
+	for name, c := range map[string]struct {
+		s    rollout.State
+		want string
+	}{
+		"runs":             {rollout.State{Hooks: run(rollout.HookRunning)}, "kubectl -n shop describe job migrate-2-1\nkubectl -n shop logs job/migrate-2-1"},
+		"succeeded":        {rollout.State{Hooks: run(rollout.HookSucceeded)}, ""},
+		"failed":           {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: failed}, "kubectl -n shop logs job/migrate-2-1"},
+		"on the way back":  {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Aborting, Rejected: failed}, "kubectl -n shop logs job/migrate-2-1"},
+		"of another hook":  {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: []rollout.Rejection{{Hash: "h1-2", Hook: "shop/check"}}}, ""},
+		"and goes on":      {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Progressing, Rejected: failed}, ""},
+		"nothing rejected": {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded}, ""},
+		"held":             {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldHookFailed}}, "kubectl -n shop logs job/migrate-2-1"},
+		"held otherwise":   {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldClosed}}, ""},
+		"none":             {rollout.State{}, ""},
+	} {
+		var got []string
+		for _, n := range nextOfHooks(c.s) {
+			got = append(got, n.Command)
+		}
+		if text := strings.Join(got, "\n"); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+}
