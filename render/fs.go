@@ -305,7 +305,11 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	if entry.Kind != rollout.File {
 		return nil, &fs.PathError{Op: "read", Path: p, Err: errors.New("is a directory")}
 	}
-	return f.read(real, entry)
+	data, err := f.read(real, entry)
+	if err != nil {
+		return nil, err
+	}
+	return withNames(data), nil
 }
 
 // errReadOnly is what every attempt to write or to list gets. No build does

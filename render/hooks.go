@@ -1,8 +1,13 @@
 package render
 
 import (
+	"bytes"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
@@ -35,7 +40,29 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 					"the others"}, o.Ref())
 		}
 	}
+	a.warnOfServices(kept)
 	return kept, nil
+}
+
+// warnOfServices tells of Services that select the pods of a Job that runs around releases, as labels that kustomize
+// gives to everything have them do: requests go to these pods while they run.
+func (a *assembly) warnOfServices(objects []rollout.Object) {
+	for _, job := range objects {
+		if !hook.Is(job) {
+			continue
+		}
+		labels := job.Map("spec", "template", "metadata", "labels")
+		for _, s := range objects {
+			selector := s.Map("spec", "selector")
+			isOther := func(label string) bool { return labels[label] != selector[label] }
+			if ref := s.Ref(); ref.Group != "" || ref.Kind != "Service" || ref.Namespace != job.Namespace() ||
+				len(selector) == 0 || slices.ContainsFunc(slices.Collect(maps.Keys(selector)), isOther) {
+				continue
+			}
+			a.warn("Service %s selects the pods of Job %s, and sends them requests while they run: give them other labels",
+				s.Name(), job.Name())
+		}
+	}
 }
 
 func (a *assembly) warnOfChartHook(o rollout.Object, when string, staged bool, err error) {
@@ -48,4 +75,43 @@ func (a *assembly) warnOfChartHook(o rollout.Object, when string, staged bool, e
 		a.warn("%s is a hook of Helm's (%s), and is left out: hooks run around releases, and the app has no Rollout document",
 			shortRef(o.Ref()), when)
 	}
+}
+
+// generated is a name that the cluster is to make up, with what it begins with, and between is what parts the documents
+// of a file.
+var (
+	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
+	between   = regexp.MustCompile(`(?m)^---.*\n`)
+)
+
+// withNames names the Jobs of a file that run around releases, and whose names the cluster would make up, as those
+// begin: kustomize takes no object without a name, and what is made of them is numbered anyway.
+func withNames(data []byte) []byte {
+	if !bytes.Contains(data, []byte("generateName:")) {
+		return data
+	}
+	var out []byte
+	begins := 0
+	for _, at := range append(between.FindAllIndex(data, -1), []int{len(data), len(data)}) {
+		out = append(append(out, withName(data[begins:at[0]])...), data[at[0]:at[1]]...)
+		begins = at[1]
+	}
+	return out
+}
+
+func withName(text []byte) []byte {
+	var o rollout.Object
+	if err := yaml.Unmarshal(text, &o); err != nil || !hook.Is(o) || o.Name() != "" {
+		return text
+	}
+	at := generated.FindSubmatchIndex(text)
+	if at == nil {
+		return text
+	}
+	out := slices.Concat(text[:at[1]], []byte("\n"), text[at[2]:at[3]], []byte("name: "), text[at[4]:at[5]], text[at[1]:])
+	var with rollout.Object
+	if err := yaml.Unmarshal(out, &with); err != nil || with.Name() != string(text[at[4]:at[5]]) {
+		return text // it is of something else in the document
+	}
+	return out
 }

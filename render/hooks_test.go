@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // TestHooks: what is a hook stays among the objects of an app with releases, what is for other times is left out and
@@ -92,5 +95,84 @@ func TestHooksOfCharts(t *testing.T) {
 		"Pod/shop/old is a hook of Helm's (pre-upgrade), and is left out: kind: Pod cannot be a hook; make it a Job of batch/v1, or take its annotation out to have it applied with the others"
 	if got := strings.Join(r.Warnings, "; "); got != want {
 		t.Errorf("warnings\n got %s\nwant %s", got, want)
+	}
+}
+
+// TestHooksThatServicesSelect: labels that kustomize gives to all objects have Services select the pods of Jobs, too.
+func TestHooksThatServicesSelect(t *testing.T) {
+	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
+	repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
+		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
+	repo["migrate.yaml"] = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
+		"spec: {template: {metadata: {labels: {job: migrate}}, spec: {containers: [{name: a, image: b}]}}}\n"
+	resources := "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\n"
+	for labels, want := range map[string]bool{
+		"": false, "commonLabels: {app: web}\n": true, "labels: [{pairs: {team: a}, includeTemplates: true}]\n": false,
+	} {
+		repo["kustomization.yaml"] = resources + labels
+		r, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(r.Warnings, "\n"), "selects the pods of Job migrate"); got != want {
+			t.Errorf("%q: warnings %q, want one of the Service: %t", labels, r.Warnings, want)
+		}
+	}
+}
+
+// TestHooksWithoutAName: a Job whose name the cluster is to make up is a hook with what that begins with as its name. The
+// first one is Argo CD's own example.
+func TestHooksWithoutAName(t *testing.T) {
+	const argo = `apiVersion: batch/v1
+kind: Job
+metadata:
+  generateName: schema-migrate-
+  annotations:
+    argocd.argoproj.io/hook: PreSync
+`
+	for text, want := range map[string]string{
+		argo:                                     "schema-migrate",
+		strings.ReplaceAll(argo, "\n", "\r\n"):   "schema-migrate",
+		"# first\n---\n" + argo + "--- # last\n": "schema-migrate",
+		strings.Replace(argo, "schema-migrate-", `"db.up-" # numbered`, 1):                                    "db.up",
+		strings.Replace(argo, "  annotations", "  name: own\n  annotations", 1):                               "own",
+		strings.Replace(argo, "argocd.argoproj.io/hook: PreSync", "team: a", 1):                               "",
+		strings.Replace(argo, "kind: Job", "kind: CronJob", 1):                                                "",
+		"metadata: {generateName: a-}\n":                                                                      "",
+		"kind: [\ngenerateName: a\n":                                                                          "",
+		strings.Replace(argo, "  generateName: schema-migrate-\n", "", 1) + "spec:\n  generateName: other-\n": "",
+	} {
+		got, name := string(withNames([]byte(text))), ""
+		for _, part := range between.Split(got, -1) {
+			var o rollout.Object
+			if yaml.Unmarshal([]byte(part), &o) == nil && o.Name() != "" {
+				name = o.Name()
+			}
+		}
+		if name != want || (want == "" || want == "own") && got != text {
+			t.Errorf("%q has the name %q, want %q:\n%s", text, name, want, got)
+		}
+	}
+	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
+	repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
+		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
+	repo["migrate.yaml"] = argo
+	for file, content := range map[string]string{
+		"kustomization.yaml": "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\nnamePrefix: eu-\n", "": "",
+	} {
+		delete(repo, "kustomization.yaml") // and as a folder of manifests
+		app := rollout.App{Name: "demo", Namespace: "shop", Plain: true}
+		want := "schema-migrate"
+		if file != "" {
+			repo[file], want = content, "eu-schema-migrate"
+		}
+		r, err := New().Render(newTree(repo), app, rollout.Commit{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks := hook.At(r.Objects, rollout.HookBefore, hook.Release{})
+		if len(hooks) != 1 || hooks[0].JobName("h1-0123456789", 2) != want+"-01234567-2" {
+			t.Errorf("%q: %+v", content, hooks)
+		}
 	}
 }

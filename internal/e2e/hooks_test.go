@@ -147,19 +147,22 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestHooksKilled kills gitrollout before each effect of a life with hooks: no Job is made twice, and no end of one is lost.
+// TestHooksKilled kills gitrollout before each effect of a life with hooks of each dialect: no Job is made twice, and no
+// end of one is lost.
 func TestHooksKilled(t *testing.T) {
 	t.Parallel()
 	effects, want := hooksLife(t, dialects["gitrollout"])
 	t.Logf("%d effects:\n%s", len(effects), strings.Join(effects, "\n"))
 	distance := (len(effects) + killsInALife - 1) / killsInALife
-	for first := 1; first <= distance; first++ {
-		t.Run(fmt.Sprint(first), func(t *testing.T) {
-			t.Parallel()
-			if _, got := hooksLife(t, dialects["gitrollout"], first, first+distance, first+2*distance); !slices.Equal(got, want) {
-				t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
-		})
+	for name, dialect := range dialects {
+		for first := 1; first <= distance; first++ {
+			t.Run(fmt.Sprint(name, " ", first), func(t *testing.T) {
+				t.Parallel()
+				if _, got := hooksLife(t, dialect, first, first+distance, first+2*distance); !slices.Equal(got, want) {
+					t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+			})
+		}
 	}
 }
 

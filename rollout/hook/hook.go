@@ -8,6 +8,7 @@ package hook
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,7 +148,25 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 		}
 		return h, true, h.read(d)
 	}
+	if err := stray(o); err != nil {
+		return Hook{Object: o}, true, err
+	}
 	return Hook{}, false, nil
+}
+
+// stray refuses what is meant to be a hook and does not say when it runs: as any other object, a Job would run at once.
+func stray(o rollout.Object) error {
+	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
+		switch {
+		case !strings.HasPrefix(key, Annotation) && (!isJob(o) || !strings.HasPrefix(key, "gitrollout.dev/ho")):
+		case slices.Contains(ours, key):
+			return invalid(key, o.Annotation(key), "nothing says when it runs").
+				WithFix("write %s: before, after or abort, or take it out to have the object applied with the others", Annotation)
+		default:
+			return invalid(key, o.Annotation(key), "is not known").WithFix("use %s", strings.Join(ours, ", "))
+		}
+	}
+	return nil
 }
 
 // known are the words of a dialect that mean something here.
