@@ -144,6 +144,7 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobSta
 	case len(pods.Items) == 0:
 		state.Waits = "it has no pod yet"
 	}
+	runs := false
 	for _, pod := range pods.Items {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -154,7 +155,9 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobSta
 			if w := s.State.Waiting; w != nil && slices.Contains(stuck, w.Reason) {
 				state.Stuck, state.Message = w.Reason, rollout.OneLine(w.Message)
 			}
+			runs = runs || s.State.Running != nil
 		}
 	}
+	state.Idle = !runs && (state.Stuck != "" || state.Waits != "")
 	return state, nil
 }

@@ -44,5 +44,6 @@ type JobState struct {
 	Refused  bool   // the cluster does not take it, however often it is asked
 	Stuck    string // why it cannot be made, or a container of it cannot start; "" if it can
 	Message  string // of the condition, or of what it is stuck with
+	Idle     bool   // and no container of it runs
 	Waits    string // why no pod of it runs, though that may come; "" if one does, or nobody knows
 }

@@ -30,6 +30,9 @@ type HookJob struct {
 // Key is the Job's name with its namespace.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
+// startsWithin is how long a Job may take to have a pod that runs before it makes room for one of another release.
+const startsWithin = 10 * time.Second
+
 // again is how often a Job that runs is looked at.
 const again = 2 * time.Second
 
@@ -225,19 +228,20 @@ func beginHook(
 	s.Hooks = nil
 	var gone []HookJob
 	for _, run := range slices.Backward(in.State.Hooks) {
-		if run.Name == h.Name() {
-			if run.Release == release.Hash {
-				attempt = max(attempt, run.Attempt+1)
-			}
+		isIts := run.Name == h.Name()
+		if isIts {
 			before++
-			job := HookJob{Object: hook.Known(s.App, run), Delete: true}
-			goes := before >= h.Kept || run.Message == interrupted
-			if goes && !hasKey(in.Answers.Jobs, job.Key()) {
-				gone = append(gone, job)
-			}
-			if before >= h.Kept {
-				continue
-			}
+		}
+		if isIts && run.Release == release.Hash {
+			attempt = max(attempt, run.Attempt+1)
+		}
+		isOld := isIts && before >= h.Kept
+		job := HookJob{Object: hook.Known(s.App, run), Delete: true}
+		if (isOld || run.Message == interrupted) && !hasKey(in.Answers.Jobs, job.Key()) {
+			gone = append(gone, job)
+		}
+		if isOld {
+			continue
 		}
 		run.Past = run.Past || run.Release != release.Hash || run.Name == h.Name() && run.When == when
 		s.Hooks = append(s.Hooks, run)
@@ -267,7 +271,8 @@ func needsOfHook(
 }
 
 // awaitHook looks at the one that runs, and records its end. That of another release than the one that is to go on
-// decides nothing, and is waited for all the same: a migration is not run beside another one.
+// decides nothing, and is waited for all the same: a migration is not run beside another one. But one that cannot start,
+// for its image is missing, makes room.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -290,7 +295,8 @@ func awaitHook(
 		d = keptByHook(in, d, release)
 	}
 	state, known := in.Answers.Jobs[job.Key()]
-	if interrupts {
+	isStuck := state.Idle && !in.Now.Before(run.Since.Add(startsWithin))
+	if interrupts || isStuck && !isIts && len(hooksAt(in, r, when, release)) > 0 {
 		run.Phase, run.Message = rollout.HookFailed, interrupted
 		return ended(in, i, run, d, false, r, release)
 	}

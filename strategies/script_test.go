@@ -295,7 +295,7 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	case "job": // Jobs of a hook end so from now on: job migrate completes, job migrate fails, job migrate hangs
 		s.ends[arg(0)] = map[string]rollout.JobState{
 			"completes": {Complete: true}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},
-			"hangs": {Stuck: "ImagePullBackOff"},
+			"hangs": {Stuck: "ImagePullBackOff", Idle: true},
 		}[arg(1)]
 	case "unmake": // somebody deletes the Jobs of a hook
 		for key := range s.jobs {
