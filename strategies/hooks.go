@@ -271,8 +271,8 @@ func needsOfHook(
 }
 
 // awaitHook looks at the one that runs, and records its end. That of another release than the one that is to go on
-// decides nothing, and is waited for all the same: a migration is not run beside another one. But one that cannot start,
-// for its image is missing, makes room.
+// decides nothing, and is waited for all the same: a migration is not run beside another one. But one that cannot
+// start, for its image is missing, makes room.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
