@@ -76,6 +76,34 @@ func TestFrom(t *testing.T) {
 	}
 }
 
+// TestFromBesideOthers: what a vendor.yaml has stays, with no line end at its end too; another tag of a repository that is there
+// has a folder of its own, and a chart of a registry is named as it is.
+func TestFromBesideOthers(t *testing.T) {
+	w := newWorld(t)
+	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- git: {url: https://github.com/org/repo, ref: v1}\n  into: vendor/repo"
+	w.write("vendor.yaml", before)
+	w.write("kustomization.yml", "resources:\n- github.com/org/repo?ref=v2\n- github.com/org/repo?ref=v1\n- github.com/org/repo?ref=v3\nhelmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}]\n")
+	if _, err := From(w.on()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\nhelmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}]\n", w.has()["kustomization.yml"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	after, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
+	sources, err := rollout.ParseVendor("vendor.yaml", after)
+	if err != nil || !strings.HasPrefix(string(after), before+"\n- ") {
+		t.Fatalf("error %v:\n%s", err, after)
+	}
+	var wants []string
+	for _, s := range sources {
+		wants = append(wants, s.Into+" "+s.Wants())
+	}
+	if diff := cmp.Diff([]string{"vendor/repo git https://github.com/org/repo v1 .", "vendor/repo-2 git https://github.com/org/repo v2 .",
+		"vendor/repo-3 git https://github.com/org/repo v3 .", "charts chart oci://ghcr.io/charts web 1.2.3"}, wants); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestFromRefuses: what cannot be named is said with its field and the fix, and nothing is written.
 func TestFromRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ kustomization, vendor, want string }{

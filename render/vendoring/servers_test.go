@@ -423,7 +423,7 @@ func TestLoginsOfHelm(t *testing.T) {
 	auth := func(who string) string { return `{"auth": "` + base64.StdEncoding.EncodeToString([]byte(who)) + `"}` }
 	for file, content := range map[string]string{
 		filepath.Join(home, ".config/helm/registry/config.json"): `{"auths": {"a.example.com": ` + auth("helm:1") + `, "b.example.com": ` + auth("helm:2") + `, "c.example.com": {"auth": "%"}}}`,
-		filepath.Join(elsewhere, "config.json"):                  `{"auths": {"https://b.example.com/v2/": ` + auth("docker:3") + `}}`,
+		filepath.Join(elsewhere, "config.json"):                  `{"auths": {"https://b.example.com/v2/": ` + auth("docker:3") + `, "a.example.com": {}}}`,
 		filepath.Join(home, ".docker/config.json"):               `{"auths": {`,
 	} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

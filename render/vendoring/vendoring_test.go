@@ -487,10 +487,15 @@ func TestLoginsOfHelpers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	_ = os.MkdirAll(filepath.Join(home, ".config/helm/registry"), 0o755)
+	if err := os.WriteFile(filepath.Join(home, ".config/helm/registry/config.json"), []byte(`{"credsStore": "bad", "credHelpers": {"h.example.com": "one"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	login := Logins(home, func(string) string { return "" })
 	for host, want := range map[string]string{
-		"a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ", "p.example.com": " ", "c.example.com": "bob kept",
+		"h.example.com": "ann of-h.example.com", "a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ", "p.example.com": " ", "c.example.com": "bob kept",
 		"t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ", "index.docker.io": "bob kept",
+		"registry-1.docker.io": "bob kept", // whose password is docker.io's
 	} {
 		if user, password := login(host); user+" "+password != want {
 			t.Errorf("%s is told %s %s, want %s", host, user, password, want)
