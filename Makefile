@@ -39,7 +39,7 @@ LOW := nice -n 19
 .DEFAULT_GOAL := help
 # Tests of the program run what build has made, instead of making it again.
 test test-e2e bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm demo test test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile fuzz lint vulncheck golden clean FORCE
+.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo test test-peers test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,14 @@ test: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Ru
 	$(MAKE) --no-print-directory -k -j3 --output-sync test-traffic test-plain test-race || failed=1; \
 	.ci/with-cluster $(MAKE) --no-print-directory -k -j1 test-servers test-program test-demo test-localcluster || failed=1; \
 	[ -z "$$failed" ]
+
+kruise: ## Build bin/kruise, OpenKruise's controllers for the tests (first time: about 6 minutes)
+	cd internal/peers/kruise && $(GO) build -o $(ROOT)/bin/kruise .
+
+# One package after the other: each runs the controllers for all namespaces.
+test-peers: build localcluster kubectl kruise ## Run the tests of CloneSets against OpenKruise's own controllers
+	KRUISE_TEST_BINARY=$(ROOT)/bin/kruise .ci/with-cluster $(GO) test -p 1 -parallel 1 -timeout 20m -run 'CloneSet|Advanced|KindThatCannot' ./cluster ./cmd/gitrollout
+	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
 
 test-unit: ## Run the tests that need no cluster (under a minute)
 	$(GO) test $(UNIT)

@@ -22,7 +22,7 @@ type Applied struct {
 // cannot read Git.
 func (c *Client) Applied() []Applied {
 	var all []Applied
-	for _, k := range c.workloads.kinds {
+	for _, k := range c.workloads.all() {
 		objects := k.objects.Load()
 		if objects == nil {
 			continue

@@ -135,7 +135,9 @@ func (c *Client) connect(config *rest.Config) error {
 	})
 	c.kinds = &kinds{
 		background: &background{}, resources: &resources{server: finder}, dynamic: anyKind,
-		read: c.readLive, changed: c.liveChanged, all: map[schema.GroupVersionKind]*kind{},
+		read: c.readLive, changed: c.liveChanged, runsPods: func(gvk schema.GroupVersionKind) bool {
+			return c.workloads.kindOf(gvk) != nil
+		}, all: map[schema.GroupVersionKind]*kind{},
 	}
 	return err
 }

@@ -34,6 +34,12 @@ func readControllerRevision(obj any) (*revision, error) {
 	}, nil
 }
 
+// isBaseOrUpdate reports whether a workload makes pods of a revision: those that its partition keeps, and the others.
+func isBaseOrUpdate(objects *kind, r *revision) bool {
+	l, known := objects.live.withUID(r.owner)
+	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
+}
+
 // podsOfRevision are those of the pods that a workload owns itself.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })

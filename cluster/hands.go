@@ -86,6 +86,7 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 			return nil, explain(err, ref, "get")
 		}
 		_, runsPods := rollout.WorkloadOf(ref)
+		runsPods = runsPods || o.Map("spec", "selector", "matchLabels") != nil && o.Map("spec", "template") != nil
 		sign := rollout.Foreign{Ref: ref}
 		switch {
 		case runsPods:
@@ -141,8 +142,8 @@ func (h hands) workload(
 		}
 		if why != "" {
 			return rollout.Foreign{Ref: ref, By: "Kruise Rollouts", Sign: why, Fix: fmt.Sprintf(
-				"delete its Rollout when no release is in flight, and then: kubectl -n %s label deployment/%s %s-",
-				ref.Namespace, ref.Name, kruiseLabel)}, nil
+				"delete its Rollout when no release is in flight, and then: kubectl -n %s label %s/%s %s-",
+				ref.Namespace, strings.TrimSuffix(strings.ToLower(ref.Kind)+"."+ref.Group, ".apps"), ref.Name, kruiseLabel)}, nil
 		}
 	}
 	primary := ref

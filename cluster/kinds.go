@@ -49,6 +49,8 @@ type kinds struct {
 	dynamic dynamic.Interface
 	read    func(*kind, any) (*live, error)
 	changed func(was, is *live)
+	// runsPods reports whether objects of a kind are workloads
+	runsPods func(schema.GroupVersionKind) bool
 
 	mu  sync.Mutex
 	all map[schema.GroupVersionKind]*kind
@@ -126,12 +128,22 @@ func (w *kinds) forget(k *kind) {
 	k.stop()
 }
 
+// again makes the next user of a kind start over, if there was one.
+func (w *kinds) again(gvk schema.GroupVersionKind) {
+	w.mu.Lock()
+	k := w.all[gvk]
+	w.mu.Unlock()
+	if k != nil {
+		w.forget(k)
+	}
+}
+
 // run fills the table of a kind until forget or the end of the client.
 func (w *kinds) run(k *kind) {
 	watching, stop := context.WithCancel(w.context())
 	k.stop = stop
 	selector := rollout.LabelApp
-	if workloadKindOf(k.gvk) != nil {
+	if w.runsPods(k.gvk) {
 		selector = "" // those not yet adopted have no label
 	}
 	client := w.dynamic.Resource(k.resource)

@@ -75,7 +75,7 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 		l.pending = pendingOf(u.Object, owned)
 	}
 	var err error
-	l.workload, err = readWorkload(k.gvk, u)
+	l.workload, err = readWorkload(c.workloads.kindOf(k.gvk), u)
 	return l, err
 }
 

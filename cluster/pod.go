@@ -42,7 +42,7 @@ func readPod(obj any) (*pod, error) {
 	out := &pod{
 		stamp:       stampOf(&p.ObjectMeta),
 		created:     p.CreationTimestamp.Time,
-		pin:         cmp.Or(p.Labels[rollout.LabelPodHash], p.Labels[rollout.LabelRevision]),
+		pin:         cmp.Or(p.Labels[rollout.LabelRevision], p.Labels[rollout.LabelPodHash]),
 		terminating: p.DeletionTimestamp != nil,
 		finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		restarts:    restarts(p),

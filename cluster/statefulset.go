@@ -27,10 +27,7 @@ var statefulSets = workloadKind{
 	current: updateRevisionOf,
 	pods:    podsOfRevision,
 	finish:  byOrdinals,
-	inUse: func(objects *kind, r *revision) bool {
-		l, known := objects.live.withUID(r.owner)
-		return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
-	},
+	inUse:   isBaseOrUpdate,
 }
 
 func readStatefulSet(u *unstructured.Unstructured) (*workload, error) {

@@ -44,13 +44,14 @@ type workloadKind struct {
 
 var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
 
-// workloadKindOf is nil for objects that run no pods.
-func workloadKindOf(gvk schema.GroupVersionKind) *workloadKind {
-	i := slices.IndexFunc(workloadKinds, func(k *workloadKind) bool { return k.gvk == gvk })
+// kindOf is nil for objects that run no pods.
+func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
+	all := w.all()
+	i := slices.IndexFunc(all, func(k *workloadTable) bool { return k.gvk == gvk })
 	if i < 0 {
 		return nil
 	}
-	return workloadKinds[i]
+	return all[i].workloadKind
 }
 
 // workload is what is kept of an object that runs pods, beside what is kept of
@@ -71,14 +72,14 @@ type workload struct {
 	available  int   // status
 	failure    string
 
-	// of a StatefulSet
+	// of a StatefulSet, and of kinds that are moved by a partition like it
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the pods that keep the base, and spec.ordinals.start
+	updatedReady     int    // status: pods of the newest template that are ready; -1 if it does not say
 }
 
 // readWorkload keeps what is needed of an object, nil if it runs no pods.
-func readWorkload(gvk schema.GroupVersionKind, u *unstructured.Unstructured) (*workload, error) {
-	kind := workloadKindOf(gvk)
+func readWorkload(kind *workloadKind, u *unstructured.Unstructured) (*workload, error) {
 	if kind == nil {
 		return nil, nil
 	}
@@ -100,6 +101,7 @@ type workloads struct {
 
 	mu     sync.Mutex
 	owners map[rollout.Workload]string // the app that observes a workload, for those without label
+	more   []*partitionedTable
 }
 
 // workloadTable holds the objects of one kind, and their revisions.
@@ -166,7 +168,8 @@ func (w *workloads) unseen() string {
 		}
 	}
 	note(w.pods.blind())
-	for _, k := range w.kinds {
+	note(time.Time{}, w.unseenOfMore())
+	for _, k := range w.all() {
 		note(k.revisions.blind())
 		if objects := k.objects.Load(); objects != nil {
 			note(objects.live.blind())
@@ -217,7 +220,7 @@ func (w *workloads) podChanged(was, is *pod) {
 // tellOwner tells the app of a workload, which is given by its uid or by that of
 // one of its revisions.
 func (w *workloads) tellOwner(uid types.UID) {
-	for _, k := range w.kinds {
+	for _, k := range w.all() {
 		objects := k.objects.Load()
 		if objects == nil || uid == "" {
 			continue
@@ -236,10 +239,14 @@ func (w *workloads) tellOwner(uid types.UID) {
 
 // get returns a live workload, nil if there is none.
 func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
-	i := slices.IndexFunc(w.kinds, func(k *workloadTable) bool { return k.gvk.Kind == name.Ref().Kind })
-	if objects := w.kinds[i].objects.Load(); objects != nil {
+	ref := name.Ref()
+	for _, k := range w.all() {
+		objects := k.objects.Load()
+		if k.gvk.Kind != ref.Kind || k.gvk.Group != ref.Group || objects == nil {
+			continue
+		}
 		if l, ok := objects.live.get(key{name.Namespace, name.Name}); ok && l.workload != nil {
-			return w.kinds[i], l
+			return k, l
 		}
 	}
 	return nil, nil
@@ -282,7 +289,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""
-	for _, k := range w.kinds {
+	for _, k := range w.all() {
 		objects := k.objects.Load()
 		k.revisions.each(func(r *revision) bool {
 			if r.namespace == ref.Namespace && objects != nil && k.inUse(objects, r) && slices.Contains(r.configs, wanted) {

@@ -53,6 +53,7 @@ func wayBack(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
 		_, runsPods := rollout.WorkloadOf(o.Ref())
+		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // one of another kind
 		return o.Kind() != "Service" && !runsPods && !isRoute
 	})
 }

@@ -38,6 +38,8 @@ type Options struct {
 	Approve    Approver             // nil: every promotion file counts
 	// Nodes are the labels of the cluster's nodes by name; asked where a release takes nodes by them.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
+	// Know is told of kinds of workloads before the Observer is asked about them, as of source.Gatherer.
+	Know func(kinds []rollout.Partitioned)
 
 	// Policy is what the team that runs the cluster has laid down, as of a look at Git: the same pointer while it is the
 	// same. It is asked by one goroutine. nil: there is none. After an error the last one counts, and nothing advances.
@@ -408,7 +410,7 @@ func (r *Reconciler) forget(app string, v *view) {
 }
 
 func (r *Reconciler) gatherer() source.Gatherer {
-	return source.Gatherer{RenderAt: r.renders.render, Observe: r.Observer.Observe}
+	return source.Gatherer{RenderAt: r.renders.render, Observe: r.Observer.Observe, Know: r.Know}
 }
 
 func (r *Reconciler) tell(report Report) {

@@ -101,8 +101,9 @@ func (a *assembly) take(object rollout.Object) error {
 		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes is missing, and would be made and run again
 		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and goes when it leaves Git", shortRef(ref))
 	}
-	if w, is := rollout.WorkloadOf(ref); is {
-		a.deployments[w] = object
+	w, is := rollout.WorkloadOf(ref)
+	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
+		a.deployments[w] = object // one that a document no longer names must not be taken for gone
 	}
 	a.objects = append(a.objects, object)
 	return nil

@@ -98,7 +98,8 @@ func (d *document) readWorkload() {
 	case ref != nil && selector != nil:
 		d.Fail("spec.selector", "keep one of them", "is given, and spec.workloadRef too")
 	case ref != nil:
-		named := rollout.Ref{Group: "apps", Kind: ref.Kind, Namespace: d.ref.Namespace, Name: ref.Name}
+		named := rollout.Object{"apiVersion": ref.APIVersion, "kind": ref.Kind}.Ref()
+		named.Namespace, named.Name = d.ref.Namespace, ref.Name
 		d.workload, _ = rollout.WorkloadOf(named)
 	case !d.Argo:
 		d.Fail("spec.workloadRef", "name the Deployment: {apiVersion: apps/v1, kind: Deployment, name: …}", "is missing")

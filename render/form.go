@@ -53,8 +53,8 @@ type rollbackWindow struct {
 }
 
 type workloadRef struct {
-	APIVersion string `json:"apiVersion" needs:"use apps/v1" oneOf:"apps/v1" fix:"use apps/v1"`
-	Kind       string `json:"kind" needs:"name a Deployment, a StatefulSet or a DaemonSet" oneOf:"Deployment StatefulSet DaemonSet" fix:"name a Deployment, a StatefulSet or a DaemonSet, which can be moved in stages"`
+	APIVersion string `json:"apiVersion" needs:"use apps/v1"`
+	Kind       string `json:"kind" needs:"name a Deployment, a StatefulSet or a DaemonSet"`
 	Name       string `json:"name" needs:"name the Deployment, StatefulSet or DaemonSet"`
 	_          any    `field:"scaleDown" ignored:"the Deployment is not scaled down, it is what is moved in stages"`
 }

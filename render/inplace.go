@@ -15,7 +15,7 @@ type inPlace struct {
 
 // refuse refuses what a document asks for that cannot be done in place.
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
-	kind, c := d.workload.Kind, d.spec.Canary
+	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
 		own.Fail("spec.strategy.blueGreen", "use canary", "is given, and a %s has no second set of pods: %s", kind,
 			p.second)

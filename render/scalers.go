@@ -56,12 +56,12 @@ func (a *assembly) scale() {
 			}
 			w = d.workload
 			s.target["apiVersion"], s.target["kind"], s.target["name"] = "apps/v1", w.Ref().Kind, w.Name
-		default:
-			var is bool
-			target := rollout.Ref{Group: cmp.Or(s.group, "apps"), Kind: s.kind, Namespace: w.Namespace, Name: w.Name}
-			if w, is = rollout.WorkloadOf(target); !is {
-				continue
+			if d.spec.Partition != nil {
+				s.target["apiVersion"] = d.spec.Partition.APIVersion
 			}
+		default:
+			target := rollout.Ref{Group: cmp.Or(s.group, "apps"), Kind: s.kind, Namespace: w.Namespace, Name: w.Name}
+			w, _ = rollout.WorkloadOf(target)
 		}
 		a.omitReplicas(w, s.ref)
 	}

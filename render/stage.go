@@ -21,6 +21,9 @@ func (a *assembly) stage(d *document) error {
 	if err := a.resolve(d); err != nil {
 		return err
 	}
+	if err := a.describe(d); err != nil {
+		return err
+	}
 	for _, s := range a.specs {
 		if s.Workload == d.workload {
 			return a.invalid(d.ref, "", "keep one of them", "%s already has a Rollout", shortRef(d.workload.Ref()))
@@ -64,7 +67,7 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	own, other := &rollout.Reader{}, &rollout.Reader{}
 	var form deploymentForm
 	if other.Read("spec", into, &form); other.Err == nil {
-		d.merge(&form, into, own, other)
+		d.merge(&form, deployment, own, other)
 	}
 	if other.Err != nil {
 		return a.blame(other.Err, from)
@@ -98,13 +101,14 @@ func (d *document) deployment() rollout.Object {
 // merge writes what the document says into the Deployment's spec, and reads
 // from there what the document leaves out. Own takes errors about the document,
 // other those about the Deployment.
-func (d *document) merge(from *deploymentForm, into map[string]any, own, other *rollout.Reader) {
+func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
+	into := o.Map("spec")
 	if from.Paused {
 		other.Fail("spec.paused", "leave it out, and use the Rollout's spec.paused",
 			"is true, so Kubernetes would move no pod")
 	}
 	d.spec.Replicas = d.mergeReplicas(from.Replicas, into)
-	d.spec.MinReadySeconds = mergeCount("minReadySeconds", d.form.MinReadySeconds, from.MinReadySeconds, into, 0)
+	d.spec.MinReadySeconds = d.mergeMinReady(from, o, other)
 	deadline := into
 	if d.workload.Kind != "" {
 		deadline = map[string]any{} // only a Deployment has one of its own
@@ -127,6 +131,10 @@ func (d *document) merge(from *deploymentForm, into map[string]any, own, other *
 	}
 	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && d.workload.Kind != "DaemonSet" {
 		own.Fail(canaryPath+".nodeOrder", "leave it out", "is given, and only a DaemonSet moves node by node")
+	}
+	if d.spec.Partition != nil {
+		d.mergePartitioned(o, own, other)
+		return
 	}
 	switch d.workload.Kind {
 	case "StatefulSet":

@@ -19,13 +19,14 @@ type Config struct {
 	// PushInterval is the least time between two pushes to the state branch that are in no hurry; default 1s. A retreat
 	// does not wait for it.
 	PushInterval time.Duration
-	StateBranch  string     // default gitrollout/state/<cluster>; always below gitrollout/
-	Apps         []AppGlob  // at least one
-	Forge        *Forge     // nil: no pull requests are opened
-	Windows      []Window   // when releases may advance
-	AutoRevert   AutoRevert // what becomes of a rejected release in Git; default AutoRevertPropose
-	Receivers    []Receiver // who is told of what
-	Limits       Limits     // of rendering an app
+	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
+	Apps         []AppGlob     // at least one
+	Forge        *Forge        // nil: no pull requests are opened
+	Windows      []Window      // when releases may advance
+	AutoRevert   AutoRevert    // what becomes of a rejected release in Git; default AutoRevertPropose
+	Receivers    []Receiver    // who is told of what
+	Limits       Limits        // of rendering an app
+	Workloads    []Partitioned // kinds that can be moved in stages besides those that are built in
 }
 
 // AutoRevert is what gitrollout does in Git about a release that was rejected.
@@ -77,6 +78,8 @@ type AppGlob struct {
 	file   string
 	limits Limits // of its apps; zero for the defaults
 	kube   kubernetesFile
+
+	workloads string // as PartitionedText
 }
 
 // The defaults of a configuration.
@@ -96,19 +99,20 @@ func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/con
 
 // configFile is the file's form.
 type configFile struct {
-	APIVersion    string         `json:"apiVersion"`
-	Kind          string         `json:"kind"` // Config
-	Interval      string         `json:"interval" like:"span" fix:"write 30s, 1m or the like"`
-	PushInterval  string         `json:"pushInterval" like:"span" fix:"write 1s, 5s or the like"`
-	StateBranch   *string        `json:"stateBranch" like:"branch"`
-	Apps          []appGlobFile  `json:"apps" needs:"name the folders of your kustomizations: - path: apps/*/overlays/prod"`
-	Forge         *Forge         `json:"forge"`
-	Windows       []windowFile   `json:"windows" max:"100" fix:"leave some out"`
-	AutoRevert    AutoRevert     `json:"autoRevert" default:"propose"`
-	Notifications []receiverFile `json:"notifications" max:"50" fix:"name several apps in one entry"`
-	Limits        Limits         `json:"limits" default:"{}"`
-	Kubernetes    kubernetesFile `json:"kubernetes"`
-	_             any            `field:"signing" notYet:"leave it out"`
+	APIVersion    string            `json:"apiVersion"`
+	Kind          string            `json:"kind"` // Config
+	Interval      string            `json:"interval" like:"span" fix:"write 30s, 1m or the like"`
+	PushInterval  string            `json:"pushInterval" like:"span" fix:"write 1s, 5s or the like"`
+	StateBranch   *string           `json:"stateBranch" like:"branch"`
+	Apps          []appGlobFile     `json:"apps" needs:"name the folders of your kustomizations: - path: apps/*/overlays/prod"`
+	Forge         *Forge            `json:"forge"`
+	Windows       []windowFile      `json:"windows" max:"100" fix:"leave some out"`
+	AutoRevert    AutoRevert        `json:"autoRevert" default:"propose"`
+	Notifications []receiverFile    `json:"notifications" max:"50" fix:"name several apps in one entry"`
+	Limits        Limits            `json:"limits" default:"{}"`
+	Kubernetes    kubernetesFile    `json:"kubernetes"`
+	Workloads     []partitionedFile `json:"workloads" max:"50" fix:"leave some out"`
+	_             any               `field:"signing" notYet:"leave it out"`
 }
 
 type appGlobFile struct {
@@ -215,6 +219,9 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 	if c.Receivers, err = parseReceivers(file, raw.Notifications); err != nil {
 		return nil, err
 	}
+	if c.Workloads, err = parsePartitioned(file, raw.Workloads); err != nil {
+		return nil, err
+	}
 	for i, a := range raw.Apps {
 		glob, err := parseGlob(file, fmt.Sprintf("apps[%d]", i), a)
 		if err != nil {
@@ -223,7 +230,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		if c.Limits != (Limits{}).OrDefault() {
 			glob.limits = c.Limits
 		}
-		glob.kube = raw.Kubernetes
+		glob.kube, glob.workloads = raw.Kubernetes, PartitionedText(c.Workloads)
 		c.Apps = append(c.Apps, *glob)
 	}
 	return c, nil
@@ -353,7 +360,8 @@ func (g AppGlob) App(dir string) (App, error) {
 	app := App{Name: name, Path: dir, Namespace: g.Namespace,
 		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
 		Variables: g.Variables, Decryption: g.Decryption,
-		Limits: g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " ")}
+		Limits: g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " "),
+		Workloads: g.workloads}
 	if g.Helm != nil {
 		app.Helm = *g.Helm
 	}

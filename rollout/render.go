@@ -29,6 +29,8 @@ type App struct {
 	Kubernetes  string // the version that charts are told; "" for DefaultKubernetes
 	APIVersions string // that charts are told besides those that Kubernetes has by itself, with spaces between
 
+	Workloads string // kinds that can be moved in stages besides those that are built in, as PartitionedText has them
+
 	Variables Variables // of its objects
 
 	Decryption string // the Secret in its Namespace with the keys of its files; those of now, also for older commits
@@ -115,7 +117,7 @@ type Render struct {
 	Commit    Commit
 	Objects   []Object          // without Rollout documents, in the order in which to apply them
 	Specs     []Spec            // one for each staged workload, ordered by workload
-	Templates map[Workload]Hash // the template hash of every Deployment, staged or not
+	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the build read
 	Digest    string            // of Objects and Specs: equal digests have nothing to apply
 	Warnings  []string          // what is accepted but unlikely to be meant, one sentence each

@@ -12,10 +12,11 @@ import (
 // filled in. Field names and defaults are those of Argo Rollouts where it has
 // the field; what differs is listed in docs/coming-from-argo-rollouts.md.
 type Spec struct {
-	Name      string     // the Rollout document's
-	Workload  Workload   // the Deployment that is moved
-	Canary    *Canary    // exactly one of Canary and BlueGreen is set
-	BlueGreen *BlueGreen //
+	Name      string       // the Rollout document's
+	Workload  Workload     // the Deployment that is moved
+	Partition *Partitioned // what is known of its kind, if that is moved by a partition and not in WorkloadKinds
+	Canary    *Canary      // exactly one of Canary and BlueGreen is set
+	BlueGreen *BlueGreen   //
 
 	Replicas                *int   // nil when something else scales the workload (HPA, KEDA)
 	MaxSurge                Amount // the user's own; Kubernetes' default 25 %, rounded up

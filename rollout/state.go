@@ -213,3 +213,15 @@ func (s *State) StableHash(w Workload) Hash {
 	}
 	return s.Stable.Templates[w]
 }
+
+// Workloads are those that the app has had, as its inventory says, or a release for what is one by its document alone.
+func (s *State) Workloads() []Workload {
+	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
+	var all []Workload
+	for _, ref := range s.Inventory {
+		if w, is := WorkloadOf(ref); is || staged(s.Stable, w) || staged(s.Release, w) {
+			all = append(all, w)
+		}
+	}
+	return all
+}

@@ -13,7 +13,8 @@ var WorkloadKinds = []Ref{
 }
 
 // Workload names an object that is moved in stages. Its text form is
-// "namespace/name", or "Kind/namespace/name" where it is no Deployment.
+// "namespace/name", or "Kind/namespace/name" where it is no Deployment, and
+// "Kind.group/namespace/name" where WorkloadKinds do not have its kind.
 type Workload struct {
 	Kind      string // "" for a Deployment
 	Namespace string
@@ -21,7 +22,8 @@ type Workload struct {
 }
 
 // WorkloadOf returns the workload that a reference is one of, false for an object
-// of another kind.
+// of another kind than WorkloadKinds: that is one if a Rollout document says so,
+// which Render.Workload knows.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -33,7 +35,16 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 		}
 		return w, true
 	}
-	return Workload{}, false
+	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
+}
+
+// Workload returns the workload of a render that a reference is one of.
+func (r *Render) Workload(ref Ref) (Workload, bool) {
+	w, is := WorkloadOf(ref)
+	if !is {
+		_, is = r.Spec(w)
+	}
+	return w, is
 }
 
 // String returns the text form.
@@ -49,6 +60,9 @@ func (w Workload) Title() string { return w.Ref().Kind + " " + w.Namespace + "/"
 
 // Ref returns the workload's object reference.
 func (w Workload) Ref() Ref {
+	if kind, group, isOther := strings.Cut(w.Kind, "."); isOther {
+		return Ref{Group: group, Kind: kind, Namespace: w.Namespace, Name: w.Name}
+	}
 	ref := WorkloadKinds[max(0, w.kind())]
 	ref.Namespace, ref.Name = w.Namespace, w.Name
 	return ref
@@ -72,7 +86,9 @@ func (w *Workload) UnmarshalText(b []byte) error {
 	if len(parts) == 3 {
 		read.Kind, parts = parts[0], parts[1:]
 	}
-	if len(parts) != 2 || parts[0] == "" || parts[1] == "" || read.kind() < 0 {
+	kind, group, isOther := strings.Cut(read.Kind, ".")
+	isKnown := read.kind() >= 0 || isOther && kind != "" && group != ""
+	if len(parts) != 2 || parts[0] == "" || parts[1] == "" || !isKnown {
 		return fmt.Errorf("workload %q: want namespace/name", b)
 	}
 	*w, _ = WorkloadOf(Workload{Kind: read.Kind, Namespace: parts[0], Name: parts[1]}.Ref())

@@ -72,7 +72,7 @@ func (c *Cluster) Delete(ref rollout.Ref) {
 	delete(c.objects, ref)
 	delete(c.Kube.Pins, ref)
 	delete(c.Kube.Routes, ref)
-	if w, is := rollout.WorkloadOf(ref); is {
+	if w, is := kube.WorkloadOf(ref); is {
 		delete(c.Kube.Deployments, w)
 	}
 	c.version++
@@ -107,7 +107,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 
 // drifted reports whether somebody changed a field that the object names.
 func (c *Cluster) drifted(o rollout.Object) bool {
-	w, is := rollout.WorkloadOf(o.Ref())
+	w, is := kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]
 	if !is || d == nil {
 		return false

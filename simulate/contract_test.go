@@ -88,13 +88,16 @@ func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
 }
 
 func TestClusterKeepsTheContract(t *testing.T) {
-	contract.ClusterCases(t, func(*testing.T) contract.Cluster {
-		c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
-		c.Kube.Fate = func(version string) kube.Lifetime {
-			return kube.Lifetime{Never: strings.HasSuffix(version, "-neverready")}
-		}
-		return &memoryCluster{c.View("test", Open)}
-	})
+	contract.ClusterCases(t, openMemory)
+	contract.CloneSets(t, openMemory)
+}
+
+func openMemory(*testing.T) contract.Cluster {
+	c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
+	c.Kube.Fate = func(version string) kube.Lifetime {
+		return kube.Lifetime{Never: strings.HasSuffix(version, "-neverready")}
+	}
+	return &memoryCluster{c.View("test", Open)}
 }
 
 // TestStaleClusterShowsItsOwnWrites: a process whose watches are broken sees at

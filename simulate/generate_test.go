@@ -203,7 +203,12 @@ func (w workloadSource) deployment() map[string]any {
 		delete(spec, "podManagementPolicy")
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
 	}
-	return manifest("apps/v1", w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
+	if w.policy == byCounts {
+		delete(spec, "serviceName")
+		delete(spec, "podManagementPolicy")
+		spec["updateStrategy"] = map[string]any{"maxUnavailable": 1}
+	}
+	return manifest(w.apiVersion(), w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
 }
 
 // workload is how records name it.
@@ -213,14 +218,30 @@ func (w workloadSource) workload() rollout.Workload {
 	case "":
 	case onNodes:
 		out.Kind = "DaemonSet"
+	case byCounts:
+		out.Kind = "CloneSet.apps.kruise.io"
 	default:
 		out.Kind = "StatefulSet"
 	}
 	return out
 }
 
-// onNodes is what a DaemonSet has for a policy.
-const onNodes = "OnNodes"
+// What a DaemonSet and a CloneSet have for a policy.
+const onNodes, byCounts = "OnNodes", "ByCounts"
+
+func (w workloadSource) apiVersion() string {
+	if w.policy == byCounts {
+		return "apps.kruise.io/v1alpha1"
+	}
+	return "apps/v1"
+}
+
+// asClones makes a CloneSet of a workload.
+func (w *workloadSource) asClones(rng *rand.Rand) {
+	w.asSet(rng)
+	w.policy = byCounts
+	delete(w.canary, "rebalance")
+}
 
 // asAgent makes a DaemonSet of a workload.
 func (w *workloadSource) asAgent(rng *rand.Rand) {
@@ -267,7 +288,7 @@ func (w workloadSource) rollout() map[string]any {
 		strategy = map[string]any{"blueGreen": w.blueGreen}
 	}
 	spec := map[string]any{
-		"workloadRef":           map[string]any{"apiVersion": "apps/v1", "kind": w.workload().Ref().Kind, "name": w.name},
+		"workloadRef":           map[string]any{"apiVersion": w.apiVersion(), "kind": w.workload().Ref().Kind, "name": w.name},
 		"strategy":              strategy,
 		"paused":                w.paused,
 		"progressDeadlineAbort": w.deadlineAbort,

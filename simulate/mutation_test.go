@@ -61,6 +61,14 @@ var mutations = []mutation{
 	{"everybody reaches what only matched users are to", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &openCluster{View: p.View}
 	}},
+	{"a CloneSet's partition is one too low", []string{"CloneSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &lowCluster{View: p.View}
+	}},
+	{"what is taken for that of all CloneSet's pods stays", []string{"CloneSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
+		for i, r := range w.Revisions {
+			w.Revisions[i].Base = r.Base && !r.Current
+		}
+	})},
 	{"evictions are left out", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &sparingCluster{View: p.View}
 	}},
@@ -180,6 +188,9 @@ func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Ob
 		if n, held := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64); held && n > 0 {
 			objects[i] = o.Copy()
 			objects[i].Map("spec", "updateStrategy", "rollingUpdate")["partition"] = n - 1
+		} else if n, held := o.Map("spec", "updateStrategy")["partition"].(int64); held && n > 0 {
+			objects[i] = o.Copy()
+			objects[i].Map("spec", "updateStrategy")["partition"] = n - 1
 		}
 	}
 	return c.View.Apply(ctx, app, objects)

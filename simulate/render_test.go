@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // shortcut is a renderer that knows what the random sources come to, so that a
@@ -131,7 +132,7 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	for _, o := range slices.Concat(objects, routes, deployments, jobs) {
 		made := rollout.Object(plain(o).(map[string]any))
 		made.Map("metadata")["namespace"] = namespace
-		if w, is := rollout.WorkloadOf(made.Ref()); is {
+		if w, is := kube.WorkloadOf(made.Ref()); is {
 			hash, err := rollout.HashTemplate(made.Map("spec", "template"))
 			if err != nil {
 				panic(err) // literals are JSON
@@ -201,6 +202,9 @@ func (w workloadSource) spec() rollout.Spec {
 	s.Scaling = rollout.Scaling(text(c, "scaling"))
 	if w.policy != "" {
 		s.Scaling, s.MaxSurge, s.MaxUnavailable = rollout.InPlace, rollout.Amount{}, rollout.Amount{}
+	}
+	if w.policy == byCounts {
+		s.Partition, _ = rollout.FindPartitioned(nil, w.apiVersion(), "CloneSet")
 	}
 	if w.policy == onNodes {
 		s.MaxUnavailable = amount(w.limits[1])
@@ -283,6 +287,9 @@ func TestShortcut(t *testing.T) {
 					w.canary["steps"] = randomExperiments(rng, w.canary["steps"].([]any))
 				}
 				switch seed % 4 {
+				case 1:
+					w.asClones(rng)
+					w.randomMatches(rng)
 				case 2:
 					w.asSet(rng)
 					w.randomMatches(rng)

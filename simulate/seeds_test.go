@@ -57,6 +57,7 @@ var worlds = []world{
 	{"StatefulSets", chaos{sets: true, bad: true, crashes: true, api: true, git: true}},
 	{"CalmSets", chaos{sets: true}},
 	{"DaemonSets", chaos{sets: true, nodes: true, bad: true, crashes: true, api: true, git: true}},
+	{"CloneSets", chaos{sets: true, clones: true, bad: true, crashes: true, api: true, git: true}},
 	{"Hooks", chaos{hooks: true, bad: true, crashes: true, api: true, git: true}},
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},

@@ -210,7 +210,7 @@ func (s *Story) statusOf(a rollout.App) string {
 	}
 	parts := []string{phase + " at " + at}
 	for _, ref := range state.Inventory {
-		w, is := rollout.WorkloadOf(ref)
+		w, is := kube.WorkloadOf(ref)
 		if d := s.cluster.Kube.Deployments[w]; is && d != nil {
 			parts = append(parts, w.Name+": "+strings.Join(append(podsOf(d), s.pinsOf(d, state)...), ", "))
 		}
@@ -290,7 +290,7 @@ func versions(r *rollout.Render) []string {
 	}
 	var pairs, staged []string
 	for _, o := range r.Objects {
-		w, is := rollout.WorkloadOf(o.Ref())
+		w, is := kube.WorkloadOf(o.Ref())
 		if !is {
 			continue
 		}

@@ -37,6 +37,7 @@ type chaos struct {
 	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
 	sets        bool // StatefulSets instead of Deployments
 	nodes       bool // of these, DaemonSets
+	clones      bool // of these, CloneSets
 	hooks       bool // releases have Jobs around them
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
@@ -142,6 +143,9 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		for j := range first.apps[i].workloads {
 			w := &first.apps[i].workloads[j]
 			switch {
+			case c.clones:
+				w.asClones(u.rng)
+				w.randomMatches(u.rng)
 			case c.nodes:
 				w.asAgent(u.rng)
 			case c.sets:

@@ -88,7 +88,7 @@ func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
 	}
-	w, _ := rollout.WorkloadOf(o.Ref())
+	w, _ := kube.WorkloadOf(o.Ref())
 	d := v.cluster.Kube.Deployments[w]
 	if d == nil {
 		return false, nil
@@ -199,7 +199,7 @@ func (v *View) learn(o rollout.Object, digest string) {
 		return
 	}
 	v.digests[o.Ref()] = digest
-	w, is := rollout.WorkloadOf(o.Ref())
+	w, is := kube.WorkloadOf(o.Ref())
 	d := v.cluster.Kube.Deployments[w]
 	if !is || d == nil {
 		return

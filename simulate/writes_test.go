@@ -26,7 +26,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.u.note("  %s writes %s of %s", v.name, name(object), app)
 	state, records := o.states[app], o.records[app]
 	for ref, by := range o.u.cluster.foreign {
-		if w, _ := rollout.WorkloadOf(ref); o.appOf(w) == app {
+		if w, _ := kube.WorkloadOf(ref); o.appOf(w) == app {
 			o.u.fail("foreign: %s writes %s of %s, of which %s has %s in hand", a.Name, name(object), app, by, ref)
 		}
 	}
@@ -88,7 +88,7 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 // brings is what an object brings to the cluster: a version, or a configuration; "" for nothing new.
 func (o *oracle) brings(object rollout.Object) string {
 	switch object.Kind() {
-	case "Deployment", "StatefulSet":
+	case "Deployment", "StatefulSet", "CloneSet":
 		return kube.VersionOf(dump(object.Map("spec")["template"]))
 	case "ConfigMap":
 		text, _ := object.Map("data")["n"].(string)
@@ -132,7 +132,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 			})
 		}
 		versions := slices.ContainsFunc(r.Objects, func(has rollout.Object) bool {
-			_, is := rollout.WorkloadOf(has.Ref())
+			_, is := kube.WorkloadOf(has.Ref())
 			return is && o.brings(has) == brings
 		})
 		// Pods that somebody has set another image of by hand say that they are of the release, until that is put right.
@@ -142,7 +142,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 
 // goesBack reports whether an object is of the stable version while another one is on its way.
 func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
-	w, is := rollout.WorkloadOf(object.Ref())
+	w, is := kube.WorkloadOf(object.Ref())
 	if !is || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
 		return false
 	}

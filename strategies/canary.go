@@ -201,7 +201,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 			case matched && want.canary == 0:
 				want = counts{canary: min(1, n), stable: max(0, n-1)}
 			}
-			return kinds[spec.Workload.Ref().Kind].share(atLeast(want, c.MinPodsPerReplicaSet, n), n, all)
+			return kindFor(spec.Workload, spec).share(atLeast(want, c.MinPodsPerReplicaSet, n), n, all)
 		}
 		want := counts{canary: ceilShare(n, weight, full), stable: n}
 		exact := scale != nil && scale.Replicas != nil

@@ -37,7 +37,7 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 		if hook.Is(o) {
 			continue // it is a release's, and not among what is there
 		}
-		if w, is := rollout.WorkloadOf(ref); is {
+		if w, is := v.Source.Workload(ref); is {
 			if o = desiredWorkload(s, v, w, o); o == nil {
 				continue
 			}
@@ -88,7 +88,7 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moves || !staged || !isHeld(s) {
-		return stamp(countInTurn(s, v, spec, o), s.Serial, hash, commitOf(s, w, hash), "")
+		return stamp(kindFor(w, spec), countInTurn(s, v, spec, o), s.Serial, hash, commitOf(s, w, hash), "")
 	}
 	f, ok := fenceOf(movingOf(s, v.plans.of(spec), p, v.Observed), v)
 	if !ok {
@@ -102,10 +102,10 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	if f.back {
 		o = stableWorkload(s, v, w, o, status)
 	} else {
-		o = stamp(o, s.Serial, hash, s.Release.Commit, status)
+		o = stamp(kindFor(w, spec), o, s.Serial, hash, s.Release.Commit, status)
 	}
 	if o != nil {
-		kinds[o.Kind()].hold(o, f)
+		kindFor(w, spec).hold(o, f)
 	}
 	return o
 }
@@ -118,7 +118,8 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	if !found {
 		return nil
 	}
-	stable = stamp(stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, status)
+	spec, _ := v.Source.Spec(w)
+	stable = stamp(kindFor(w, spec), stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, status)
 	setReplicas(stable, o.Map("spec")["replicas"])
 	return stable
 }
@@ -174,9 +175,9 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 
 // stamp returns a copy with gitrollout's annotations. They are on the workload
 // alone, not on its pods: a new commit restarts nothing.
-func stamp(o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
+func stamp(k kind, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
-	if k, owns := kinds[o.Kind()].(interface{ own(o rollout.Object) }); owns {
+	if k, owns := k.(interface{ own(o rollout.Object) }); owns {
 		k.own(o)
 	}
 	setMap(o, string(hash), "metadata", "annotations", rollout.AnnotationHash)

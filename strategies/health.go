@@ -140,7 +140,7 @@ func ailments(in Input) (all []ailment) {
 		all = append(all, a)
 	}
 	for _, t := range in.Observed.Troubled {
-		if w, is := rollout.WorkloadOf(t.Ref); is && hasKey(in.Observed.Workloads, w) && isCounted(in, w) {
+		if w, _ := rollout.WorkloadOf(t.Ref); hasKey(in.Observed.Workloads, w) && isCounted(in, w) {
 			continue
 		}
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {

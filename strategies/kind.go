@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +11,8 @@ import (
 
 // kind is how pods of one kind of workload are moved. A kind is one file here,
 // one line of this table and of rollout.Kinds, and one file where the cluster is
-// observed.
+// observed; or, where its own controller moves pods by a partition, a
+// rollout.Partitioned and nothing else.
 type kind interface {
 	// fence is how far the pods of a workload may go now, on their way to what its
 	// stage comes to rest at. It is false while none may.
@@ -57,7 +59,8 @@ func Evictions(in Input) (all []Eviction) {
 	}
 	slices.SortFunc(workloads, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
 	for _, w := range slices.Compact(workloads) {
-		e, evicts := kinds[w.Ref().Kind].(evictor)
+		spec, _ := specOf(in, w)
+		e, evicts := kindFor(w, spec).(evictor)
 		if live := in.Observed.Workloads[w]; evicts && live.Synced {
 			all = append(all, e.evict(in, w, live)...)
 		}
@@ -65,8 +68,16 @@ func Evictions(in Input) (all []Eviction) {
 	return all
 }
 
+// kindFor is how the pods of a workload are moved, nil if no spec says it and its kind is not in the table.
+func kindFor(w rollout.Workload, spec rollout.Spec) kind {
+	if spec.Partition != nil {
+		return partitioned{*spec.Partition}
+	}
+	return kinds[cmp.Or(w.Kind, rollout.WorkloadKinds[0].Kind)]
+}
+
 // kind is how the pods of the workload are moved.
-func (m moving) kind() kind { return kinds[m.Workload.Ref().Kind] }
+func (m moving) kind() kind { return kindFor(m.Workload, m.spec) }
 
 // keepsOne is counts with one stable pod for as long as not all pods are asked for: where pods are replaced in place,
 // the only one moves with the promotion.

@@ -39,7 +39,8 @@ func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 // without pods has no partition, so that its controller takes the template for what all pods are made of. Stable alone
 // is asked for until that is the base again, as pods below any partition would be made of the new version.
 func (m moving) isTakenForAll() bool {
-	return m.kind() == (statefulSet{}) && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
+	isByPartition := m.kind() == (statefulSet{}) || m.spec.Partition != nil
+	return isByPartition && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
 }
 
 // hasAsked reports whether a step up to the present one asks for so many new pods.
@@ -96,6 +97,9 @@ func (m moving) surplus() string {
 	asked, n := m.want().canary, m.fresh.Desired
 	if m.kind() == (deployment{}) || asked == 0 || n <= asked {
 		return ""
+	}
+	if p, is := m.kind().(partitioned); is {
+		return p.surplus(m, asked)
 	}
 	why := fmt.Sprintf("%d came by scaling", n-asked)
 	switch {

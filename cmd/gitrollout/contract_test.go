@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/contract"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/kruisetest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -140,17 +141,31 @@ func (r *realCluster) Exists(t *testing.T, ref rollout.Ref) bool {
 // TestClusterKeepsTheContract holds the real cluster to what the loop relies on.
 // The simulator's is held to the same.
 func TestClusterKeepsTheContract(t *testing.T) {
-	contract.ClusterCases(t, func(t *testing.T) contract.Cluster {
-		running := testcluster.Shared(t)
-		client, err := cluster.New(running.Config, cluster.Options{Cluster: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		watching, stop := context.WithCancel(context.Background())
-		t.Cleanup(func() { stop(); client.Wait() })
-		if err := client.Start(watching); err != nil {
-			t.Fatal(err)
-		}
-		return &realCluster{applier: applier{client}, Cluster: running, namespace: running.Namespace(t)}
+	contract.ClusterCases(t, openCluster)
+}
+
+func openCluster(t *testing.T) contract.Cluster {
+	running := testcluster.Shared(t)
+	client, err := cluster.New(running.Config, cluster.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watching, stop := context.WithCancel(context.Background())
+	t.Cleanup(func() { stop(); client.Wait() })
+	if err := client.Start(watching); err != nil {
+		t.Fatal(err)
+	}
+	return &realCluster{applier: applier{client}, Cluster: running, namespace: running.Namespace(t)}
+}
+
+// TestCloneSetsKeepTheContract holds OpenKruise's controller, or the tests' model of it, to what a release of a CloneSet
+// relies on.
+func TestCloneSetsKeepTheContract(t *testing.T) {
+	contract.CloneSets(t, func(t *testing.T) contract.Cluster {
+		c := openCluster(t).(*realCluster)
+		kruisetest.Start(t, c.Cluster, c.namespace)
+		kind, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
+		c.client.Know([]rollout.Partitioned{*kind})
+		return c
 	})
 }

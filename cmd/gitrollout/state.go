@@ -153,7 +153,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	if err != nil {
 		return err
 	}
-	live := w.client.Observe(app, deploymentsIn(state.Inventory), nil).Serial()
+	live := w.client.Observe(app, state.Workloads(), nil).Serial()
 	_, unsealed := rollout.ParseState(path, data)
 	if from == "" && unsealed == nil && live <= state.Serial && !w.signs() {
 		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is as gitrollout wrote it, and none is newer\n", app)
@@ -176,17 +176,6 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 
 // signs tells whether what is pushed is signed.
 func (w *world) signs() bool { return w.source.signing() != "" }
-
-// deploymentsIn picks the Deployments out of an inventory.
-func deploymentsIn(refs []rollout.Ref) []rollout.Workload {
-	var found []rollout.Workload
-	for _, ref := range refs {
-		if w, is := rollout.WorkloadOf(ref); is {
-			found = append(found, w)
-		}
-	}
-	return found
-}
 
 func newStateAdopt(s streams) *cobra.Command {
 	c := &stateCommand{streams: s}

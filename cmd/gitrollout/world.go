@@ -250,6 +250,7 @@ func (w *world) gatherer(ctx context.Context, head *rollout.Render, needed bool)
 		return built, err
 	}
 	if w.client != nil {
+		g.Know = w.client.Know
 		g.Observe = func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 			if err := w.client.WatchRoutes(ctx, routes); err != nil {
 				g.err = err

@@ -106,6 +106,7 @@ var table = map[string]rule{
 	"internal/giteatest":     {own: []string{"internal/testbin"}},
 	"internal/gittest":       {others: []string{"golang.org/x/crypto/ssh"}},
 	"internal/proxytest":     {own: []string{"internal/crds", "internal/testbin", "internal/testcluster"}, others: kubernetes},
+	"internal/kruisetest":    {own: []string{"internal/crds", "internal/testcluster"}, others: kubernetes},
 	"internal/testbin":       {},
 	"internal/testcluster":   {own: []string{"internal/testbin"}, others: kubernetes},
 	"internal/e2e/dashboard": {},
@@ -118,7 +119,7 @@ var table = map[string]rule{
 
 // nested are modules of their own that do not use the product, and whose libraries
 // are none of the product's. internal/e2e is one that uses it.
-var nested = []string{"internal/localcluster", "internal/release", "internal/traefik"}
+var nested = []string{"internal/localcluster", "internal/peers/kruise", "internal/release", "internal/traefik"}
 
 // impure are standard packages that a pure package has no use for.
 var impure = []string{

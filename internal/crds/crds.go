@@ -1,7 +1,7 @@
 // Package crds teaches a test's cluster the kinds of the routers that gitrollout
 // works with: the Gateway API's, Istio's and Traefik's own
-// CustomResourceDefinitions, of the versions that internal/traefik pins, read
-// from the module cache, and for the others those of folder documented, which
+// CustomResourceDefinitions, of the versions that internal/traefik pins, and those of
+// OpenKruise's workloads, which internal/peers/kruise pins, read from the module cache, and for the others those of folder documented, which
 // are written from their documentation. internal/testcluster has the cluster,
 // and internal/proxytest a proxy that acts on such objects; nothing in the
 // product uses it.
@@ -24,7 +24,8 @@ import (
 // Set is the definitions that one project publishes together.
 type Set struct {
 	name   string
-	module string // which of the requirements of internal/traefik has them; "" for this package
+	module string // which of the requirements of another module has them; "" for this package
+	of     string // that module's folder; "" for internal/traefik
 	files  string // a pattern below the module's folder
 	group  string // to which they are moved; "": they stay in theirs
 }
@@ -37,6 +38,7 @@ var (
 	Istio      = Set{name: "Istio", module: "istio.io/api", files: "kubernetes/customresourcedefinitions.gen.yaml"}
 	Traefik    = Set{name: "Traefik", module: "github.com/traefik/traefik/v3", files: traefikFile}
 	OldTraefik = Set{name: "Traefik 2", module: "github.com/traefik/traefik/v3", files: traefikFile, group: "traefik.containo.us"}
+	Kruise     = Set{name: "OpenKruise", module: "github.com/openkruise/kruise", of: "internal/peers/kruise", files: "config/crd/bases/*.yaml"}
 	Documented = Set{name: "folder documented", files: "internal/crds/documented/*.yaml"}
 )
 

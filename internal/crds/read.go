@@ -2,6 +2,7 @@ package crds
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ func (s Set) Files() ([]string, error) {
 	}
 	dir := root
 	if s.module != "" {
-		if dir, err = moduleFolder(root, s.module); err != nil {
+		if dir, err = moduleFolder(filepath.Join(root, filepath.FromSlash(cmp.Or(s.of, "internal/traefik"))), s.module); err != nil {
 			return nil, err
 		}
 	}
@@ -36,13 +37,13 @@ func (s Set) Files() ([]string, error) {
 	return files, err
 }
 
-// moduleFolder returns where a requirement of internal/traefik is.
-func moduleFolder(root, module string) (string, error) {
+// moduleFolder returns where a requirement of the module in a folder is.
+func moduleFolder(in, module string) (string, error) {
 	// Downloaded first: go list leaves the folder of a module empty that is not there.
 	var dir string
 	for _, args := range [][]string{{"mod", "download", module}, {"list", "-m", "-f", "{{.Dir}}", module}} {
 		command := exec.Command("go", args...)
-		command.Dir = filepath.Join(root, "internal", "traefik")
+		command.Dir = in
 		var complaint bytes.Buffer
 		command.Stderr = &complaint
 		out, err := command.Output()

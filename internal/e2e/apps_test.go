@@ -9,6 +9,7 @@ import (
 // shop is an app of one Deployment, one Service and a Rollout document.
 type shop struct {
 	kind     string // of the workload, "" for a Deployment
+	api      string // its apiVersion, "" for apps/v1
 	version  string
 	replicas string // a line, "replicas: 5", or "" under an autoscaler
 	strategy string // the document's spec.strategy, indented by two
@@ -17,10 +18,10 @@ type shop struct {
 }
 
 func (s shop) files() map[string]string {
-	kind := cmp.Or(s.kind, "Deployment")
+	kind, api := cmp.Or(s.kind, "Deployment"), cmp.Or(s.api, "apps/v1")
 	return map[string]string{
 		"kustomization.yaml": "resources:\n- shop.yaml\n- rollout.yaml\n- services.yaml\n",
-		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
+		"shop.yaml": fmt.Sprintf(`apiVersion: %s
 kind: %s
 metadata:
   name: shop
@@ -35,15 +36,15 @@ spec:
       - name: shop
         image: shop:%s
         ports: [{containerPort: 8080}]
-`, kind, indent(s.replicas), s.extra, s.version),
+`, api, kind, indent(s.replicas), s.extra, s.version),
 		"rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: Rollout
 metadata:
   name: shop
 spec:
-  workloadRef: {apiVersion: apps/v1, kind: %s, name: shop}
+  workloadRef: {apiVersion: %s, kind: %s, name: shop}
 %s  strategy:
-%s`, kind, s.rollout, s.strategy),
+%s`, api, kind, s.rollout, s.strategy),
 		"services.yaml": service("shop") + "---\n" + service("shop-preview"),
 	}
 }

@@ -20,6 +20,9 @@ type Gatherer struct {
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
 	// Observe shows the cluster, as the loop's Observer does. nil observes nothing.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
+	// Know tells whoever observes of kinds of workloads that the app has and that not every cluster serves. nil tells
+	// nobody.
+	Know func(kinds []rollout.Partitioned)
 }
 
 // ErrNotReady is what RenderAt returns while a commit is still being fetched or rendered.
@@ -59,6 +62,9 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 
 // Look observes the cluster for a decision anew.
 func (g Gatherer) Look(in *strategies.Input) {
+	if kinds := rollout.Partitioneds(in.Head.Render, in.Source); g.Know != nil && len(kinds) > 0 {
+		g.Know(kinds)
+	}
 	if g.Observe != nil {
 		in.Observed = g.Observe(in.App.Name, Workloads(*in), Routes(*in))
 	}
@@ -93,10 +99,8 @@ func Workloads(in strategies.Input) []rollout.Workload {
 			set[w.String()] = w
 		}
 	}
-	for _, ref := range in.State.Inventory {
-		if w, is := rollout.WorkloadOf(ref); is {
-			set[w.String()] = w
-		}
+	for _, w := range in.State.Workloads() {
+		set[w.String()] = w
 	}
 	all := make([]rollout.Workload, 0, len(set))
 	for _, name := range slices.Sorted(maps.Keys(set)) {

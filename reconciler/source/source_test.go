@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -550,6 +552,46 @@ func TestLook(t *testing.T) {
 	}
 	if routes := Routes(strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}); len(routes) != 0 {
 		t.Errorf("Git asks for none: %v", routes)
+	}
+}
+
+// TestKindsAreMadeKnown: who observes is told of kinds that only documents name before it is asked, of what Git asks for
+// and of what runs.
+func TestKindsAreMadeKnown(t *testing.T) {
+	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
+	newer, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "CloneSet")
+	sets, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "StatefulSet")
+	of := func(kinds ...*rollout.Partitioned) *rollout.Render {
+		r := &rollout.Render{}
+		for _, p := range kinds {
+			r.Specs = append(r.Specs, rollout.Spec{Partition: p, Canary: &rollout.Canary{}})
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		head, source *rollout.Render
+		want         []rollout.Partitioned
+	}{
+		"none":                     {of(nil), nil, nil},
+		"of Git":                   {of(clones, nil, clones), nil, []rollout.Partitioned{*clones}},
+		"of what runs":             {nil, of(sets), []rollout.Partitioned{*sets}},
+		"of both":                  {of(sets), of(clones), []rollout.Partitioned{*clones, *sets}},
+		"in another version":       {of(newer), of(clones), []rollout.Partitioned{*newer}},
+		"of none that is readable": {nil, nil, nil},
+	} {
+		var told []rollout.Partitioned
+		asked := false
+		g := Gatherer{
+			Know: func(kinds []rollout.Partitioned) { told = kinds },
+			Observe: func(string, []rollout.Workload, []rollout.Ref) rollout.Observed {
+				asked = (told == nil) == (c.want == nil)
+				return rollout.Observed{}
+			},
+		}
+		g.Look(&strategies.Input{Head: strategies.Head{Render: c.head}, Source: c.source})
+		if diff := cmp.Diff(c.want, told); diff != "" || !asked {
+			t.Errorf("%s: asked in time %t (-want +got):\n%s", name, asked, diff)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (j judge) rollouts() *breach {
 	rules := j.Rollouts
 	for _, o := range j.render.Objects {
 		about := o.Ref()
-		w, is := rollout.WorkloadOf(about)
+		w, is := j.render.Workload(about)
 		if !is {
 			continue
 		}

@@ -35,6 +35,13 @@ func rolloutSchema(argo bool) node {
 	} else {
 		spec["required"] = []string{"strategy", "workloadRef"}
 	}
+	ref := spec["properties"].(node)["workloadRef"].(node) // of other groups a cluster's configuration has kinds
+	var kinds []string
+	for _, kind := range rollout.WorkloadKinds {
+		kinds = append(kinds, kind.Kind)
+	}
+	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
+	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}
 	version := rollout.APIVersion
 	if argo {
 		version = "argoproj.io/v1alpha1"

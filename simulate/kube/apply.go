@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -52,7 +51,7 @@ func (k *Cluster) Apply(o rollout.Object) error {
 			k.OnChange(fmt.Sprintf("Service %s selects %q", ref.Name, pin))
 		}
 		return nil
-	case slices.Contains(rollout.WorkloadKinds, rollout.Ref{Group: ref.Group, Kind: ref.Kind}):
+	case isWorkload(ref):
 		return k.applyDeployment(o)
 	case ref.Kind == "HTTPRoute":
 		if !reflect.DeepEqual(k.Routes[ref], o) {
@@ -161,7 +160,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	was.Replicas, was.minReady = next.Replicas, next.minReady
 	was.recreate, was.paused, was.surge, was.unavailable = next.recreate, next.paused, next.surge, next.unavailable
 	if w.Kind != "" {
-		was.sets.partition, was.sets.onDelete = next.sets.partition, next.sets.onDelete
+		was.sets.partition, was.sets.onDelete, was.sets.keeps = next.sets.partition, next.sets.onDelete, next.sets.keeps
 	}
 	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
 		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))

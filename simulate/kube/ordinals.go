@@ -16,14 +16,22 @@ import (
 type ordinals struct {
 	parallel     bool
 	partition    int
-	byNode       bool        // it is a DaemonSet's: an ordinal is a node
-	onDelete     bool        // of a DaemonSet: the controller replaces no pod by itself
-	base, update *ReplicaSet // status.currentRevision and .updateRevision
+	byNode       bool           // it is a DaemonSet's: an ordinal is a node
+	onDelete     bool           // of a DaemonSet: the controller replaces no pod by itself
+	byCount      bool           // it is a CloneSet's: an ordinal is a name that nobody has
+	keeps        rollout.Amount // of a CloneSet: its partition
+	base, update *ReplicaSet    // status.currentRevision and .updateRevision
 }
 
 func ordinalsOf(o rollout.Object) *ordinals {
 	n, _ := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64)
+	ref := o.Ref()
+	byCount, keeps := ref.Group+"/"+ref.Kind == byCounts, rollout.Amount{}
+	if set := o.Map("spec", "updateStrategy")["partition"]; byCount && set != nil {
+		keeps = amountOf(set)
+	}
 	return &ordinals{
+		byCount: byCount, keeps: keeps,
 		parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", partition: int(n),
 		byNode: o.Kind() == "DaemonSet", onDelete: o.Map("spec", "updateStrategy")["type"] == "OnDelete",
 	}
@@ -60,7 +68,7 @@ func (d *Deployment) members() []member {
 // IsUnordered reports whether it is a StatefulSet without a partition whose controller waits for no pod below
 // the one that it replaces.
 func (d *Deployment) IsUnordered() bool {
-	return d.sets != nil && d.sets.parallel && d.sets.partition == 0
+	return d.sets != nil && (d.sets.parallel && d.sets.partition == 0 || d.sets.byCount)
 }
 
 // Base is the version of which the pods of a StatefulSet below its partition are made, "" for a Deployment.
@@ -77,15 +85,19 @@ func (d *Deployment) isAvailable(m member, now time.Time) bool {
 }
 
 // settings are what an update of the object may change.
-func (o *ordinals) settings() [2]int {
+func (o *ordinals) settings() [4]int {
 	if o == nil {
-		return [2]int{}
+		return [4]int{}
 	}
 	waits := 0
 	if o.onDelete {
 		waits = 1
 	}
-	return [2]int{o.partition, waits}
+	percent := 0
+	if o.keeps.Percent {
+		percent = 1
+	}
+	return [4]int{o.partition, waits, o.keeps.Value, percent}
 }
 
 // microOrdinals is the StatefulSet controller (pkg/controller/statefulset, stateful_set_control.go): one pod, or the
@@ -97,6 +109,9 @@ func (k *Cluster) microOrdinals(d *Deployment) string {
 	all := d.members()
 	if d.sets.byNode {
 		return d.orStatus(k, k.microNodes(d, all))
+	}
+	if d.sets.byCount {
+		return d.orStatus(k, k.microCounts(d, all))
 	}
 	if did, stop := k.fill(d, all); did != "" || stop {
 		return d.orStatus(k, did)
@@ -211,7 +226,9 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 			d.status.available++
 		}
 	}
-	if s := d.status; s.updated == s.Replicas && ready == s.Replicas && s.Replicas == d.Replicas || d.sets.byNode {
+	s := d.status
+	isAll := s.updated == s.Replicas && s.Replicas == d.Replicas
+	if isAll && (ready == s.Replicas || d.sets.byCount) || d.sets.byNode {
 		d.sets.base = d.sets.update
 	}
 	if was == d.status && base == d.sets.base {
@@ -222,6 +239,10 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 
 // ask counts for each revision the pods that it has or is to have, as spec.replicas of a ReplicaSet.
 func (d *Deployment) ask() {
+	if d.sets.byCount {
+		d.askCounts()
+		return
+	}
 	for _, rs := range d.Sets {
 		rs.Replicas = 0
 	}

@@ -268,7 +268,8 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	if spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 {
 		as("", "", "", "nodes", "list", "watch")
 	}
-	if spec.Workload.Kind != "" { // whose controller does not replace what never becomes ready
+	p := spec.Partition
+	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // whose controller does not replace what never becomes ready
 		as("", namespace, "", "pods", "delete")
 	}
 	for _, m := range spec.Metrics() {

@@ -137,10 +137,17 @@ func (c comparison) atOnce(o Object) []Note {
 		return c.sharedData(ref)
 	case kind == "apps/Deployment" && was != nil && now != nil && templateChanged(was, now):
 		return c.unstagedDeployment(ref, now)
-	case (kind == "apps/StatefulSet" || kind == "apps/DaemonSet") && was != nil && now != nil && templateChanged(was, now):
+	case was != nil && now != nil && (kind == "apps/StatefulSet" || kind == "apps/DaemonSet" || c.isPartitioned(now)) &&
+		templateChanged(was, now):
 		return c.inPlace(ref, now)
 	}
 	return nil
+}
+
+// isPartitioned reports whether an object is of a kind that can be moved by its partition.
+func (c comparison) isPartitioned(o rollout.Object) bool {
+	p, _ := rollout.FindPartitioned(rollout.PartitionedOf(c.in.Head.Render.App), o.APIVersion(), o.Kind())
+	return p != nil
 }
 
 // inPlace says what of a change of a workload's pods no stage protects, where they are replaced in place.
@@ -148,16 +155,19 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
 	n, _ := size(c.in.Head.Render, spec)
+	by, page := "Kubernetes'", strings.ToLower(ref.Kind)+"s"
+	if c.isPartitioned(now) {
+		by, page = "its controller's", "kruise-workloads"
+	}
 	switch {
 	case !staged:
 		return []Note{{
 			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
 			Message: fmt.Sprintf(
-				"%s %s gets its new pods by Kubernetes' own rolling update: no Rollout document names it", ref.Kind, ref.Name),
-			Fix: fmt.Sprintf("write a Rollout for it (docs/%ss.md), or set spec.updateStrategy to what the pods can bear",
-				strings.ToLower(ref.Kind)),
+				"%s %s gets its new pods by %s own rolling update: no Rollout document names it", ref.Kind, ref.Name, by),
+			Fix: fmt.Sprintf("write a Rollout for it (docs/%s.md), or set spec.updateStrategy to what the pods can bear", page),
 		}}
-	case hasSurge(now):
+	case spec.Partition == nil && hasSurge(now):
 		return []Note{{
 			Level: Hint, Code: "NoSurge", Object: ref.String(),
 			Message: fmt.Sprintf("%s %s has a maxSurge: at its steps no node has two pods, and one is without a pod that "+
@@ -167,8 +177,8 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	case n == 1:
 		return []Note{{
 			Level: AtOnce, Code: "NoCanaryPod", Object: ref.String(),
-			Message: fmt.Sprintf("StatefulSet %s has one pod: it is replaced by the promotion, and no step moves it before",
-				ref.Name),
+			Message: fmt.Sprintf("%s %s has one pod: it is replaced by the promotion, and no step moves it before",
+				ref.Kind, ref.Name),
 			Fix: "have more pods if one of them is to be looked at first",
 		}}
 	default:

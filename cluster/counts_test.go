@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestPartitionIsRead: what a workload says of itself is where its description has it, and its partition is how many pods
+// stay old.
+func TestPartitionIsRead(t *testing.T) {
+	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
+	counting := *clones
+	counting.Partition, counting.CountsNew, counting.Status.UpdatedReady = "spec.canaries", true, ""
+	for name, tc := range map[string]struct {
+		kind rollout.Partitioned
+		spec map[string]any
+		want int
+	}{
+		"none":                {*clones, map[string]any{"replicas": int64(4)}, 0},
+		"a number":            {*clones, map[string]any{"replicas": int64(4), "updateStrategy": map[string]any{"partition": int64(3)}}, 3},
+		"more than there are": {*clones, map[string]any{"replicas": int64(4), "updateStrategy": map[string]any{"partition": int64(9)}}, 4},
+		"a percentage":        {*clones, map[string]any{"replicas": int64(3), "updateStrategy": map[string]any{"partition": "66%"}}, 2},
+		"not a number":        {*clones, map[string]any{"replicas": int64(3), "updateStrategy": map[string]any{"partition": "most"}}, 0},
+		"of the default":      {*clones, map[string]any{"updateStrategy": map[string]any{"partition": int64(1)}}, 1},
+		"of new ones":         {counting, map[string]any{"replicas": int64(4), "canaries": int64(1)}, 3},
+		"of too many new":     {counting, map[string]any{"replicas": int64(4), "canaries": int64(9)}, 0},
+	} {
+		got := readPartitioned(tc.kind, rollout.Object{"spec": tc.spec})
+		if got.partition != tc.want {
+			t.Errorf("%s: %d pods stay old, want %d", name, got.partition, tc.want)
+		}
+		if says := got.updatedReady >= 0; says != (tc.kind.Status.UpdatedReady != "") {
+			t.Errorf("%s: %d pods are ready, as the controller says", name, got.updatedReady)
+		}
+	}
+	got := readPartitioned(*clones, rollout.Object{
+		"metadata": map[string]any{"generation": int64(7)}, "spec": map[string]any{"replicas": int64(5)},
+		"status": map[string]any{"observedGeneration": int64(6), "replicas": int64(4), "updatedReplicas": int64(3), "updatedReadyReplicas": int64(2),
+			"availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}})
+	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a", update: "b"}
+	if diff := cmp.Diff(want, *got, cmp.AllowUnexported(workload{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPodsAreCounted: those that are missing are of the base as far as the partition keeps them, and of the template then;
+// as many are ready as their controller has seen.
+func TestPodsAreCounted(t *testing.T) {
+	since := func(n int) (all []time.Time) {
+		for i := range n {
+			all = append(all, time.Unix(int64(i), 0))
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		w           workload
+		fresh, old  int // pods
+		synced      bool
+		want        [2]int // asked for: new, old
+		ready       int    // of the new ones
+		base, whole bool   // the template's revision is the base; complete
+	}{
+		"all there":                   {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 4, true, [2]int{1, 4}, 1, false, false},
+		"one to be made old":          {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{1, 4}, 1, false, false},
+		"one to be made new":          {workload{replicas: 5, partition: 3, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{2, 3}, 1, false, false},
+		"both":                        {workload{replicas: 8, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{4, 4}, 1, false, false},
+		"more than asked for":         {workload{replicas: 3, partition: 1, base: "a", update: "b", updatedReady: 2}, 2, 3, true, [2]int{2, 3}, 2, false, false},
+		"fewer have been seen ready":  {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, true, [2]int{3, 2}, 1, false, false},
+		"nobody says":                 {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: -1}, 3, 2, true, [2]int{3, 2}, 3, false, false},
+		"what was seen is of before":  {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, false, [2]int{3, 2}, 3, false, false},
+		"the template is that of all": {workload{replicas: 5, partition: 2, base: "b", update: "b", updatedReady: 5}, 5, 0, true, [2]int{5, 0}, 5, true, true},
+		"none, and it is that of all": {workload{replicas: 3, partition: 2, base: "b", update: "b", updatedReady: 0}, 0, 0, true, [2]int{3, 0}, 0, true, true},
+	} {
+		tc.w.hash = "h1-new"
+		out := rollout.ObservedWorkload{Complete: true, Revisions: []rollout.Revision{
+			{Name: "b", Pods: tc.fresh, ReadySince: since(tc.fresh), Current: tc.synced, Hash: "h1-made"},
+			{Name: "a", Pods: tc.old, ReadySince: since(tc.old), Hash: "h1-old"},
+		}}
+		byCounts(&tc.w, &out)
+		fresh, old := out.Revisions[0], out.Revisions[1]
+		if got := [2]int{fresh.Desired, old.Desired}; got != tc.want || fresh.Ready() != tc.ready || old.Ready() != tc.old {
+			t.Errorf("%s: %v are asked for, of which %d and %d are ready; want %v and %d", name, got, fresh.Ready(), old.Ready(), tc.want, tc.ready)
+		}
+		if fresh.Base != tc.base || old.Base == tc.base || out.Complete != tc.whole || (fresh.Hash == "h1-new") != tc.synced || old.Hash != "h1-old" {
+			t.Errorf("%s: it is %+v", name, out)
+		}
+		if n := fresh.Ready(); n > 0 && n < tc.fresh && !fresh.ReadySince[0].Equal(time.Unix(int64(tc.fresh-n), 0)) {
+			t.Errorf("%s: those that count are ready since %v: the ones of last count", name, fresh.ReadySince)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// partitionedTable holds the objects of a kind that not every cluster serves, and that is known by its fields alone.
+type partitionedTable struct {
+	*workloadTable
+	rollout.Partitioned
+	unseen error // why it cannot be watched
+}
+
+// Know watches workloads of kinds that not every cluster serves. What cannot be watched is not seen, as Observe says;
+// of a kind that the cluster does not know there are no objects. It waits for the first list of a kind, once.
+func (c *Client) Know(kinds []rollout.Partitioned) {
+	root := c.kinds.context()
+	if root == nil {
+		return
+	}
+	for _, p := range kinds {
+		t, isNew := c.workloads.know(p)
+		if isNew { // those that are not adopted yet have not been watched
+			c.kinds.again(t.gvk)
+		}
+		ctx, cancel := context.WithTimeout(root, firstList)
+		objects, err := c.kinds.of(ctx, t.gvk)
+		cancel()
+		if errors.Is(err, ErrUnknownKind) {
+			objects, err = nil, nil
+		}
+		c.workloads.looked(t, objects, err)
+	}
+}
+
+// know returns the table of a kind. One of the same kind that was described otherwise gives way.
+func (w *workloads) know(p rollout.Partitioned) (t *partitionedTable, isNew bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.more {
+		if t.Partitioned == p {
+			return t, false
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(w.more), func(t *partitionedTable) bool { return t.Ref() == p.Ref() })
+	revisions := w.kinds[len(w.kinds)-1].revisions // ControllerRevisions of whatever owns them
+	t = &partitionedTable{Partitioned: p, workloadTable: &workloadTable{
+		workloadKind: partitionedKind(p), revisions: revisions}}
+	w.more = append(others, t)
+	return t, true
+}
+
+// looked notes what became of a look at the objects of a kind.
+func (w *workloads) looked(t *partitionedTable, objects *kind, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.unseen = err; err == nil {
+		t.objects.Store(objects)
+	}
+}
+
+// all are the tables of all kinds.
+func (w *workloads) all() []*workloadTable {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := slices.Clone(w.kinds)
+	for _, t := range w.more {
+		all = append(all, t.workloadTable)
+	}
+	return all
+}
+
+// unseenOfMore is why a kind cannot be watched; nil while all can be.
+func (w *workloads) unseenOfMore() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.more {
+		if t.unseen != nil {
+			return t.unseen
+		}
+	}
+	return nil
+}
+
+// partitionedKind reads workloads by the fields that describe their kind. Their revisions are among all
+// ControllerRevisions.
+func partitionedKind(p rollout.Partitioned) *workloadKind {
+	return &workloadKind{
+		gvk:     schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
+		read:    func(u *unstructured.Unstructured) (*workload, error) { return readPartitioned(p, u.Object), nil },
+		current: updateRevisionOf,
+		pods:    podsOfRevision,
+		finish:  byCounts,
+		inUse:   isBaseOrUpdate,
+	}
+}
+
+func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
+	number := func(field string, absent int) int {
+		if n, is := rollout.In(o, field).(int64); is {
+			return int(n)
+		}
+		return absent
+	}
+	text := func(field string) string { s, _ := rollout.In(o, field).(string); return s }
+	out := &workload{
+		generation: int64(number("metadata.generation", 0)), observed: int64(number(p.Status.ObservedGeneration, 0)),
+		replicas: number("spec.replicas", 1), total: number(p.Status.Replicas, 0),
+		updated: number(p.Status.Updated, 0), available: number(p.Status.Available, 0),
+		base: text(p.Status.CurrentRevision), update: text(p.Status.UpdateRevision), updatedReady: -1,
+	}
+	if p.Status.UpdatedReady != "" {
+		out.updatedReady = number(p.Status.UpdatedReady, 0)
+	}
+	var amount rollout.Amount
+	switch set := rollout.In(o, p.Partition); {
+	case set == nil:
+	case amount.ReadValue(set) != nil:
+	case p.CountsNew:
+		out.partition = max(0, out.replicas-amount.RoundUp(out.replicas))
+	default:
+		out.partition = min(out.replicas, amount.RoundUp(out.replicas))
+	}
+	return out
+}
+
+// byCounts says of which revision the pods are, or will be: as many of those that are missing are made of the base as
+// the partition keeps, and the others of the template. The template's revision has the workload's hash, whatever it was
+// made as. A pod that is replaced in place has the label of its new revision before it has its containers, and is ready
+// until somebody notices: as many as the controller has seen ready count.
+func byCounts(w *workload, out *rollout.ObservedWorkload) {
+	old, missing, base, update := 0, w.replicas, -1, -1
+	for i := range out.Revisions {
+		r := &out.Revisions[i]
+		r.Desired, r.Base = r.Pods, r.Name == w.base
+		missing -= r.Pods
+		if r.Base {
+			base = i
+		}
+		if r.Name != w.update {
+			old += r.Pods
+			continue
+		}
+		update = i
+		if r.Current && w.hash != "" {
+			r.Hash = w.hash
+		}
+		if seen := w.updatedReady; r.Current && seen >= 0 && len(r.ReadySince) > seen {
+			r.ReadySince = r.ReadySince[len(r.ReadySince)-seen:]
+		}
+	}
+	back := min(max(0, missing), max(0, w.partition-old))
+	if base >= 0 {
+		out.Revisions[base].Desired += back
+	}
+	if update >= 0 {
+		out.Revisions[update].Desired += max(0, missing) - back
+	}
+	out.Complete = out.Complete && w.base == w.update
+}

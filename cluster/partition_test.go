@@ -1,0 +1,132 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"gitrollout.dev/gitrollout/internal/kruisetest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+const cloneManifest = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: web, namespace: NS, annotations: {"gitrollout.dev/template-hash": "h1-HASH"}}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  updateStrategy: {type: ReCreate, maxUnavailable: 1}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: main, image: "web:HASH"}]
+`
+
+func (w *world) clone() rollout.Workload {
+	return rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: w.ns, Name: "web"}
+}
+
+func (w *world) know(apiVersion, kind string) {
+	w.t.Helper()
+	p, _ := rollout.FindPartitioned(nil, apiVersion, kind)
+	w.Know([]rollout.Partitioned{*p})
+}
+
+// TestCloneSetsAreKnownWhenTheyAreNamed: who names a kind sees those of it that nobody has adopted, and not before; a kind
+// that the cluster does not serve has no objects.
+func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
+	w := newWorld(t)
+	kruisetest.Start(t, w.cluster, w.ns)
+	w.apply("other", strings.ReplaceAll(cloneManifest, "HASH", "v1")) // watched by its label from now on
+	see := func() (rollout.ObservedWorkload, bool) {
+		seen := w.Observe("web", []rollout.Workload{w.clone()}, nil)
+		if seen.Unseen != "" {
+			t.Error(seen.Unseen)
+		}
+		live, exists := seen.Workloads[w.clone()]
+		return live, exists
+	}
+	if live, exists := see(); exists {
+		t.Errorf("before anybody has named its kind it is %+v", live)
+	}
+	w.know("apps.kruise.io/v1alpha1", "CloneSet")
+	w.until("complete", func() (bool, string) {
+		live, _ := see()
+		return live.Complete && live.Available == 3, fmt.Sprintf("%+v", live)
+	})
+	if result := w.apply("other", strings.ReplaceAll(cloneManifest, "HASH", "v1")); len(result.Unchanged) != 1 {
+		t.Errorf("applied once more it is %+v", result)
+	}
+	served := w.Client
+	w.restart()
+	w.know("apps.kruise.io/v1beta1", "CloneSet") // in a version that v1.8 does not serve
+	if live, exists := see(); exists {
+		t.Errorf("in a version that the cluster does not serve it is %+v", live)
+	}
+	w.know("apps.kruise.io/v1alpha1", "CloneSet") // described otherwise, as after a change of the configuration
+	if live, exists := see(); !exists || live.Available != 3 {
+		t.Errorf("in the version that it serves it is %t %+v", exists, live)
+	}
+	w.Client = served
+}
+
+// TestKindThatCannotBeWatchedIsUnseen: what is not allowed to be seen is not taken for gone.
+func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
+	w := newWorld(t)
+	kruisetest.Start(t, w.cluster, w.ns)
+	w.connect(w.withoutKruise())
+	w.know("apps.kruise.io/v1alpha1", "CloneSet")
+	seen := w.Observe("web", []rollout.Workload{w.clone()}, nil)
+	if !strings.Contains(seen.Unseen, "clonesets.apps.kruise.io") {
+		t.Errorf("it is seen as %+v", seen)
+	}
+}
+
+// TestReplicasOfACloneSetAreHandedOver: when an autoscaler takes over, the number that is there stays.
+func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
+	w := newWorld(t)
+	kruisetest.Start(t, w.cluster, w.ns)
+	w.know("apps.kruise.io/v1alpha1", "CloneSet")
+	v1 := strings.ReplaceAll(cloneManifest, "HASH", "v1")
+	w.apply("web", v1)
+	w.apply("web", strings.Replace(v1, "  replicas: 3\n", "", 1))
+	w.until("3 replicas", func() (bool, string) {
+		live := w.Observe("web", []rollout.Workload{w.clone()}, nil).Workloads[w.clone()]
+		return live.Replicas == 3, fmt.Sprintf("%+v", live)
+	})
+}
+
+// withoutKruise is a client's configuration whose user may list and watch Kubernetes' own kinds alone.
+func (w *world) withoutKruise() *rest.Config {
+	w.t.Helper()
+	ctx, kube := w.t.Context(), w.cluster.Kube
+	named := metav1.ObjectMeta{Name: "plain-" + w.ns}
+	_, first := kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "apps"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+	}}, metav1.CreateOptions{})
+	_, second := kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: named,
+		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: named.Name}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: named.Name}}, metav1.CreateOptions{})
+	if err := errors.Join(first, second); err != nil {
+		w.t.Fatal(err)
+	}
+	config := rest.CopyConfig(w.cluster.Config)
+	config.Impersonate.UserName = named.Name
+	w.until("its rights are known", func() (bool, string) {
+		typed, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return false, err.Error()
+		}
+		_, err = typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{Limit: 1})
+		return err == nil, fmt.Sprint(err)
+	})
+	return config
+}

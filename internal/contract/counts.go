@@ -1,0 +1,94 @@
+package contract
+
+import (
+	"fmt"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// CloneSets holds a cluster with OpenKruise's controller of them, or with a model of it, to what a release of one relies
+// on.
+func CloneSets(t *testing.T, open func(t *testing.T) Cluster) {
+	c := open(t)
+	counts(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
+}
+
+// clones is one version of a CloneSet of n pods with a partition, nil for none.
+func (c *clusterTest) clones(version string, n int, partition any) rollout.Object {
+	o := c.deployment("web", version, n)
+	o["apiVersion"], o["kind"] = "apps.kruise.io/v1alpha1", "CloneSet"
+	spec := o.Map("spec")
+	delete(spec, "strategy")
+	spec["revisionHistoryLimit"] = int64(10)
+	spec["updateStrategy"] = map[string]any{"type": "ReCreate", "maxUnavailable": int64(1)}
+	if partition != nil {
+		spec["updateStrategy"].(map[string]any)["partition"] = partition
+	}
+	o.Map("spec", "template", "spec")["terminationGracePeriodSeconds"] = int64(1)
+	return o
+}
+
+func (c *clusterTest) clone() rollout.ObservedWorkload {
+	w := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: c.Namespace(), Name: "web"}
+	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
+}
+
+// awaitClones waits for as many pods of each version, all of them ready and asked for.
+func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
+	c.Helper()
+	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {
+		live = c.clone()
+		asked := 0
+		for _, r := range live.Revisions {
+			asked += r.Desired
+		}
+		return live.Synced && pods(live) == want && live.Complete == complete && asked == live.Replicas
+	})
+	return live
+}
+
+// counts is what a release of a CloneSet relies on.
+func counts(c *clusterTest) {
+	c.apply(c.clones("v1", 4, nil))
+	one := c.awaitClones("v1 4", true).Revisions[0]
+	if !one.Base || !one.Current || one.Hash != "h1-v1" || one.Pin != (rollout.Pin{Label: rollout.LabelRevision, Value: one.Name}) {
+		c.Errorf("at rest its revision is %+v", one)
+	}
+	c.apply(c.clones("v2", 4, int64(3)))
+	if live := c.clone(); live.Hash != "h1-v2" || live.Complete {
+		c.Errorf("right after Apply it is %+v", live)
+	}
+	live := c.awaitClones("v1 3, v2 1", false)
+	fresh, _ := live.Find("h1-v2")
+	stable, _ := live.Find("h1-v1")
+	if !fresh.Current || fresh.Base || stable.Current || !stable.Base || len(fresh.Members) != 1 {
+		c.Errorf("at the partition 3 it is %+v", live)
+	}
+	c.apply(c.clones("v2", 8, "75%")) // the share stays while the number grows
+	c.awaitClones("v1 6, v2 2", false)
+	c.apply(c.clones("v2", 8, int64(7))) // takes none back
+	c.awaitClones("v1 6, v2 2", false)
+	c.apply(c.clones("v2", 4, "75%"))
+	c.awaitClones("v1 3, v2 1", false)
+	c.apply(c.clones("v1", 4, nil))
+	back := c.awaitClones("v1 4", true)
+	if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || !r.Base {
+		c.Errorf("back at v1 it is %+v, it was %+v", r, one)
+	}
+	c.apply(c.clones("v3-neverready", 4, int64(3)))
+	c.Await(c.T, "the broken pod", func() bool { return len(membersOf(c.clone(), "v3-neverready")) == 1 })
+	c.apply(c.clones("v1", 4, nil)) // a broken pod holds up nothing
+	c.awaitClones("v1 4", true)
+	c.apply(c.clones("v2", 4, nil))
+	if r := c.awaitClones("v2 4", true).Revisions[0]; r.Hash != "h1-v2" || !r.Base {
+		c.Errorf("at the end the newest revision is %+v", r)
+	}
+	c.apply(c.clones("v1", 0, int64(2))) // one without pods takes the template for that of all pods
+	c.Await(c.T, "no pod", func() bool {
+		r, _ := c.clone().Find("h1-v1")
+		return r.Base && pods(c.clone()) == ""
+	})
+	c.apply(c.clones("v1", 3, int64(2)))
+	c.awaitClones("v1 3", true)
+}

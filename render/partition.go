@@ -1,0 +1,99 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// isBuiltIn reports whether the kind that a document names goes without further description.
+func (d *document) isBuiltIn() bool {
+	_, is := rollout.WorkloadOf(d.workload.Ref())
+	return is
+}
+
+// describe finds what is known of the kind that a document names, if it is none of those that go without saying.
+func (a *assembly) describe(d *document) error {
+	if d.isBuiltIn() {
+		return nil
+	}
+	ref := d.form.WorkloadRef
+	more := rollout.PartitionedOf(a.app)
+	p, instead := rollout.FindPartitioned(more, ref.APIVersion, ref.Kind)
+	d.spec.Partition = p
+	isApps := slices.ContainsFunc(rollout.WorkloadKinds, func(k rollout.Ref) bool { return k.Kind == ref.Kind })
+	isKubernetes := !strings.Contains(d.workload.Ref().Group, ".")
+	switch {
+	case p != nil:
+		return nil
+	case len(instead) > 0:
+		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use "+strings.Join(instead, " or "),
+			"is %q, in which no %s can be moved in stages", ref.APIVersion, ref.Kind)
+	case isApps && isKubernetes:
+		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use apps/v1", "%q is not apps/v1", ref.APIVersion)
+	case isKubernetes:
+		return a.invalid(d.ref, "spec.workloadRef.kind",
+			"name a Deployment, a StatefulSet or a DaemonSet, which can be moved in stages",
+			"%q is not one of Deployment, StatefulSet, DaemonSet", ref.Kind)
+	default:
+		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe it under workloads "+
+			"in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: it is applied as it is",
+			"is %q of %s, and nobody has said how that is moved in stages", ref.Kind, ref.APIVersion)
+	}
+}
+
+// mergePartitioned reads the strategy of a kind that moves by a partition. Its own updateStrategy says how many pods
+// are replaced at once, and how.
+func (d *document) mergePartitioned(o rollout.Object, own, other *rollout.Reader) {
+	p := d.spec.Partition
+	inPlace{
+		second: "the partition stages the one that there is", beside: "beside those that its partition counts",
+		experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
+		change: "set it in spec.updateStrategy of the " + p.Kind,
+	}.refuse(d, own)
+	if o.APIVersion() != p.APIVersion {
+		own.Fail("spec.workloadRef.apiVersion", "write what the manifest has", "is %q, and the %s is of %q", p.APIVersion,
+			p.Kind, o.APIVersion())
+	}
+	if set := rollout.In(o, p.Partition); set != nil {
+		other.Fail(p.Partition, "leave it out: the steps of the Rollout say how many pods",
+			"is %v, and the Rollout sets it at each step", set)
+	}
+	paused := p.Partition[:strings.LastIndex(p.Partition, ".")] + ".paused"
+	if rollout.In(o, paused) == true {
+		other.Fail(paused, "leave it out, and use the Rollout's spec.paused", "is true, so that no pod would be moved")
+	}
+	if kind := rollout.In(o, "spec.updateStrategy.type"); kind == "OnDelete" {
+		other.Fail("spec.updateStrategy.type", "leave it out, or remove the Rollout",
+			"is %v: a pod would be replaced when somebody deletes it, and not before", kind)
+	}
+}
+
+// mergeMinReady returns how long a pod is to be ready before it counts. Some kinds have that elsewhere than in their
+// spec.
+func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
+	p := d.spec.Partition
+	if p == nil {
+		return mergeCount("minReadySeconds", d.form.MinReadySeconds, from.MinReadySeconds, o.Map("spec"), 0)
+	}
+	var has *int
+	if n, is := rollout.In(o, p.MinReady).(int64); is {
+		has = new(int(n))
+	} else if raw := rollout.In(o, p.MinReady); raw != nil {
+		other.Fail(p.MinReady, "write a number of seconds", "is %v", raw)
+	}
+	path := strings.Split(p.MinReady, ".")
+	at := map[string]any(o)
+	for _, key := range path[:len(path)-1] {
+		next := asMap(at[key])
+		if next == nil {
+			next = map[string]any{}
+		}
+		if d.form.MinReadySeconds != nil {
+			at[key] = next
+		}
+		at = next
+	}
+	return mergeCount(path[len(path)-1], d.form.MinReadySeconds, has, at, 0)
+}

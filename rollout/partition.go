@@ -1,0 +1,158 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Partitioned is a kind of workload whose controller moves pods in stages by itself: a field of it, the partition, says
+// how many of them keep the version before. Each such kind is one value, built in or of a cluster's configuration, and
+// nothing else knows it. Its pods are its own, made of spec.template, as many as spec.replicas; their label
+// LabelRevision has the name of a ControllerRevision that it owns.
+type Partitioned struct {
+	APIVersion string
+	Kind       string
+	Partition  string // the field
+	CountsNew  bool   // it counts the pods of the new version, not those that stay old
+	Percent    bool   // it may be a percentage, too, which is rounded up
+	Ordered    bool   // its pods go by ordinal, and each waits for the others: a broken one is evicted on the way back
+	MinReady   string // the field with its minReadySeconds
+	Status     PartitionStatus
+}
+
+// PartitionStatus are the fields in which the controller of a Partitioned says how far it is.
+type PartitionStatus struct {
+	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"fieldPath"`
+	Replicas           string `json:"replicas" default:"status.replicas" is:"fieldPath"`
+	Updated            string `json:"updated" default:"status.updatedReplicas" is:"fieldPath"`
+	UpdatedReady       string `json:"updatedReady" is:"fieldPath"` // "": that pods are ready they say themselves
+	Available          string `json:"available" default:"status.availableReplicas" is:"fieldPath"`
+	CurrentRevision    string `json:"currentRevision" default:"status.currentRevision" is:"fieldPath"`
+	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"fieldPath"`
+}
+
+// partitionStatus are the names that Kubernetes' own kinds have for them, and Kruise's.
+var partitionStatus = PartitionStatus{
+	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
+	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",
+	CurrentRevision: "status.currentRevision", UpdateRevision: "status.updateRevision",
+}
+
+const ownMinReady = "spec.minReadySeconds"
+
+// partitionedKinds are the ones that are built in: those of Kruise (apis/apps/v1alpha1 and v1beta1).
+var partitionedKinds = []Partitioned{
+	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Partition: "spec.updateStrategy.partition",
+		Percent: true, MinReady: ownMinReady, Status: partitionStatus},
+	{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
+		Percent: true, MinReady: ownMinReady, Status: partitionStatus},
+	{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
+		Ordered: true, MinReady: "spec.updateStrategy.rollingUpdate.minReadySeconds", Status: partitionStatus},
+}
+
+// FindPartitioned returns the kind that an object's apiVersion and kind name, among those that are built in and more of
+// a configuration, which come first. Without one it returns the apiVersions in which there is a kind of that name in
+// the same group.
+func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
+	group := Object{"apiVersion": apiVersion}.Ref().Group
+	for _, p := range slices.Concat(more, partitionedKinds) {
+		switch is := p.Ref(); {
+		case p.APIVersion == apiVersion && p.Kind == kind:
+			return &p, nil
+		case is.Group == group && is.Kind == kind:
+			instead = append(instead, p.APIVersion)
+		}
+	}
+	return nil, instead
+}
+
+// Ref is the reference of an object of the kind that has no name.
+func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
+
+// In returns the value of a field of an object, nil if it has none.
+func In(o Object, field string) any {
+	path := strings.Split(field, ".")
+	return o.Map(path[:len(path)-1]...)[path[len(path)-1]]
+}
+
+// partitionedFile is one kind in a configuration.
+type partitionedFile struct {
+	APIVersion string `json:"apiVersion" needs:"write group/version, as objects of the kind have it" is:"groupVersion"`
+	Kind       string `json:"kind" needs:"name the kind" is:"kindName"`
+	Partition  struct {
+		Path   string `json:"path" needs:"name the field, as in spec.updateStrategy.partition" is:"fieldPath"`
+		Counts string `json:"counts" default:"old" oneOf:"old new" fix:"write old if the pods that the field counts keep their version, and new if they get the new one"`
+		Unit   string `json:"unit" default:"pods" oneOf:"pods percent" fix:"write pods for a number, and percent if the field takes a percentage, too, and rounds it up"`
+	} `json:"partition" needs:"say which field stages its pods: partition: {path: spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is"`
+	Ordered         bool            `json:"ordered"`
+	MinReadySeconds string          `json:"minReadySeconds" default:"spec.minReadySeconds" is:"fieldPath"`
+	Status          PartitionStatus `json:"status" default:"{}"`
+}
+
+// parsePartitioned reads the kinds of a configuration.
+func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error) {
+	var all []Partitioned
+	seen := map[Ref]int{}
+	for i, r := range raw {
+		invalid := func(field, fix, format string, args ...any) ([]Partitioned, error) {
+			return nil, Invalidf(file, fmt.Sprintf("workloads[%d].%s", i, field), format, args...).WithFix("%s", fix)
+		}
+		p := Partitioned{APIVersion: r.APIVersion, Kind: r.Kind, Partition: r.Partition.Path,
+			CountsNew: r.Partition.Counts == "new", Percent: r.Partition.Unit == "percent", Ordered: r.Ordered,
+			MinReady: r.MinReadySeconds, Status: r.Status}
+		ref := p.Ref()
+		first, twice := seen[ref]
+		_, builtIn := WorkloadOf(ref)
+		switch {
+		case builtIn:
+			return invalid("kind", "leave the entry out", "%s moves in stages without being listed", r.Kind)
+		case ref.Group == "" || ref.Group == "batch":
+			return invalid("apiVersion", "leave the entry out", "%s %s has no partition", r.APIVersion, r.Kind)
+		case twice:
+			return invalid("kind", "keep one of them, that of the version that your manifests have",
+				"%s of %s is workloads[%d], too", r.Kind, ref.Group, first)
+		case !strings.HasPrefix(p.Partition, "spec."):
+			return invalid("partition.path", "name a field below spec", "%q is not below spec", p.Partition)
+		case p.Percent && p.CountsNew:
+			return invalid("partition.unit", "write unit: pods",
+				"is percent, and how a percentage of new pods is rounded nobody says")
+		}
+		seen[ref] = i
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// PartitionedText is a list of kinds as an App has it, "" for none; PartitionedOf reads it.
+func PartitionedText(all []Partitioned) string {
+	if len(all) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(all) // texts and truths always encode
+	return string(text)
+}
+
+// PartitionedOf are the kinds of an App's configuration.
+func PartitionedOf(a App) (all []Partitioned) {
+	_ = json.Unmarshal([]byte(a.Workloads), &all) // PartitionedText has made it
+	return all
+}
+
+// Partitioneds are the kinds of workloads that renders move by a partition, those of the first one that has a kind.
+func Partitioneds(renders ...*Render) []Partitioned {
+	found := map[Ref]Partitioned{}
+	for _, r := range renders {
+		if r == nil {
+			continue
+		}
+		for _, spec := range r.Specs {
+			if p := spec.Partition; p != nil && found[p.Ref()] == (Partitioned{}) {
+				found[p.Ref()] = *p
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Partitioned) int { return a.Ref().Compare(b.Ref()) })
+}

@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const gameServers = `
+- apiVersion: example.com/v1
+  kind: GameServerSet
+  partition: {path: spec.rollout.canaries, counts: new}
+  minReadySeconds: spec.rollout.minReadySeconds
+  ordered: true
+  status: {updatedReady: status.newReady}
+`
+
+func TestWorkloadsOfAConfiguration(t *testing.T) {
+	const config = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nworkloads:"
+	c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(config+gameServers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := partitionStatus
+	status.UpdatedReady = "status.newReady"
+	want := Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
+		Ordered: true, MinReady: "spec.rollout.minReadySeconds", Status: status}
+	app, err := c.Apps[0].App("apps/games")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Partitioned{want}, PartitionedOf(app)); diff != "" {
+		t.Errorf("the kinds of its apps (-want +got):\n%s", diff)
+	}
+	if found, _ := FindPartitioned(PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
+		t.Errorf("it is found as %+v", found)
+	}
+	for entry, wrong := range map[string]string{
+		"{apiVersion: apps/v1, kind: StatefulSet, partition: {path: spec.a}}":                                                  `workloads[0].kind: StatefulSet moves in stages without being listed; leave the entry out`,
+		"{apiVersion: batch/v1, kind: Job, partition: {path: spec.a}}":                                                         `workloads[0].apiVersion: batch/v1 Job has no partition; leave the entry out`,
+		"{apiVersion: example.com/v1, kind: Set, partition: {path: status.a}}":                                                 `workloads[0].partition.path: "status.a" is not below spec; name a field below spec`,
+		"{apiVersion: example.com/v1, kind: Set, partition: {path: partition}}":                                                `workloads[0].partition.path: "partition" is not a field; write its path, as in spec.updateStrategy.partition`,
+		"{apiVersion: example.com/v1, kind: Set, partition: {path: spec.a, counts: new, unit: percent}}":                       `workloads[0].partition.unit: is percent, and how a percentage of new pods is rounded nobody says; write unit: pods`,
+		"{apiVersion: example.com/v1, kind: Set, partition: {path: spec.a, counts: all}}":                                      `workloads[0].partition.counts: "all" is not one of old, new; write old if the pods that the field counts keep their version, and new if they get the new one`,
+		"{apiVersion: example.com, kind: Set, partition: {path: spec.a}}":                                                      `workloads[0].apiVersion: "example.com" is not a version of an API; write group/version, as in example.com/v1`,
+		"{apiVersion: example.com/v1, kind: set, partition: {path: spec.a}}":                                                   `workloads[0].kind: "set" is not a kind; write it as in manifests`,
+		"{apiVersion: example.com/v1, kind: Set, partition: {path: spec.a}, template: spec.template}":                          `workloads[0].template: is not a known field; use one of apiVersion, kind, minReadySeconds, ordered, partition, status`,
+		"{apiVersion: example.com/v1, kind: Set}":                                                                              `workloads[0].partition: is missing; say which field stages its pods: partition: {path: spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is`,
+		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: 3}}":                                    `workloads[0].status.updated: is 3 where a text belongs; quote it`,
+		"{apiVersion: a.io/v1, kind: A, partition: {path: spec.a}}, {apiVersion: a.io/v2, kind: A, partition: {path: spec.a}}": `workloads[1].kind: A of a.io is workloads[0], too; keep one of them, that of the version that your manifests have`,
+	} {
+		_, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(config+" ["+entry+"]"))
+		if err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+wrong {
+			t.Errorf("%s:\n got %v\nwant %s", entry, err, wrong)
+		}
+	}
+}
+
+// TestWorkloadsOfAState: what is a workload by its document alone is known again by the releases of the record.
+func TestWorkloadsOfAState(t *testing.T) {
+	clone, _ := WorkloadOf(Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
+	s := State{Inventory: []Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}
+	if diff := cmp.Diff([]Workload{web}, s.Workloads()); diff != "" {
+		t.Errorf("without a release (-want +got):\n%s", diff)
+	}
+	for _, released := range []State{
+		{Inventory: s.Inventory, Stable: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
+		{Inventory: s.Inventory, Release: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
+	} {
+		if diff := cmp.Diff([]Workload{clone, web}, released.Workloads()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	for _, text := range []string{".apps.kruise.io/shop/web", "CloneSet./shop/web", "CloneSet/shop/web", "CloneSet.apps.kruise.io/shop/"} {
+		if err := new(Workload).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is read as a workload", text)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package strategies
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// partitioned moves a workload of a kind that is described by its fields: by its partition, which is counted anew in
+// each pass, because an autoscaler changes n. Its own controller does the rest within what its updateStrategy allows:
+// it counts all pods that do not serve before it replaces another one.
+type partitioned struct{ rollout.Partitioned }
+
+func (partitioned) fence(m moving, want counts, _ View) (fence, bool) {
+	if m.isTakenForAll() {
+		return fence{}, false
+	}
+	k := min(want.canary, m.n)
+	return fence{m: k, n: m.n}, k > 0
+}
+
+// hold writes a percentage where an autoscaler sets the number of pods and one says the same, so that the share stays
+// when it does: of 3 pods 2 stay old at 66 %, which the controller rounds up.
+func (p partitioned) hold(o rollout.Object, f fence) {
+	old := f.n - f.m
+	var value any = int64(old)
+	switch {
+	case p.CountsNew:
+		value = int64(f.m)
+	case p.Percent && o.Map("spec")["replicas"] == nil:
+		value = exactly(old, 100*old/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
+	}
+	setMap(o, value, strings.Split(p.Partition, ".")...)
+}
+
+// own is what nobody else may set, at any time: all pods are asked for where no step asks for fewer, so that what
+// somebody has set is undone. Kruise's StatefulSets cannot do without a partition.
+func (p partitioned) own(o rollout.Object) {
+	if !p.CountsNew {
+		setMap(o, int64(0), strings.Split(p.Partition, ".")...)
+	}
+}
+
+func (partitioned) share(c counts, n int, all bool) counts { return keepsOne(c, n, all) }
+
+// reached accepts more new pods than were asked for, by a scale-up or an earlier step: the controller takes none back.
+func (partitioned) reached(m moving, want counts) counts {
+	if want.canary == 0 || m.fresh.Desired <= want.canary || m.isTakenForAll() {
+		return want
+	}
+	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
+}
+
+func (p partitioned) surplus(m moving, asked int) string {
+	why := "the controller takes none of them back"
+	if m.isTakenForAll() {
+		why = fmt.Sprintf("the controller of the %s took the new version for that of all pods", p.Kind)
+	}
+	return fmt.Sprintf("%d of %d new, %d asked: %s", m.fresh.Desired, m.n, asked, why)
+}
+
+// evict is what a StatefulSet's is in a retreat, where pods are replaced in order: each waits for those before it.
+func (p partitioned) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
+	s := in.State
+	if p.Ordered && isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w) {
+		return stuck(w, live)
+	}
+	return nil
+}

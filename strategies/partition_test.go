@@ -1,0 +1,205 @@
+package strategies
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// ofKruise is a kind that is built in.
+func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
+	t.Helper()
+	p, _ := rollout.FindPartitioned(nil, apiVersion, kind)
+	if p == nil {
+		t.Fatalf("there is no %s of %s", kind, apiVersion)
+	}
+	return p
+}
+
+// oldPods is what Kruise makes of a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
+func oldPods(t *testing.T, partition any, n int) int {
+	t.Helper()
+	var a rollout.Amount
+	if err := a.ReadValue(partition); err != nil {
+		t.Fatal(err)
+	}
+	old := a.RoundUp(n)
+	if n > 1 && old == n && a.Percent && a.Value != 100 {
+		old = n - 1
+	}
+	return max(0, min(old, n))
+}
+
+// TestPercentIsAsManyPods: for each number of pods and each share of them, what is written under an autoscaler is as
+// many pods to Kruise; and it is a percentage wherever one is.
+func TestPercentIsAsManyPods(t *testing.T) {
+	p := partitioned{*ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
+	for n := 1; n <= 400; n++ {
+		for k := 1; k <= n; k++ {
+			o := rollout.Object{"spec": map[string]any{}}
+			p.hold(o, fence{m: k, n: n})
+			got := o.Map("spec", "updateStrategy")["partition"]
+			if old := oldPods(t, got, n); old != n-k {
+				t.Fatalf("of %d pods %v keeps %d old, want %d", n, got, old, n-k)
+			}
+			exists := false
+			for percent := range 101 {
+				exists = exists || (percent*n+99)/100 == n-k
+			}
+			if _, isPercent := got.(string); isPercent != exists {
+				t.Fatalf("of %d pods, of which %d stay old, the partition is %v; that a percentage says so is %t", n, n-k, got, exists)
+			}
+		}
+	}
+}
+
+// TestPartitionOfEachKind: where it is, and what it counts.
+func TestPartitionOfEachKind(t *testing.T) {
+	counting := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "Set", Partition: "spec.rollout.canaries", CountsNew: true}
+	for name, tc := range map[string]struct {
+		kind  *rollout.Partitioned
+		fixed bool // Git says how many pods there are
+		at    []string
+		want  any
+	}{
+		"CloneSet":                         {ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet"), true, []string{"spec", "updateStrategy"}, int64(2)},
+		"CloneSet under an autoscaler":     {ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet"), false, []string{"spec", "updateStrategy"}, "66%"},
+		"CloneSet, newer":                  {ofKruise(t, "apps.kruise.io/v1beta1", "CloneSet"), false, []string{"spec", "updateStrategy", "rollingUpdate"}, "66%"},
+		"StatefulSet under an autoscaler":  {ofKruise(t, "apps.kruise.io/v1beta1", "StatefulSet"), false, []string{"spec", "updateStrategy", "rollingUpdate"}, int64(2)},
+		"one that counts the new":          {&counting, true, []string{"spec", "rollout"}, int64(1)},
+		"one that counts them, autoscaled": {&counting, false, []string{"spec", "rollout"}, int64(1)},
+	} {
+		o := rollout.Object{"spec": map[string]any{"updateStrategy": map[string]any{"maxUnavailable": int64(1)}}}
+		if tc.fixed {
+			o.Map("spec")["replicas"] = int64(3)
+		}
+		kindFor(rollout.Workload{Kind: "X.y"}, rollout.Spec{Partition: tc.kind}).hold(o, fence{m: 1, n: 3})
+		field := tc.kind.Partition[strings.LastIndex(tc.kind.Partition, ".")+1:]
+		if got := o.Map(tc.at...)[field]; got != tc.want || o.Map("spec", "updateStrategy")["maxUnavailable"] != int64(1) {
+			t.Errorf("%s: %v, want %v in %v", name, got, tc.want, o)
+		}
+	}
+}
+
+// cloneAt is a CloneSet of 10 pods at its first step of 30 %, with so many pods of each version that are ready.
+func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh, stable int) (Input, *history, rollout.Workload) {
+	t.Helper()
+	ref := kind.Ref()
+	ref.Namespace, ref.Name = testApp.Namespace, "web"
+	clone, _ := rollout.WorkloadOf(ref)
+	h := oneWeb(func(s *rollout.Spec) {
+		*s = ofSet(rollout.Step{SetWeight: new(30)}, rollout.Step{Pause: &rollout.Pause{}})
+		s.Workload, s.Partition = clone, kind
+	})
+	h.push(version("v2"))
+	for _, r := range []*rollout.Render{h.at(commitID(0)), h.at(commitID(1))} {
+		for _, o := range r.Objects {
+			if o.Ref().Name == "web" && o.Map("spec", "template") != nil {
+				o["apiVersion"], o["kind"] = kind.APIVersion, kind.Kind
+			}
+		}
+	}
+	in := world(h)
+	in.State.Stable.Templates = h.at(commitID(0)).Staged()
+	move := func(o rollout.Observed) rollout.Observed {
+		live := o.Workloads[db]
+		for i := range live.Revisions {
+			r := &live.Revisions[i]
+			r.Hash = h.at(strings.TrimPrefix(r.Name, "web-")).Templates[clone]
+			if r.Current {
+				live.Hash = r.Hash
+			}
+		}
+		return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{clone: live}}
+	}
+	in.Observed = move(setOf(h, 10, fresh, stable))
+	one := in
+	one.Observed = move(setOf(h, 10, 0, 10))
+	d := Decide(one)
+	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != clone {
+		t.Fatalf("a release begins as %s", dump(d.State))
+	}
+	in.State, in.Source, in.Answers = d.State, in.Head.Render, Answers{Healed: new(true)}
+	return in, h, clone
+}
+
+func partitionAt(in Input, h *history, w rollout.Workload, field string) (got any, hash rollout.Hash) {
+	for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+		if o.Ref() == w.Ref() {
+			got, hash = rollout.In(o, field), rollout.Hash(o.Annotation(rollout.AnnotationHash))
+		}
+	}
+	return got, hash
+}
+
+// TestCloneSetReleases: a release of a kind that nothing but its description knows of moves it by its partition, is done
+// with a step when so many pods serve, and leaves the partition to the user at the promotion.
+func TestCloneSetReleases(t *testing.T) {
+	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
+	for fresh, done := range map[int]bool{0: false, 2: false, 3: true, 5: true} {
+		in, h, clone := cloneAt(t, kind, fresh, 10-fresh)
+		if got, hash := partitionAt(in, h, clone, kind.Partition); got != "70%" || hash != in.State.Release.Templates[clone] {
+			t.Errorf("with %d new pods the partition is %v of %s", fresh, got, hash)
+		}
+		d := Decide(in)
+		if is := d.State.Progress[0].Step > 0; is != done {
+			t.Errorf("with %d new pods, that the step is done is %t: %s", fresh, is, d.Waiting)
+		}
+		want := ""
+		if fresh > 3 {
+			want = "5 of 10 new, 3 asked: the controller takes none of them back"
+		}
+		if got := Explain(in)[0].Surplus; got != want {
+			t.Errorf("with %d new pods it says %q", fresh, got)
+		}
+		in.State.Phase = rollout.Promoting
+		if got, _ := partitionAt(in, h, clone, kind.Partition); got != int64(0) {
+			t.Errorf("promoted, the partition is %v", got)
+		}
+		encoded, err := d.State.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := rollout.ParseState("state.yaml", encoded); err != nil || back.Progress[0].Workload != clone {
+			t.Errorf("recorded and read again it is %v, %v", back, err)
+		}
+	}
+}
+
+// TestCloneSetTakenForAll: where its controller takes the new version for that of all pods, a partition would keep them so.
+func TestCloneSetTakenForAll(t *testing.T) {
+	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
+	in, h, clone := cloneAt(t, kind, 10, 0)
+	live := in.Observed.Workloads[clone]
+	live.Revisions[0].Base, live.Revisions[1].Base = true, false
+	if got, hash := partitionAt(in, h, clone, kind.Partition); got != int64(0) || hash != in.State.StableHash(clone) {
+		t.Errorf("it is asked for %s with the partition %v, want stable alone", hash, got)
+	}
+	if d := Decide(in); d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, takenWhy) {
+		t.Errorf("it is %s: %s", d.State.Phase, d.State.Reason)
+	}
+	if got := Explain(in)[0].Surplus; got != "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for that of all pods" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// TestOrderedKindsAreFreed: on the way back a broken pod goes where the others wait for it, and nowhere else.
+func TestOrderedKindsAreFreed(t *testing.T) {
+	for apiVersion, kind := range map[string]string{"apps.kruise.io/v1beta1": "StatefulSet", "apps.kruise.io/v1alpha1": "CloneSet"} {
+		p := ofKruise(t, apiVersion, kind)
+		in, _, w := cloneAt(t, p, 3, 7)
+		live := in.Observed.Workloads[w]
+		live.Revisions[0].Members = []rollout.Pod{{Name: "web-8", UID: "8"}, {Name: "web-9", UID: "9"}}
+		if got := Evictions(in); len(got) > 0 {
+			t.Errorf("%s: at its step %+v go", kind, got)
+		}
+		live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = in.State.StableHash(w), false, true
+		in.Observed.Workloads[w] = live
+		in.State.Phase, in.State.Retreat = rollout.Aborting, &rollout.Retreat{To: in.State.Source}
+		got := Evictions(in)
+		if p.Ordered != (len(got) == 1 && got[0].Pod.Name == "web-9") || !p.Ordered && len(got) > 0 {
+			t.Errorf("%s: on the way back %+v go", kind, got)
+		}
+	}
+}
