@@ -44,6 +44,7 @@ type appSource struct {
 type hookSource struct {
 	name, when string
 	continues  bool
+	edition    int // of the Job
 }
 
 // workloadSource is one Deployment or StatefulSet and, unless plain, its Rollout document.
@@ -163,7 +164,7 @@ func (a appSource) jobs() (jobs []any) {
 		if h.continues {
 			annotations["gitrollout.dev/hook-failure"] = "continue"
 		}
-		job := manifest("batch/v1", "Job", h.name, map[string]any{"spec": map[string]any{"template": map[string]any{}}})
+		job := manifest("batch/v1", "Job", h.name, map[string]any{"spec": map[string]any{"template": map[string]any{}, "completions": 1 + h.edition}})
 		job["metadata"].(map[string]any)["annotations"] = annotations
 		jobs = append(jobs, job)
 	}

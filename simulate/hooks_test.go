@@ -74,10 +74,35 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	if begins {
 		o.checkEnded(app, is.Release, rollout.HookBefore, is.Hooks)
 	}
+	follows := was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
+		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source
+	if follows {
+		o.checkAlone(app, was, is)
+	}
 	ends := was.Release != nil && !was.Release.Fast && was.Phase != rollout.Aborting && is.Release == nil && is.Stable != nil &&
 		is.Phase != rollout.Aborting && is.Stable.Hash == was.Release.Hash
 	if ends {
 		o.checkEnded(app, was.Release, rollout.HookAfter, was.Hooks)
+	}
+}
+
+// checkAlone holds that what has changed of hooks without a new version has run and ended well before its commit is followed.
+func (o *oracle) checkAlone(app string, was, is rollout.State) {
+	before, now := o.u.appIn(was.Source, app), o.u.appIn(is.Source, app)
+	if before == nil || now == nil {
+		return
+	}
+	for _, h := range now.hooks {
+		if h.when == "abort" || !slices.ContainsFunc(before.hooks, func(b hookSource) bool { return b.name == h.name && b != h }) {
+			continue
+		}
+		o.u.played["a hook alone"]++
+		if !slices.ContainsFunc(was.Hooks, func(r rollout.HookRun) bool {
+			return r.Release == is.Stable.Hash && r.Name == namespace+"/"+h.name && !r.Past &&
+				(r.Phase == rollout.HookSucceeded || r.Phase == rollout.HookFailed && h.continues)
+		}) {
+			o.u.fail("%s: %s is followed, and hook %s has changed and not ended well: %+v", app, is.Source, h.name, was.Hooks)
+		}
 	}
 }
 

@@ -31,6 +31,13 @@ func (u *universe) people() {
 	app := func(what string, change func(*appSource)) {
 		u.edit(what+" of "+name, func(s *source) { change(&s.apps[i]) })
 	}
+	if hooks := u.head().apps[i].hooks; len(hooks) > 0 && u.rng.IntN(8) == 0 {
+		app("another hook", func(a *appSource) {
+			a.hooks = slices.Clone(a.hooks)
+			a.hooks[u.rng.IntN(len(a.hooks))].edition = u.rng.IntN(3)
+		})
+		return
+	}
 	switch n := u.rng.IntN(100); {
 	case n < 30:
 		app("a version", func(a *appSource) {
