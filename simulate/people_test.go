@@ -409,8 +409,9 @@ func (u *universe) insist(i int) {
 			continue
 		}
 		p := &rollout.Promotion{Release: head.Release(), Decision: rollout.Promote, Through: rollout.Full, At: fmt.Sprint("settle ", i)}
-		if s.Phase == rollout.Degraded {
-			p.Decision = rollout.Retry
+		if s.Phase == rollout.Degraded || s.Held != nil && (s.Held.Reason == rollout.HeldHookFailed ||
+			s.Held.Reason == rollout.HeldNoStable && strings.HasPrefix(s.Held.Message, "hook ")) {
+			p.Decision, p.At = rollout.Retry, rollout.Second(u.kube.Now).Format(time.RFC3339)
 		}
 		u.oracle.full[p.Release] = true
 		u.edit(fmt.Sprintf("%s of %s", p.Decision, a.name), func(x *source) { x.apps[j].promotion = p })

@@ -117,6 +117,8 @@ func changed(in Input, next Decision) Decision {
 	release.Fast = false
 	run := *head
 	run.Objects = slices.DeleteFunc(slices.Clone(head.Objects), isLeft)
+	unheld := in
+	unheld.Promotion = nil // a hold that was left behind is about the release that is stable since
 	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
 		return awaitHook(in, i, &run, s.Hooks[i].When, release)
 	}
@@ -127,7 +129,7 @@ func changed(in Input, next Decision) Decision {
 		if !hasKey(in.Answers.Accepted, next.State.Source) {
 			return next // the API server is asked about all of it first
 		}
-		if d, shut := waitForWindow(in, "a hook that has changed, and commit"); shut {
+		if d, shut := waitForWindow(unheld, "a hook that has changed, and commit"); shut {
 			return d
 		}
 		if d, waits := runHooks(in, &run, when, release); waits {
@@ -202,11 +204,39 @@ func runHooks(
 		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
 			return beginHook(in, r, h, when, release), true // it has not run yet, or has changed since
 		case when == rollout.HookAbort: // there is nothing to go back to from there
+		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
+			return beginHook(in, r, h, when, release), true
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues:
 			return failed(in, in.State.Hooks[i], release), true
 		}
 	}
 	return Decision{}, false
+}
+
+// runsAgain reports whether somebody asked for another try of what a failed hook is of, after it had failed: no version
+// was rejected for it.
+func runsAgain(in Input, run rollout.HookRun) bool {
+	if !in.Promotion.Says(rollout.Retry, run.Release) {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, in.Promotion.At)
+	return err == nil && at.After(run.Since)
+}
+
+// FailedHook is the hook for which an app is held though no version was rejected, "" if it is not: it can be tried
+// again as it is.
+func FailedHook(in Input) string {
+	h := in.State.Held
+	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
+		return ""
+	}
+	for _, run := range in.State.Hooks {
+		if !run.Past && run.Phase == rollout.HookFailed && run.When != rollout.HookAbort &&
+			run.Release == in.Head.Render.Release() {
+			return run.Name
+		}
+	}
+	return ""
 }
 
 // isAnother reports whether a hook is not any more what ran.
@@ -362,13 +392,14 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
 	case isOfStable(in.State, release):
-		return hold(in.State, rollout.HeldHookFailed, reason+"; it runs again when it changes in Git, and is left when "+
-			"Git has what it was before; nothing else of the commit is applied until then", in.Head.Commit.ID)
+		return hold(in.State, rollout.HeldHookFailed, reason+"; it runs again when it changes in Git, or by gitrollout "+
+			"retry "+in.App.Name+", and is left when Git has what it was before; nothing else of the commit is applied until "+
+			"then", in.Head.Commit.ID)
 	case run.When == rollout.HookBefore:
 		return refuse(in, release, cause{reason: reason, hook: run})
 	case in.State.Stable == nil:
 		return hold(in.State, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works, "+
-			"or change the hook", in.Head.Commit.ID)
+			"or change the hook, or try it again as it is: gitrollout retry "+in.App.Name, in.Head.Commit.ID)
 	}
 	return retreat(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
 }

@@ -431,6 +431,9 @@ func (s *script) decide(verb rollout.Verb, through string) {
 	s.config++
 	p := rollout.Promotion{Release: release, Decision: verb, Through: orElse(through, rollout.Full), Author: "Ann",
 		Digest: fmt.Sprint(s.config)}
+	if verb == rollout.Retry {
+		p.At = rollout.Second(s.kube.Now).Format(time.RFC3339)
+	}
 	s.git.push(func(x *source) { x.promotion = &p })
 }
 

@@ -325,7 +325,12 @@ func retry(in strategies.Input) (decision, error) {
 	}
 	hash := in.Head.Render.Release()
 	rejection, rejected := strategies.Rejection(in)
+	again := "starts again at its first step (it was rejected: " + rejection.Reason + ")"
+	if failed := strategies.FailedHook(in); failed != "" {
+		again = "runs hook " + failed + " again"
+	}
 	switch {
+	case strategies.FailedHook(in) != "":
 	case rejected && !strategies.CanRetry(in):
 		return decision{}, fmt.Errorf("%s was rejected, and its Rollout document is gone: nothing says how to try it again; "+
 			"restore the document first", rejection.Hash)
@@ -339,8 +344,7 @@ func retry(in strategies.Input) (decision, error) {
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
-		then: fmt.Sprintf("%s starts again at its first step (it was rejected: %s); %s",
-			in.App.Name, rejection.Reason, watchHint(in.App.Name)),
+		then:    in.App.Name + " " + again + "; " + watchHint(in.App.Name),
 	}, nil
 }
 

@@ -109,6 +109,9 @@ func TestDecide(t *testing.T) {
 	waits.Head.Commit = rollout.Commit{ID: inFlight.Commit, Author: inFlight.Author, Subject: inFlight.Subject}
 	waitsFirst.Head.Commit = waits.Head.Commit
 	waits.State.Phase, waitsFirst.State.Phase, waitsFirst.State.Stable = rollout.Healthy, rollout.Pending, nil
+	hookFailed := adopted(rollout.HeldHookFailed, nil)
+	hookFailed.State.Stable = &rollout.Release{Hash: rollout.Hash(head)}
+	hookFailed.State.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: rollout.Hash(head), Phase: rollout.HookFailed, When: rollout.HookBefore}}
 	left := adopted(rollout.HeldHook, nil)
 	left.State.Phase, left.State.Stable = rollout.Healthy, &rollout.Release{Hash: rollout.Hash(head)}
 	cases := map[string]struct {
@@ -158,6 +161,7 @@ func TestDecide(t *testing.T) {
 		"HoldBeforeItBegins":    {waits, Action{Verb: rollout.Hold}, "release: " + head, "Hold release " + head + " of shop in prod\n" + about, "does not begin when its hooks have ended; to go on: gitrollout hold shop --off", ""},
 		"FullyBeforeItBegins":   {waits, Action{Verb: rollout.Promote, Full: true}, "release: " + head + "\nthrough: full\n", "Promote shop fully in prod\n" + about, "when its hooks have ended well", ""},
 		"GateBeforeItBegins":    {waits, Action{Verb: rollout.Promote}, "", "", "", "has not begun: it waits for its hooks"},
+		"RetryOfAHook":          {hookFailed, Action{Verb: rollout.Retry}, "release: " + head, "Retry release " + head + " of shop in prod\n", "shop runs hook shop/migrate again; watch", ""},
 		"NoSuchVerb":            {shop(), Action{Verb: "rollback"}, "", "", "", "no verb"},
 		"NotUndo":               {shop(), Action{Verb: Undo}, "", "", "", "no verb"},
 	}

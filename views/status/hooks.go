@@ -18,7 +18,10 @@ func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
 }
 
 // nextOfHooks are the commands that tell more of the Job that runs, and of one for which something did not go on.
-func nextOfHooks(s rollout.State) (out []Next) {
+func nextOfHooks(s rollout.State, canRetry bool, app string) (out []Next) {
+	if canRetry {
+		defer func() { out = append(out, Next{To: "try it again", Command: "gitrollout retry " + app}) }()
+	}
 	isWhy := func(h rollout.HookRun) bool {
 		switch {
 		case s.Held != nil:

@@ -26,12 +26,12 @@ func TestNextOfHooks(t *testing.T) {
 		"of another hook":  {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: []rollout.Rejection{{Hash: "h1-2", Hook: "shop/check"}}}, ""},
 		"and goes on":      {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Progressing, Rejected: failed}, ""},
 		"nothing rejected": {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded}, ""},
-		"held":             {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldHookFailed}}, "kubectl -n shop logs job/migrate-2-1"},
+		"held":             {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldHookFailed}}, "kubectl -n shop logs job/migrate-2-1\ngitrollout retry shop"},
 		"held otherwise":   {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldClosed}}, ""},
 		"none":             {rollout.State{}, ""},
 	} {
 		var got []string
-		for _, n := range nextOfHooks(c.s) {
+		for _, n := range nextOfHooks(c.s, name == "held", "shop") {
 			got = append(got, n.Command)
 		}
 		if text := strings.Join(got, "\n"); text != c.want {

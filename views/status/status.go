@@ -355,7 +355,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 			out = append(out, Next{To: to, Command: c})
 		}
 	}
-	out = append(out, nextOfHooks(s)...)
+	out = append(out, nextOfHooks(s, strategies.FailedHook(in) != "", app)...)
 	_, shut := strategies.Gate(in)
 	switch {
 	case s.Held.Waits() && in.Head.Render != nil && in.Promotion.Says(rollout.Hold, in.Head.Render.Release()):

@@ -69,7 +69,7 @@ const means = {
 function possible(verb) {
   const flying = (app.release && app.stable) || app.coming;
   return { promote: flying || (app.held && app.held.reason === 'Adoption'), hold: flying, abort: flying,
-    retry: !!app.rejected, undo: !!(app.release || app.stable) }[verb];
+    retry: !!app.rejected || (app.held && app.held.reason === 'HookFailed'), undo: !!(app.release || app.stable) }[verb];
 }
 
 function next() {
@@ -287,7 +287,7 @@ function openAct(verb) {
 $('act-form').addEventListener('submit', async (e) => {
   e.preventDefault();
   const verb = $('act').dataset.verb;
-  const seen = verb === 'retry' ? app.rejected
+  const seen = verb === 'retry' ? app.rejected || app.stable
     : verb === 'undo' ? app.release : app.coming || app.release;
   const form = new FormData(e.target), through = form.get('through') || '';
   const body = { verb, release: seen ? seen.hash : '', reason: form.get('reason') || '',
