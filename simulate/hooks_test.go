@@ -75,7 +75,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 		o.checkEnded(app, is.Release, rollout.HookBefore, is.Hooks)
 	}
 	follows := was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
-		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source
+		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Former == nil // else it is a release's still
 	if follows {
 		o.checkAlone(app, was, is)
 	}
