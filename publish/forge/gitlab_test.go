@@ -10,7 +10,11 @@ import (
 
 // TestForksOfGitLab: a merge request from a fork whose branch has a proposal's name is nobody's proposal.
 func TestForksOfGitLab(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("source_branch") == "theirs" {
+			fmt.Fprint(w, `[{"iid":3,"source_branch":"theirs","source_project_id":8,"target_project_id":7,"state":"opened"}]`)
+			return
+		}
 		fmt.Fprint(w, `[{"iid":1,"source_branch":"b","source_project_id":7,"target_project_id":7,"state":"opened"},`+
 			`{"iid":2,"source_branch":"b","source_project_id":8,"target_project_id":7,"state":"opened"}]`)
 	}))
@@ -22,5 +26,8 @@ func TestForksOfGitLab(t *testing.T) {
 	}
 	if p, found, err := g.find(t.Context(), "b"); err != nil || !found || p.number != 1 {
 		t.Errorf("the branch's is %+v, %t, %v", p, found, err)
+	}
+	if p, found, err := g.find(t.Context(), "theirs"); err != nil || found {
+		t.Errorf("a branch that only a fork has is %+v, %t, %v", p, found, err)
 	}
 }
