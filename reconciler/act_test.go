@@ -150,6 +150,11 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 			if len(w.cluster.pruned) == 0 || w.state().Kept != "" {
 				t.Errorf("mended, %v is deleted, and the record says %q", w.cluster.pruned, w.state().Kept)
 			}
+			for _, message := range w.git.messages[commits:] {
+				if strings.Contains(message, "keeps what left Git") {
+					t.Errorf("mended, a commit says %q", message)
+				}
+			}
 		})
 	}
 }
