@@ -278,3 +278,20 @@ func TestWrite(t *testing.T) {
 		t.Errorf("of %d mutants, %d are switched and can be seen", len(drawn), switched)
 	}
 }
+
+// TestPatience: tests that take long by themselves are not taken for ones that a mutant keeps from ending, and one that
+// it does keep is named.
+func TestPatience(t *testing.T) {
+	of := tests{limit: 10 * time.Minute}
+	for took, want := range map[time.Duration]time.Duration{
+		0: 20 * time.Second, time.Second: 30 * time.Second, 2 * time.Minute: 10 * time.Minute, 8 * time.Minute: 24 * time.Minute,
+	} {
+		if got := of.patience([]test{{took: took / 2}, {took: took - took/2}}); got != want {
+			t.Errorf("of %s: %s, want %s", took, got, want)
+		}
+	}
+	out := "panic: test timed out after 1s\n\trunning tests:\n\t\tTestHangs (1s)\n\ngoroutine 1 [running]:\n"
+	if found := failure.FindStringSubmatch(out); found == nil || found[1] != "TestHangs" {
+		t.Errorf("%q names %q", out, found)
+	}
+}

@@ -326,19 +326,28 @@ func groups(able []test) (all [][]test) {
 }
 
 // failure is what the output of a test that failed, or hung, has of its name.
-var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |running tests:\n\t)(\w+)`)
+var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |\trunning tests:\n\t\t)(\w+)`)
 
-// first reports whether one of the tests fails, and which. They have ten times what they took where nothing was
-// changed, and 20 seconds: a mutant that uses this up is noticed.
+// first reports whether one of the tests fails, and which. They have the time of patience: a mutant that uses this up
+// is noticed.
 func (t tests) first(pkg string, q question, group []test) (name string, failed bool) {
-	q.names, q.limit = nil, 20*time.Second
+	q.names, q.limit = nil, t.patience(group)
 	for _, x := range group {
-		q.names, q.limit = append(q.names, x.name), q.limit+10*x.took
+		q.names = append(q.names, x.name)
 	}
-	q.limit = min(q.limit, t.limit)
 	said := t.run(pkg, q)
 	if found := failure.FindStringSubmatch(said.out); found != nil {
 		name = found[1]
 	}
 	return name, said.err != nil
+}
+
+// patience is how long tests may take: ten times what they took where nothing was changed, and 20 seconds, at most the
+// limit, but never less than three times what they took, for they would use that up by themselves.
+func (t tests) patience(group []test) time.Duration {
+	var took time.Duration
+	for _, x := range group {
+		took += x.took
+	}
+	return max(min(20*time.Second+10*took, t.limit), 3*took)
 }
