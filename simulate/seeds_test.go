@@ -80,6 +80,7 @@ var again = map[string][]uint64{
 	"PeopleAndSizes":  {135, 210, 272, 487, 2266},  // pods by hand; too many that come to serve; a late arrival; paused; the name before the last
 	"Pumps":           {92},                        // a Service that is pinned when there is nothing to move any more
 	"Rewrites":        {2514, 4110},                // no steps any more at a switch
+	"StatefulSets":    {40077},                     // requests that match, and a new process
 	"SlowApps":        {861},                       // a Service whose write was made after all
 	"TwoWithPumps":    {2045},                      // a retreat of an older serial than the advance that was recorded meanwhile
 	"Watches":         {5111},                      // a Service of stable pods that the controller was about to take

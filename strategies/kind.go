@@ -150,6 +150,9 @@ func (m moving) resting(v View) counts {
 	if m.isSettled(v) && m.isRoutedAsPlanned() {
 		kept = min(kept, m.planned().canary)
 	}
+	if m.sharesPods() {
+		kept = min(kept, 1) // for those that match: all others find any pod
+	}
 	if kept > want.canary {
 		want = counts{canary: kept, stable: min(want.stable, max(m.stable.Desired, m.n-m.fresh.Desired))}
 	}
