@@ -103,6 +103,7 @@ func decide(in Input) Decision {
 		return decideHeld(in)
 	}
 	in.State.App, in.State.Path = in.App.Name, in.App.Path
+	in.Promotion = whoHeld(in.Promotion, in.State.Held)
 	in.State.Held = nil // whatever it was is over, or is found again
 	switch {
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending:

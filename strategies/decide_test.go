@@ -645,3 +645,22 @@ func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 		t.Errorf("overdue: %t, %q", is, d.reason)
 	}
 }
+
+// TestWhoHoldsIsRemembered: a new process may not know who wrote a hold, and says what was recorded.
+func TestWhoHoldsIsRemembered(t *testing.T) {
+	for recorded, want := range map[string]string{
+		"": "", "release h1 waits for the end of decision: hold by Ann": "Ann", "of another kind": "",
+	} {
+		p := &rollout.Promotion{}
+		var held *rollout.Held
+		if recorded != "" {
+			held = &rollout.Held{Message: recorded}
+		}
+		if got := whoHeld(p, held); got.Author != want || p.Author != "" {
+			t.Errorf("recorded %q: %q, want %q; what was given is %q", recorded, got.Author, want, p.Author)
+		}
+		if got := whoHeld(&rollout.Promotion{Author: "Bob"}, held); got.Author != "Bob" {
+			t.Errorf("recorded %q, and Bob holds it: %q", recorded, got.Author)
+		}
+	}
+}

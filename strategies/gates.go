@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -59,7 +60,7 @@ func gateHold(in Input, m moving) verdict {
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
-		return "decision: hold by " + orElse(in.Promotion.Author, "a promotion file")
+		return holdBy + promoter(in)
 	case paused:
 		return "paused: true in the Rollout document"
 	default:
@@ -140,4 +141,17 @@ func gateWait(in Input, m moving) verdict {
 		}
 	}
 	return s.wait.verdict(in, m)
+}
+
+const holdBy = "decision: hold by "
+
+// whoHeld is a promotion by whom its hold is recorded, where nobody knows who wrote it: its file may have moved since, and
+// a new process has not seen that.
+func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
+	if p == nil || p.Author != "" || held == nil {
+		return p
+	}
+	known := *p
+	_, known.Author, _ = strings.Cut(held.Message, holdBy)
+	return &known
 }
