@@ -570,9 +570,10 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkSeen: nothing advances, and nothing is over, for a process that is told that it does not see the cluster.
+// checkSeen: nothing advances, and nothing is over, for a process that is told that it does not see the cluster. A watch
+// that breaks in the middle of a pass comes after what it has seen.
 func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
-	if by == nil || p.u.chaos.pumps || by.View.Unseen == "" || was.Release == nil {
+	if by == nil || p.u.chaos.pumps || !by.blind || by.View.Unseen == "" || was.Release == nil {
 		return
 	}
 	if is.Release == nil && is.Phase == rollout.Healthy {

@@ -85,6 +85,7 @@ type actor struct {
 	*Process
 	skew    time.Duration // of its clock
 	missed  bool          // its watches were down: everything is looked at when they are back
+	blind   bool          // it was told so when its pass began
 	commits map[string]int
 	records map[string]int              // how many there were when its pass began, by app
 	seen    string                      // main, as of its last pass
@@ -262,6 +263,7 @@ func (u *universe) now(a *actor) time.Time { return u.kube.Now.Add(a.skew) }
 func (u *universe) begin(a *actor) {
 	fetch := u.rng.IntN(3) > 0
 	u.note("PASS of %s, fetch %t", a.Name, fetch)
+	a.blind = a.View.Unseen != ""
 	u.pass(a, fetch)
 }
 
@@ -540,6 +542,7 @@ func (u *universe) rest() bool {
 				u.step(a)
 			}
 			u.note("PASS of %s", a.Name)
+			a.blind = a.View.Unseen != ""
 			if !u.calm {
 				u.touch(a) // what failed just now is not at rest, though it is tried again later
 			}
