@@ -145,8 +145,8 @@ func gateWait(in Input, m moving) verdict {
 
 const holdBy = "decision: hold by "
 
-// whoHeld is a promotion by whom its hold is recorded, where nobody knows who wrote it: its file may have moved since, and
-// a new process has not seen that.
+// whoHeld is a promotion by whom its hold is recorded, where nobody knows who wrote it: its file may have moved since,
+// and a new process has not seen that.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
